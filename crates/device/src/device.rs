@@ -1,0 +1,97 @@
+//! An opened target and what it says about itself.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Arena, Channel, Error};
+
+/// What requests must respect, and what the device is known to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// Usable bytes.
+    pub capacity_bytes: u64,
+    /// Offsets and lengths are multiples of this (statx `stx_dio_offset_align`; 1 when buffered).
+    pub offset_align_bytes: u32,
+    /// Memory addresses are multiples of this (statx `stx_dio_mem_align`; 1 when buffered).
+    pub memory_align_bytes: u32,
+    /// Largest request worth submitting as one; larger ones are split by the kernel.
+    pub preferred_max_transfer_bytes: u32,
+    /// Whether requests bypass the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Whether writes are allowed.
+    pub writable: bool,
+    /// Drives that the device is striped over; 1 for a single one.
+    pub members: u32,
+    /// Stripe unit of a stripe set.
+    pub stripe_unit_bytes: Option<u64>,
+}
+
+/// Where a profile comes from: the drive and the software on the way to it. Unknown fields are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// What the user named, such as `/data` or `sim:960evo`.
+    pub target: String,
+    /// `file`, `block device`, `stripe set` or `simulated`.
+    pub kind: String,
+    /// Kernel name of the block device, such as `nvme0n1`.
+    pub block_device: Option<String>,
+    /// The drive's model string.
+    pub model: Option<String>,
+    /// The drive's firmware revision.
+    pub firmware: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// File system type, such as `ext4`.
+    pub file_system: Option<String>,
+    /// Mount options as /proc/self/mountinfo prints them.
+    pub mount_options: Option<String>,
+    /// I/O scheduler in force, such as `none`.
+    pub scheduler: Option<String>,
+    /// Volatile write cache as the kernel sees it: `write back` or `write through`.
+    pub write_cache: Option<String>,
+    /// Whether the kernel takes it for a rotating disk. Virtual disks often say so wrongly.
+    pub rotational: Option<bool>,
+    /// Whether the queue has poll queues (`io_poll`).
+    pub poll_queues: Option<bool>,
+    /// Kernel's queue depth, `nr_requests`.
+    pub queue_requests: Option<u32>,
+    /// Largest single transfer the kernel sends, in bytes.
+    pub max_transfer_bytes: Option<u64>,
+    /// Logical block size in bytes.
+    pub logical_block_bytes: Option<u32>,
+    /// Physical block size in bytes.
+    pub physical_block_bytes: Option<u32>,
+    /// Backend in use: `io_uring`, `libaio`, `sync` or `sim`.
+    pub backend: String,
+    /// One line: why that backend.
+    pub backend_reason: String,
+    /// What the user should know, such as "O_DIRECT is not possible here (tmpfs): results include the page cache".
+    pub notes: Vec<String>,
+}
+
+/// How a channel is opened.
+#[derive(Clone, Debug)]
+pub struct ChannelOptions {
+    /// The most requests in flight.
+    pub depth: u32,
+    /// Memory that requests will mostly use; registered with the kernel where it can be. Requests may use other memory too.
+    pub arena: Option<Arc<Arena>>,
+    /// Poll the device for completions instead of sleeping, where it has poll queues.
+    pub polled: bool,
+}
+
+/// An opened target: a file on a mounted drive, a raw block device, a stripe set of those, or a simulated drive.
+pub trait Device: Send + Sync {
+    /// Sizes and alignments.
+    fn geometry(&self) -> &Geometry;
+
+    /// What it is, for the record.
+    fn identity(&self) -> &Identity;
+
+    /// Opens a channel for the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Os`] if the kernel refuses, for example for lack of locked memory or descriptors.
+    fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error>;
+}

@@ -1,0 +1,76 @@
+//! What can go wrong below the store, said so that a user can act on it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of the device layer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    Os {
+        /// What was being done, with the path, such as "create a scratch file in /data".
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The target is not what the operation needs; the text says what to do.
+    #[error("{path}: {problem}")]
+    Target {
+        /// The target.
+        path: PathBuf,
+        /// What is wrong, and what to do about it.
+        problem: String,
+    },
+    /// As many requests are in flight as the channel was opened for.
+    #[error("the channel's queue is full: reap completions before submitting more")]
+    QueueFull,
+    /// A request that the device cannot take.
+    #[error("bad request: {0}")]
+    Request(String),
+    /// A backend was asked for by name and is not available.
+    #[error("the {backend} backend is not available here: {why}")]
+    Backend {
+        /// The backend's name.
+        backend: &'static str,
+        /// Why not, and what else can be used.
+        why: String,
+    },
+}
+
+/// The stable kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused.
+    Os,
+    /// The device or file system is full.
+    NoSpace,
+    /// The target cannot be used.
+    Target,
+    /// The queue is full.
+    QueueFull,
+    /// The request is malformed.
+    Request,
+    /// The backend is not available.
+    Backend,
+}
+
+impl Error {
+    /// The stable kind, for programs.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Os { source, .. } if source.raw_os_error() == Some(libc::ENOSPC) => ErrorKind::NoSpace,
+            Self::Os { .. } => ErrorKind::Os,
+            Self::Target { .. } => ErrorKind::Target,
+            Self::QueueFull => ErrorKind::QueueFull,
+            Self::Request(_) => ErrorKind::Request,
+            Self::Backend { .. } => ErrorKind::Backend,
+        }
+    }
+
+    pub(crate) fn last_os(doing: impl Into<String>) -> Self {
+        Self::Os { doing: doing.into(), source: io::Error::last_os_error() }
+    }
+}

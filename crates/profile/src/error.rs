@@ -1,0 +1,37 @@
+//! What can go wrong while profiling.
+
+use std::path::PathBuf;
+
+/// An error of the profiler.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device layer failed.
+    #[error(transparent)]
+    Device(#[from] flashgrain_device::Error),
+    /// A model could not be fitted or read.
+    #[error(transparent)]
+    Model(#[from] flashgrain_model::Error),
+    /// A request failed on the device.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done, with the offset or path.
+        doing: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// An argument makes no sense; the text says what would.
+    #[error("{0}")]
+    Argument(String),
+    /// A profile file cannot be read.
+    #[error("{path}: {problem}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do about it.
+        problem: String,
+    },
+    /// Stopped by the user; nothing was left behind.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,299 @@
+//! The device profile as it is stored: `profile.json`. Units are in the names of the keys.
+
+use flashgrain_device::{Geometry, Identity};
+use flashgrain_model::{Comparison, Estimate, Models, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Version of the schema written by this build. Readers accept this and older ones.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Everything learned about one drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceProfile {
+    /// Says what the file is: always `flashgrain device profile`.
+    pub format: String,
+    /// [`SCHEMA_VERSION`] at the time of writing.
+    pub schema_version: u32,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// What was planned and what it took.
+    pub budget: Budget,
+    /// What was measured, summarised over repeats; the raw samples lie beside the profile.
+    pub measurements: Measurements,
+    /// The four models fitted to everything measured by `order`, `parallel`, `size`, `depth` and `mix`.
+    pub models: Option<Models>,
+    /// The four models on held-out points.
+    pub comparison: Option<Comparison>,
+    /// Hidden parameters and working points.
+    pub learned: Learned,
+    /// Settings that follow, each with its number.
+    pub decisions: Vec<Decision>,
+    /// Fresh workloads, predicted and then measured.
+    pub verification: Vec<Verification>,
+}
+
+/// Drive, software, moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Drive and the way to it.
+    pub identity: Identity,
+    /// Sizes and alignments in force.
+    pub geometry: Geometry,
+    /// UTC, RFC 3339.
+    pub date_utc: String,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Version of Flashgrain.
+    pub flashgrain_version: String,
+    /// The state that the drive was brought to before measuring: `as found` or `preconditioned (...)`.
+    pub precondition: String,
+}
+
+/// Limits and use.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Budget {
+    /// Time allowed.
+    pub limit_s: f64,
+    /// Bytes that may be written.
+    pub limit_write_bytes: u64,
+    /// Time taken by measuring.
+    pub used_s: f64,
+    /// Bytes written.
+    pub used_write_bytes: u64,
+    /// Size of the scratch file.
+    pub file_bytes: u64,
+    /// Experiments run, in the order of the report.
+    pub experiments: Vec<ExperimentUse>,
+    /// What did not fit and was left out, in words.
+    pub left_out: Vec<String>,
+}
+
+/// What one experiment took.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExperimentUse {
+    /// Name, as for `profile --only`.
+    pub name: String,
+    /// Trials, repeats included.
+    pub trials: u32,
+    /// Seconds.
+    pub used_s: f64,
+    /// Bytes written.
+    pub used_write_bytes: u64,
+    /// Median over the workloads of the relative half width of the 95 % interval of their mean: the noise of this experiment. `None` without repeats.
+    pub noise: Option<f64>,
+}
+
+/// Latency percentiles in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Requests measured.
+    pub count: u64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p99_9_us: f64,
+    /// Largest.
+    pub max_us: f64,
+}
+
+/// A workload and what it reached, over its repeats.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// What ran.
+    pub workload: Workload,
+    /// Median over repeats.
+    pub bytes_per_second: f64,
+    /// Smallest repeat.
+    pub bytes_per_second_min: f64,
+    /// Largest repeat.
+    pub bytes_per_second_max: f64,
+    /// Repeats.
+    pub repeats: u32,
+    /// Read latency over all repeats.
+    pub read_latency: Option<Latency>,
+    /// Write latency over all repeats.
+    pub write_latency: Option<Latency>,
+    /// CPU time of the driver per request.
+    pub cpu_us_per_request: f64,
+}
+
+/// All measurements, by experiment; empty where an experiment was not run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Measurements {
+    /// The MQSSD grid: r x k, reads and writes.
+    pub order: Vec<Point>,
+    /// PDAM rounds.
+    pub parallel: Vec<Point>,
+    /// Affine: one block to 16 MiB.
+    pub size: Vec<Point>,
+    /// Queue depth x page size.
+    pub depth: Vec<Point>,
+    /// Read shares and their interference.
+    pub mix: Vec<Point>,
+    /// The backends.
+    pub interface: Vec<InterfacePoint>,
+    /// Durable 4 KiB writes.
+    pub flush: Vec<FlushPoint>,
+    /// Hidden-parameters paper, Experiment 1.
+    pub request_size: Vec<RequestSizePoint>,
+    /// Hidden-parameters paper, Experiment 2.
+    pub location: Vec<LocationPoint>,
+    /// Burst against sustained writes.
+    pub sustain: Option<Sustain>,
+}
+
+/// One backend at one depth.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InterfacePoint {
+    /// `io_uring`, `libaio`, `sync`.
+    pub backend: String,
+    /// What it reached.
+    pub point: Point,
+}
+
+/// One way to make a 4 KiB write durable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlushPoint {
+    /// `fdatasync`, `RWF_DSYNC`, `linked flush`, or `no flush` for comparison.
+    pub method: String,
+    /// Latency of write and flush together.
+    pub latency: Latency,
+}
+
+/// Reads of a range that had been written with requests of one size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RequestSizePoint {
+    /// Size of the writes that made the range.
+    pub write_request_bytes: u64,
+    /// Size of the reads.
+    pub read_request_bytes: u64,
+    /// Latency of the reads.
+    pub latency: Latency,
+    /// 95 % bootstrap interval of the mean latency.
+    pub mean_low_us: f64,
+    /// Its upper end.
+    pub mean_high_us: f64,
+}
+
+/// Reads of one supposed chunk size at one offset into the chunk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LocationPoint {
+    /// Supposed chunk size, also the size of the reads.
+    pub chunk_bytes: u64,
+    /// Offset group.
+    pub offset_bytes: u64,
+    /// Latency of the reads.
+    pub latency: Latency,
+    /// 95 % bootstrap interval of the mean latency.
+    pub mean_low_us: f64,
+    /// Its upper end.
+    pub mean_high_us: f64,
+}
+
+/// Sustained random writes over time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sustain {
+    /// Size of the writes.
+    pub request_bytes: u64,
+    /// Outstanding writes.
+    pub concurrency: u32,
+    /// Rounds in order of time.
+    pub rounds: Vec<SustainRound>,
+    /// Whether the steady-state rule held (SNIA PTS: five rounds with an excursion of at most 20 % and a slope of at most 10 % of the average).
+    pub steady: bool,
+    /// The first round of the five that fulfil it.
+    pub steady_from_round: Option<u32>,
+    /// Rate at the start, bytes per second.
+    pub burst_bytes_per_second: f64,
+    /// Rate in the steady state, bytes per second.
+    pub sustained_bytes_per_second: Estimate,
+}
+
+/// One round of sustained writes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SustainRound {
+    /// Start, since the experiment began.
+    pub at_s: f64,
+    /// Rate of the round.
+    pub bytes_per_second: f64,
+    /// Bytes written since the experiment began, at the end of the round.
+    pub written_bytes: u64,
+}
+
+/// A learned number, how it was learned and how sure it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LearnedValue {
+    /// The number, or why there is none.
+    pub estimate: Estimate,
+    /// What was seen, in words with numbers.
+    pub evidence: String,
+    /// 0 to 1: the share of bootstrap resamples that lead to the same value; 0 if undetermined.
+    pub confidence: f64,
+}
+
+/// Hidden parameters (hidden-parameters paper §3.1) and working points.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Learned {
+    /// Smallest desirable write request; all larger powers of two are desirable too.
+    pub desirable_write_bytes: LearnedValue,
+    /// Stripe size.
+    pub stripe_bytes: LearnedValue,
+    /// Chunk size.
+    pub chunk_bytes: LearnedValue,
+    /// Offset of the hot locations into a chunk.
+    pub hot_offset_bytes: LearnedValue,
+    /// Relative drop of latency at hot locations, 0 to 1.
+    pub hot_latency_drop: LearnedValue,
+    /// Flash page size.
+    pub flash_page_bytes: LearnedValue,
+    /// Page size with the most random reads per second.
+    pub best_page_iops_bytes: LearnedValue,
+    /// Page size with the lowest latency at depth 1.
+    pub best_page_latency_bytes: LearnedValue,
+    /// Queue depth for 90 % of the plateau of 4 KiB random reads.
+    pub depth_90: LearnedValue,
+    /// Queue depth for 99 % of it.
+    pub depth_99: LearnedValue,
+    /// PDAM's P.
+    pub parallelism: LearnedValue,
+    /// Rate at the PDAM plateau.
+    pub saturation_bytes_per_second: LearnedValue,
+    /// Size at which a random read at depth 1 reaches half of the transfer bandwidth: setup divided by transfer cost per byte.
+    pub half_bandwidth_bytes: LearnedValue,
+}
+
+/// A setting that follows from what was learned.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Decision {
+    /// What is set, such as `leaf size`.
+    pub setting: String,
+    /// The value with its unit, for people, such as `4 KiB`.
+    pub value: String,
+    /// The number that led to it, in words.
+    pub because: String,
+    /// Whether it was learned or is a default because the number behind it is undetermined.
+    pub from_default: bool,
+}
+
+/// A fresh workload that no fit has seen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Verification {
+    /// What ran.
+    pub workload: Workload,
+    /// MQSSD's prediction.
+    pub predicted_bytes_per_second: f64,
+    /// Measured, median over repeats.
+    pub measured_bytes_per_second: f64,
+    /// Smallest repeat.
+    pub measured_min_bytes_per_second: f64,
+    /// Largest repeat.
+    pub measured_max_bytes_per_second: f64,
+    /// |predicted - measured| / measured.
+    pub relative_error: f64,
+}
