@@ -17,6 +17,22 @@ pub enum ModelName {
     Mqssd,
 }
 
+impl ModelName {
+    /// All four, coarsest first.
+    pub const ALL: [Self; 4] = [Self::Dam, Self::Pdam, Self::Affine, Self::Mqssd];
+}
+
+impl std::fmt::Display for ModelName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(match self {
+            Self::Dam => "DAM",
+            Self::Pdam => "PDAM",
+            Self::Affine => "affine",
+            Self::Mqssd => "MQSSD",
+        })
+    }
+}
+
 /// A cost model of a drive.
 pub trait IoModel {
     /// Which model.
@@ -56,7 +72,7 @@ impl Models {
 }
 
 /// How to fit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitOptions {
     /// Page size that per-page costs refer to; 4096.
     pub page_bytes: f64,
@@ -64,6 +80,12 @@ pub struct FitOptions {
     pub resamples: u32,
     /// Seed.
     pub seed: u64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self { page_bytes: 4096.0, resamples: 300, seed: 1 }
+    }
 }
 
 /// All models on the same held-out points.
@@ -88,8 +110,9 @@ pub struct ComparisonRow {
     pub model: ModelName,
     /// Reads, writes, or (`None`) mixed.
     pub access: Option<Access>,
-    /// R² of throughput on the held-out points.
-    pub r_squared: f64,
+    /// R² of throughput on the held-out points; below zero if the mean of the measurements predicts better. `None` with
+    /// fewer than two different measurements.
+    pub r_squared: Option<f64>,
     /// Adjusted for the number of constants; `None` with too few points.
     pub adjusted_r_squared: Option<f64>,
     /// Median of |predicted - measured| / measured.
@@ -149,6 +172,64 @@ pub enum Error {
         /// What is wrong and what is expected.
         problem: String,
     },
+}
+
+/// Reads samples from CSV; the form is described in docs/samples-csv.md.
+///
+/// # Errors
+/// [`Error::Csv`] with the line and what to do about it.
+pub fn read_csv<R: std::io::Read>(_reader: R) -> Result<Vec<Sample>, Error> {
+    todo!()
+}
+
+/// Writes samples in the form that [`read_csv`] reads.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_csv<W: std::io::Write>(_writer: W, _samples: &[Sample]) -> std::io::Result<()> {
+    todo!()
+}
+
+/// Throughput over concurrency as two segments: through the origin up to the knee, flat behind it (PDAM, dictionaries paper §4.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Segmented {
+    /// The knee, in units of x: the PDAM's P. Undetermined if y still rises at the largest x or never rises.
+    pub knee: Estimate,
+    /// y per x before the knee.
+    pub slope: Estimate,
+    /// y behind the knee.
+    pub plateau: Estimate,
+    /// R² of y, `None` if y does not vary.
+    pub r_squared: Option<f64>,
+}
+
+/// Segmented fit of (concurrency, throughput) points; repeats are points with the same concurrency. Relative errors count.
+///
+/// # Errors
+/// [`Error::Samples`] if there are too few points or some are not positive.
+pub fn segmented_fit(_points: &[(f64, f64)], _resamples: u32, _seed: u64) -> Result<Segmented, Error> {
+    todo!()
+}
+
+/// Time of one request over its size (affine, dictionaries paper §4.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// y at x = 0: the setup, in seconds if y is.
+    pub intercept: Estimate,
+    /// y per x: seconds per byte if y is in seconds and x in bytes.
+    pub slope: Estimate,
+    /// intercept / slope: the half-bandwidth size, in bytes if x is.
+    pub half_bandwidth: Estimate,
+    /// R² of y, `None` if y does not vary.
+    pub r_squared: Option<f64>,
+}
+
+/// Line fit of (bytes, seconds) points with non-negative intercept and slope; relative errors count.
+///
+/// # Errors
+/// [`Error::Samples`] if there are too few points or some are not positive.
+pub fn line_fit(_points: &[(f64, f64)], _resamples: u32, _seed: u64) -> Result<Line, Error> {
+    todo!()
 }
 
 /// Fits all models to all samples.
