@@ -57,3 +57,34 @@ impl From<Nanos> for Duration {
         Self::from_nanos(span.0)
     }
 }
+
+impl Nanos {
+    pub(crate) fn to_timespec(self) -> libc::timespec {
+        libc::timespec {
+            tv_sec: (self.0 / 1_000_000_000) as libc::time_t,
+            tv_nsec: (self.0 % 1_000_000_000) as libc::c_long,
+        }
+    }
+}
+
+/// The clock of real devices: `CLOCK_MONOTONIC`.
+pub(crate) fn now() -> Nanos {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// CPU time, user and system, that the calling thread has used.
+pub fn thread_cpu() -> Nanos {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Seconds since 1970 in UTC, for the record of when something was measured; nothing is decided by it.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the calendar")]
+pub fn calendar_seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |span| span.as_secs())
+}

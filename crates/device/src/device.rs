@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arena, Channel, Error};
+use crate::{Arena, Channel, Error, Op, Request};
 
 /// What requests must respect, and what the device is known to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,48 @@ pub struct Geometry {
     /// Stripe unit of a stripe set.
     pub stripe_unit_bytes: Option<u64>,
 }
+
+impl Geometry {
+    /// Whether the device can take `request`.
+    ///
+    /// # Errors
+    /// [`Error::Request`] saying what is wrong.
+    pub fn check(&self, request: &Request) -> Result<(), Error> {
+        if request.op.modifies() && !self.writable {
+            return Err(Error::Request("the device was opened for reading only".into()));
+        }
+        if request.op == Op::Flush {
+            return Ok(());
+        }
+        let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
+        let align = u64::from(self.offset_align_bytes);
+        if length == 0 || !offset.is_multiple_of(align) || !length.is_multiple_of(align) {
+            let problem = format!(
+                "offset {offset} and length {length} must be multiples of {align} bytes, the length not zero"
+            );
+            return Err(Error::Request(problem));
+        }
+        if length > u64::from(MAX_REQUEST_BYTES)
+            || offset.checked_add(length).is_none_or(|end| end > self.capacity_bytes)
+        {
+            let end = self.capacity_bytes;
+            let problem = format!(
+                "offset {offset} and length {length} reach over the device's end at {end}, or over 1 GiB"
+            );
+            return Err(Error::Request(problem));
+        }
+        let align = self.memory_align_bytes as usize;
+        if request.op.moves_data()
+            && (request.memory.is_null() || !(request.memory as usize).is_multiple_of(align))
+        {
+            return Err(Error::Request(format!("memory must be aligned to {align} bytes")));
+        }
+        Ok(())
+    }
+}
+
+/// The kernel moves at most 2 GiB less a page at a time and counts it in an `i32`; this is well below.
+pub const MAX_REQUEST_BYTES: u32 = 1 << 30;
 
 /// Where a profile comes from: the drive and the software on the way to it. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

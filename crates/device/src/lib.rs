@@ -6,16 +6,23 @@
 //!
 //! This crate is the only one that touches block I/O and the clock. It knows nothing of experiments, models or stores.
 
+mod backend;
 mod channel;
 mod clock;
 mod device;
 mod error;
+mod file_device;
+mod identity;
 mod memory;
-mod open;
+mod queue;
+mod stripe;
+mod target;
 
+pub use backend::BackendKind;
 pub use channel::{Channel, Completion, Op, Request};
-pub use clock::Nanos;
-pub use device::{ChannelOptions, Device, Geometry, Identity};
+pub use clock::{Nanos, calendar_seconds, thread_cpu};
+pub use device::{ChannelOptions, Device, Geometry, Identity, MAX_REQUEST_BYTES};
 pub use error::{Error, ErrorKind};
+pub use file_device::{FileDevice, OpenOptions};
 pub use memory::Arena;
-pub use open::{BackendKind, FileDevice, OpenOptions};
+pub use stripe::{Segment, StripeSet};

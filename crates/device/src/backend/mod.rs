@@ -1,0 +1,132 @@
+//! How a request reaches the kernel: three backends behind one small trait.
+//!
+//! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It knows nothing of
+//! retries, stripes or timestamps; those live once, in [`crate::queue`].
+
+pub(crate) mod libaio;
+pub(crate) mod sync;
+pub(crate) mod uring;
+
+use std::io;
+use std::os::fd::RawFd;
+use std::str::FromStr;
+
+use crate::Nanos;
+
+/// How requests reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BackendKind {
+    /// `io_uring`: a pair of rings shared with the kernel.
+    IoUring,
+    /// `libaio`: the kernel's older asynchronous interface, `io_submit` and `io_getevents`.
+    Libaio,
+    /// `pread` and `pwrite`, one request at a time.
+    Sync,
+}
+
+impl BackendKind {
+    /// All, best first.
+    pub const ALL: [Self; 3] = [Self::IoUring, Self::Libaio, Self::Sync];
+
+    /// The name that the command line and the profile use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Libaio => "libaio",
+            Self::Sync => "sync",
+        }
+    }
+
+    /// Whether the kernel lets this process use it, and if not, why and what helps.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn available(self) -> Result<(), String> {
+        match self {
+            Self::IoUring => uring::available(),
+            Self::Libaio => libaio::available(),
+            Self::Sync => Ok(()),
+        }
+    }
+}
+
+impl FromStr for BackendKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| format!("unknown backend `{name}`: use io_uring, libaio or sync"))
+    }
+}
+
+/// What a part does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartOp {
+    Read,
+    Write,
+    WriteDsync,
+    Flush,
+    Discard,
+}
+
+/// A request, or a piece of one, to one member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub op: PartOp,
+    /// Index into the device's files.
+    pub member: u32,
+    pub offset_bytes: u64,
+    pub length_bytes: u32,
+    pub memory: *mut u8,
+    /// The next part pushed may start only when this one is wholly done.
+    pub link: bool,
+}
+
+/// One way into the kernel. Tokens are the queue's part numbers, below the capacity that the backend was made for.
+pub(crate) trait Backend {
+    /// Whether [`Part::link`] is honoured.
+    const LINKS: bool;
+
+    /// Whether `parts` more can be pushed before the next [`Backend::enter`].
+    fn has_room(&self, parts: u32) -> bool;
+
+    /// Stages a part. Call only with room.
+    ///
+    /// # Safety
+    /// `part.memory` stays valid for `part.length_bytes` and unaliased until the token has come back from [`Backend::reap`].
+    unsafe fn push(&mut self, token: u32, part: &Part);
+
+    /// Hands staged parts to the kernel and waits until about `at_least` results are ready or `until` has passed; may return
+    /// earlier. `EINTR`, full queues and temporary lack of resources are not errors: what was not taken stays staged.
+    fn enter(&mut self, at_least: u32, until: Option<Nanos>) -> io::Result<()>;
+
+    /// The next result, if one is ready: token and what the system call would have returned (negative errno).
+    fn reap(&mut self) -> Option<(u32, i32)>;
+}
+
+/// A blocking `fallocate` that punches the range out: the kernel discards it on the drive where that is possible.
+pub(crate) fn discard(fd: RawFd, part: &Part) -> i32 {
+    let (offset, length) = (part.offset_bytes as libc::off_t, libc::off_t::from(part.length_bytes));
+    // SAFETY: `fallocate` takes no memory of ours.
+    or_errno(unsafe { libc::fallocate(fd, DISCARD_MODE, offset, length) } as isize)
+}
+
+/// `fallocate` mode of a discard.
+pub(crate) const DISCARD_MODE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+
+/// A blocking `fdatasync`.
+pub(crate) fn flush(fd: RawFd) -> i32 {
+    // SAFETY: `fdatasync` takes no memory of ours.
+    or_errno(unsafe { libc::fdatasync(fd) } as isize)
+}
+
+/// A C return value in the kernel's form: non-negative result or negative errno.
+pub(crate) fn or_errno(result: isize) -> i32 {
+    if result >= 0 {
+        i32::try_from(result).unwrap_or(i32::MAX)
+    } else {
+        -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+    }
+}

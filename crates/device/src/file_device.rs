@@ -1,0 +1,240 @@
+//! Files and block devices, one or striped over several, as a device.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::backend::BackendKind;
+use crate::backend::libaio::LibaioBackend;
+use crate::backend::sync::SyncBackend;
+use crate::backend::uring::UringBackend;
+use crate::queue::RequestQueue;
+use crate::target::{DirectAlign, Target};
+use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, StripeSet, identity};
+
+/// The deepest queue: what one `io_uring` can complete, halved for linked flushes.
+const DEPTH_MAX: u32 = 32_000;
+
+/// How a target is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The backend; `None` takes the best that works here.
+    pub backend: Option<BackendKind>,
+    /// Whether to bypass the page cache where possible.
+    pub direct: bool,
+    /// Whether writes will be made. Scratch files are always writable.
+    pub write: bool,
+    /// Stripe unit when several targets are given; a multiple of their alignment.
+    pub stripe_unit_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { backend: None, direct: true, write: false, stripe_unit_bytes: 64 << 10 }
+    }
+}
+
+/// One file or block device, or a stripe set over several.
+#[derive(Clone, Debug)]
+pub struct FileDevice {
+    targets: Arc<Vec<Target>>,
+    stripes: StripeSet,
+    backend: BackendKind,
+    geometry: Geometry,
+    identity: Identity,
+}
+
+impl FileDevice {
+    /// Unnamed scratch files of `bytes` in total, one in each directory; they vanish with the process, however it ends.
+    ///
+    /// # Errors
+    /// [`Error::Target`] or [`Error::Os`] if a directory is missing, read-only or full (kind `NoSpace`); [`Error::Backend`] if the
+    /// backend asked for is not available.
+    pub fn scratch(directories: &[PathBuf], bytes: u64, options: &OpenOptions) -> Result<Self, Error> {
+        let members = u32::try_from(directories.len()).unwrap_or(u32::MAX).max(1);
+        let unit = options.stripe_unit_bytes.max(1);
+        let each =
+            if members == 1 { bytes } else { bytes.div_ceil(u64::from(members)).next_multiple_of(unit) };
+        let open = |directory: &PathBuf| Target::scratch(directory, each, options.direct);
+        Self::assemble(directories.iter().map(open).collect::<Result<_, _>>()?, true, options)
+    }
+
+    /// Existing files or block devices. Writing overwrites what they hold, so each path must stand in `consent` too: the same words said
+    /// again by the user with a flag that names the loss.
+    ///
+    /// # Errors
+    /// [`Error::Target`] if a path is missing, empty, in use, or not consented to; [`Error::Os`] and [`Error::Backend`] as above.
+    pub fn existing(paths: &[PathBuf], consent: &[PathBuf], options: &OpenOptions) -> Result<Self, Error> {
+        if options.write {
+            paths.iter().filter(|path| !consent.contains(path)).try_for_each(|path| refuse(path))?;
+        }
+        let open = |path: &PathBuf| Target::existing(path, options.write, options.direct);
+        Self::assemble(paths.iter().map(open).collect::<Result<_, _>>()?, options.write, options)
+    }
+
+    /// The same opened files through another backend.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] if it is not available.
+    pub fn with_backend(&self, backend: BackendKind) -> Result<Self, Error> {
+        backend.available().map_err(|why| unavailable(backend, &why))?;
+        let mut other = self.clone();
+        other.backend = backend;
+        other.identity.backend = backend.name().into();
+        other.identity.backend_reason = "asked for".into();
+        Ok(other)
+    }
+
+    /// The backend in use.
+    pub fn backend(&self) -> BackendKind {
+        self.backend
+    }
+
+    fn assemble(targets: Vec<Target>, writable: bool, options: &OpenOptions) -> Result<Self, Error> {
+        let Some(first) = targets.first() else {
+            return Err(Error::Request("no target given".into()));
+        };
+        let members = targets.len() as u32;
+        let smallest = targets.iter().map(|target| target.size_bytes).min().unwrap_or(0);
+        let buffered = targets.iter().any(|target| target.direct.is_none());
+        let align = direct_align(&targets);
+        let unit = options.stripe_unit_bytes;
+        if members > 1 && (unit == 0 || unit > 1 << 30 || !unit.is_multiple_of(u64::from(align.offset_bytes)))
+        {
+            let problem = format!(
+                "a stripe unit of {unit} bytes: use a multiple of {} bytes, at most 1 GiB",
+                align.offset_bytes
+            );
+            return Err(Error::Request(problem));
+        }
+        let stripes = StripeSet::new(members, unit.max(1));
+        let (backend, reason) = choose(options.backend)?;
+        let mut identity = identity::of(first);
+        if members > 1 {
+            identity.kind = "stripe set".into();
+            let names: Vec<String> = targets.iter().map(|target| target.path.display().to_string()).collect();
+            identity.target = names.join(",");
+        }
+        identity.backend = backend.name().into();
+        identity.backend_reason = reason;
+        identity.notes.extend(targets.iter().flat_map(|target| target.notes.clone()));
+        let capacity = stripes.capacity_bytes(smallest);
+        let geometry = Geometry {
+            capacity_bytes: capacity / u64::from(align.offset_bytes) * u64::from(align.offset_bytes),
+            offset_align_bytes: align.offset_bytes,
+            memory_align_bytes: align.memory_bytes,
+            preferred_max_transfer_bytes: preferred_max_transfer(&identity),
+            direct: !buffered,
+            writable,
+            members,
+            stripe_unit_bytes: stripes.unit_bytes(),
+        };
+        Ok(Self { targets: Arc::new(targets), stripes, backend, geometry, identity })
+    }
+}
+
+/// The strictest alignment among the targets; 1 where the page cache takes anything.
+fn direct_align(targets: &[Target]) -> DirectAlign {
+    targets.iter().filter_map(|target| target.direct).fold(
+        DirectAlign { offset_bytes: 1, memory_bytes: 1 },
+        |strictest, align| DirectAlign {
+            offset_bytes: strictest.offset_bytes.max(align.offset_bytes),
+            memory_bytes: strictest.memory_bytes.max(align.memory_bytes),
+        },
+    )
+}
+
+fn preferred_max_transfer(identity: &Identity) -> u32 {
+    let bytes = identity.max_transfer_bytes.unwrap_or(1 << 20);
+    u32::try_from(bytes).unwrap_or(u32::MAX).clamp(128 << 10, 16 << 20)
+}
+
+fn refuse(path: &Path) -> Result<(), Error> {
+    let loss = "writing here destroys what it holds. If that is meant, say so with \
+                --destroy-contents-of and the same path; a directory instead gets a scratch file of its own";
+    Err(Error::Target { path: path.into(), problem: loss.into() })
+}
+
+fn unavailable(backend: BackendKind, why: &str) -> Error {
+    let others: Vec<&str> = BackendKind::ALL
+        .into_iter()
+        .filter(|other| other.available().is_ok())
+        .map(BackendKind::name)
+        .collect();
+    Error::Backend { backend: backend.name(), why: format!("{why}. Available: {}", others.join(", ")) }
+}
+
+/// The backend to use and, in one line, why.
+fn choose(asked: Option<BackendKind>) -> Result<(BackendKind, String), Error> {
+    if let Some(backend) = asked {
+        backend.available().map_err(|why| unavailable(backend, &why))?;
+        return Ok((backend, "asked for".into()));
+    }
+    let mut refused = Vec::new();
+    for backend in BackendKind::ALL {
+        match backend.available() {
+            Ok(()) if refused.is_empty() => return Ok((backend, "the best that this system offers".into())),
+            Ok(()) => return Ok((backend, format!("the best that is left: {}", refused.join("; ")))),
+            Err(why) => refused.push(format!("{} is not available ({why})", backend.name())),
+        }
+    }
+    Ok((BackendKind::Sync, refused.join("; ")))
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
+        let depth = options.depth;
+        if depth == 0 || depth > DEPTH_MAX {
+            return Err(Error::Request(format!("a queue depth of {depth}: use 1 to {DEPTH_MAX}")));
+        }
+        let polled = options.polled && self.geometry.direct && self.identity.poll_queues == Some(true);
+        let files: Vec<_> = self.targets.iter().map(Target::fd).collect();
+        let doing = || format!("open an {} queue of depth {depth}", self.backend.name());
+        let os = |source| Error::Os { doing: doing(), source };
+        let (stripes, geometry) = (self.stripes, self.geometry.clone());
+        let files = Files { targets: Arc::clone(&self.targets), fds: files };
+        match self.backend {
+            BackendKind::IoUring => {
+                let parts = RequestQueue::<UringBackend>::parts_max(depth, stripes);
+                let backend = UringBackend::new(files, parts, options.arena.clone(), polled).map_err(os)?;
+                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
+            }
+            BackendKind::Libaio => {
+                let parts = RequestQueue::<LibaioBackend>::parts_max(depth, stripes);
+                let backend = LibaioBackend::new(files, parts).map_err(os)?;
+                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
+            }
+            BackendKind::Sync => {
+                let parts = RequestQueue::<SyncBackend>::parts_max(depth, stripes);
+                let backend = SyncBackend::new(files, parts);
+                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
+            }
+        }
+    }
+}
+
+/// The descriptors of a device's targets, kept open as long as a channel uses them.
+pub(crate) struct Files {
+    #[expect(dead_code, reason = "held so that the descriptors stay open")]
+    targets: Arc<Vec<Target>>,
+    fds: Vec<std::os::fd::RawFd>,
+}
+
+impl Files {
+    /// The descriptor of a member.
+    pub fn fd(&self, member: u32) -> std::os::fd::RawFd {
+        self.fds[member as usize]
+    }
+
+    /// All descriptors, by member.
+    pub fn fds(&self) -> &[std::os::fd::RawFd] {
+        &self.fds
+    }
+}

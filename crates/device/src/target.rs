@@ -1,0 +1,189 @@
+//! Opening one file or block device for I/O, without the page cache where that is possible.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// Alignment for direct I/O where the file system does not say: enough for every common one.
+const ALIGN_UNKNOWN_BYTES: u32 = 4096;
+
+/// One opened file or block device.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub file: File,
+    pub path: PathBuf,
+    pub is_block_device: bool,
+    pub size_bytes: u64,
+    /// Device number of the block device, or of the file system that holds the file.
+    pub device_number: u64,
+    /// `None`: the page cache is in the way.
+    pub direct: Option<DirectAlign>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Alignments for direct I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirectAlign {
+    pub offset_bytes: u32,
+    pub memory_bytes: u32,
+}
+
+impl Target {
+    /// A scratch file of `bytes` in `directory`, without a name: the kernel removes it when the process ends, however it ends.
+    pub fn scratch(directory: &Path, bytes: u64, direct: bool) -> Result<Self, Error> {
+        let metadata = std::fs::metadata(directory)
+            .map_err(|source| os(format!("open {}", directory.display()), source))?;
+        if !metadata.is_dir() {
+            return Err(problem(directory, "not a directory: name a directory on the drive to be measured"));
+        }
+        let file = unnamed(directory).or_else(|error| match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => named_then_removed(directory),
+            _ => Err(error),
+        });
+        let file =
+            file.map_err(|source| os(format!("create a scratch file in {}", directory.display()), source))?;
+        reserve(&file, directory, bytes)?;
+        Self::finish(file, directory, false, bytes, direct)
+    }
+
+    /// An existing file or block device. A block device opened for writing is opened exclusively: mounted ones are refused.
+    pub fn existing(path: &Path, write: bool, direct: bool) -> Result<Self, Error> {
+        let doing = || format!("open {}", path.display());
+        let metadata = std::fs::metadata(path).map_err(|source| os(doing(), source))?;
+        let is_block_device = metadata.file_type().is_block_device();
+        if !is_block_device && !metadata.is_file() {
+            return Err(problem(path, "neither a file nor a block device"));
+        }
+        let flags = if is_block_device && write { libc::O_EXCL } else { 0 };
+        let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
+        let file = file.map_err(|source| match source.raw_os_error() {
+            Some(libc::EBUSY) => {
+                problem(path, "the block device is in use (mounted, or part of a volume): it is left alone")
+            }
+            _ => os(doing(), source),
+        })?;
+        let size_bytes = size_of(&file, is_block_device).map_err(|source| os(doing(), source))?;
+        if size_bytes == 0 {
+            return Err(problem(path, "it is empty: there is nothing to do I/O on"));
+        }
+        Self::finish(file, path, is_block_device, size_bytes, direct)
+    }
+
+    fn finish(
+        file: File,
+        path: &Path,
+        is_block_device: bool,
+        size_bytes: u64,
+        direct: bool,
+    ) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(|source| os(format!("stat {}", path.display()), source))?;
+        let device_number = if is_block_device { metadata.rdev() } else { metadata.dev() };
+        let mut notes = Vec::new();
+        let align = if direct { enable_direct(&file) } else { None };
+        if align.is_none() {
+            let why = if direct {
+                "O_DIRECT is not possible here: the page cache is part of what is measured"
+            } else {
+                "buffered by request: the page cache is part of what is measured"
+            };
+            notes.push(format!("{}: {why}", path.display()));
+        }
+        Ok(Self { file, path: path.into(), is_block_device, size_bytes, device_number, direct: align, notes })
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+fn unnamed(directory: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(directory)
+}
+
+/// For file systems without `O_TMPFILE`: a named file that loses its name at once.
+fn named_then_removed(directory: &Path) -> io::Result<File> {
+    let mut template = CString::new(directory.join(".flashgrain-scratch-XXXXXX").as_os_str().as_bytes())?
+        .into_bytes_with_nul();
+    // SAFETY: `template` is a NUL-terminated buffer that mkostemp rewrites in place.
+    let fd = unsafe { libc::mkostemp(template.as_mut_ptr().cast(), libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    // SAFETY: `template` now holds the NUL-terminated name of the file.
+    unsafe { libc::unlink(template.as_ptr().cast()) };
+    Ok(file)
+}
+
+/// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle.
+fn reserve(file: &File, directory: &Path, bytes: u64) -> Result<(), Error> {
+    let doing = || {
+        format!(
+            "reserve {bytes} bytes in {} (a smaller size can be asked for with --file-size)",
+            directory.display()
+        )
+    };
+    let length = libc::off_t::try_from(bytes).map_err(|_| problem(directory, "no file can be that large"))?;
+    // SAFETY: `fallocate` takes no memory of ours.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            file.set_len(bytes).map_err(|source| os(doing(), source))
+        }
+        source => Err(os(doing(), source)),
+    }
+}
+
+fn size_of(file: &File, is_block_device: bool) -> io::Result<u64> {
+    if !is_block_device {
+        return Ok(file.metadata()?.len());
+    }
+    // SAFETY: `lseek` takes no memory of ours.
+    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+    u64::try_from(end).map_err(|_| io::Error::last_os_error())
+}
+
+/// Turns on `O_DIRECT`, if the file system can do it.
+fn enable_direct(file: &File) -> Option<DirectAlign> {
+    let align = direct_align(file)?;
+    let fd = file.as_raw_fd();
+    // SAFETY: `fcntl` on our own descriptor, with integers only.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    // SAFETY: as above.
+    let set = unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) };
+    (flags >= 0 && set == 0).then_some(align)
+}
+
+/// What statx says about direct I/O; `None` if it says that there is none.
+fn direct_align(file: &File) -> Option<DirectAlign> {
+    // SAFETY: all-zero bytes are a valid `statx`.
+    let mut answer: libc::statx = unsafe { std::mem::zeroed() };
+    let (fd, mask) = (file.as_raw_fd(), libc::STATX_DIOALIGN);
+    // SAFETY: the path is a NUL-terminated empty string, and the kernel writes one `statx`.
+    let result = unsafe { libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut answer) };
+    if result != 0 || answer.stx_mask & mask == 0 {
+        return Some(DirectAlign { offset_bytes: ALIGN_UNKNOWN_BYTES, memory_bytes: ALIGN_UNKNOWN_BYTES });
+    }
+    (answer.stx_dio_offset_align > 0).then_some(DirectAlign {
+        offset_bytes: answer.stx_dio_offset_align,
+        memory_bytes: answer.stx_dio_mem_align.max(1),
+    })
+}
+
+fn os(doing: String, source: io::Error) -> Error {
+    Error::Os { doing, source }
+}
+
+fn problem(path: &Path, problem: &str) -> Error {
+    Error::Target { path: path.into(), problem: problem.into() }
+}
