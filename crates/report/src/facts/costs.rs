@@ -1,0 +1,128 @@
+//! The fitted costs: MQSSD's by concurrency, the other models' constants.
+
+use flashgrain_model::{Estimate, ModelName, Models, Parameter};
+
+use super::{kind_name, model_name};
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit;
+
+/// One of MQSSD's four costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    ReadSetup,
+    ReadTransfer,
+    WriteSetup,
+    WriteTransfer,
+}
+
+impl Cost {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::ReadSetup, Self::ReadTransfer, Self::WriteSetup, Self::WriteTransfer];
+
+    /// The paper's symbol.
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Self::ReadSetup => "t(k)",
+            Self::ReadTransfer => "α(k)",
+            Self::WriteSetup => "s(k)",
+            Self::WriteTransfer => "β(k)",
+        }
+    }
+
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::ReadSetup => "read setup",
+            Self::ReadTransfer => "read transfer",
+            Self::WriteSetup => "write setup",
+            Self::WriteTransfer => "write transfer",
+        }
+    }
+}
+
+/// MQSSD's estimates of one cost, by rising concurrency.
+pub(crate) fn costs_of(parameters: &[Parameter], cost: Cost) -> Vec<(f64, &Parameter)> {
+    let mut found: Vec<(f64, &Parameter)> = parameters
+        .iter()
+        .filter(|parameter| parameter.symbol == cost.symbol())
+        .filter_map(|parameter| parameter.at_concurrency.map(|concurrency| (concurrency, parameter)))
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found
+}
+
+/// MQSSD's setup and transfer costs, one row per concurrency. `None` if it was not fitted.
+pub(crate) fn cost_table(models: &Models) -> Option<Table> {
+    let mqssd = models.iter().find(|model| model.name() == ModelName::Mqssd)?;
+    let parameters = mqssd.parameters();
+    let costs: Vec<(Cost, Vec<(f64, &Parameter)>)> = Cost::ALL
+        .into_iter()
+        .map(|cost| (cost, costs_of(&parameters, cost)))
+        .filter(|(_, found)| !found.is_empty())
+        .collect();
+    let mut concurrencies: Vec<f64> =
+        costs.iter().flat_map(|(_, found)| found.iter().map(|(concurrency, _)| *concurrency)).collect();
+    concurrencies.sort_by(f64::total_cmp);
+    concurrencies.dedup();
+    if concurrencies.is_empty() {
+        return None;
+    }
+    let titles: Vec<String> = costs
+        .iter()
+        .map(|(cost, found)| {
+            let unit = found.first().map_or("", |(_, parameter)| parameter.unit.as_str());
+            format!("{} {}, {unit}", cost.words(), cost.symbol())
+        })
+        .collect();
+    let mut columns = vec![("k", Kind::Number)];
+    columns.extend(titles.iter().map(|title| (title.as_str(), Kind::Number)));
+    let mut table = Table::new(&columns);
+    for concurrency in concurrencies {
+        let mut row = vec![Cell::toned(unit::count(concurrency), Tone::Quiet)];
+        row.extend(costs.iter().map(|(_, found)| match found.iter().find(|(at, _)| *at == concurrency) {
+            Some((_, parameter)) => with_interval(&parameter.estimate, unit::three_digits),
+            None => Cell::toned("–", Tone::Quiet),
+        }));
+        table.push(row);
+    }
+    Some(table)
+}
+
+/// The constants of all models that do not belong to one concurrency.
+pub(crate) fn other_parameters_table(models: &Models) -> Table {
+    let mut table = Table::new(&[
+        ("model", Kind::Label),
+        ("constant", Kind::Label),
+        ("kind", Kind::Label),
+        ("value (95 % interval)", Kind::Number),
+        ("unit", Kind::Label),
+        ("why undetermined", Kind::Prose),
+    ]);
+    for model in models.iter() {
+        for parameter in model.parameters().iter().filter(|parameter| parameter.at_concurrency.is_none()) {
+            let why = match &parameter.estimate {
+                Estimate::Determined { .. } => "",
+                Estimate::Undetermined { why } => why,
+            };
+            table.push([
+                model_name(model.name()).into(),
+                format!("{} {}", parameter.name, parameter.symbol).trim().into(),
+                Cell::toned(parameter.access.map_or("", |access| kind_name(Some(access))), Tone::Quiet),
+                with_interval(&parameter.estimate, unit::three_digits),
+                Cell::toned(parameter.unit.as_str(), Tone::Quiet),
+                Cell::toned(why, Tone::Warning),
+            ]);
+        }
+    }
+    table
+}
+
+/// `5.4 (5.1 – 5.7)`, or that it is undetermined.
+pub(crate) fn with_interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Cell {
+    match estimate {
+        Estimate::Determined { value, low, high } => {
+            Cell::new(format!("{} ({} – {})", show(*value), show(*low), show(*high)))
+        }
+        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Warning),
+    }
+}

@@ -1,0 +1,116 @@
+//! Where the profile comes from and what it cost.
+
+use flashgrain_profile::schema::{Budget, Provenance};
+
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit;
+
+/// Drive, way to it, moment: label and value, without a head.
+pub(crate) fn drive_table(provenance: &Provenance) -> Table {
+    let identity = &provenance.identity;
+    let geometry = &provenance.geometry;
+    let mut table = Table::new(&[("", Kind::Label), ("", Kind::Prose)]);
+    let mut row = |label: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            table.push([Cell::toned(label, Tone::Quiet), value.into()]);
+        }
+    };
+    let join = |parts: &[Option<String>]| {
+        let known: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+        Some(known.join(", "))
+    };
+
+    row("target", Some(format!("{} ({})", identity.target, identity.kind)));
+    row(
+        "drive",
+        join(&[
+            identity.model.clone(),
+            identity.firmware.as_ref().map(|firmware| format!("firmware {firmware}")),
+            identity.block_device.clone(),
+        ]),
+    );
+    row("file system", join(&[identity.file_system.clone(), identity.mount_options.clone()]));
+    row(
+        "kernel",
+        join(&[
+            identity.kernel.clone(),
+            identity.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")),
+            identity.write_cache.as_ref().map(|cache| format!("cache {cache}")),
+            identity.queue_requests.map(|requests| format!("{requests} requests queued")),
+            identity.max_transfer_bytes.map(|size| format!("transfers to {}", unit::bytes(size as f64))),
+            identity.poll_queues.map(|there| if there { "poll queues" } else { "no poll queues" }.to_owned()),
+            identity.rotational.filter(|rotates| *rotates).map(|_| "said to rotate".to_owned()),
+        ]),
+    );
+    row("backend", Some(format!("{}: {}", identity.backend, identity.backend_reason)));
+    row(
+        "geometry",
+        join(&[
+            Some(format!("{} usable", unit::bytes(geometry.capacity_bytes as f64))),
+            Some(if geometry.direct { "O_DIRECT" } else { "through the page cache" }.to_owned()),
+            Some(format!("aligned to {}", unit::bytes(f64::from(geometry.offset_align_bytes)))),
+            identity
+                .logical_block_bytes
+                .map(|size| format!("logical block {}", unit::bytes(f64::from(size)))),
+            identity
+                .physical_block_bytes
+                .map(|size| format!("physical block {}", unit::bytes(f64::from(size)))),
+            (geometry.members > 1).then(|| match geometry.stripe_unit_bytes {
+                Some(size) => format!("{} drives striped by {}", geometry.members, unit::bytes(size as f64)),
+                None => format!("{} drives", geometry.members),
+            }),
+        ]),
+    );
+    row("state", Some(provenance.precondition.clone()));
+    row(
+        "made",
+        Some(format!(
+            "{} by Flashgrain {}, seed {}",
+            provenance.date_utc, provenance.flashgrain_version, provenance.seed
+        )),
+    );
+    for note in &identity.notes {
+        table.push([Cell::toned("note", Tone::Quiet), Cell::toned(note, Tone::Warning)]);
+    }
+    table
+}
+
+/// What was allowed and what was used.
+pub(crate) fn budget_sentence(budget: &Budget) -> String {
+    format!(
+        "Used {} of {} and wrote {} of at most {}; scratch file of {}.",
+        unit::seconds(budget.used_s),
+        unit::seconds(budget.limit_s),
+        unit::bytes(budget.used_write_bytes as f64),
+        unit::bytes(budget.limit_write_bytes as f64),
+        unit::bytes(budget.file_bytes as f64),
+    )
+}
+
+/// The experiments, what they took and how noisy they were; then what was left out.
+pub(crate) fn experiment_table(budget: &Budget) -> Table {
+    let mut table = Table::new(&[
+        ("experiment", Kind::Label),
+        ("trials", Kind::Number),
+        ("time", Kind::Number),
+        ("written", Kind::Number),
+        ("noise", Kind::Number),
+    ]);
+    for used in &budget.experiments {
+        let noise = match used.noise {
+            Some(noise) => Cell::toned(
+                format!("± {}", unit::share(noise)),
+                if noise > 0.1 { Tone::Warning } else { Tone::Plain },
+            ),
+            None => Cell::toned("no repeats", Tone::Quiet),
+        };
+        table.push([
+            used.name.as_str().into(),
+            used.trials.to_string().into(),
+            unit::seconds(used.used_s).into(),
+            unit::bytes(used.used_write_bytes as f64).into(),
+            noise,
+        ]);
+    }
+    table
+}

@@ -1,0 +1,105 @@
+//! The numbers that a reader wants first.
+
+use flashgrain_model::Access;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::Point;
+
+use super::{kind_name, model_name, workload_in_words};
+use crate::unit;
+
+/// A number with its name and the circumstances.
+#[derive(Clone, Debug)]
+pub(crate) struct Headline {
+    pub name: &'static str,
+    pub value: String,
+    pub detail: String,
+}
+
+/// Random reads per second, latency alone, bandwidth, durable write, depth, prediction error: those that were measured.
+pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
+    [
+        random_reads(profile),
+        latency_alone(profile),
+        bandwidth(profile, Access::Read, "read bandwidth"),
+        bandwidth(profile, Access::Write, "write bandwidth"),
+        durable_write(profile),
+        prediction(profile),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn points(profile: &DeviceProfile) -> impl Iterator<Item = &Point> {
+    let all = &profile.measurements;
+    [&all.order, &all.parallel, &all.size, &all.depth, &all.mix].into_iter().flatten()
+}
+
+fn is_4k_random_read(point: &&Point) -> bool {
+    let workload = &point.workload;
+    workload.access() == Some(Access::Read)
+        && workload.random_share >= 1.0
+        && workload.request_bytes == 4096.0
+}
+
+fn random_reads(profile: &DeviceProfile) -> Option<Headline> {
+    let best = points(profile)
+        .filter(is_4k_random_read)
+        .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
+    Some(Headline {
+        name: "4 KiB random reads per second",
+        value: unit::count(best.bytes_per_second / best.workload.request_bytes),
+        detail: format!("with {} in flight", unit::count(best.workload.concurrency)),
+    })
+}
+
+fn latency_alone(profile: &DeviceProfile) -> Option<Headline> {
+    let latency = points(profile)
+        .filter(is_4k_random_read)
+        .filter(|point| point.workload.concurrency == 1.0)
+        .find_map(|point| point.read_latency)?;
+    Some(Headline {
+        name: "4 KiB random read, one at a time",
+        value: unit::micros(latency.p50_us),
+        detail: format!("median; 99 % within {}", unit::micros(latency.p99_us)),
+    })
+}
+
+fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Option<Headline> {
+    let best = points(profile)
+        .filter(|point| point.workload.access() == Some(access))
+        .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
+    let words = workload_in_words(&best.workload);
+    let circumstances = words.split_once(", ").map_or(words.as_str(), |(_, rest)| rest).to_owned();
+    Some(Headline { name, value: unit::rate(best.bytes_per_second), detail: circumstances })
+}
+
+fn durable_write(profile: &DeviceProfile) -> Option<Headline> {
+    let best = profile
+        .measurements
+        .flush
+        .iter()
+        .filter(|point| point.method != "no flush")
+        .min_by(|a, b| a.latency.p50_us.total_cmp(&b.latency.p50_us))?;
+    Some(Headline {
+        name: "durable 4 KiB write",
+        value: unit::micros(best.latency.p50_us),
+        detail: format!("median with {}; 99 % within {}", best.method, unit::micros(best.latency.p99_us)),
+    })
+}
+
+fn prediction(profile: &DeviceProfile) -> Option<Headline> {
+    let comparison = profile.comparison.as_ref()?;
+    let first = *comparison.ranking.first()?;
+    let errors: Vec<String> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.model == first)
+        .map(|row| format!("{} {}", kind_name(row.access), unit::share(row.median_relative_error)))
+        .collect();
+    Some(Headline {
+        name: "best model",
+        value: model_name(first).to_owned(),
+        detail: format!("median held-out error: {}", errors.join(", ")),
+    })
+}

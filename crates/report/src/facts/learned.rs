@@ -1,0 +1,142 @@
+//! What was learned, decided and verified.
+
+use flashgrain_model::Estimate;
+use flashgrain_profile::schema::{Decision, Learned, LearnedValue, Verification};
+
+use super::workload_in_words;
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit::{self, Unit};
+
+/// All learned numbers with their names and units, in the order of the report.
+fn values(learned: &Learned) -> [(&'static str, &LearnedValue, Unit); 13] {
+    [
+        ("desirable write size", &learned.desirable_write_bytes, Unit::Bytes),
+        ("stripe size", &learned.stripe_bytes, Unit::Bytes),
+        ("chunk size", &learned.chunk_bytes, Unit::Bytes),
+        ("hot offset in the chunk", &learned.hot_offset_bytes, Unit::Bytes),
+        ("latency drop there", &learned.hot_latency_drop, Unit::Share),
+        ("flash page", &learned.flash_page_bytes, Unit::Bytes),
+        ("best page for reads/s", &learned.best_page_iops_bytes, Unit::Bytes),
+        ("best page for latency", &learned.best_page_latency_bytes, Unit::Bytes),
+        ("depth for 90 %", &learned.depth_90, Unit::Count),
+        ("depth for 99 %", &learned.depth_99, Unit::Count),
+        ("parallelism P", &learned.parallelism, Unit::Count),
+        ("saturation", &learned.saturation_bytes_per_second, Unit::Rate),
+        ("half-bandwidth size", &learned.half_bandwidth_bytes, Unit::Bytes),
+    ]
+}
+
+/// Value, interval, confidence and evidence of each hidden parameter and working point.
+pub(crate) fn learned_table(learned: &Learned) -> Table {
+    let mut table = Table::new(&[
+        ("learned", Kind::Label),
+        ("value (95 % interval)", Kind::Number),
+        ("confidence", Kind::Number),
+        ("evidence", Kind::Prose),
+    ]);
+    for (name, value, unit) in values(learned) {
+        table.push(match &value.estimate {
+            &Estimate::Determined { value: number, low, high } => [
+                name.into(),
+                Cell::toned(unit.show_interval(number, low, high), Tone::Strong),
+                unit::share(value.confidence).into(),
+                value.evidence.as_str().into(),
+            ],
+            Estimate::Undetermined { why } => [
+                name.into(),
+                Cell::toned("undetermined", Tone::Warning),
+                "".into(),
+                [why.as_str(), value.evidence.as_str()]
+                    .iter()
+                    .filter(|text| !text.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join("; ")
+                    .into(),
+            ],
+        });
+    }
+    table
+}
+
+/// Settings and the numbers behind them.
+pub(crate) fn decision_table(decisions: &[Decision]) -> Table {
+    let mut table = Table::new(&[
+        ("setting", Kind::Label),
+        ("value", Kind::Number),
+        ("", Kind::Label),
+        ("because", Kind::Prose),
+    ]);
+    for decision in decisions {
+        table.push([
+            decision.setting.as_str().into(),
+            Cell::toned(decision.value.as_str(), Tone::Strong),
+            if decision.from_default {
+                Cell::toned("default", Tone::Warning)
+            } else {
+                Cell::toned("learned", Tone::Quiet)
+            },
+            decision.because.as_str().into(),
+        ]);
+    }
+    table
+}
+
+/// Fresh workloads, predicted and measured.
+pub(crate) fn verification_table(verifications: &[Verification]) -> Table {
+    let mut table = Table::new(&[
+        ("fresh workload", Kind::Label),
+        ("predicted", Kind::Number),
+        ("measured", Kind::Number),
+        ("min – max", Kind::Number),
+        ("error", Kind::Number),
+    ]);
+    for verification in verifications {
+        table.push([
+            workload_in_words(&verification.workload).into(),
+            unit::rate(verification.predicted_bytes_per_second).into(),
+            unit::rate(verification.measured_bytes_per_second).into(),
+            Cell::toned(
+                format!(
+                    "{} – {}",
+                    unit::rate(verification.measured_min_bytes_per_second),
+                    unit::rate(verification.measured_max_bytes_per_second)
+                ),
+                Tone::Quiet,
+            ),
+            Cell::toned(
+                unit::share(verification.relative_error),
+                if verification.relative_error > 0.25 { Tone::Warning } else { Tone::Strong },
+            ),
+        ]);
+    }
+    table
+}
+
+/// The verdict over all fresh workloads.
+pub(crate) fn verification_sentence(verifications: &[Verification]) -> Option<String> {
+    let mut errors: Vec<f64> = verifications
+        .iter()
+        .map(|verification| verification.relative_error)
+        .filter(|e| e.is_finite())
+        .collect();
+    errors.sort_by(f64::total_cmp);
+    let worst = errors.last()?;
+    let median = median_of_sorted(&errors)?;
+    Some(format!(
+        "MQSSD missed {} fresh workloads by {} in the median and {} at worst.",
+        verifications.len(),
+        unit::share(median),
+        unit::share(*worst)
+    ))
+}
+
+/// Median of rising numbers.
+fn median_of_sorted(rising: &[f64]) -> Option<f64> {
+    let upper = *rising.get(rising.len() / 2)?;
+    if rising.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = *rising.get(rising.len() / 2 - 1)?;
+    Some((lower + upper) / 2.0)
+}

@@ -1,0 +1,93 @@
+//! The four models side by side.
+
+use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName};
+
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit;
+
+/// `DAM`, `PDAM`, `affine`, `MQSSD`.
+pub(crate) fn model_name(model: ModelName) -> &'static str {
+    match model {
+        ModelName::Dam => "DAM",
+        ModelName::Pdam => "PDAM",
+        ModelName::Affine => "affine",
+        ModelName::Mqssd => "MQSSD",
+    }
+}
+
+/// `reads`, `writes`, `mixed`.
+pub(crate) fn kind_name(access: Option<Access>) -> &'static str {
+    match access {
+        Some(Access::Read) => "reads",
+        Some(Access::Write) => "writes",
+        None => "mixed",
+    }
+}
+
+const KINDS: [Option<Access>; 3] = [Some(Access::Read), Some(Access::Write), None];
+
+/// The row with the lowest median error among those of one kind.
+fn best_row(comparison: &Comparison, access: Option<Access>) -> Option<&ComparisonRow> {
+    comparison
+        .rows
+        .iter()
+        .filter(|row| row.access == access && row.median_relative_error.is_finite())
+        .min_by(|a, b| a.median_relative_error.total_cmp(&b.median_relative_error))
+}
+
+/// Errors on held-out points, by kind; the noise floor closes each kind.
+pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
+    let mut table = Table::new(&[
+        ("kind", Kind::Label),
+        ("model", Kind::Label),
+        ("R²", Kind::Number),
+        ("adjusted R²", Kind::Number),
+        ("median error", Kind::Number),
+        ("worst error", Kind::Number),
+        ("held-out points", Kind::Number),
+        ("constants", Kind::Number),
+    ]);
+    for access in KINDS {
+        let best = best_row(comparison, access).map(|row| row.model);
+        for row in comparison.rows.iter().filter(|row| row.access == access) {
+            let tone = if Some(row.model) == best { Tone::Strong } else { Tone::Plain };
+            table.push([
+                Cell::toned(kind_name(access), Tone::Quiet),
+                Cell::toned(model_name(row.model), tone),
+                Cell::toned(determination(row.r_squared), tone),
+                match row.adjusted_r_squared {
+                    Some(adjusted) => Cell::toned(determination(adjusted), tone),
+                    None => Cell::toned("too few points", Tone::Quiet),
+                },
+                Cell::toned(unit::share(row.median_relative_error), tone),
+                Cell::toned(unit::share(row.worst_relative_error), tone),
+                Cell::toned(row.points.to_string(), Tone::Quiet),
+                Cell::toned(row.constants.to_string(), Tone::Quiet),
+            ]);
+        }
+        for floor in comparison.noise_floor.iter().filter(|floor| floor.access == access) {
+            table.push([
+                Cell::toned(kind_name(access), Tone::Quiet),
+                Cell::toned("noise floor", Tone::Quiet),
+                "".into(),
+                "".into(),
+                Cell::toned(unit::share(floor.median_relative_error), Tone::Quiet),
+                "".into(),
+                Cell::toned(floor.points.to_string(), Tone::Quiet),
+                "".into(),
+            ]);
+        }
+    }
+    table
+}
+
+/// R² to three decimals; far below zero its digits say nothing more.
+fn determination(r_squared: f64) -> String {
+    if !r_squared.is_finite() {
+        "–".into()
+    } else if r_squared < -10.0 {
+        "< -10".into()
+    } else {
+        format!("{r_squared:.3}")
+    }
+}

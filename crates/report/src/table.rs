@@ -1,0 +1,96 @@
+//! Tables as data: made once, shown in a terminal and on the page.
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column and how it may be laid out.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub title: String,
+    pub kind: Kind,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Short text, to the left.
+    Label,
+    /// A number, to the right.
+    Number,
+    /// Sentences: the first to be wrapped.
+    Prose,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+/// How much an entry asks for attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// What the reader looks for.
+    Strong,
+    /// What may be skipped.
+    Quiet,
+    /// What the reader should know before trusting it.
+    Warning,
+}
+
+impl Tone {
+    /// Class of the page's style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Strong => "strong",
+            Self::Quiet => "quiet",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
+}
+
+impl Kind {
+    /// Class of the page's style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Number => "number",
+            Self::Prose => "prose",
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(columns: &[(&str, Kind)]) -> Self {
+        let columns =
+            columns.iter().map(|(title, kind)| Column { title: (*title).into(), kind: *kind }).collect();
+        Self { columns, rows: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
+        self.rows.push(row.into_iter().collect());
+    }
+}

@@ -1,0 +1,269 @@
+//! The summary for a terminal: plain tables, colour only on request.
+
+use flashgrain_model::Comparison;
+use flashgrain_profile::DeviceProfile;
+
+use crate::facts;
+use crate::table::{Cell, Kind, Table, Tone};
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns to fit into; fewer than 60 are treated as 60.
+    pub width: usize,
+    /// Whether to use ANSI colours.
+    pub colour: bool,
+}
+
+impl From<usize> for Style {
+    /// Without colour.
+    fn from(width: usize) -> Self {
+        Self { width, colour: false }
+    }
+}
+
+/// The summary of a profile.
+pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
+    let mut out = Printer::new(style.into());
+    out.title("Drive");
+    out.table(&facts::drive_table(&profile.provenance));
+
+    let headlines = facts::headlines(profile);
+    if !headlines.is_empty() {
+        out.title("In short");
+        let mut table = Table::new(&[("", Kind::Label), ("", Kind::Number), ("", Kind::Prose)]);
+        for headline in headlines {
+            table.push([
+                Cell::toned(headline.name, Tone::Quiet),
+                Cell::toned(headline.value, Tone::Strong),
+                headline.detail.into(),
+            ]);
+        }
+        out.table(&table);
+    }
+
+    out.title("Budget and noise");
+    out.prose(&facts::budget_sentence(&profile.budget));
+    if !profile.budget.experiments.is_empty() {
+        out.table(&facts::experiment_table(&profile.budget));
+        out.prose(
+            "Noise: median over the workloads of the relative half width of the 95 % interval of their mean.",
+        );
+    }
+    for left_out in &profile.budget.left_out {
+        out.prose(&format!("Left out: {left_out}"));
+    }
+
+    match &profile.comparison {
+        Some(comparison) => out.comparison(comparison),
+        None => {
+            out.title("Models on held-out points");
+            out.prose("Not compared: too little was measured to hold points out.");
+        }
+    }
+
+    out.title("MQSSD costs by concurrency k (95 % interval)");
+    match profile.models.as_ref().and_then(facts::cost_table) {
+        Some(table) => out.table(&table),
+        None => out.prose("Not fitted: `order` was not run or covers too few k."),
+    }
+
+    out.title("Learned");
+    out.table(&facts::learned_table(&profile.learned));
+
+    out.title("Decisions");
+    if profile.decisions.is_empty() {
+        out.prose("None: nothing was learned that settings could follow from.");
+    } else {
+        out.table(&facts::decision_table(&profile.decisions));
+    }
+
+    out.title("Verification: fresh workloads, predicted by MQSSD and then measured");
+    match facts::verification_sentence(&profile.verification) {
+        Some(sentence) => {
+            out.table(&facts::verification_table(&profile.verification));
+            out.prose(&sentence);
+        }
+        None => out.prose("Not run."),
+    }
+    out.text
+}
+
+/// The models on held-out points, without a profile.
+pub fn comparison(comparison: &Comparison, style: impl Into<Style>) -> String {
+    let mut out = Printer::new(style.into());
+    out.comparison(comparison);
+    out.text
+}
+
+const NARROWEST: usize = 60;
+const GAP: usize = 2;
+const NARROWEST_COLUMN: usize = 4;
+const NARROWEST_PROSE: usize = 24;
+const ROOM_FOR_PROSE: usize = 40;
+
+struct Printer {
+    style: Style,
+    text: String,
+}
+
+impl Printer {
+    fn new(style: Style) -> Self {
+        Self { style: Style { width: style.width.max(NARROWEST), ..style }, text: String::new() }
+    }
+
+    fn title(&mut self, title: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        for line in textwrap::wrap(title, self.style.width) {
+            let line = self.painted(&line, Tone::Strong);
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+    }
+
+    fn prose(&mut self, sentence: &str) {
+        self.indented(sentence, "  ");
+    }
+
+    fn indented(&mut self, sentence: &str, indent: &str) {
+        if sentence.is_empty() {
+            return;
+        }
+        let options =
+            textwrap::Options::new(self.style.width).initial_indent(indent).subsequent_indent(indent);
+        for line in textwrap::wrap(&printable(sentence), options) {
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+    }
+
+    fn comparison(&mut self, comparison: &Comparison) {
+        self.title("Models on held-out points");
+        self.table(&facts::comparison_table(comparison));
+        self.prose(&comparison.ranking_reason);
+    }
+
+    fn table(&mut self, table: &Table) {
+        let (table, asides) = with_long_prose_aside(table, self.style.width);
+        let widths = widths(&table, self.style.width);
+        if table.columns.iter().any(|column| !column.title.is_empty()) {
+            let head: Vec<Cell> =
+                table.columns.iter().map(|column| Cell::toned(column.title.as_str(), Tone::Quiet)).collect();
+            self.row(&table, &head, &widths);
+        }
+        let mut group_above: Option<&str> = None;
+        for (index, row) in table.rows.iter().enumerate() {
+            // A label that repeats the one above it says nothing: its place stays empty.
+            let group = row.first().map(|cell| cell.text.as_str());
+            let mut shown = row.clone();
+            if let Some(first) = shown.first_mut().filter(|_| group == group_above) {
+                first.text.clear();
+            }
+            self.row(&table, &shown, &widths);
+            if let Some(aside) = asides.get(index) {
+                self.indented(&aside.text, "      ");
+            }
+            group_above = group;
+        }
+    }
+
+    fn row(&mut self, table: &Table, cells: &[Cell], widths: &[usize]) {
+        let wrapped: Vec<Vec<String>> = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| {
+                textwrap::wrap(&printable(&cell.text), *width)
+                    .into_iter()
+                    .map(|line| line.into_owned())
+                    .collect()
+            })
+            .collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut text = String::new();
+            for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                let part = wrapped.get(index).and_then(|lines| lines.get(line)).map_or("", String::as_str);
+                let fill = " ".repeat(width.saturating_sub(textwrap::core::display_width(part)));
+                let gap = " ".repeat(GAP);
+                let part = self.painted(part, cell.tone);
+                let right = table.columns.get(index).is_some_and(|column| column.kind == Kind::Number);
+                text += &if right { format!("{gap}{fill}{part}") } else { format!("{gap}{part}{fill}") };
+            }
+            self.text.push_str(text.trim_end());
+            self.text.push('\n');
+        }
+    }
+
+    fn painted(&self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Plain => return text.into(),
+            Tone::Strong => "1",
+            Tone::Quiet => "2",
+            Tone::Warning => "33",
+        };
+        if self.style.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+}
+
+/// Takes the last column out where it holds sentences and too little room is left beside the others; its entries then go
+/// below their rows.
+fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) {
+    let mut table = table.clone();
+    let natural = natural_widths(&table);
+    let taken: usize = natural.iter().rev().skip(1).map(|width| width + GAP).sum();
+    let left = available.saturating_sub(taken + GAP);
+    let prose_is_last = table.columns.last().is_some_and(|column| column.kind == Kind::Prose);
+    let is_long = natural.last().is_some_and(|width| *width > left);
+    if !prose_is_last || !is_long || left >= ROOM_FOR_PROSE {
+        return (table, Vec::new());
+    }
+    table.columns.pop();
+    let asides = table.rows.iter_mut().filter_map(Vec::pop).collect();
+    (table, asides)
+}
+
+fn natural_widths(table: &Table) -> Vec<usize> {
+    let columns = table.columns.iter().enumerate();
+    columns
+        .map(|(index, column)| {
+            // A head may wrap between its words; an entry of numbers must not.
+            let head = column.title.split(' ').map(textwrap::core::display_width).max().unwrap_or(0);
+            let cells = table.rows.iter().filter_map(|row| row.get(index));
+            cells
+                .map(|cell| textwrap::core::display_width(&printable(&cell.text)))
+                .max()
+                .unwrap_or(0)
+                .max(head)
+        })
+        .collect()
+}
+
+/// Column widths that fit together: prose gives way first, then whatever is widest.
+fn widths(table: &Table, available: usize) -> Vec<usize> {
+    let mut widths = natural_widths(table);
+    let mut excess = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(available);
+    while excess > 0 {
+        let widest = |narrowest: usize, may_shrink: fn(Kind) -> bool| {
+            let candidates = table.columns.iter().zip(&widths).enumerate();
+            candidates
+                .filter(|(_, (column, width))| may_shrink(column.kind) && **width > narrowest)
+                .max_by_key(|(_, (_, width))| **width)
+                .map(|(index, _)| index)
+        };
+        let Some(index) = widest(NARROWEST_PROSE, |kind| kind == Kind::Prose)
+            .or_else(|| widest(NARROWEST_COLUMN, |_| true))
+        else {
+            break;
+        };
+        widths[index] -= 1;
+        excess -= 1;
+    }
+    widths
+}
+
+/// Text from outside cannot steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

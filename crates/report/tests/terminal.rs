@@ -1,0 +1,57 @@
+//! The terminal summary: what it says, and that it fits.
+
+mod common;
+
+use flashgrain_report::{Style, terminal, terminal_comparison};
+
+#[test]
+fn every_line_fits_the_width() {
+    for width in [60, 72, 80, 100, 160] {
+        for profile in [common::full(), common::empty()] {
+            for line in terminal(&profile, width).lines() {
+                assert!(line.chars().count() <= width, "wider than {width}: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_profile_says_what_is_missing() {
+    let text = terminal(&common::empty(), 100);
+    assert!(text.contains("/empty"));
+    assert!(text.contains("Not compared"));
+    assert!(text.contains("undetermined"));
+    assert!(text.contains("the experiment was not run"));
+}
+
+#[test]
+fn undetermined_comes_with_its_reason() {
+    let text = terminal(&common::full(), 100).replace("\n      ", " ");
+    assert!(text.contains("throughput still rises at the deepest queue measured (128)"), "{text}");
+}
+
+#[test]
+fn colour_only_on_request() {
+    let profile = common::full();
+    assert!(!terminal(&profile, 100).contains('\u{1b}'));
+    assert!(terminal(&profile, Style { width: 100, colour: true }).contains("\u{1b}[1m"));
+}
+
+#[test]
+fn text_from_outside_cannot_steer_the_terminal() {
+    let mut profile = common::full();
+    profile.provenance.identity.model = Some("evil\u{1b}[2J\rdrive".into());
+    profile.decisions[0].because = "be\u{7}cause".into();
+    let text = terminal(&profile, 100);
+    assert!(text.contains("evil\u{fffd}[2J\u{fffd}drive"));
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+#[test]
+fn a_comparison_alone_has_every_model_and_the_noise_floor() {
+    let comparison = common::full().comparison.expect("the made-up profile has one");
+    let text = terminal_comparison(&comparison, 100);
+    for word in ["DAM", "PDAM", "affine", "MQSSD", "noise floor", "reads", "writes", "mixed", "< -10"] {
+        assert!(text.contains(word), "{word} is missing in:\n{text}");
+    }
+}
