@@ -54,11 +54,8 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
             table.push([
                 Cell::toned(kind_name(access), Tone::Quiet),
                 Cell::toned(model_name(row.model), tone),
-                Cell::toned(determination(row.r_squared), tone),
-                match row.adjusted_r_squared {
-                    Some(adjusted) => Cell::toned(determination(adjusted), tone),
-                    None => Cell::toned("too few points", Tone::Quiet),
-                },
+                determination(row.r_squared, tone),
+                determination(row.adjusted_r_squared, tone),
                 Cell::toned(unit::share(row.median_relative_error), tone),
                 Cell::toned(unit::share(row.worst_relative_error), tone),
                 Cell::toned(row.points.to_string(), Tone::Quiet),
@@ -82,12 +79,11 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
 }
 
 /// R² to three decimals; far below zero its digits say nothing more.
-fn determination(r_squared: f64) -> String {
-    if !r_squared.is_finite() {
-        "–".into()
-    } else if r_squared < -10.0 {
-        "< -10".into()
-    } else {
-        format!("{r_squared:.3}")
+fn determination(r_squared: Option<f64>, tone: Tone) -> Cell {
+    match r_squared {
+        None => Cell::toned("too few points", Tone::Quiet),
+        Some(number) if !number.is_finite() => Cell::toned("–", Tone::Quiet),
+        Some(number) if number < -10.0 => Cell::toned("< -10", tone),
+        Some(number) => Cell::toned(format!("{number:.3}"), tone),
     }
 }

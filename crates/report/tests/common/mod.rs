@@ -310,7 +310,7 @@ pub fn comparison(measurements: &Measurements) -> Comparison {
     let row = |model, access, r_squared: f64, median, worst| ComparisonRow {
         model,
         access,
-        r_squared,
+        r_squared: Some(r_squared),
         adjusted_r_squared: (access.is_some()).then_some(r_squared - 0.01),
         median_relative_error: median,
         worst_relative_error: worst,
