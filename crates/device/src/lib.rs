@@ -15,6 +15,7 @@ mod file_device;
 mod identity;
 mod memory;
 mod queue;
+mod space;
 mod stripe;
 mod target;
 
@@ -25,4 +26,5 @@ pub use device::{ChannelOptions, Device, Geometry, Identity, MAX_REQUEST_BYTES};
 pub use error::{Error, ErrorKind};
 pub use file_device::{FileDevice, OpenOptions};
 pub use memory::Arena;
+pub use space::free_bytes;
 pub use stripe::{Segment, StripeSet};

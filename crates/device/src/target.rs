@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::space::check_room;
 
 /// Alignment for direct I/O where the file system does not say: enough for every common one.
 const ALIGN_UNKNOWN_BYTES: u32 = 4096;
@@ -49,6 +50,7 @@ impl Target {
         });
         let file =
             file.map_err(|source| os(format!("create a scratch file in {}", directory.display()), source))?;
+        check_room(directory, bytes)?;
         reserve(&file, directory, bytes)?;
         Self::finish(file, directory, false, bytes, direct)
     }
