@@ -2,6 +2,7 @@
 
 use flashgrain_device::{Geometry, Identity};
 use flashgrain_model::{Comparison, Estimate, Models, Workload};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema written by this build. Readers accept this and older ones.
@@ -100,6 +101,22 @@ pub struct Latency {
     pub p99_9_us: f64,
     /// Largest.
     pub max_us: f64,
+}
+
+impl Latency {
+    /// Of a histogram of nanoseconds.
+    pub fn of(histogram_ns: &Histogram<u64>) -> Self {
+        let percentile_us = |percentile| histogram_ns.value_at_quantile(percentile) as f64 * 1e-3;
+        Self {
+            count: histogram_ns.len(),
+            mean_us: histogram_ns.mean() * 1e-3,
+            p50_us: percentile_us(0.5),
+            p90_us: percentile_us(0.9),
+            p99_us: percentile_us(0.99),
+            p99_9_us: percentile_us(0.999),
+            max_us: histogram_ns.max() as f64 * 1e-3,
+        }
+    }
 }
 
 /// A workload and what it reached, over its repeats.

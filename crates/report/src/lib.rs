@@ -9,7 +9,7 @@ mod facts;
 mod html;
 mod table;
 mod terminal;
-mod unit;
+pub mod unit;
 
 pub use error::Error;
 pub use html::page as html;

@@ -110,32 +110,32 @@ fn decimals_of(value: f64) -> usize {
 }
 
 /// Bytes, such as `64 KiB`.
-pub(crate) fn bytes(value: f64) -> String {
+pub fn bytes(value: f64) -> String {
     Unit::Bytes.show(value)
 }
 
 /// Bytes per second, such as `1.5 GiB/s`.
-pub(crate) fn rate(value: f64) -> String {
+pub fn rate(value: f64) -> String {
     Unit::Rate.show(value)
 }
 
 /// Seconds, such as `118 µs`.
-pub(crate) fn seconds(value: f64) -> String {
+pub fn seconds(value: f64) -> String {
     Unit::Seconds.show(value)
 }
 
 /// Microseconds, such as `118 µs` or `4.5 ms`.
-pub(crate) fn micros(value: f64) -> String {
+pub fn micros(value: f64) -> String {
     Unit::Seconds.show(value * 1e-6)
 }
 
 /// A share as a percentage, such as `12.5 %`.
-pub(crate) fn share(value: f64) -> String {
+pub fn share(value: f64) -> String {
     Unit::Share.show(value)
 }
 
 /// A number of things, such as `512` or `123 k`.
-pub(crate) fn count(value: f64) -> String {
+pub fn count(value: f64) -> String {
     Unit::Count.show(value)
 }
 

@@ -1,0 +1,108 @@
+//! The one definition of the command line, from which help, completions and manual pages are made.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use flashgrain_device::BackendKind;
+
+use crate::commands::{backends, completions, io, man};
+use crate::units::parse_positive_bytes;
+
+/// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
+///
+/// Point it at a directory on the drive: `flashgrain tune /data`. Nothing in the directory is touched; measurements go to an
+/// unnamed scratch file that the kernel frees when the command ends, however it ends.
+#[derive(Debug, Parser)]
+#[command(name = "flashgrain", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say nothing but results and errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more about what is done, and the causes of errors.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+impl Cli {
+    pub fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+}
+
+/// How much is said beside the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+// The order is that of the help text: the main job first, then its parts, then the tools.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Io(io::IoArguments),
+    Backends(backends::BackendsArguments),
+    Completions(completions::CompletionsArguments),
+    Man(man::ManArguments),
+}
+
+/// How the target is opened: the same for every command that measures.
+#[derive(Debug, Args)]
+pub struct TargetOptions {
+    /// How requests reach the kernel.
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub backend: Backend,
+    /// Go through the page cache. By default it is bypassed (`O_DIRECT`) wherever the file system can.
+    #[arg(long)]
+    pub buffered: bool,
+    /// Stripe unit when several targets are given, which are then used as one RAID 0.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "64KiB")]
+    pub stripe_unit: u64,
+    /// Allow writing to this existing file or block device. Its contents are lost. Repeat it for each target.
+    #[arg(long, value_name = "PATH")]
+    pub destroy_contents_of: Vec<PathBuf>,
+}
+
+/// The backends as the user names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// The best that works here.
+    Auto,
+    /// Submission and completion rings shared with the kernel.
+    #[value(name = "io_uring", alias = "io-uring", alias = "uring")]
+    IoUring,
+    /// Linux native asynchronous I/O.
+    #[value(alias = "aio")]
+    Libaio,
+    /// One `pread` or `pwrite` at a time per worker.
+    #[value(alias = "psync")]
+    Sync,
+}
+
+impl Backend {
+    pub fn kind(self) -> Option<BackendKind> {
+        match self {
+            Self::Auto => None,
+            Self::IoUring => Some(BackendKind::IoUring),
+            Self::Libaio => Some(BackendKind::Libaio),
+            Self::Sync => Some(BackendKind::Sync),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

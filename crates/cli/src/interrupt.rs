@@ -1,0 +1,38 @@
+//! Ctrl-C and termination requests: the first asks the running work to end cleanly, the second ends the process at once.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Whether the user wants the command to end, and by which signal it was said.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    wanted: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// From now on signals set the flag that is returned. Call it only from commands that look at the flag; the others keep
+    /// the system's default of ending at once.
+    pub fn watch(&self) -> io::Result<&AtomicBool> {
+        for signal in [SIGINT, SIGTERM] {
+            // Order matters: the shutdown looks at the flag before this same signal sets it.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&self.wanted))?;
+            flag::register_usize(signal, Arc::clone(&self.signal), signal as usize)?;
+            flag::register(signal, Arc::clone(&self.wanted))?;
+        }
+        Ok(&self.wanted)
+    }
+
+    /// What a shell expects of a command that a signal ended.
+    pub fn exit_code(&self) -> u8 {
+        let signal = match self.signal.load(Ordering::Relaxed) {
+            0 => SIGINT,
+            signal => signal as i32,
+        };
+        (128 + signal) as u8
+    }
+}

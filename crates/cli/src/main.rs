@@ -1,0 +1,35 @@
+//! The `flashgrain` command: argument parsing and wiring only.
+//!
+//! What a command computes lives in the crates below (`device`, `model`, `profile`, `report`); this crate turns arguments into
+//! their types, their results into text or JSON, and their errors into messages and exit codes: 0 for success, 1 for failure,
+//! 2 for usage, 128 + the signal's number after Ctrl-C or a termination request.
+
+mod arguments;
+mod commands;
+mod exit;
+mod interrupt;
+mod output;
+mod target;
+mod units;
+
+use std::process::ExitCode;
+
+use arguments::{Cli, Command};
+use clap::Parser;
+use interrupt::Interrupt;
+use output::Context;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = Context { verbosity: cli.verbosity(), interrupt: Interrupt::default() };
+    exit::code(&dispatch(&cli.command, &context), &context)
+}
+
+fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
+    match command {
+        Command::Io(arguments) => commands::io::run(arguments, context),
+        Command::Backends(arguments) => commands::backends::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
+    }
+}

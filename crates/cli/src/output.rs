@@ -1,0 +1,44 @@
+//! Where text goes: results to standard output, everything said beside them to standard error.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::arguments::Verbosity;
+use crate::interrupt::Interrupt;
+
+/// What every command gets beside its arguments.
+#[derive(Debug)]
+pub struct Context {
+    pub verbosity: Verbosity,
+    pub interrupt: Interrupt,
+}
+
+impl Context {
+    /// Says something beside the results, unless `--quiet`.
+    pub fn note(&self, text: &str) {
+        if self.verbosity > Verbosity::Quiet {
+            // The work goes on when nobody listens.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// Says something only with `--verbose`.
+    pub fn detail(&self, text: &str) {
+        if self.verbosity == Verbosity::Verbose {
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+}
+
+/// Writes a result, as it is, to standard output.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Writes a result as JSON to standard output.
+pub fn print_json<T: Serialize>(result: &T) -> anyhow::Result<()> {
+    Ok(print(&(serde_json::to_string_pretty(result)? + "\n"))?)
+}

@@ -1,0 +1,50 @@
+//! From the paths that the user named to an opened device.
+
+use std::path::PathBuf;
+
+use flashgrain_device::{Device, FileDevice, OpenOptions};
+
+use crate::arguments::TargetOptions;
+use crate::exit::Usage;
+use crate::output::Context;
+
+/// What will be done with the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is only read.
+    Read,
+    /// It is written, too.
+    Write,
+}
+
+/// Opens directories (through unnamed scratch files of `file_bytes` in total) or existing files and block devices.
+pub fn open(
+    targets: &[PathBuf],
+    file_bytes: u64,
+    access: Access,
+    options: &TargetOptions,
+    context: &Context,
+) -> anyhow::Result<FileDevice> {
+    let open = OpenOptions {
+        backend: options.backend.kind(),
+        direct: !options.buffered,
+        write: access == Access::Write,
+        stripe_unit_bytes: options.stripe_unit,
+    };
+    let directories = targets.iter().filter(|target| target.is_dir()).count();
+    let device = if directories == targets.len() {
+        FileDevice::scratch(targets, file_bytes, &open)?
+    } else if directories == 0 {
+        FileDevice::existing(targets, &options.destroy_contents_of, &open)?
+    } else {
+        return Err(Usage(
+            "directories and existing files cannot form one stripe set: name targets of one kind".into(),
+        )
+        .into());
+    };
+    context.detail(&format!("backend: {} ({})", device.identity().backend, device.identity().backend_reason));
+    for note in &device.identity().notes {
+        context.note(&format!("note: {note}"));
+    }
+    Ok(device)
+}

@@ -1,0 +1,157 @@
+//! The rules of ARCHITECTURE.md that a compiler does not check.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Which workspace crates each crate may use. A new crate is added here and to the code map in ARCHITECTURE.md.
+const EDGES: &[(&str, &[&str])] = &[
+    ("flashgrain_device", &[]),
+    ("flashgrain_model", &[]),
+    ("flashgrain_profile", &["flashgrain_device", "flashgrain_model"]),
+    ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
+    ("flashgrain_cli", &["flashgrain_device", "flashgrain_model", "flashgrain_profile", "flashgrain_report"]),
+];
+
+/// Where `unsafe` may stand: below the device's contract, and where requests are handed to it.
+const UNSAFE_FOLDERS: &[&str] = &["crates/device/", "crates/profile/src/load/"];
+
+const MAX_FILE_LINES: usize = 1000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_value(metadata["packages"].take()).unwrap()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// All Rust files of the workspace, relative to its root.
+fn sources() -> Vec<String> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join("crates"), &mut found);
+    assert!(found.len() > 20, "the walk must find the sources");
+    found.iter().map(|path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn crates_use_only_those_below_them() {
+    let allowed: BTreeMap<_, BTreeSet<_>> =
+        EDGES.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let packages = packages();
+    assert_eq!(
+        packages.iter().map(|package| text(package, "name")).collect::<BTreeSet<_>>(),
+        allowed.keys().copied().collect(),
+        "every crate of the workspace has a row in EDGES"
+    );
+    for package in &packages {
+        let name = text(package, "name");
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let uses = text(dependency, "name");
+            // Tests may reach for anything below the command line, to build what they need.
+            let in_tests_only = text(dependency, "kind") == "dev";
+            let within = allowed[name].contains(uses) || (in_tests_only && uses != "flashgrain_cli");
+            assert!(!uses.starts_with("flashgrain") || within, "{name} must not depend on {uses}");
+        }
+    }
+}
+
+#[test]
+fn path_dependencies_stay_inside_the_workspace() {
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let Some(path) = dependency["path"].as_str() else { continue };
+            assert!(Path::new(path).starts_with(root()), "{} depends on {path}", text(&package, "name"));
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_workspace_lints_and_says_what_it_is() {
+    for package in packages() {
+        let manifest = fs::read_to_string(text(&package, "manifest_path")).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{} lacks the lints", text(&package, "name"));
+        for key in ["description", "license", "rust_version"] {
+            assert!(!text(&package, key).is_empty(), "{} lacks {key}", text(&package, "name"));
+        }
+    }
+}
+
+#[test]
+fn files_have_one_subject() {
+    for source in sources() {
+        let lines = fs::read_to_string(root().join(&source)).unwrap().lines().count();
+        assert!(lines <= MAX_FILE_LINES, "{source} has {lines} lines: it holds more than one subject");
+    }
+}
+
+#[test]
+fn unsafe_code_stands_only_at_the_device() {
+    let this = file!();
+    for source in sources() {
+        if source == this || UNSAFE_FOLDERS.iter().any(|folder| source.starts_with(folder)) {
+            continue;
+        }
+        let content = fs::read_to_string(root().join(&source)).unwrap();
+        for (number, line) in content.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let found = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"]
+                .iter()
+                .any(|form| code.contains(form));
+            assert!(!found, "{source}:{}: unsafe code belongs into {UNSAFE_FOLDERS:?}", number + 1);
+        }
+    }
+}
+
+#[test]
+fn the_code_map_names_every_crate() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for package in packages() {
+        let folder = Path::new(text(&package, "manifest_path")).parent().unwrap().to_owned();
+        let folder = folder.strip_prefix(root()).unwrap().display().to_string();
+        assert!(map.contains(&format!("`{folder}`")), "ARCHITECTURE.md does not mention `{folder}`");
+    }
+}
+
+#[test]
+fn the_readme_lists_the_commands_that_there_are() {
+    let help = Command::new(env!("CARGO_BIN_EXE_flashgrain")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let section = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let in_help: BTreeSet<_> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let in_readme: BTreeSet<_> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `flashgrain ")?.split([' ', '`']).next())
+        .collect();
+    assert!(in_help.contains("tune"), "{help}");
+    assert_eq!(in_readme, in_help, "the README's table of commands");
+}

@@ -1,0 +1,35 @@
+//! Ctrl-C, termination and kill -9 in the middle of the work: nothing is left behind.
+
+mod support;
+use support::{contents, folder, signal, start_until};
+
+const LONG_IO: &[&str] = &["io", ".", "--file-size", "4MiB", "--seconds", "600", "--read-share", "50%"];
+
+#[test]
+fn ctrl_c_ends_a_load_with_130_and_what_was_measured() {
+    let folder = folder();
+    let child = start_until(LONG_IO, folder.path(), "running");
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(contents(folder.path()).is_empty());
+    assert!(String::from_utf8(output.stdout).unwrap().contains("IOPS"));
+}
+
+#[test]
+fn a_termination_request_ends_with_143() {
+    let folder = folder();
+    let mut child = start_until(LONG_IO, folder.path(), "running");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(contents(folder.path()).is_empty());
+}
+
+#[test]
+fn kill_9_in_the_middle_of_a_load_leaves_no_file() {
+    let folder = folder();
+    let mut child = start_until(LONG_IO, folder.path(), "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(contents(folder.path()).is_empty());
+}

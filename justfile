@@ -1,0 +1,19 @@
+# Shorthands; everything works without `just` too.
+
+# Check everything and change nothing: what CI runs.
+verify:
+    .ci/run
+
+# Format, and apply what clippy can mend by itself.
+fix:
+    cargo fmt --all
+    cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+# Compare the I/O path with fio's on this machine.
+compare-fio *ARGUMENTS:
+    scripts/compare-fio {{ARGUMENTS}}
+
+# Manual pages and completions into target/.
+man:
+    cargo run --release --quiet -- man --out target/man
+    cargo run --release --quiet -- completions bash > target/flashgrain.bash
