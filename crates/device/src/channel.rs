@@ -90,8 +90,8 @@ pub trait Channel {
     /// [`Error::Os`] if the kernel refuses the queue itself; failures of single requests come as completions.
     fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<usize, Error>;
 
-    /// Like [`Channel::poll`], but blocks until at least `at_least` completions were appended (or nothing is in flight, or
-    /// `until` on the channel's clock has passed).
+    /// Like [`Channel::poll`], but blocks until at least `at_least` completions were appended or `until` on the channel's clock has
+    /// passed. With nothing in flight it lets the time pass until then, if given, or returns at once. Signals may end it earlier.
     ///
     /// # Errors
     /// As [`Channel::poll`].

@@ -75,6 +75,20 @@ pub(crate) fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// Sleeps until the clock shows `until`, or a signal arrives.
+pub(crate) fn sleep_until(until: Nanos) {
+    let time = until.to_timespec();
+    // SAFETY: the kernel reads one timespec; no remainder is asked for with an absolute time.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    };
+}
+
 /// CPU time, user and system, that the calling thread has used.
 pub fn thread_cpu() -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -334,6 +334,12 @@ impl<B: Backend> Channel for RequestQueue<B> {
         let room = completions.capacity() - completions.len();
         let at_least = at_least.min(room);
         let mut reaped = self.reap(completions);
+        if self.in_flight() == 0 && at_least > reaped {
+            if let Some(until) = until {
+                clock::sleep_until(until);
+            }
+            return Ok(reaped);
+        }
         loop {
             let wanted = at_least.saturating_sub(reaped).min(self.in_flight());
             // Even with nothing to wait for, what was submitted must reach the device.

@@ -35,3 +35,11 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
 }
+
+impl Error {
+    /// A request that failed on the device.
+    pub(crate) fn request(op: flashgrain_device::Op, offset_bytes: u64, errno: i32) -> Self {
+        let source = std::io::Error::from_raw_os_error(errno);
+        Self::Io { doing: format!("{op:?} at offset {offset_bytes}"), source }
+    }
+}

@@ -1,11 +1,29 @@
-//! The one load generator: everything that measures throughput or latency goes through it (contract; being implemented).
+//! The one load generator: everything that measures throughput or latency goes through it.
+//!
+//! A load is `concurrency` streams with one request outstanding each. The streams are spread over `workers` threads with a channel of
+//! their own; with one worker everything runs on the calling thread, in the device's time, and repeats exactly from its seed on a simulated
+//! drive.
 
-use flashgrain_device::{Device, Nanos};
+mod memory;
+mod places;
+mod tally;
+mod timed;
+mod worker;
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flashgrain_device::{Device, MAX_REQUEST_BYTES, Nanos};
 use flashgrain_model::Workload;
 use hdrhistogram::Histogram;
-use std::sync::atomic::AtomicBool;
 
 use crate::Error;
+use worker::Worker;
+
+pub use timed::{Timed, time_each};
+
+/// The most streams of one worker: the depth of a channel.
+const STREAMS_MAX: u32 = 32_000;
 
 /// A range of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +34,14 @@ pub struct Region {
     pub length_bytes: u64,
 }
 
-/// When a load ends; whichever comes first. `None` does not end it.
+/// When a load ends; whichever comes first. `None` does not end it, and one of them must be given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stop {
     /// After this much time, warm-up included.
     pub after_s: Option<f64>,
     /// After this many bytes moved, warm-up included.
     pub after_bytes: Option<u64>,
-    /// After this many bytes *written*, warm-up included.
+    /// After this many bytes *written*, warm-up included; never exceeded by more than one request per worker.
     pub after_bytes_written: Option<u64>,
     /// After this many requests, warm-up included.
     pub after_requests: Option<u64>,
@@ -46,13 +64,13 @@ pub enum Sync {
 /// Where requests go.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// By the workload's `random_share`: uniformly random starts aligned to the request size (or `align_bytes`), then on sequentially. Streams
-    /// start at staggered places and each has its own generator.
+    /// By the workload's `random_share`: uniformly random starts, then on sequentially. Sequential streams start at staggered places.
     Mixed {
-        /// Alignment of random starts; `None` aligns to the smaller of request size and 4 KiB... never less than the device's alignment.
+        /// Alignment of random starts. `None`: the request size if it is a power of two, otherwise 4 KiB; always at least the device's
+        /// alignment.
         align_bytes: Option<u64>,
     },
-    /// Exactly these offsets in order, wrapping around; all streams share the list.
+    /// Exactly these offsets in order, wrapping around; the workers start at staggered places of the list.
     List(Vec<u64>),
 }
 
@@ -69,11 +87,12 @@ pub struct Load {
     pub workers: u32,
     /// How writes are made durable.
     pub sync: Sync,
-    /// Open loop: requests per second at exponentially distributed times, latency counted from the intended time.
+    /// Open loop: requests per second at exponentially distributed times, latency counted from the intended time, so that a slow drive
+    /// cannot hide behind fewer requests. The streams are the most that may be outstanding.
     pub rate_per_s: Option<f64>,
     /// Poll for completions where the device has poll queues.
     pub polled: bool,
-    /// Leading share of the run (by time or by the bound that ends it) that is not counted, 0 to 1.
+    /// Leading share of the run (by the bound that is closest to its end) that is not counted, 0 to 1.
     pub warmup_share: f64,
     /// End.
     pub stop: Stop,
@@ -107,38 +126,124 @@ pub struct Measured {
 impl Measured {
     /// Reads and writes, bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
-        (self.bytes_read + self.bytes_written) as f64 / self.elapsed.seconds()
+        per_second((self.bytes_read + self.bytes_written) as f64, self.elapsed)
     }
+
+    /// Requests per second.
+    pub fn iops(&self) -> f64 {
+        per_second(self.requests as f64, self.elapsed)
+    }
+
+    /// CPU time of the driver per request, microseconds.
+    pub fn cpu_us_per_request(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.cpu.seconds() * 1e6 / self.requests as f64 }
+    }
+}
+
+fn per_second(count: f64, elapsed: Nanos) -> f64 {
+    if elapsed == Nanos(0) { 0.0 } else { count / elapsed.seconds() }
 }
 
 /// Runs `load` on `device` until it stops or `interrupt` becomes true.
 ///
 /// # Errors
-/// The device's errors, and [`Error::Argument`] for a load that makes no sense on it.
-pub fn run(_device: &dyn Device, _load: &Load, _interrupt: &AtomicBool) -> Result<Measured, Error> {
-    todo!()
+/// The device's errors, [`Error::Io`] for a request that failed, and [`Error::Argument`] for a load that makes no sense on the device.
+pub fn run(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Result<Measured, Error> {
+    check(device, load)?;
+    let mut results = if load.workers == 1 {
+        vec![Worker::new(device, load, 0).and_then(|worker| worker.run(interrupt))]
+    } else {
+        on_threads(device, load, interrupt)
+    };
+    let mut total = results.swap_remove(0)?;
+    for result in results {
+        total.add(&result?);
+    }
+    Ok(total)
 }
 
-/// One timed request at depth 1.
-#[derive(Clone, Copy, Debug)]
-pub struct Timed {
-    /// Where.
-    pub offset_bytes: u64,
-    /// How long.
-    pub latency: Nanos,
+/// One thread per worker; all channels are open and all memory is ready before the first starts.
+fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<Result<Measured, Error>> {
+    let (ready, failed) = (Barrier::new(load.workers as usize), AtomicBool::new(false));
+    let work = |index| {
+        let worker = Worker::new(device, load, index);
+        failed.fetch_or(worker.is_err(), Ordering::SeqCst);
+        ready.wait();
+        let nothing_to_do = failed.load(Ordering::SeqCst) && worker.is_ok();
+        if nothing_to_do { Ok(Measured::default()) } else { worker?.run(interrupt) }
+    };
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..load.workers).map(|index| scope.spawn(move || work(index))).collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        handles.into_iter().map(join).collect()
+    })
 }
 
-/// Runs one request of `length_bytes` at each offset in order, one at a time, and keeps every latency: for the request-size and location
-/// profiles, which look at distributions by place.
-///
-/// # Errors
-/// As [`run`].
-pub fn time_each(
-    _device: &dyn Device,
-    _op: flashgrain_device::Op,
-    _length_bytes: u32,
-    _offsets: &[u64],
-    _interrupt: &AtomicBool,
-) -> Result<Vec<Timed>, Error> {
-    todo!()
+/// Refuses loads that make no sense, in words that say what would.
+fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
+    let argument = |problem: String| Err(Error::Argument(problem));
+    let (geometry, workload, region) = (device.geometry(), &load.workload, load.region);
+    let align = u64::from(geometry.offset_align_bytes);
+    let request = workload.request_bytes;
+    if !(request >= 1.0 && request <= f64::from(MAX_REQUEST_BYTES) && (request as u64).is_multiple_of(align))
+    {
+        return argument(format!(
+            "a block size of {request} bytes: use a multiple of {align} bytes, at most 1 GiB"
+        ));
+    }
+    if !(workload.concurrency >= 1.0
+        && workload.concurrency <= f64::from(STREAMS_MAX) * f64::from(load.workers))
+    {
+        return argument(format!(
+            "{} requests in flight: use 1 to {STREAMS_MAX} per worker",
+            workload.concurrency
+        ));
+    }
+    if load.workers == 0 || f64::from(load.workers) > workload.concurrency {
+        return argument(format!(
+            "{} workers: use at least 1 and at most one per request in flight",
+            load.workers
+        ));
+    }
+    for (name, share) in [
+        ("read share", workload.read_share),
+        ("random share", workload.random_share),
+        ("warm-up share", load.warmup_share),
+    ] {
+        if !(0.0..=1.0).contains(&share) {
+            return argument(format!("a {name} of {share}: use 0 to 1"));
+        }
+    }
+    let end = region.offset_bytes.checked_add(region.length_bytes);
+    if !region.offset_bytes.is_multiple_of(align) || end.is_none_or(|end| end > geometry.capacity_bytes) {
+        let capacity = geometry.capacity_bytes;
+        return argument(format!(
+            "the region must lie within the device's {capacity} bytes and start at a multiple of {align}"
+        ));
+    }
+    if region.length_bytes < request as u64 {
+        return argument(format!(
+            "the region of {} bytes is smaller than one request of {request}",
+            region.length_bytes
+        ));
+    }
+    if workload.read_share < 1.0 && !geometry.writable {
+        return argument(
+            "the device was opened for reading only: a load with writes needs one opened for writing".into(),
+        );
+    }
+    if load.rate_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+        return argument("the target rate must be above zero".into());
+    }
+    let Stop { after_s, after_bytes, after_bytes_written, after_requests } = load.stop;
+    if after_s.is_none() && after_bytes.is_none() && after_bytes_written.is_none() && after_requests.is_none()
+    {
+        return argument("a load without an end: give it a time, bytes or requests".into());
+    }
+    if after_s.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
+        return argument("the run time must be above zero seconds".into());
+    }
+    Ok(())
 }

@@ -1,0 +1,299 @@
+//! One driver thread: its streams over its channel.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Nanos, Op, Request, thread_cpu};
+
+use super::memory::Scratch;
+use super::places::Places;
+use super::tally::Tally;
+use super::{Load, Measured, Stop, Sync};
+use crate::Error;
+
+/// How long an open-loop worker with nothing to do sleeps before it looks at the interrupt flag.
+const NAP: Nanos = Nanos(50_000_000);
+
+/// With this many streams or more, completions are awaited a few at a time: it saves the kernel a wake-up for each, and the device still
+/// has nearly all streams' requests to work on.
+const STREAMS_PER_AWAITED: usize = 16;
+
+/// A stream's outstanding request.
+#[derive(Clone, Copy, Default)]
+struct Stream {
+    offset_bytes: u64,
+    is_read: bool,
+    /// What latency counts from, if that is not the submission.
+    since: Option<Nanos>,
+    /// The write is done, its flush is outstanding.
+    flushing: bool,
+}
+
+/// A worker's share of the load's bounds.
+struct Bounds {
+    until: Option<Nanos>,
+    span: Option<Nanos>,
+    bytes: u64,
+    bytes_written: u64,
+    requests: u64,
+}
+
+impl Bounds {
+    fn new(stop: &Stop, workers: u32, start: Nanos) -> Self {
+        let share = |total: Option<u64>| total.map_or(u64::MAX, |total| (total / u64::from(workers)).max(1));
+        let span = stop.after_s.map(Nanos::from_seconds);
+        Self {
+            until: span.map(|span| start + span),
+            span,
+            bytes: share(stop.after_bytes),
+            bytes_written: share(stop.after_bytes_written),
+            requests: share(stop.after_requests),
+        }
+    }
+}
+
+/// What has been asked of the channel so far.
+#[derive(Default)]
+struct Asked {
+    bytes: u64,
+    bytes_written: u64,
+    requests: u64,
+}
+
+/// Part of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    WarmUp,
+    Counted,
+    /// No new requests.
+    Drain,
+}
+
+pub(super) struct Worker<'a> {
+    load: &'a Load,
+    scratch: Scratch,
+    channel: Box<dyn Channel>,
+    places: Places<'a>,
+    streams: Vec<Stream>,
+    request_bytes: u32,
+    write_op: Op,
+    asked: Asked,
+    tallies: [Tally; 3],
+    phase: Phase,
+    error: Option<Error>,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(device: &dyn Device, load: &'a Load, index: u32) -> Result<Self, Error> {
+        let total = load.workload.concurrency as u32;
+        let (each, extra) = (total / load.workers, total % load.workers);
+        let (first, count) = (index * each + index.min(extra), each + u32::from(index < extra));
+        let scratch = Scratch::new(load.workload.request_bytes as u64, count, load.seed)?;
+        let options = ChannelOptions { depth: count, arena: Some(scratch.arena()), polled: load.polled };
+        let channel = device.open_channel(&options)?;
+        let align = u64::from(device.geometry().offset_align_bytes);
+        Ok(Self {
+            load,
+            scratch,
+            channel,
+            places: Places::new(load, align, first, count, total),
+            streams: vec![Stream::default(); count as usize],
+            request_bytes: load.workload.request_bytes as u32,
+            write_op: match load.sync {
+                Sync::None | Sync::WriteThenFdatasync => Op::Write,
+                Sync::Dsync => Op::WriteDsync,
+                Sync::LinkedFlush => Op::WriteThenFlush,
+            },
+            asked: Asked::default(),
+            tallies: Default::default(),
+            phase: Phase::WarmUp,
+            error: None,
+        })
+    }
+
+    pub(super) fn run(mut self, interrupt: &AtomicBool) -> Result<Measured, Error> {
+        let start = self.channel.now();
+        let bounds = Bounds::new(&self.load.stop, self.load.workers, start);
+        self.tallies[Phase::WarmUp as usize].begin(start, thread_cpu());
+        if self.load.warmup_share <= 0.0 {
+            self.enter(Phase::Counted);
+        }
+        let interrupted = match self.load.rate_per_s {
+            None => self.closed_loop(&bounds, interrupt)?,
+            Some(rate) => self.open_loop(&bounds, rate / f64::from(self.load.workers), interrupt)?,
+        };
+        self.drain()?;
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let [warm_up, counted, drain] = self.tallies;
+        // Too little fell between warm-up and end to be called steady: the whole run, as fixed work, is the better measure.
+        let whole = counted.requests < 2 * self.streams.len() as u64 && warm_up.requests + drain.requests > 0;
+        let written = [&warm_up, &counted, &drain].map(|tally| tally.bytes_written).iter().sum();
+        let tally = if whole { warm_up.and(counted).and(drain) } else { counted };
+        Ok(tally.measured(written, interrupted))
+    }
+
+    /// Each stream's next request follows its last at once. Returns whether it was interrupted.
+    fn closed_loop(&mut self, bounds: &Bounds, interrupt: &AtomicBool) -> Result<bool, Error> {
+        let mut completions = Vec::with_capacity(self.streams.len());
+        let at_least = (self.streams.len() / STREAMS_PER_AWAITED).max(1);
+        let mut going =
+            (0..self.streams.len()).all(|stream| self.may_ask(bounds) && self.ask(stream, None).is_ok());
+        while going {
+            self.channel.wait(at_least, None, &mut completions)?;
+            let now = completions.last().map_or_else(|| self.channel.now(), |last| last.completed);
+            if interrupt.load(Ordering::Relaxed) {
+                self.take_all(&mut completions)?;
+                return Ok(true);
+            }
+            for completion in completions.drain(..) {
+                let stream = completion.tag as usize;
+                if self.take(completion)? {
+                    going = going && self.error.is_none() && self.may_ask(bounds);
+                    if going {
+                        self.ask(stream, None)?;
+                    }
+                }
+            }
+            going = going && bounds.until.is_none_or(|until| now < until);
+            self.pass_warm_up(bounds, now);
+        }
+        Ok(false)
+    }
+
+    /// Requests arrive at times of their own; those that find all streams busy wait, and their latency counts the wait.
+    fn open_loop(&mut self, bounds: &Bounds, rate_per_s: f64, interrupt: &AtomicBool) -> Result<bool, Error> {
+        let mut completions = Vec::with_capacity(self.streams.len());
+        let mut idle: Vec<usize> = (0..self.streams.len()).rev().collect();
+        let mut arrival = self.channel.now();
+        loop {
+            let now = self.channel.now();
+            self.pass_warm_up(bounds, now);
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(true);
+            }
+            if self.error.is_some() || !self.may_ask(bounds) || bounds.until.is_some_and(|until| now >= until)
+            {
+                return Ok(false);
+            }
+            while arrival <= now && self.may_ask(bounds) {
+                let Some(stream) = idle.pop() else { break };
+                self.ask(stream, Some(arrival))?;
+                arrival += Nanos::from_seconds(self.places.exponential(1.0 / rate_per_s));
+            }
+            let wake = if idle.is_empty() { now + NAP } else { arrival.min(now + NAP) };
+            self.channel.wait(1, Some(wake), &mut completions)?;
+            for completion in completions.drain(..) {
+                let stream = completion.tag as usize;
+                if self.take(completion)? {
+                    idle.push(stream);
+                }
+            }
+        }
+    }
+
+    /// Waits for what is still outstanding.
+    fn drain(&mut self) -> Result<(), Error> {
+        self.enter(Phase::Drain);
+        let mut completions = Vec::with_capacity(self.streams.len());
+        while self.channel.in_flight() > 0 {
+            self.channel.wait(1, None, &mut completions)?;
+            self.take_all(&mut completions)?;
+        }
+        let last = &mut self.tallies[Phase::Drain as usize];
+        last.end(thread_cpu());
+        Ok(())
+    }
+
+    fn take_all(&mut self, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        for completion in completions.drain(..) {
+            self.take(completion)?;
+        }
+        Ok(())
+    }
+
+    fn may_ask(&self, bounds: &Bounds) -> bool {
+        let (next, asked) = (u64::from(self.request_bytes), &self.asked);
+        let writes = self.load.workload.read_share < 1.0;
+        let first = asked.requests == 0;
+        first
+            || (asked.requests < bounds.requests
+                && asked.bytes + next <= bounds.bytes
+                && (!writes || asked.bytes_written + next <= bounds.bytes_written))
+    }
+
+    /// Submits the next request of a stream.
+    #[inline]
+    fn ask(&mut self, stream: usize, since: Option<Nanos>) -> Result<(), Error> {
+        let place = self.places.next(stream);
+        let length = u64::from(self.request_bytes);
+        self.asked.requests += 1;
+        self.asked.bytes += length;
+        self.asked.bytes_written += if place.is_read { 0 } else { length };
+        self.streams[stream] =
+            Stream { offset_bytes: place.offset_bytes, is_read: place.is_read, since, flushing: false };
+        self.submit(if place.is_read { Op::Read } else { self.write_op }, stream)
+    }
+
+    #[inline]
+    fn submit(&mut self, op: Op, stream: usize) -> Result<(), Error> {
+        let request = Request {
+            op,
+            offset_bytes: self.streams[stream].offset_bytes,
+            length_bytes: self.request_bytes,
+            memory: self.scratch.of(stream),
+            tag: stream as u64,
+        };
+        // SAFETY: a slot of the scratch memory is as long as a request, the scratch memory outlives the channel's requests (`drain`, and the
+        // channel's drop), and nobody but the device looks into it, so that requests may share slots.
+        Ok(unsafe { self.channel.submit(request) }?)
+    }
+
+    /// Takes a completion; `true` if the stream is free for its next request.
+    #[inline]
+    fn take(&mut self, completion: Completion) -> Result<bool, Error> {
+        let index = completion.tag as usize;
+        let stream = &mut self.streams[index];
+        let op = if stream.is_read { Op::Read } else { self.write_op };
+        if let Err(errno) = completion.result {
+            let op = if stream.flushing { Op::Flush } else { op };
+            self.error.get_or_insert_with(|| Error::request(op, stream.offset_bytes, errno));
+            return Ok(true);
+        }
+        let since = *stream.since.get_or_insert(completion.submitted);
+        if self.load.sync == Sync::WriteThenFdatasync && !stream.is_read && !stream.flushing {
+            stream.flushing = true;
+            self.submit(Op::Flush, index)?;
+            return Ok(false);
+        }
+        let is_read = stream.is_read;
+        self.tallies[self.phase as usize].count(is_read, self.request_bytes, since, completion.completed);
+        Ok(true)
+    }
+
+    fn pass_warm_up(&mut self, bounds: &Bounds, now: Nanos) {
+        if self.phase != Phase::WarmUp {
+            return;
+        }
+        let warm_up = &self.tallies[Phase::WarmUp as usize];
+        let bytes = warm_up.bytes_read + warm_up.bytes_written;
+        let of = |done: u64, bound: u64| done as f64 / bound as f64;
+        let in_time = bounds.span.map_or(0.0, |span| now.since(warm_up.start()).seconds() / span.seconds());
+        let done = in_time
+            .max(of(bytes, bounds.bytes))
+            .max(of(warm_up.bytes_written, bounds.bytes_written))
+            .max(of(warm_up.requests, bounds.requests));
+        if done >= self.load.warmup_share {
+            self.enter(Phase::Counted);
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        let cpu = thread_cpu();
+        let last = &mut self.tallies[self.phase as usize];
+        last.end(cpu);
+        let from = last.last();
+        self.tallies[phase as usize].begin(from, cpu);
+        self.phase = phase;
+    }
+}
