@@ -31,10 +31,9 @@ pub fn open(
         write: access == Access::Write,
         stripe_unit_bytes: options.stripe_unit,
     };
-    let directories = targets.iter().filter(|target| target.is_dir()).count();
-    let device = if directories == targets.len() {
+    let device = if is_scratch(targets) {
         FileDevice::scratch(targets, file_bytes, &open)?
-    } else if directories == 0 {
+    } else if !targets.iter().any(|target| target.is_dir()) {
         FileDevice::existing(targets, &options.destroy_contents_of, &open)?
     } else {
         return Err(Usage(
@@ -42,9 +41,14 @@ pub fn open(
         )
         .into());
     };
-    context.detail(&format!("backend: {} ({})", device.identity().backend, device.identity().backend_reason));
+    context.note(&format!("backend: {} ({})", device.identity().backend, device.identity().backend_reason));
     for note in &device.identity().notes {
         context.note(&format!("note: {note}"));
     }
     Ok(device)
+}
+
+/// Whether all targets are directories, which get scratch files.
+pub fn is_scratch(targets: &[PathBuf]) -> bool {
+    targets.iter().all(|target| target.is_dir())
 }

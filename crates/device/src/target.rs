@@ -88,9 +88,13 @@ impl Target {
         let metadata = file.metadata().map_err(|source| os(format!("stat {}", path.display()), source))?;
         let device_number = if is_block_device { metadata.rdev() } else { metadata.dev() };
         let mut notes = Vec::new();
-        let align = if direct { enable_direct(&file) } else { None };
+        // Newer kernels accept O_DIRECT on such a file system and ignore it.
+        let in_memory = !is_block_device && lives_in_memory(&file);
+        let align = if direct && !in_memory { enable_direct(&file) } else { None };
         if align.is_none() {
-            let why = if direct {
+            let why = if in_memory {
+                "O_DIRECT means nothing here: this file system lives in memory, which is what is measured"
+            } else if direct {
                 "O_DIRECT is not possible here: the page cache is part of what is measured"
             } else {
                 "buffered by request: the page cache is part of what is measured"
@@ -153,6 +157,16 @@ fn size_of(file: &File, is_block_device: bool) -> io::Result<u64> {
     // SAFETY: `lseek` takes no memory of ours.
     let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
     u64::try_from(end).map_err(|_| io::Error::last_os_error())
+}
+
+/// Whether the file lies on tmpfs or ramfs.
+fn lives_in_memory(file: &File) -> bool {
+    const RAMFS_MAGIC: i64 = 0x8584_58f6;
+    // SAFETY: all-zero bytes are a valid `statfs`.
+    let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one `statfs` for our own descriptor.
+    let result = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut answer) };
+    result == 0 && [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&answer.f_type)
 }
 
 /// Turns on `O_DIRECT`, if the file system can do it.

@@ -218,9 +218,8 @@ fn without_direct_io_the_page_cache_is_used_and_noted() {
         eprintln!("skipped: no /dev/shm here");
         return;
     };
-    if !device.geometry().direct {
-        assert!(device.identity().notes.iter().any(|note| note.contains("page cache")));
-    }
+    assert!(!device.geometry().direct);
+    assert!(device.identity().notes.iter().any(|note| note.contains("lives in memory")));
     let mut fixture = Fixture::new(&device, 1, true);
     fixture.block(9).fill(3);
     assert_eq!(fixture.one(Op::Write, 9), Ok(()));

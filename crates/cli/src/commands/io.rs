@@ -104,6 +104,12 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
     let access = if arguments.read_share < 1.0 { Access::Write } else { Access::Read };
     let device = target::open(&arguments.targets, arguments.file_size, access, &arguments.target, context)?;
+    if target::is_scratch(&arguments.targets) {
+        context
+            .note(&format!("writing the scratch file of {} once", unit::bytes(arguments.file_size as f64)));
+        let whole = Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes };
+        load::lay_out(&device, whole, interrupt)?;
+    }
     let load = arguments.load(device.geometry());
     context.note(&format!("running {} for {} s", arguments.describe(), arguments.seconds));
     let measured = load::run(&device, &load, interrupt)?;
@@ -235,7 +241,7 @@ impl<'a> IoResult<'a> {
             elapsed_s,
             read: Direction::new(measured.bytes_read, &measured.read_latency_ns, elapsed_s),
             write: Direction::new(measured.bytes_written, &measured.write_latency_ns, elapsed_s),
-            cpu_us_per_request: measured.cpu.seconds() * 1e6 / measured.requests.max(1) as f64,
+            cpu_us_per_request: measured.cpu_us_per_request(),
             interrupted: measured.interrupted,
         }
     }

@@ -4,6 +4,7 @@
 //! their own; with one worker everything runs on the calling thread, in the device's time, and repeats exactly from its seed on a simulated
 //! drive.
 
+mod layout;
 mod memory;
 mod places;
 mod tally;
@@ -20,6 +21,7 @@ use hdrhistogram::Histogram;
 use crate::Error;
 use worker::Worker;
 
+pub use layout::lay_out;
 pub use timed::{Timed, time_each};
 
 /// The most streams of one worker: the depth of a channel.

@@ -1,10 +1,9 @@
 //! What exists is written only when the user names it with the flag that says it is lost.
 
-mod support;
 use std::fs;
 use std::path::PathBuf;
 
-use support::{fails, flashgrain, folder};
+use crate::support::{fails, flashgrain, folder};
 use tempfile::TempDir;
 
 const QUICK: &[&str] = &["--seconds", "0.2", "--warmup", "0.05", "--depth", "4"];

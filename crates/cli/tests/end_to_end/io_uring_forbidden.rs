@@ -1,10 +1,9 @@
 //! A kernel that forbids io_uring, as container runtimes make it: the next backend takes over and says so.
 
-mod support;
 use std::collections::BTreeMap;
 
+use crate::support::{fails, flashgrain, folder, stderr, stdout};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
-use support::{fails, flashgrain, folder, stderr, stdout};
 
 const QUICK: &[&str] =
     &["io", ".", "--file-size", "1MiB", "--seconds", "0.2", "--warmup", "0.05", "--depth", "4"];

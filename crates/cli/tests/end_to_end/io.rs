@@ -1,17 +1,21 @@
 //! `flashgrain io` does what its arguments say and reports it in full.
 
-mod support;
+use crate::support::{contents, flashgrain, folder, stderr, stdout};
 use serde_json::Value;
-use support::{contents, flashgrain, folder, stderr, stdout};
 
-const QUICK: &[&str] = &["--file-size", "4MiB", "--seconds", "0.3", "--warmup", "0.05", "--depth", "8"];
+const SMALL: &[&str] = &["--file-size", "4MiB", "--warmup", "0.05", "--depth", "8"];
+const BRIEF: &[&str] = &["--seconds", "0.3"];
 
 fn result(arguments: &[&str]) -> Value {
+    result_of(&[BRIEF, arguments].concat())
+}
+
+fn result_of(arguments: &[&str]) -> Value {
     let folder = folder();
     let assert = flashgrain()
         .arg("io")
         .arg(folder.path())
-        .args(QUICK)
+        .args(SMALL)
         .args(arguments)
         .arg("--json")
         .assert()
@@ -59,7 +63,7 @@ fn every_backend_that_works_here_carries_the_load() {
 
 #[test]
 fn a_rate_is_kept_by_open_loop_arrivals() {
-    let result = result(&["--rate", "200", "--seconds", "2"]);
+    let result = result_of(&["--rate", "200", "--seconds", "2"]);
     let rate = result["read"]["requests_per_s"].as_f64().unwrap();
     // 400 Poisson arrivals: five standard deviations are a quarter.
     assert!((rate - 200.0).abs() < 50.0, "{rate}");
@@ -79,7 +83,7 @@ fn several_directories_form_a_stripe_set() {
     let assert = flashgrain()
         .arg("io")
         .args([one.path(), other.path()])
-        .args(QUICK)
+        .args(SMALL).args(BRIEF)
         .args([
             "--stripe-unit",
             "16KiB",
@@ -106,7 +110,7 @@ fn the_table_fits_a_hundred_columns_and_quiet_says_only_that() {
         .arg("--quiet")
         .arg("io")
         .arg(folder.path())
-        .args(QUICK)
+        .args(SMALL).args(BRIEF)
         .args(["--read-share", "50%", "--pattern", "seq"])
         .assert()
         .success();

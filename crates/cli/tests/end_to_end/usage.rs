@@ -1,7 +1,6 @@
 //! Arguments that make no sense: exit code 2, a message that says what would, and nothing done.
 
-mod support;
-use support::{contents, fails, flashgrain, folder};
+use crate::support::{contents, fails, flashgrain, folder};
 
 #[test]
 fn absurd_numbers_are_refused_with_what_is_expected() {

@@ -1,9 +1,8 @@
 //! Help, completions and manual pages come from one definition and agree.
 
-mod support;
 use std::collections::BTreeSet;
 
-use support::{flashgrain, folder, stdout};
+use crate::support::{flashgrain, folder, stdout};
 
 fn commands() -> BTreeSet<String> {
     let help = stdout(&flashgrain().arg("--help").assert().success());

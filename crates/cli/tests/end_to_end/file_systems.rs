@@ -1,10 +1,9 @@
 //! Places that cannot hold a scratch file, or not the way it should be: a message that says what to do, or a visible note.
 
-mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::{contents, fails, flashgrain, folder, stderr, stdout};
+use crate::support::{contents, fails, flashgrain, folder, stderr, stdout};
 
 const QUICK: &[&str] = &["--file-size", "1MiB", "--seconds", "0.2", "--warmup", "0.05", "--depth", "4"];
 

@@ -1,5 +1,4 @@
 //! What the end-to-end tests share: the binary, folders on the disk that the workspace lies on, and looking at what is left.
-#![expect(dead_code, reason = "each test file compiles this module and uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,6 @@
 //! Ctrl-C, termination and kill -9 in the middle of the work: nothing is left behind.
 
-mod support;
-use support::{contents, folder, signal, start_until};
+use crate::support::{contents, folder, signal, start_until};
 
 const LONG_IO: &[&str] = &["io", ".", "--file-size", "4MiB", "--seconds", "600", "--read-share", "50%"];
 

@@ -1,0 +1,14 @@
+//! The real binary, run as a user runs it: one behaviour per module.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod consent;
+mod definitions;
+mod file_systems;
+mod interrupt;
+mod io;
+mod io_uring_forbidden;
+mod pipe;
+mod profile_files;
+mod support;
+mod tune;
+mod usage;
