@@ -22,13 +22,6 @@ impl Context {
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
-
-    /// Says something only with `--verbose`.
-    pub fn detail(&self, text: &str) {
-        if self.verbosity == Verbosity::Verbose {
-            let _ = writeln!(io::stderr(), "{text}");
-        }
-    }
 }
 
 /// Writes a result, as it is, to standard output.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flashgrain_device::{Device, FileDevice, OpenOptions};
+use flashgrain_device::{Device, ErrorKind, FileDevice, OpenOptions};
 
 use crate::arguments::TargetOptions;
 use crate::exit::Usage;
@@ -17,10 +17,19 @@ pub enum Access {
     Write,
 }
 
-/// Opens directories (through unnamed scratch files of `file_bytes` in total) or existing files and block devices.
+/// How large the scratch files are in total.
+#[derive(Clone, Copy, Debug)]
+pub struct ScratchSize {
+    /// What the user asked for.
+    pub asked: Option<u64>,
+    /// What is taken otherwise.
+    pub default: u64,
+}
+
+/// Opens directories (through unnamed scratch files) or existing files and block devices.
 pub fn open(
     targets: &[PathBuf],
-    file_bytes: u64,
+    size: ScratchSize,
     access: Access,
     options: &TargetOptions,
     context: &Context,
@@ -32,7 +41,13 @@ pub fn open(
         stripe_unit_bytes: options.stripe_unit,
     };
     let device = if is_scratch(targets) {
-        FileDevice::scratch(targets, file_bytes, &open)?
+        FileDevice::scratch(targets, size.asked.unwrap_or(size.default), &open).map_err(|error| {
+            // More than fits is a wrong argument if it was one, and a full drive otherwise.
+            match (error.kind(), size.asked) {
+                (ErrorKind::NoSpace, Some(_)) => anyhow::Error::from(Usage(error.to_string())),
+                _ => error.into(),
+            }
+        })?
     } else if !targets.iter().any(|target| target.is_dir()) {
         FileDevice::existing(targets, &options.destroy_contents_of, &open)?
     } else {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::arguments::{Backend, TargetOptions};
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
-use crate::target::{self, Access};
+use crate::target::{self, Access, ScratchSize};
 use crate::units::{parse_positive_bytes, parse_rate, parse_region, parse_seconds, parse_share};
 
 /// Drive a target with one I/O workload and measure it.
@@ -51,9 +51,9 @@ pub struct IoArguments {
     /// Use only this part of the target, such as 1GiB:256MiB.
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = parse_region)]
     region: Option<Region>,
-    /// Size of the scratch file in a directory.
-    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "1GiB")]
-    file_size: u64,
+    /// Size of the scratch file in a directory; 1 GiB unless given.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    file_size: Option<u64>,
     /// Time that is measured.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "10")]
     seconds: f64,
@@ -73,6 +73,8 @@ pub struct IoArguments {
     target: TargetOptions,
 }
 
+/// Scratch file unless asked otherwise: larger than the caches of most drives' controllers.
+const FILE_BYTES: u64 = 1 << 30;
 /// Largest request: far beyond the largest that kernels send to a drive as one.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// Most memory for requests in flight.
@@ -103,11 +105,11 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     arguments.check()?;
     let interrupt = context.interrupt.watch()?;
     let access = if arguments.read_share < 1.0 { Access::Write } else { Access::Read };
-    let device = target::open(&arguments.targets, arguments.file_size, access, &arguments.target, context)?;
+    let size = ScratchSize { asked: arguments.file_size, default: FILE_BYTES };
+    let device = target::open(&arguments.targets, size, access, &arguments.target, context)?;
     if target::is_scratch(&arguments.targets) {
-        context
-            .note(&format!("writing the scratch file of {} once", unit::bytes(arguments.file_size as f64)));
         let whole = Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes };
+        context.note(&format!("writing the scratch file of {} once", unit::bytes(whole.length_bytes as f64)));
         load::lay_out(&device, whole, interrupt)?;
     }
     let load = arguments.load(device.geometry());

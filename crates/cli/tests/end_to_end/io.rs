@@ -83,7 +83,8 @@ fn several_directories_form_a_stripe_set() {
     let assert = flashgrain()
         .arg("io")
         .args([one.path(), other.path()])
-        .args(SMALL).args(BRIEF)
+        .args(SMALL)
+        .args(BRIEF)
         .args([
             "--stripe-unit",
             "16KiB",
@@ -110,7 +111,8 @@ fn the_table_fits_a_hundred_columns_and_quiet_says_only_that() {
         .arg("--quiet")
         .arg("io")
         .arg(folder.path())
-        .args(SMALL).args(BRIEF)
+        .args(SMALL)
+        .args(BRIEF)
         .args(["--read-share", "50%", "--pattern", "seq"])
         .assert()
         .success();
