@@ -6,7 +6,9 @@
 
 mod error;
 mod facts;
+mod figure;
 mod html;
+mod svg;
 mod table;
 mod terminal;
 pub mod unit;

@@ -93,4 +93,20 @@ impl Table {
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
         self.rows.push(row.into_iter().collect());
     }
+
+    pub(crate) fn has_head(&self) -> bool {
+        self.columns.iter().any(|column| !column.title.is_empty())
+    }
+
+    pub(crate) fn has_prose(&self) -> bool {
+        self.columns.iter().any(|column| column.kind == Kind::Prose)
+    }
+
+    /// Whether a new group begins at a row: rows of a group repeat their first entry.
+    pub(crate) fn starts_group(&self, row: &usize) -> bool {
+        let label =
+            |row: usize| self.rows.get(row).and_then(|cells| cells.first()).map(|cell| cell.text.as_str());
+        let has_groups = (1..self.rows.len()).any(|row| label(row) == label(row - 1));
+        has_groups && *row > 0 && label(*row) != label(*row - 1)
+    }
 }

@@ -148,7 +148,7 @@ impl Printer {
     fn table(&mut self, table: &Table) {
         let (table, asides) = with_long_prose_aside(table, self.style.width);
         let widths = widths(&table, self.style.width);
-        if table.columns.iter().any(|column| !column.title.is_empty()) {
+        if table.has_head() {
             let head: Vec<Cell> =
                 table.columns.iter().map(|column| Cell::toned(column.title.as_str(), Tone::Quiet)).collect();
             self.row(&table, &head, &widths);

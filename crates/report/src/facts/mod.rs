@@ -6,7 +6,7 @@ mod headline;
 mod learned;
 mod models;
 
-pub(crate) use costs::{cost_table, other_parameters_table};
+pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
 pub(crate) use drive::{budget_sentence, drive_table, experiment_table};
 pub(crate) use headline::{Headline, headlines};
 pub(crate) use learned::{decision_table, learned_table, verification_sentence, verification_table};

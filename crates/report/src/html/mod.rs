@@ -7,6 +7,7 @@ use flashgrain_profile::DeviceProfile;
 
 use crate::Error;
 use crate::facts;
+use crate::figure::Figure;
 use crate::table::Table;
 
 /// One part of the page with its place in the table of contents.
@@ -16,14 +17,22 @@ struct Section {
     blocks: Vec<Block>,
 }
 
+impl Section {
+    fn new(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
+        Self { id, title, blocks }
+    }
+}
+
 /// What a section is made of.
 enum Block {
     /// A sentence.
     Text(String),
     /// Why there is nothing to show.
     Absent(String),
+    /// Figures side by side.
+    Figures(Vec<Figure>),
     /// A table with its caption.
-    Table { caption: &'static str, table: Table },
+    Table { caption: String, table: Table },
 }
 
 #[derive(Template)]
@@ -32,6 +41,7 @@ struct Page<'a> {
     style: &'static str,
     script: &'static str,
     drive: String,
+    subtitle: String,
     profile: &'a DeviceProfile,
     headlines: Vec<facts::Headline>,
     sections: Vec<Section>,
@@ -47,9 +57,24 @@ pub fn page(profile: &DeviceProfile) -> Result<String, Error> {
         style: include_str!("../../templates/style.css"),
         script: include_str!("../../templates/script.js"),
         drive: identity.model.clone().unwrap_or_else(|| identity.target.clone()),
+        subtitle: subtitle(profile),
         profile,
         headlines: facts::headlines(profile),
         sections: sections::all(profile),
     };
     Ok(page.render()?)
+}
+
+/// Target, file system, kernel, backend and date in one line.
+fn subtitle(profile: &DeviceProfile) -> String {
+    let identity = &profile.provenance.identity;
+    let parts = [
+        Some(identity.target.clone()),
+        identity.file_system.clone(),
+        identity.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
+        Some(identity.backend.clone()),
+        Some(profile.provenance.date_utc.clone()),
+    ];
+    let known: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    known.join(" · ")
 }

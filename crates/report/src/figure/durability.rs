@@ -1,0 +1,177 @@
+//! The way to the drive: backends, durable writes, and writes that do not stop.
+
+use flashgrain_model::Estimate;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::InterfacePoint;
+
+use super::{Drawn, Figure, Key, access_series, not_run};
+use crate::svg::{Axis, Bar, Growth, Mark, Plot, Series, bars, colour};
+use crate::unit::{self, Unit};
+
+/// Requests per second and CPU time per request of each backend.
+pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
+    let points = &profile.measurements.interface;
+    if points.is_empty() {
+        return Err(not_run(profile, "interface"));
+    }
+    let title = "Backends".to_owned();
+    let requests = |entry: &InterfacePoint| entry.point.bytes_per_second / entry.point.workload.request_bytes;
+    let cpu = |entry: &InterfacePoint| entry.point.cpu_us_per_request * 1e-6;
+    let panel = |words: &str, unit: Unit, value_of: &dyn Fn(&InterfacePoint) -> f64| {
+        let axis = Axis::over(words, unit, Growth::Linear, points.iter().map(value_of));
+        let rows: Vec<Bar> = points
+            .iter()
+            .map(|entry| {
+                let label = format!("{}, {}", entry.backend, unit::count(entry.point.workload.concurrency));
+                let value = value_of(entry);
+                Bar {
+                    tip: format!("{label} in flight: {}", unit.show(value)),
+                    label,
+                    value,
+                    whisker: None,
+                    shown: unit.show(value),
+                    colour: if entry.backend == profile.provenance.identity.backend {
+                        colour::READS
+                    } else {
+                        "var(--quiet)"
+                    }
+                    .into(),
+                }
+            })
+            .collect();
+        bars(&title, words, &axis, &rows)
+    };
+    let panels = vec![
+        panel("Requests per second, by backend and requests in flight", Unit::Count, &requests),
+        panel("CPU time per request", Unit::Seconds, &cpu),
+    ];
+    let caption = points
+        .iter()
+        .max_by(|a, b| requests(a).total_cmp(&requests(b)))
+        .map(|best| {
+            format!(
+                "{} is fastest: {} requests per second with {} in flight, {} of CPU time each. Chosen: {} ({}).",
+                best.backend,
+                unit::count(requests(best)),
+                unit::count(best.point.workload.concurrency),
+                unit::seconds(cpu(best)),
+                profile.provenance.identity.backend,
+                profile.provenance.identity.backend_reason
+            )
+        })
+        .unwrap_or_default();
+    Ok(Figure { id: "fig-interface", title, caption, legend: Vec::new(), panels })
+}
+
+/// What a durable 4 KiB write takes, by method.
+pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
+    let points = &profile.measurements.flush;
+    if points.is_empty() {
+        return Err(not_run(profile, "flush"));
+    }
+    let title = "Durable 4 KiB writes".to_owned();
+    let axis = Axis::over(
+        "latency",
+        Unit::Seconds,
+        Growth::Linear,
+        points.iter().map(|point| point.latency.p99_us * 1e-6),
+    );
+    let durable = || points.iter().filter(|point| point.method != "no flush");
+    let best = durable().min_by(|a, b| a.latency.p50_us.total_cmp(&b.latency.p50_us));
+    let rows: Vec<Bar> = points
+        .iter()
+        .map(|point| {
+            let latency = &point.latency;
+            Bar {
+                label: point.method.clone(),
+                value: latency.p50_us * 1e-6,
+                whisker: Some(latency.p99_us * 1e-6),
+                shown: unit::micros(latency.p50_us),
+                colour: if best.is_some_and(|best| best.method == point.method) {
+                    colour::WRITES
+                } else {
+                    "var(--quiet)"
+                }
+                .into(),
+                tip: format!(
+                    "{}: median {}, 90 % {}, 99 % {}, largest {} of {} writes",
+                    point.method,
+                    unit::micros(latency.p50_us),
+                    unit::micros(latency.p90_us),
+                    unit::micros(latency.p99_us),
+                    unit::micros(latency.max_us),
+                    unit::count(latency.count as f64)
+                ),
+            }
+        })
+        .collect();
+    let panels = vec![bars(&title, "Median; whisker to the 99th percentile", &axis, &rows)];
+    let caption = match best {
+        Some(best) => format!(
+            "{} is cheapest: {} in the median, {} at the 99th percentile.",
+            best.method,
+            unit::micros(best.latency.p50_us),
+            unit::micros(best.latency.p99_us)
+        ),
+        None => "No method that makes a write durable was measured.".into(),
+    };
+    Ok(Figure { id: "fig-flush", title, caption, legend: Vec::new(), panels })
+}
+
+/// Rate of sustained random writes over time.
+pub(crate) fn sustain(profile: &DeviceProfile) -> Drawn {
+    let sustain = profile.measurements.sustain.as_ref().ok_or_else(|| not_run(profile, "sustain"))?;
+    let rounds = &sustain.rounds;
+    let series = access_series(Some(flashgrain_model::Access::Write));
+    let x = Axis::over("time", Unit::Seconds, Growth::Linear, rounds.iter().map(|round| round.at_s));
+    let y = Axis::over("rate", Unit::Rate, Growth::Linear, rounds.iter().map(|round| round.bytes_per_second));
+    let title = "Burst and sustained writes".to_owned();
+    let panel_title = format!(
+        "Random writes of {}, {} in flight",
+        unit::bytes(sustain.request_bytes as f64),
+        sustain.concurrency
+    );
+    let mut plot = Plot::new(&panel_title, x, y);
+    let end = rounds.last().map_or(0.0, |round| round.at_s);
+    let steady_from =
+        sustain.steady_from_round.and_then(|round| rounds.get(round as usize)).map(|round| round.at_s);
+    if let (true, Some(from)) = (sustain.steady, steady_from) {
+        plot.span(from, end);
+        plot.rule(from, "steady");
+    }
+    let level = Series { key: "level".into(), label: "sustained rate".into(), colour: "var(--ink)".into() };
+    let mut legend = vec![Key { label: "rate of a round".into(), ..Key::series(&series, "line") }];
+    if let Some(rate) = sustain.sustained_bytes_per_second.value() {
+        plot.line(&level, "guide", [(0.0, rate), (end, rate)]);
+        legend.push(Key::series(&level, "dash"));
+    }
+    plot.line(&series, "trace", rounds.iter().map(|round| (round.at_s, round.bytes_per_second)));
+    let marks: Vec<Mark> = rounds
+        .iter()
+        .map(|round| Mark {
+            x: round.at_s,
+            y: round.bytes_per_second,
+            range: None,
+            filled: true,
+            tip: format!(
+                "{}: {}, {} written",
+                unit::seconds(round.at_s),
+                unit::rate(round.bytes_per_second),
+                unit::bytes(round.written_bytes as f64)
+            ),
+        })
+        .collect();
+    plot.marks(&series, &marks);
+    let caption = match &sustain.sustained_bytes_per_second {
+        Estimate::Determined { value, .. } => format!(
+            "Writes start at {} and settle at {}: {} of the burst.",
+            unit::rate(sustain.burst_bytes_per_second),
+            unit::rate(*value),
+            unit::share(value / sustain.burst_bytes_per_second)
+        ),
+        Estimate::Undetermined { why } => {
+            format!("Writes start at {}; no steady state: {why}.", unit::rate(sustain.burst_bytes_per_second))
+        }
+    };
+    Ok(Figure { id: "fig-sustain", title, caption, legend, panels: vec![plot.finish("Sustained writes")] })
+}
