@@ -12,7 +12,7 @@ import sys
 import time
 
 FIGURES = [
-    "fig-order-reads", "fig-order-writes", "fig-setup", "fig-transfer", "fig-parallel", "fig-affine", "fig-latency",
+    "fig-errors", "fig-order-reads", "fig-order-writes", "fig-setup", "fig-transfer", "fig-parallel", "fig-affine", "fig-latency",
     "fig-depth", "fig-mix", "fig-request-size", "fig-location", "fig-interface", "fig-flush", "fig-sustain",
     "fig-verification",
 ]

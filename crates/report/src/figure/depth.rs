@@ -126,7 +126,8 @@ pub(crate) fn percentiles(profile: &DeviceProfile) -> Drawn {
         .collect();
     shown.sort_by(|a, b| a.0.workload.concurrency.total_cmp(&b.0.workload.concurrency));
 
-    const LEVELS: [(&str, fn(&Latency) -> f64); 4] = [
+    type Level = (&'static str, fn(&Latency) -> f64);
+    const LEVELS: [Level; 4] = [
         ("50 %", |latency| latency.p50_us),
         ("90 %", |latency| latency.p90_us),
         ("99 %", |latency| latency.p99_us),

@@ -42,7 +42,7 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
         bars(&title, words, &axis, &rows)
     };
     let panels = vec![
-        panel("Requests per second, by backend and requests in flight", Unit::Count, &requests),
+        panel("Requests/s by backend and requests in flight", Unit::Count, &requests),
         panel("CPU time per request", Unit::Seconds, &cpu),
     ];
     let caption = points

@@ -3,6 +3,7 @@
 mod costs;
 mod depth;
 mod durability;
+mod errors;
 mod hidden;
 mod mix;
 mod order;
@@ -12,6 +13,7 @@ mod working;
 pub(crate) use costs::{setup_costs, transfer_costs};
 pub(crate) use depth::{depth_map, percentiles};
 pub(crate) use durability::{flush, interface, sustain};
+pub(crate) use errors::errors;
 pub(crate) use hidden::{location, request_size};
 pub(crate) use mix::mix;
 pub(crate) use order::order;
@@ -115,7 +117,7 @@ fn distinct(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-fn model<'a>(models: Option<&'a Models>, name: ModelName) -> Option<&'a dyn IoModel> {
+fn model(models: Option<&Models>, name: ModelName) -> Option<&dyn IoModel> {
     models?.iter().find(|model| model.name() == name)
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
     }
     let half = &profile.learned.half_bandwidth_bytes.estimate;
     if let Some(half) = half.value() {
-        plot.rule(half, &format!("half bandwidth at {}", unit::bytes(half)));
+        plot.rule(half, &format!("half at {}", unit::bytes(half)));
     }
     for access in [Some(flashgrain_model::Access::Read), Some(flashgrain_model::Access::Write), None] {
         let of_access: Vec<Mark> = points

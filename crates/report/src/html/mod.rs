@@ -29,10 +29,18 @@ enum Block {
     Text(String),
     /// Why there is nothing to show.
     Absent(String),
-    /// Figures side by side.
-    Figures(Vec<Figure>),
-    /// A table with its caption.
-    Table { caption: String, table: Table },
+    /// Figures side by side, with a table in the room that they leave.
+    Row { figures: Vec<Figure>, table: Option<Captioned> },
+    /// A table of its own.
+    Table(Captioned),
+}
+
+/// A table with its caption.
+#[derive(Template)]
+#[template(path = "table.html")]
+struct Captioned {
+    caption: String,
+    table: Table,
 }
 
 #[derive(Template)]

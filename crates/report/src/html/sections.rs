@@ -3,7 +3,7 @@
 use flashgrain_model::Access;
 use flashgrain_profile::DeviceProfile;
 
-use super::{Block, Section};
+use super::{Block, Captioned, Section};
 use crate::facts;
 use crate::figure::{self, Drawn};
 use crate::table::Table;
@@ -16,58 +16,72 @@ pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
         costs(profile),
         Section::new(
             "working-points",
-            "Parallelism and request size",
-            figures([
-                ("PDAM knee", figure::parallel(profile)),
-                ("Affine line", figure::affine(profile)),
-                ("Latency percentiles", figure::percentiles(profile)),
-            ]),
+            "Parallelism, size, latency, mix",
+            row(
+                [
+                    ("PDAM knee", figure::parallel(profile)),
+                    ("Affine line", figure::affine(profile)),
+                    ("Latency percentiles", figure::percentiles(profile)),
+                    ("Read/write mix", figure::mix(profile)),
+                ],
+                None,
+            ),
         ),
         depth(profile),
-        Section::new("mix", "Reads and writes together", figures([("Read/write mix", figure::mix(profile))])),
         Section::new(
             "hidden",
             "Inside the drive",
-            figures([
-                ("Request-size profile", figure::request_size(profile)),
-                ("Location profile", figure::location(profile)),
-            ]),
+            row(
+                [
+                    ("Request-size profile", figure::request_size(profile)),
+                    ("Location profile", figure::location(profile)),
+                ],
+                None,
+            ),
         ),
         Section::new(
             "path",
-            "Backends and durable writes",
-            figures([("Backends", figure::interface(profile)), ("Durable writes", figure::flush(profile))]),
-        ),
-        Section::new(
-            "sustain",
-            "Sustained writes",
-            figures([("Sustained writes", figure::sustain(profile))]),
+            "Backends, durable and sustained writes",
+            row(
+                [
+                    ("Backends", figure::interface(profile)),
+                    ("Durable writes", figure::flush(profile)),
+                    ("Sustained writes", figure::sustain(profile)),
+                ],
+                None,
+            ),
         ),
         verification(profile),
         provenance(profile),
     ]
 }
 
-/// Figures side by side; those that cannot be drawn say why below them.
-fn figures<const N: usize>(drawn: [(&str, Drawn); N]) -> Vec<Block> {
-    let mut shown = Vec::new();
+/// Figures side by side and a table beside them; figures that cannot be drawn say why below.
+fn row<const N: usize>(drawn: [(&str, Drawn); N], table: Option<Captioned>) -> Vec<Block> {
+    let mut figures = Vec::new();
     let mut absent = Vec::new();
     for (name, drawn) in drawn {
         match drawn {
-            Ok(figure) => shown.push(figure),
+            Ok(figure) => figures.push(figure),
             Err(why) => absent.push(Block::Absent(format!("{name}: {why}."))),
         }
     }
     let mut blocks = Vec::new();
-    if !shown.is_empty() {
-        blocks.push(Block::Figures(shown));
+    if !figures.is_empty() {
+        blocks.push(Block::Row { figures, table });
+    } else if let Some(table) = table {
+        blocks.push(Block::Table(table));
     }
     blocks.extend(absent);
     blocks
 }
 
+fn captioned(caption: &str, table: Table) -> Captioned {
+    Captioned { caption: caption.into(), table }
+}
+
 fn table(caption: &str, table: Table) -> Block {
-    Block::Table { caption: caption.into(), table }
+    Block::Table(captioned(caption, table))
 }
 
 fn decisions(profile: &DeviceProfile) -> Section {
@@ -94,58 +108,53 @@ fn models(profile: &DeviceProfile) -> Section {
     let mut blocks = Vec::new();
     match &profile.comparison {
         Some(comparison) => {
-            blocks.push(Block::Text(comparison.ranking_reason.clone()));
-            blocks.push(table(
-                "Errors on held-out points: the fits saw none of them. The noise floor is how far a repeat misses the others.",
+            let errors = captioned(
+                "Errors on held-out points, which no fit saw. Noise floor: how far a repeat misses the others",
                 facts::comparison_table(comparison),
-            ));
+            );
+            blocks.push(Block::Text(comparison.ranking_reason.clone()));
+            blocks.extend(row([("Errors", figure::errors(profile))], Some(errors)));
         }
         None => {
             blocks.push(Block::Absent("Not compared: too little was measured to hold points out.".into()))
         }
     }
-    blocks.extend(figures([
-        ("Reads over random pages", figure::order(profile, Access::Read)),
-        ("Writes over random pages", figure::order(profile, Access::Write)),
-    ]));
+    blocks.extend(row([("Reads over random pages", figure::order(profile, Access::Read))], None));
+    blocks.extend(row([("Writes over random pages", figure::order(profile, Access::Write))], None));
     Section::new("models", "Four models, measured and predicted", blocks)
 }
 
 fn costs(profile: &DeviceProfile) -> Section {
-    let mut blocks = figures([
-        ("Setup costs", figure::setup_costs(profile)),
-        ("Transfer costs", figure::transfer_costs(profile)),
-    ]);
-    if let Some(models) = &profile.models {
-        if let Some(costs) = facts::cost_table(models) {
-            blocks.push(table("MQSSD's costs at each k, with 95 % intervals", costs));
-        }
-        let constants = facts::other_parameters_table(models);
-        if !constants.rows.is_empty() {
-            blocks.push(table("Constants that do not depend on k", constants));
-        }
-    }
+    let models = profile.models.as_ref();
+    let costs = models
+        .and_then(facts::cost_table)
+        .map(|table| captioned("MQSSD's costs at each k, with 95 % intervals", table));
+    let drawn =
+        [("Setup costs", figure::setup_costs(profile)), ("Transfer costs", figure::transfer_costs(profile))];
+    let mut blocks = row(drawn, costs);
+    let constants = models.map(facts::other_parameters_table).filter(|table| !table.rows.is_empty());
+    blocks.extend(constants.map(|constants| table("Constants that do not depend on k", constants)));
     Section::new("costs", "Fitted costs", blocks)
 }
 
 fn depth(profile: &DeviceProfile) -> Section {
     let has_writes =
         profile.measurements.depth.iter().any(|point| point.workload.access() == Some(Access::Write));
-    let mut blocks = figures([("Depth × page size", figure::depth_map(profile, Access::Read))]);
+    let mut blocks = row([("Depth × page size", figure::depth_map(profile, Access::Read))], None);
     if has_writes {
-        blocks.extend(figures([("Depth × page size, writes", figure::depth_map(profile, Access::Write))]));
+        blocks.extend(row([("Depth × page size, writes", figure::depth_map(profile, Access::Write))], None));
     }
     Section::new("depth", "Depth × page size", blocks)
 }
 
 fn verification(profile: &DeviceProfile) -> Section {
-    let mut blocks = figures([("Verification", figure::verification(profile))]);
-    if !profile.verification.is_empty() {
-        blocks.push(table(
+    let fresh = (!profile.verification.is_empty()).then(|| {
+        captioned(
             "Workloads that no fit has seen, predicted and then measured",
             facts::verification_table(&profile.verification),
-        ));
-    }
+        )
+    });
+    let blocks = row([("Verification", figure::verification(profile))], fresh);
     Section::new("verification", "Verification", blocks)
 }
 

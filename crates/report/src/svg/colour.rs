@@ -1,5 +1,7 @@
 //! Colours for light and dark pages, told apart by colour-blind readers too.
 
+use flashgrain_model::ModelName;
+
 /// A colour as CSS, for both themes.
 pub(crate) type Colour = String;
 
@@ -44,6 +46,16 @@ pub(crate) const READS: &str = "light-dark(#0068a8,#5ab4f0)";
 pub(crate) const WRITES: &str = "light-dark(#c04a00,#ff9a57)";
 /// Mixed: its green.
 pub(crate) const MIXED: &str = "light-dark(#00805c,#3fd0a4)";
+
+/// The colour of a model where several share a panel.
+pub(crate) fn of_model(model: ModelName) -> &'static str {
+    match model {
+        ModelName::Dam => "light-dark(#6b7680,#98a4b0)",
+        ModelName::Pdam => "light-dark(#00805c,#3fd0a4)",
+        ModelName::Affine => "light-dark(#9a5b00,#e8b04a)",
+        ModelName::Mqssd => "light-dark(#8a2a8a,#ea8cea)",
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ pub(crate) use scale::{Axis, Growth};
 use std::fmt::Write as _;
 
 /// Width of a panel in its own units; a unit is about a pixel on a wide page.
-pub(crate) const WIDTH: f64 = 344.0;
+pub(crate) const WIDTH: f64 = 320.0;
 /// Width of a character of the axis labels, slightly overestimated: no font is asked.
 const CHARACTER: f64 = 6.1;
 

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::scale::Axis;
 use super::{WIDTH, at, escape, open, text, text_width};
 
-const HEIGHT: f64 = 270.0;
+const HEIGHT: f64 = 240.0;
 const TOP: f64 = 40.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 36.0;
 const RIGHT: f64 = 12.0;
 const TICK_GAP: f64 = 6.0;
 
@@ -127,7 +127,7 @@ impl Plot {
         self.marks.push_str("</g>");
     }
 
-    /// A vertical line at a value of interest, labelled at its upper end.
+    /// A vertical line at a value of interest; its label, if it has one, stands at its upper end.
     pub(crate) fn rule(&mut self, value: f64, label: &str) {
         let x = self.x_at(value);
         let _ = write!(
@@ -137,7 +137,10 @@ impl Plot {
             at(TOP),
             at(TOP + Self::inner_height())
         );
-        let fits_right = x + 5.0 + text_width(label) < WIDTH - RIGHT;
+        if label.is_empty() {
+            return;
+        }
+        let fits_right = x + 5.0 + text_width(label) < WIDTH;
         let (x, anchor) = if fits_right { (x + 4.0, "start") } else { (x - 4.0, "end") };
         text(&mut self.marks, x, TOP + 11.0, "note", anchor, label);
     }

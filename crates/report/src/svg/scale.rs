@@ -100,6 +100,9 @@ impl Axis {
         let (low, high) = (self.low / factor, self.high / factor);
         let rough = (high - low) / most as f64;
         let power = 10_f64.powf(rough.log10().floor());
+        if self.unit == Unit::Bytes {
+            return self.binary_steps(most);
+        }
         let step = [1.0, 2.0, 2.5, 5.0, 10.0]
             .map(|part| part * power)
             .into_iter()
@@ -113,6 +116,15 @@ impl Axis {
                 Tick { value: number * factor, label: format!("{}{suffix}", short(number)) }
             })
             .collect()
+    }
+
+    /// Places in memory: multiples of a power of two.
+    fn binary_steps(&self, most: usize) -> Vec<Tick> {
+        let rough = (self.high - self.low) / (most as f64 - 1.0);
+        let step = 2_f64.powi((rough.log2() - 1e-9).ceil() as i32).max(1.0);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step).floor() as i64;
+        (first..=last).map(|index| self.tick(index as f64 * step)).collect()
     }
 
     fn binary_ticks(&self, most: usize) -> Vec<Tick> {
@@ -195,6 +207,8 @@ mod tests {
             labels(&axis, 6),
             ["0 GiB/s", "0.5 GiB/s", "1 GiB/s", "1.5 GiB/s", "2 GiB/s", "2.5 GiB/s"]
         );
+        let offset = Axis::exactly("offset", Unit::Bytes, 0.0, 65536.0);
+        assert_eq!(labels(&offset, 5), ["0 B", "16 KiB", "32 KiB", "48 KiB", "64 KiB"]);
         let share = Axis::exactly("reads", Unit::Share, 0.0, 1.0);
         assert_eq!(labels(&share, 5), ["0 %", "25 %", "50 %", "75 %", "100 %"]);
     }
