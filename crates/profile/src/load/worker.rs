@@ -13,9 +13,10 @@ use crate::Error;
 /// How long an open-loop worker with nothing to do sleeps before it looks at the interrupt flag.
 const NAP: Nanos = Nanos(50_000_000);
 
-/// With this many streams or more, completions are awaited a few at a time: it saves the kernel a wake-up for each, and the device still
-/// has nearly all streams' requests to work on.
-const STREAMS_PER_AWAITED: usize = 16;
+/// The most completions that are answered with new requests before these are handed to the device. Taking all that are ready makes
+/// driver and device take turns: at depth 32 on a virtual disk that cost 15 % of the throughput, while one at a time costs a quarter more CPU
+/// for system calls.
+const ANSWERED_AT_ONCE: usize = 4;
 
 /// A stream's outstanding request.
 #[derive(Clone, Copy, Default)]
@@ -135,12 +136,11 @@ impl<'a> Worker<'a> {
 
     /// Each stream's next request follows its last at once. Returns whether it was interrupted.
     fn closed_loop(&mut self, bounds: &Bounds, interrupt: &AtomicBool) -> Result<bool, Error> {
-        let mut completions = Vec::with_capacity(self.streams.len());
-        let at_least = (self.streams.len() / STREAMS_PER_AWAITED).max(1);
+        let mut completions = Vec::with_capacity(ANSWERED_AT_ONCE);
         let mut going =
             (0..self.streams.len()).all(|stream| self.may_ask(bounds) && self.ask(stream, None).is_ok());
         while going {
-            self.channel.wait(at_least, None, &mut completions)?;
+            self.channel.wait(1, None, &mut completions)?;
             let now = completions.last().map_or_else(|| self.channel.now(), |last| last.completed);
             if interrupt.load(Ordering::Relaxed) {
                 self.take_all(&mut completions)?;
