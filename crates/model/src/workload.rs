@@ -25,7 +25,7 @@ pub struct Workload {
     pub request_bytes: f64,
     /// Share of the requests that start at a random place, 0 to 1.
     pub random_share: f64,
-    /// Requests outstanding at any time: the paper's k, the PDAM paper's p.
+    /// Requests outstanding at any time: the MQSSD paper's k, the PDAM's p.
     pub concurrency: f64,
 }
 
@@ -55,5 +55,41 @@ impl Workload {
         } else {
             None
         }
+    }
+
+    /// What makes two workloads the same, in an order that sorts: kind, concurrency, accesses per byte, size.
+    pub(crate) fn key(&self) -> WorkloadKey {
+        // All four are non-negative (adding zero turns -0 into 0), so their bit patterns order as the numbers do.
+        [self.read_share, self.concurrency, self.random_accesses_per_byte(), self.request_bytes]
+            .map(|number| (number + 0.0).to_bits())
+    }
+}
+
+/// See [`Workload::key`].
+pub(crate) type WorkloadKey = [u64; 4];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_r_counts_random_accesses_per_page_moved() {
+        let one_access_per_mebibyte = Workload::random(Access::Read, 1_048_576.0, 8.0);
+        assert_eq!(one_access_per_mebibyte.random_pages_share(4096.0), 1.0 / 256.0);
+        let half_random_pages =
+            Workload { random_share: 0.5, ..Workload::random(Access::Write, 4096.0, 8.0) };
+        assert_eq!(half_random_pages.random_pages_share(4096.0), 0.5);
+    }
+
+    #[test]
+    fn keys_sort_by_concurrency_and_tell_kinds_apart() {
+        let shallow = Workload::random(Access::Read, 4096.0, 2.0);
+        let deep = Workload::random(Access::Read, 4096.0, 16.0);
+        assert!(shallow.key() < deep.key());
+        assert_ne!(shallow.key(), Workload::random(Access::Write, 4096.0, 2.0).key());
+        assert_eq!(
+            Workload { read_share: -0.0, ..shallow }.key(),
+            Workload { read_share: 0.0, ..shallow }.key()
+        );
     }
 }

@@ -1,0 +1,148 @@
+//! Which model describes the drive best.
+//!
+//! The models nest: MQSSD can imitate the affine model, PDAM contains DAM. On a drive that *is* affine, MQSSD's held-out error
+//! is therefore about the same, a little more or less by chance. So the simplest model wins whose held-out error is not
+//! significantly above the lowest.
+
+use crate::ModelName;
+use crate::bootstrap::{draw, generator};
+use crate::statistics::{mean, percentile};
+
+/// A model with its errors, |ln(predicted / measured)|, on points that are the same for all models.
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    pub(super) name: ModelName,
+    pub(super) constants: usize,
+    pub(super) errors: Vec<f64>,
+}
+
+impl Contender {
+    fn error(&self) -> f64 {
+        mean(self.errors.iter().copied()).unwrap_or(f64::INFINITY)
+    }
+
+    /// The typical relative error, as people read it.
+    fn percent(&self) -> String {
+        format!("{:.1} %", 100.0 * self.error().exp_m1())
+    }
+}
+
+/// Models best first, and why the first is first.
+pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) -> (Vec<ModelName>, String) {
+    contenders.sort_by(|a, b| a.error().total_cmp(&b.error()));
+    let Some(lowest) = contenders.first().cloned() else {
+        return (Vec::new(), "no model could be fitted to the training points".into());
+    };
+    let points = lowest.errors.len();
+    if points == 0 {
+        let names = contenders.iter().map(|contender| contender.name).collect();
+        return (
+            names,
+            "no held-out point is predicted by every model, so there is nothing to rank by".into(),
+        );
+    }
+    // Sorted by error first: of equally simple models the better one comes first.
+    let mut by_simplicity: Vec<&Contender> = contenders.iter().collect();
+    by_simplicity.sort_by_key(|contender| contender.constants);
+    let winner = by_simplicity
+        .into_iter()
+        .find(|contender| !significantly_worse(contender, &lowest, resamples, seed))
+        .cloned()
+        .unwrap_or_else(|| lowest.clone());
+    let others: Vec<&Contender> =
+        contenders.iter().filter(|contender| contender.name != winner.name).collect();
+    let reason = reason(&winner, &lowest, &others, points);
+    let names = std::iter::once(winner.name).chain(others.iter().map(|contender| contender.name)).collect();
+    (names, reason)
+}
+
+/// Whether the 95 % bootstrap interval of the mean difference of errors, point by point, lies above zero.
+fn significantly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed: u64) -> bool {
+    let differences: Vec<f64> =
+        contender.errors.iter().zip(&lowest.errors).map(|(own, best)| own - best).collect();
+    let mut rng = generator(seed);
+    let mut drawn = Vec::new();
+    let mut means: Vec<f64> = (0..resamples.max(FEWEST_RESAMPLES))
+        .filter_map(|_| {
+            draw(&differences, &mut rng, &mut drawn);
+            mean(drawn.iter().copied())
+        })
+        .collect();
+    percentile(&mut means, 0.025).is_some_and(|low| low > 0.0)
+}
+
+const FEWEST_RESAMPLES: u32 = 1000;
+
+fn reason(winner: &Contender, lowest: &Contender, others: &[&Contender], points: usize) -> String {
+    let errors: Vec<String> =
+        others.iter().map(|contender| format!("{} {}", contender.name, contender.percent())).collect();
+    let errors = if errors.is_empty() { String::new() } else { format!(" ({})", errors.join(", ")) };
+    if winner.name == lowest.name {
+        format!(
+            "{} has the lowest mean error on {points} held-out points: {}{errors}, and no simpler model comes close enough \
+             for the difference to be chance",
+            winner.name,
+            winner.percent()
+        )
+    } else {
+        format!(
+            "{} is the simplest model ({} constants) whose mean error on {points} held-out points, {}, is not \
+             significantly above the lowest, {} of {} ({} constants){errors}",
+            winner.name,
+            winner.constants,
+            winner.percent(),
+            lowest.percent(),
+            lowest.name,
+            lowest.constants
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contender(name: ModelName, constants: usize, error: f64, scatter: f64) -> Contender {
+        let errors = (0..24).map(|i| error + scatter * (f64::from(i) * 2.4).sin()).collect();
+        Contender { name, constants, errors }
+    }
+
+    #[test]
+    fn the_simplest_of_indistinguishable_models_wins() {
+        let (names, reason) = rank(
+            vec![
+                contender(ModelName::Dam, 1, 0.80, 0.1),
+                contender(ModelName::Affine, 2, 0.034, 0.02),
+                Contender { errors: vec![0.03; 24], ..contender(ModelName::Mqssd, 10, 0.0, 0.0) },
+            ],
+            300,
+            1,
+        );
+        assert_eq!(names, [ModelName::Affine, ModelName::Mqssd, ModelName::Dam]);
+        assert!(
+            reason.contains("affine is the simplest model (2 constants)") && reason.contains("24 held-out"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_clearly_lower_error_wins_however_many_constants_it_took() {
+        let (names, reason) = rank(
+            vec![contender(ModelName::Pdam, 2, 0.30, 0.05), contender(ModelName::Mqssd, 10, 0.05, 0.03)],
+            300,
+            1,
+        );
+        assert_eq!(names, [ModelName::Mqssd, ModelName::Pdam]);
+        assert!(
+            reason.starts_with("MQSSD has the lowest mean error on 24 held-out points: 5.1 %"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn nothing_to_rank_is_said() {
+        assert!(rank(Vec::new(), 300, 1).1.contains("no model"));
+        let blind = Contender { name: ModelName::Dam, constants: 1, errors: Vec::new() };
+        assert!(rank(vec![blind], 300, 1).1.contains("nothing to rank by"));
+    }
+}

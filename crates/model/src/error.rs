@@ -1,0 +1,18 @@
+//! What can go wrong while reading samples and fitting.
+
+/// An error of the model crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The samples cannot support any fit; the text says what is missing.
+    #[error("{0}")]
+    Samples(String),
+    /// A samples file is malformed.
+    #[error("samples, line {line}: {problem}")]
+    Csv {
+        /// Line, counted from 1.
+        line: u64,
+        /// What is wrong and what is expected.
+        problem: String,
+    },
+}

@@ -1,0 +1,182 @@
+//! The multi-queue SSD model (MQSSD paper §4.2): setup and transfer costs that depend on the concurrency k and differ
+//! between reads, t(k) and α(k), and writes, s(k) and β(k).
+
+mod costs;
+mod curve;
+mod interference;
+mod rational;
+mod search;
+
+pub use curve::{CostCurve, CurveQuality};
+
+use costs::{Costs, Row};
+use interference::{Interference, Mixed};
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::generator;
+use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
+use crate::observation::{Point, Points};
+use crate::per_access::PerAccess;
+use crate::{Access, IoModel, ModelName, Parameter, Workload};
+
+/// Costs over concurrency, with a term for mixed reads and writes.
+///
+/// Beyond the concurrencies measured the costs stay what they are at the nearest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mqssd {
+    page_bytes: f64,
+    costs: PerAccess<Costs>,
+    interference: Interference,
+    parameters: Vec<Parameter>,
+}
+
+/// The two parts of a cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostPart {
+    /// Per random access: t(k) of reads, s(k) of writes.
+    Setup,
+    /// Per page moved: α(k) of reads, β(k) of writes.
+    Transfer,
+}
+
+impl CostPart {
+    /// Symbol of the paper.
+    pub fn symbol(self, access: Access) -> &'static str {
+        match (self, access) {
+            (Self::Setup, Access::Read) => "t(k)",
+            (Self::Transfer, Access::Read) => "α(k)",
+            (Self::Setup, Access::Write) => "s(k)",
+            (Self::Transfer, Access::Write) => "β(k)",
+        }
+    }
+}
+
+/// Degree of the rational functions; the paper's, which gives β(k) one more for garbage collection.
+const DEGREE: usize = 2;
+const WRITE_TRANSFER_DEGREE: usize = 3;
+
+impl Mqssd {
+    /// Seconds per random access at a concurrency.
+    pub fn setup_seconds(&self, access: Access, concurrency: f64) -> Option<f64> {
+        self.costs.get(access).map(|costs| costs.setup.at(concurrency))
+    }
+
+    /// Seconds per byte moved at a concurrency.
+    pub fn transfer_seconds_per_byte(&self, access: Access, concurrency: f64) -> Option<f64> {
+        self.costs.get(access).map(|costs| costs.transfer.at(concurrency))
+    }
+
+    /// The fitted curve of a cost: in seconds per random access or in seconds per byte.
+    pub fn curve(&self, access: Access, part: CostPart) -> Option<&CostCurve> {
+        let costs = self.costs.get(access)?;
+        Some(match part {
+            CostPart::Setup => &costs.setup,
+            CostPart::Transfer => &costs.transfer,
+        })
+    }
+
+    /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None` if the term
+    /// was not kept (its parameter says why).
+    pub fn interference(&self) -> Option<f64> {
+        self.interference.gamma()
+    }
+
+    /// Time of the reads and of the writes in a byte of the workload.
+    fn parts(costs: &PerAccess<Costs>, workload: &Workload) -> Option<(f64, f64)> {
+        let accesses = workload.random_accesses_per_byte();
+        costs.parts(workload, |costs| costs.seconds_per_byte(accesses, workload.concurrency))
+    }
+
+    fn mixed(costs: &PerAccess<Costs>, points: &[Point]) -> Vec<Mixed> {
+        let mixed = |point: &Point| {
+            let (reads, writes) = Self::parts(costs, &point.workload)?;
+            Some(Mixed { reads, writes, measured: point.seconds_per_byte })
+        };
+        points.iter().filter_map(mixed).collect()
+    }
+}
+
+impl IoModel for Mqssd {
+    fn name(&self) -> ModelName {
+        ModelName::Mqssd
+    }
+
+    fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
+        let (reads, writes) = Self::parts(&self.costs, workload)?;
+        Some(self.interference.seconds_per_byte(reads, writes))
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.parameters.clone()
+    }
+
+    fn constants(&self, access: Option<Access>) -> usize {
+        let interference = usize::from(access.is_none() && self.interference().is_some());
+        let curves = |costs: &Costs| costs.setup.constant_count() + costs.transfer.constant_count();
+        self.costs.count(access, curves) + interference
+    }
+}
+
+impl Fit for Mqssd {
+    fn fit(points: &Points, options: &FitOptions) -> Option<Self> {
+        let costs = PerAccess::fit(points, |access, points| {
+            let transfer_degree = if access == Access::Write { WRITE_TRANSFER_DEGREE } else { DEGREE };
+            Costs::fit(points, transfer_degree, &mut generator(options.seed))
+        })?;
+        let interference = Interference::fit(&Self::mixed(&costs, &points.mixed));
+        Some(Self { page_bytes: options.page_bytes, costs, interference, parameters: Vec::new() })
+    }
+
+    fn refit(&self, points: &Points) -> Option<Self> {
+        let costs = PerAccess::fit(points, |access, points| self.costs.get(access)?.refit(points))?;
+        let interference = Interference::refit(&Self::mixed(&costs, &points.mixed));
+        Some(Self { page_bytes: self.page_bytes, costs, interference, parameters: Vec::new() })
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        let mut numbers: Vec<Number> = self
+            .costs
+            .iter()
+            .flat_map(|(access, costs)| cost_numbers(access, costs, self.page_bytes))
+            .collect();
+        numbers.push(Number {
+            name: "interference of reads and writes".into(),
+            symbol: "γ".into(),
+            unit: String::new(),
+            at_concurrency: None,
+            access: None,
+            value: self.interference().unwrap_or(0.0),
+            doubt: match &self.interference {
+                Interference::Kept { .. } => None,
+                Interference::None { why } => Some(why.clone()),
+            },
+        });
+        numbers
+    }
+
+    fn set_parameters(&mut self, parameters: Vec<Parameter>) {
+        self.parameters = parameters;
+    }
+}
+
+/// Setup and transfer at each k, as measured there.
+fn cost_numbers(access: Access, costs: &Costs, page_bytes: f64) -> Vec<Number> {
+    let number = |part: CostPart, name: &str, unit: &str, row: &Row, value: f64| Number {
+        name: name.into(),
+        symbol: part.symbol(access).into(),
+        unit: unit.into(),
+        at_concurrency: Some(row.concurrency),
+        access: Some(access),
+        value: value * 1e6,
+        doubt: None,
+    };
+    let page = microseconds_per_page(page_bytes);
+    let setups = costs
+        .rows
+        .iter()
+        .map(|row| number(CostPart::Setup, "setup", "µs per random access", row, row.costs.setup_if_any()));
+    let transfers = costs.rows.iter().map(|row| {
+        number(CostPart::Transfer, "transfer", &page, row, row.costs.transfer_if_any() * page_bytes)
+    });
+    setups.chain(transfers).collect()
+}
