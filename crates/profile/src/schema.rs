@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 /// Version of the schema written by this build. Readers accept this and older ones.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// What [`DeviceProfile::format`] always says.
+pub const FORMAT: &str = "flashgrain device profile";
+
 /// Everything learned about one drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceProfile {
-    /// Says what the file is: always `flashgrain device profile`.
+    /// Says what the file is: always [`FORMAT`].
     pub format: String,
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
@@ -153,6 +156,9 @@ pub struct Measurements {
     pub depth: Vec<Point>,
     /// Read shares and their interference.
     pub mix: Vec<Point>,
+    /// Sequential streams of small and of large requests. Not part of what the models are fitted to.
+    #[serde(default)]
+    pub sequential: Vec<Point>,
     /// The backends.
     pub interface: Vec<InterfacePoint>,
     /// Durable 4 KiB writes.

@@ -1,0 +1,196 @@
+//! Sizes and places: leaves, nodes, write units, segments, stripes, placement.
+
+use flashgrain_model::{Access, Workload};
+
+use super::{Known, default, learned, why};
+use crate::schema::{Decision, Point};
+use crate::trial::bytes_text;
+use crate::verify::predict;
+
+/// Smallest page of the buffer pool.
+const SMALLEST_LEAF_BYTES: u64 = 4 << 10;
+
+const DEFAULT_LEAF_BYTES: u64 = 4 << 10;
+const DEFAULT_WRITE_UNIT_BYTES: u64 = 64 << 10;
+const DEFAULT_SEGMENT_BYTES: u64 = 8 << 20;
+const DEFAULT_SCAN_BYTES: u64 = 1 << 20;
+
+/// Share of the best rate that a size must reach: more costs memory and latency for little.
+const GOOD_SHARE: f64 = 0.9;
+
+/// Write units per segment at least, so that a cleaner has something to choose from.
+const UNITS_PER_SEGMENT: u64 = 64;
+
+pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
+    let unit = write_unit_bytes(known);
+    let mut decisions =
+        vec![leaf(known), write_unit(known, unit), segment(known, unit), stripe_unit(known, unit)];
+    decisions.push(scan(known));
+    decisions.push(table(known));
+    decisions.push(placement(known));
+    decisions
+}
+
+fn leaf(known: &Known<'_>) -> Decision {
+    const SETTING: &str = "leaf size";
+    let (iops, latency) = (&known.learned.best_page_iops_bytes, &known.learned.best_page_latency_bytes);
+    let (by_iops, by_latency) = (iops.estimate.value(), latency.estimate.value());
+    let Some(best) = by_iops.or(by_latency).map(|bytes| bytes as u64) else {
+        return default(SETTING, bytes_text(DEFAULT_LEAF_BYTES), why(iops));
+    };
+    let text = |value: Option<f64>| {
+        value.map_or("an undetermined size".to_owned(), |bytes| bytes_text(bytes as u64))
+    };
+    let because = format!(
+        "random reads per second are highest with {}, latency at depth 1 lowest with {}{}",
+        text(by_iops),
+        text(by_latency),
+        if best < SMALLEST_LEAF_BYTES {
+            "; smaller pages than 4 KiB cost more memory per record than they save"
+        } else {
+            ""
+        }
+    );
+    learned(SETTING, bytes_text(best.max(SMALLEST_LEAF_BYTES)), because)
+}
+
+/// Desirable write size and stripe, whichever is larger and known.
+fn write_unit_bytes(known: &Known<'_>) -> Option<u64> {
+    let learned = known.learned;
+    let desirable = learned.desirable_write_bytes.estimate.value();
+    let stripe = learned.stripe_bytes.estimate.value();
+    desirable.into_iter().chain(stripe).reduce(f64::max).map(|bytes| (bytes as u64).max(SMALLEST_LEAF_BYTES))
+}
+
+fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
+    const SETTING: &str = "write unit";
+    let learned_values = known.learned;
+    let Some(unit) = unit else {
+        return default(
+            SETTING,
+            bytes_text(DEFAULT_WRITE_UNIT_BYTES),
+            why(&learned_values.desirable_write_bytes),
+        );
+    };
+    let text = |value: Option<f64>| value.map_or("undetermined".to_owned(), |bytes| bytes_text(bytes as u64));
+    let because = format!(
+        "smallest desirable write {}, stripe {}; never less than a leaf (rules 1 and 3)",
+        text(learned_values.desirable_write_bytes.estimate.value()),
+        text(learned_values.stripe_bytes.estimate.value())
+    );
+    learned(SETTING, bytes_text(unit), because)
+}
+
+/// The smallest size of random writes, over all depths, that reaches a good share of the best rate.
+fn good_write_bytes(points: &[Point]) -> Option<(u64, f64)> {
+    let writes: Vec<&Point> =
+        points.iter().filter(|point| point.workload.access() == Some(Access::Write)).collect();
+    smallest_good(&writes)
+}
+
+fn smallest_good(points: &[&Point]) -> Option<(u64, f64)> {
+    let best = points.iter().map(|point| point.bytes_per_second).reduce(f64::max)?;
+    points
+        .iter()
+        .filter(|point| point.bytes_per_second >= GOOD_SHARE * best)
+        .min_by(|a, b| a.workload.request_bytes.total_cmp(&b.workload.request_bytes))
+        .map(|point| (point.workload.request_bytes as u64, best))
+}
+
+fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
+    const SETTING: &str = "segment size and alignment";
+    let align = known.learned.stripe_bytes.estimate.value().map(|bytes| bytes as u64).or(unit);
+    let Some((good, best)) = good_write_bytes(&known.measurements.order) else {
+        let text = format!(
+            "{}, aligned to {}",
+            bytes_text(DEFAULT_SEGMENT_BYTES),
+            bytes_text(align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
+        );
+        return default(SETTING, text, "no writes were measured by order");
+    };
+    let align = align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES);
+    let bytes = (UNITS_PER_SEGMENT * unit.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
+        .max(good)
+        .next_power_of_two()
+        .max(DEFAULT_SEGMENT_BYTES)
+        .next_multiple_of(align.max(1));
+    let because = format!(
+        "writes reach 90 % of {:.0} MB/s from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
+        best / 1e6,
+        bytes_text(good),
+        if known.learned.stripe_bytes.estimate.value().is_some() { "stripe" } else { "write unit" }
+    );
+    learned(SETTING, format!("{}, aligned to {}", bytes_text(bytes), bytes_text(align)), because)
+}
+
+fn stripe_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
+    const SETTING: &str = "stripe unit of a drive set";
+    match unit {
+        Some(unit) => {
+            learned(SETTING, bytes_text(unit), "a write unit stays on one drive and fills its stripes")
+        }
+        None => default(SETTING, bytes_text(DEFAULT_WRITE_UNIT_BYTES), why(&known.learned.stripe_bytes)),
+    }
+}
+
+fn scan(known: &Known<'_>) -> Decision {
+    const SETTING: &str = "node size for scans at depth 1";
+    let half = &known.learned.half_bandwidth_bytes;
+    match half.estimate.value() {
+        Some(bytes) => {
+            let node = (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
+            let because = format!(
+                "half-bandwidth size {} (Corollary 6): a larger node gains less than it costs",
+                bytes_text(bytes as u64)
+            );
+            learned(SETTING, bytes_text(node), because)
+        }
+        None => default(SETTING, bytes_text(DEFAULT_SCAN_BYTES), why(half)),
+    }
+}
+
+/// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the fitted setup and transfer costs.
+fn table(known: &Known<'_>) -> Decision {
+    const SETTING: &str = "table write size";
+    const STREAMS: f64 = 4.0;
+    let sizes: Vec<u64> = (0..13).map(|doubling| (4 << 10) << doubling).collect();
+    let rate = |bytes: u64| {
+        known
+            .models
+            .and_then(|models| predict(models, &Workload::random(Access::Write, bytes as f64, STREAMS)))
+    };
+    let best = sizes.iter().filter_map(|bytes| rate(*bytes)).reduce(f64::max);
+    let good = best.and_then(|best| {
+        sizes
+            .iter()
+            .find(|bytes| rate(**bytes).is_some_and(|rate| rate >= GOOD_SHARE * best))
+            .map(|bytes| (*bytes, best))
+    });
+    match good {
+        Some((bytes, best)) => learned(
+            SETTING,
+            bytes_text(bytes),
+            format!("s(4) and β(4): {STREAMS} streams reach 90 % of {:.0} MB/s with it", best / 1e6),
+        ),
+        None => default(SETTING, bytes_text(DEFAULT_SCAN_BYTES), "write costs were not fitted"),
+    }
+}
+
+fn placement(known: &Known<'_>) -> Decision {
+    const SETTING: &str = "page placement in a write unit";
+    let learned_values = known.learned;
+    let (chunk, hot) =
+        (learned_values.chunk_bytes.estimate.value(), learned_values.hot_offset_bytes.estimate.value());
+    match (chunk, hot) {
+        (Some(chunk), Some(hot)) => {
+            let drop = learned_values.hot_latency_drop.estimate.value().unwrap_or(0.0) * 100.0;
+            let value = if hot > 0.0 {
+                format!("pages of {} shifted by {}", bytes_text(chunk as u64), bytes_text(hot as u64))
+            } else {
+                format!("pages aligned to {}", bytes_text(chunk as u64))
+            };
+            learned(SETTING, value, format!("reads there are {drop:.0} % faster (rules 2 and 4)"))
+        }
+        _ => default(SETTING, "pages aligned to their size", why(&learned_values.chunk_bytes)),
+    }
+}

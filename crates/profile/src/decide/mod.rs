@@ -1,0 +1,50 @@
+//! Settings that follow from a profile, each with the number that led to it. Where that number is undetermined, a default stands
+//! and says so.
+
+mod concurrency;
+mod layout;
+mod sync;
+
+use flashgrain_model::Models;
+
+use crate::schema::{Decision, Learned, LearnedValue, Measurements};
+
+/// What decisions are made from.
+pub(crate) struct Known<'a> {
+    pub learned: &'a Learned,
+    pub measurements: &'a Measurements,
+    pub models: Option<&'a Models>,
+}
+
+/// All decisions, in the order of a store's layers: pages, segments, log, requests in flight.
+pub(crate) fn decide(
+    learned: &Learned,
+    measurements: &Measurements,
+    models: Option<&Models>,
+) -> Vec<Decision> {
+    let known = Known { learned, measurements, models };
+    [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat()
+}
+
+/// A decision that a learned number led to.
+fn learned(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
+    Decision {
+        setting: setting.to_owned(),
+        value: value.into(),
+        because: because.into(),
+        from_default: false,
+    }
+}
+
+/// A decision that stands for want of a number.
+fn default(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
+    Decision { setting: setting.to_owned(), value: value.into(), because: because.into(), from_default: true }
+}
+
+/// Why there is no value.
+fn why(value: &LearnedValue) -> &str {
+    match &value.estimate {
+        flashgrain_model::Estimate::Undetermined { why } => why,
+        flashgrain_model::Estimate::Determined { .. } => "",
+    }
+}

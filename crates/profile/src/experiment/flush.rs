@@ -1,0 +1,46 @@
+//! `flush`: what a durable 4 KiB write costs, by each way to make it durable. The writes follow each other on the device as those of a log do.
+
+use flashgrain_model::Workload;
+
+use super::{Setting, Trials};
+use crate::config::ExperimentName;
+use crate::load::Sync;
+use crate::schema::FlushPoint;
+use crate::series::Series;
+use crate::trial::{Trial, Work};
+
+/// The name of the write that is not durable.
+pub(crate) const NO_FLUSH: &str = "no flush";
+
+/// Methods by name; when the budget is short they are dropped from the end.
+const METHODS: [(&str, Sync); 4] = [
+    ("fdatasync", Sync::WriteThenFdatasync),
+    ("RWF_DSYNC", Sync::Dsync),
+    ("linked flush", Sync::LinkedFlush),
+    (NO_FLUSH, Sync::None),
+];
+
+pub(super) fn trials(setting: &Setting<'_>) -> Trials {
+    let trials = METHODS.into_iter().enumerate().map(|(rank, (name, sync))| {
+        let workload = Workload {
+            read_share: 0.0,
+            request_bytes: setting.site.page_bytes as f64,
+            random_share: 0.0,
+            concurrency: 1.0,
+        };
+        let mut trial = Trial::load(ExperimentName::Flush, rank as u32, workload);
+        trial.variant = Some(name.to_owned());
+        if let Work::Load(load) = &mut trial.work {
+            load.sync = sync;
+        }
+        trial
+    });
+    Trials { trials: trials.collect(), left_out: Vec::new() }.that_fit(setting.site)
+}
+
+pub(super) fn points(series: &[&Series]) -> Vec<FlushPoint> {
+    let point = |series: &&Series| {
+        Some(FlushPoint { method: series.trial.variant.clone()?, latency: series.write_latency()? })
+    };
+    series.iter().filter_map(point).collect()
+}

@@ -1,0 +1,186 @@
+//! `request-size`: the hidden-parameters paper's Experiment 1 (§3.1.1). Regions are created with sequential writes of one size each; then
+//! 1 MiB reads of all of them tell by their latency which write sizes the drive handles well.
+//!
+//! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for the files, and if the time for
+//! a flush behind every write is not there, there is one behind each region: a flush policy that differed between sizes would itself
+//! show as a difference. The reads of all regions take turns at random.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+use super::{Setting, Trials};
+use crate::config::ExperimentName;
+use crate::load::Region;
+use crate::schema::{Latency, RequestSizePoint};
+use crate::series::Series;
+use crate::stats::{bootstrap_mean, mean, mix_seed, nearest_rank};
+use crate::target::Site;
+use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings};
+
+/// Size of the reads.
+pub(crate) const READ_BYTES: u64 = 1 << 20;
+const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
+const LARGEST_WRITE_BYTES: u64 = 512 << 10;
+
+/// Smallest region worth reading: fewer reads do not average out.
+pub(crate) const LEAST_REGION_BYTES: u64 = 4 << 20;
+
+/// A region and the size of the writes that make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SizedRegion {
+    pub write_request_bytes: u64,
+    pub region: Region,
+}
+
+/// Write sizes that a device of this alignment can take, smallest first.
+pub(crate) fn write_sizes(align_bytes: u64) -> Vec<u64> {
+    doublings(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES)
+        .into_iter()
+        .filter(|size| size.is_multiple_of(align_bytes))
+        .collect()
+}
+
+/// Divides the site's space among the write sizes.
+pub(crate) fn regions(site: &Site) -> Vec<SizedRegion> {
+    let sizes = write_sizes(site.align_bytes);
+    let each = site.request_size.length_bytes / sizes.len().max(1) as u64 / READ_BYTES * READ_BYTES;
+    if each < LEAST_REGION_BYTES {
+        return Vec::new();
+    }
+    let offset_of = |index: usize| site.request_size.offset_bytes + index as u64 * each;
+    let region = |(index, size): (usize, &u64)| SizedRegion {
+        write_request_bytes: *size,
+        region: Region { offset_bytes: offset_of(index), length_bytes: each },
+    };
+    sizes.iter().enumerate().map(region).collect()
+}
+
+/// The sweep over regions.
+pub(crate) fn sweep(regions: &[SizedRegion]) -> Trial {
+    let group = |sized: &SizedRegion| Group {
+        label: sized.write_request_bytes,
+        first_bytes: sized.region.offset_bytes,
+        stride_bytes: READ_BYTES,
+        count: sized.region.length_bytes / READ_BYTES,
+    };
+    Trial {
+        experiment: ExperimentName::RequestSize,
+        variant: None,
+        work: Work::Sweep(Sweep {
+            length_bytes: READ_BYTES as u32,
+            groups: regions.iter().map(group).collect(),
+        }),
+        rank: 0,
+        weight: 1.0,
+    }
+}
+
+pub(super) fn trials(setting: &Setting<'_>) -> Trials {
+    let mut found = Trials::default();
+    let align_bytes = setting.site.align_bytes;
+    if align_bytes > SMALLEST_WRITE_BYTES {
+        found.left_out.push(format!(
+            "request-size: writes smaller than {}, which the device does not take",
+            bytes_text(align_bytes)
+        ));
+    }
+    let regions = regions(setting.site);
+    if regions.is_empty() {
+        found.left_out.push(format!(
+            "request-size: needs a region of at least {} for each write size; the scratch file or the write budget is too small",
+            bytes_text(LEAST_REGION_BYTES)
+        ));
+    } else {
+        found.trials.push(sweep(&regions));
+    }
+    found
+}
+
+pub(super) fn points(series: &[&Series], seed: u64) -> Vec<RequestSizePoint> {
+    let mut points = Vec::new();
+    for series in series {
+        let Work::Sweep(sweep) = &series.trial.work else { continue };
+        for group in &sweep.groups {
+            let reads = series.group_latencies_us(group.label);
+            let mut random = Pcg64::seed_from_u64(mix_seed(seed, group.label));
+            let (Some(latency), Some((_, low, high))) =
+                (latency_of(&reads), bootstrap_mean(&reads, 200, &mut random))
+            else {
+                continue;
+            };
+            points.push(RequestSizePoint {
+                write_request_bytes: group.label,
+                read_request_bytes: u64::from(sweep.length_bytes),
+                latency,
+                mean_low_us: low,
+                mean_high_us: high,
+            });
+        }
+    }
+    points
+}
+
+/// Percentiles of single latencies; `None` of nothing.
+pub(super) fn latency_of(latencies_us: &[f64]) -> Option<Latency> {
+    let mut sorted = latencies_us.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| sorted.get(nearest_rank(sorted.len(), share)).copied().unwrap_or_default();
+    Some(Latency {
+        count: sorted.len() as u64,
+        mean_us: mean(&sorted)?,
+        p50_us: at(0.5),
+        p90_us: at(0.9),
+        p99_us: at(0.99),
+        p99_9_us: at(0.999),
+        max_us: at(1.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::testing;
+
+    #[test]
+    fn there_is_one_region_for_each_write_size() {
+        let site = testing::site();
+        let regions = regions(&site);
+        assert_eq!(regions.len(), 10);
+        assert_eq!(regions[0].write_request_bytes, 1024);
+        assert_eq!(regions[9].write_request_bytes, 512 << 10);
+        for pair in regions.windows(2) {
+            assert_eq!(
+                pair[0].region.offset_bytes + pair[0].region.length_bytes,
+                pair[1].region.offset_bytes
+            );
+        }
+        let last = regions[9].region;
+        let end = site.request_size.offset_bytes + site.request_size.length_bytes;
+        assert!(last.offset_bytes + last.length_bytes <= end);
+    }
+
+    #[test]
+    fn small_writes_are_left_out_where_the_device_cannot_take_them() {
+        assert_eq!(
+            write_sizes(4096),
+            [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10]
+        );
+        let site = Site { align_bytes: 4096, ..testing::site() };
+        let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
+        let found = trials(&setting);
+        assert_eq!(
+            found.left_out,
+            ["request-size: writes smaller than 4 KiB, which the device does not take"]
+        );
+    }
+
+    #[test]
+    fn without_room_the_experiment_is_left_out() {
+        let mut site = testing::site();
+        site.request_size.length_bytes = 16 << 20;
+        let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
+        let found = trials(&setting);
+        assert!(found.trials.is_empty());
+        assert_eq!(found.left_out.len(), 1);
+    }
+}

@@ -1,0 +1,192 @@
+//! Working points from the depth x page-size map (NVMe paper §2.2-2.3).
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
+use crate::config::ExperimentName;
+use crate::schema::LearnedValue;
+use crate::stats::{median, mix_seed, quantile, resample};
+use crate::trial::bytes_text;
+
+const RESAMPLES: u32 = 300;
+
+/// Page sizes that differ by no more than this are equally good, and then the largest is taken: it moves more with each request.
+const EQUALLY_GOOD: f64 = 0.03;
+
+/// Fewest depths that make a curve.
+const LEAST_DEPTHS: usize = 4;
+
+/// Widest ratio between the ends of the 95 % interval of a depth that still places it.
+const WIDEST_RATIO: f64 = 4.0;
+
+pub(super) struct LearnedCurve {
+    pub best_page_iops: LearnedValue,
+    pub best_page_latency: LearnedValue,
+    pub depth_90: LearnedValue,
+    pub depth_99: LearnedValue,
+}
+
+/// Throughputs of every repeat, by page size and depth.
+pub(super) type Map = BTreeMap<u64, BTreeMap<u64, Vec<f64>>>;
+
+pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedCurve {
+    let mut map = Map::new();
+    for series in evidence.series.iter().filter(|series| series.trial.experiment == ExperimentName::Depth) {
+        if let Some(workload) = series.trial.workload() {
+            let by_depth = map.entry(workload.request_bytes as u64).or_default();
+            by_depth.insert(workload.concurrency as u64, series.throughputs());
+        }
+    }
+    from_map(&map, evidence.page_bytes, mix_seed(evidence.seed, 0xde))
+}
+
+fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
+    if map.is_empty() {
+        let none = undetermined("depth was not run", "");
+        return LearnedCurve {
+            best_page_iops: none.clone(),
+            best_page_latency: none.clone(),
+            depth_90: none.clone(),
+            depth_99: none,
+        };
+    }
+    let mut random = Pcg64::seed_from_u64(seed);
+    let resamples: Vec<Map> = (0..RESAMPLES).map(|_| resampled(map, &mut random)).collect();
+    let repeated = map.values().flat_map(BTreeMap::values).any(|throughputs| throughputs.len() > 1);
+    let depth = |share: f64, rising: f64| {
+        if repeated {
+            depth_for(share, rising, map, &resamples, page_bytes)
+        } else {
+            undetermined("no trial was repeated, so that noise is unknown", "")
+        }
+    };
+    LearnedCurve {
+        best_page_iops: best_page(map, &resamples, most_requests, "most random reads per second"),
+        best_page_latency: best_page(map, &resamples, least_latency, "lowest latency at depth 1"),
+        depth_90: depth(0.90, 0.05),
+        depth_99: depth(0.99, 0.02),
+    }
+}
+
+fn resampled(map: &Map, random: &mut Pcg64) -> Map {
+    let depths = |by_depth: &BTreeMap<u64, Vec<f64>>, random: &mut Pcg64| {
+        by_depth.iter().map(|(depth, throughputs)| (*depth, resample(throughputs, random))).collect()
+    };
+    map.iter().map(|(bytes, by_depth)| (*bytes, depths(by_depth, random))).collect()
+}
+
+/// Requests per second of a page size at its best depth.
+fn most_requests(bytes: u64, by_depth: &BTreeMap<u64, Vec<f64>>) -> Option<f64> {
+    by_depth
+        .values()
+        .filter_map(|throughputs| median(throughputs))
+        .reduce(f64::max)
+        .map(|best| best / bytes as f64)
+}
+
+/// Requests per second of a page size at depth 1: the inverse of its latency.
+fn least_latency(bytes: u64, by_depth: &BTreeMap<u64, Vec<f64>>) -> Option<f64> {
+    by_depth.get(&1).and_then(|throughputs| median(throughputs)).map(|one| one / bytes as f64)
+}
+
+type Rate = fn(u64, &BTreeMap<u64, Vec<f64>>) -> Option<f64>;
+
+/// The largest page size whose rate is as good as the best.
+fn best_of(map: &Map, rate: Rate) -> Option<u64> {
+    let rates: Vec<(u64, f64)> =
+        map.iter().filter_map(|(bytes, depths)| Some((*bytes, rate(*bytes, depths)?))).collect();
+    let best = rates.iter().map(|(_, rate)| *rate).reduce(f64::max)?;
+    rates.iter().filter(|(_, rate)| *rate >= best * (1.0 - EQUALLY_GOOD)).map(|(bytes, _)| *bytes).max()
+}
+
+fn best_page(map: &Map, resamples: &[Map], rate: Rate, what: &str) -> LearnedValue {
+    let Some(best) = best_of(map, rate) else { return undetermined("no such depth was measured", "") };
+    let answers: Vec<f64> =
+        resamples.iter().filter_map(|map| best_of(map, rate)).map(|bytes| bytes as f64).collect();
+    let confidence =
+        answers.iter().filter(|bytes| **bytes == best as f64).count() as f64 / resamples.len().max(1) as f64;
+    let text: Vec<String> = map
+        .iter()
+        .filter_map(|(bytes, depths)| {
+            Some(format!("{} {:.1} k/s", bytes_text(*bytes), rate(*bytes, depths)? / 1e3))
+        })
+        .collect();
+    let evidence =
+        format!("{what}, sizes within {:.0} % being equal: {}", EQUALLY_GOOD * 100.0, text.join(", "));
+    if map.len() < 2 {
+        return undetermined("only one page size was measured", evidence);
+    }
+    if confidence < LEAST_CONFIDENCE {
+        let why = format!("only {:.0} % of the resamples agree on {}", confidence * 100.0, bytes_text(best));
+        return undetermined(why, evidence);
+    }
+    let interval = (quantile(&answers, 0.025).unwrap_or(0.0), quantile(&answers, 0.975).unwrap_or(0.0));
+    determined(best as f64, interval, confidence, evidence)
+}
+
+/// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic scale.
+fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
+    let curve: Vec<(f64, f64)> = by_depth
+        .iter()
+        .filter_map(|(depth, throughputs)| Some((*depth as f64, median(throughputs)?)))
+        .collect();
+    let wanted = plateau(&curve)? * share;
+    let reached = curve.iter().position(|(_, throughput)| *throughput >= wanted)?;
+    let (depth, throughput) = *curve.get(reached)?;
+    match reached.checked_sub(1).and_then(|before| curve.get(before)) {
+        None => Some(depth),
+        Some((below, less)) => {
+            let part = (wanted - less) / (throughput - less);
+            Some((below.ln() + part * (depth / below).ln()).exp())
+        }
+    }
+}
+
+/// The median of what comes within 5 % of the largest: the largest alone would be the luckiest.
+fn plateau(curve: &[(f64, f64)]) -> Option<f64> {
+    let largest = curve.iter().map(|(_, throughput)| *throughput).reduce(f64::max)?;
+    median(&curve.iter().map(|(_, one)| *one).filter(|one| *one >= 0.95 * largest).collect::<Vec<_>>())
+}
+
+fn depth_for(share: f64, rising: f64, map: &Map, resamples: &[Map], page_bytes: u64) -> LearnedValue {
+    let Some(by_depth) = map.get(&page_bytes) else {
+        return undetermined(format!("no reads of {} were measured", bytes_text(page_bytes)), "");
+    };
+    let medians: Vec<(u64, f64)> =
+        by_depth.iter().filter_map(|(depth, throughputs)| Some((*depth, median(throughputs)?))).collect();
+    let rates: Vec<String> = medians
+        .iter()
+        .map(|(depth, rate)| format!("{depth}: {:.1} k/s", rate / page_bytes as f64 / 1e3))
+        .collect();
+    let evidence = format!("{} random reads by depth: {}", bytes_text(page_bytes), rates.join(", "));
+    let [.., (_, before), (deepest, last)] = medians.as_slice() else {
+        return undetermined("too few depths were measured", evidence);
+    };
+    if medians.len() < LEAST_DEPTHS {
+        return undetermined("too few depths were measured", evidence);
+    }
+    if *last > before * (1.0 + rising) {
+        return undetermined(
+            format!("throughput still rises at the deepest queue measured ({deepest})"),
+            evidence,
+        );
+    }
+    let Some(value) = crossing(by_depth, share) else {
+        return undetermined("throughput reaches no plateau", evidence);
+    };
+    let answers: Vec<f64> = resamples
+        .iter()
+        .filter_map(|map| map.get(&page_bytes))
+        .filter_map(|depths| crossing(depths, share))
+        .collect();
+    let (low, high) =
+        (quantile(&answers, 0.025).unwrap_or(value), quantile(&answers, 0.975).unwrap_or(value));
+    if high > WIDEST_RATIO * low.max(f64::MIN_POSITIVE) {
+        return undetermined(format!("noise places it anywhere between {low:.0} and {high:.0}"), evidence);
+    }
+    let near = answers.iter().filter(|one| (*one / value).ln().abs() <= 1.25_f64.ln()).count();
+    determined(value, (low, high), near as f64 / answers.len().max(1) as f64, evidence)
+}

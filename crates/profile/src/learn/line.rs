@@ -1,0 +1,104 @@
+//! The PDAM's P and plateau, and the affine half-bandwidth size, from the regressions of the dictionaries paper §4.
+
+use flashgrain_model::{Estimate, line_fit, segmented_fit};
+
+use super::{Evidence, determined, share_within_a_tenth, undetermined};
+use crate::config::ExperimentName;
+use crate::schema::LearnedValue;
+use crate::stats::mix_seed;
+
+const RESAMPLES: u32 = 300;
+
+/// Least R² of a line worth reading a number from.
+const LEAST_R_SQUARED: f64 = 0.8;
+
+pub(super) struct LearnedLines {
+    pub parallelism: LearnedValue,
+    pub saturation: LearnedValue,
+    pub half_bandwidth: LearnedValue,
+}
+
+pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedLines {
+    let (parallelism, saturation) = parallel(evidence);
+    LearnedLines { parallelism, saturation, half_bandwidth: half_bandwidth(evidence) }
+}
+
+/// One point per repeat of `name`.
+fn points(
+    evidence: &Evidence<'_>,
+    name: ExperimentName,
+    point: fn(f64, f64, f64) -> (f64, f64),
+) -> Vec<(f64, f64)> {
+    let of_series = |series: &crate::series::Series| {
+        let workload = series.trial.workload().copied();
+        let point = move |rate: f64| {
+            workload.map(|workload| point(workload.concurrency, workload.request_bytes, rate))
+        };
+        series.throughputs().into_iter().filter_map(point).collect::<Vec<_>>()
+    };
+    evidence.series.iter().filter(|series| series.trial.experiment == name).flat_map(of_series).collect()
+}
+
+fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
+    let points = points(evidence, ExperimentName::Parallel, |streams, _, rate| (streams, rate));
+    if points.is_empty() {
+        let none = undetermined("parallel was not run", "");
+        return (none.clone(), none);
+    }
+    match segmented_fit(&points, RESAMPLES, mix_seed(evidence.seed, 0xa)) {
+        Err(error) => {
+            let none = undetermined(error.to_string(), "");
+            (none.clone(), none)
+        }
+        Ok(fit) => {
+            let text = format!(
+                "segmented regression of {} rounds of 64 KiB random reads by 1 to 64 streams{}",
+                points.len(),
+                r_squared_text(fit.r_squared)
+            );
+            (from_estimate(fit.knee, &text), from_estimate(fit.plateau, &text))
+        }
+    }
+}
+
+fn half_bandwidth(evidence: &Evidence<'_>) -> LearnedValue {
+    let points = points(evidence, ExperimentName::Size, |_, bytes, rate| (bytes, bytes / rate));
+    if points.is_empty() {
+        return undetermined("size was not run", "");
+    }
+    match line_fit(&points, RESAMPLES, mix_seed(evidence.seed, 0xb)) {
+        Err(error) => undetermined(error.to_string(), ""),
+        Ok(fit) => {
+            let text = format!(
+                "line through the times of {} rounds of single random reads{}: setup {}, transfer {}",
+                points.len(),
+                r_squared_text(fit.r_squared),
+                estimate_text(&fit.intercept, 1e6, "µs"),
+                estimate_text(&fit.slope, 4096.0 * 1e6, "µs per 4 KiB")
+            );
+            match fit.r_squared {
+                Some(r_squared) if r_squared < LEAST_R_SQUARED => {
+                    undetermined(format!("the times do not lie on a line (R² {r_squared:.2})"), text)
+                }
+                _ => from_estimate(fit.half_bandwidth, &text),
+            }
+        }
+    }
+}
+
+fn r_squared_text(r_squared: Option<f64>) -> String {
+    r_squared.map_or_else(String::new, |r_squared| format!(", R² {r_squared:.3}"))
+}
+
+fn estimate_text(estimate: &Estimate, scale: f64, unit: &str) -> String {
+    estimate.value().map_or_else(|| "undetermined".to_owned(), |value| format!("{:.2} {unit}", value * scale))
+}
+
+fn from_estimate(estimate: Estimate, evidence: &str) -> LearnedValue {
+    match estimate {
+        Estimate::Determined { value, low, high } => {
+            determined(value, (low, high), share_within_a_tenth(value, low, high), evidence.to_owned())
+        }
+        Estimate::Undetermined { why } => undetermined(why, evidence),
+    }
+}

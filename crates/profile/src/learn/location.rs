@@ -1,0 +1,316 @@
+//! Chunk size, hot locations and flash page size from the location profile (hidden-parameters paper §3.1.2).
+//!
+//! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets are looked at, so chance alone would
+//! often show a fast one. Three hurdles keep it out: a permutation test over the most deviating group, corrected for the number of chunk
+//! sizes; a gain that must show on reads other than those that chose the offset; and agreement of bootstrap resamples.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
+use super::groups::{Groups, squared_error_of_mean, z_score};
+use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
+use crate::config::ExperimentName;
+use crate::schema::LearnedValue;
+use crate::stats::{mean, mix_seed, quantile};
+use crate::trial::{Work, bytes_text};
+
+/// Chance of a false find over all chunk sizes together.
+const SIGNIFICANCE: f64 = 0.01;
+
+/// Smallest gain worth a name; the smallest in the paper is 9 %.
+const LEAST_DROP: f64 = 0.04;
+
+/// A chunk size whose gain is at least this share of the largest explains as much.
+const NEARLY_AS_GOOD: f64 = 0.85;
+
+const PERMUTATIONS: u32 = 2000;
+const RESAMPLES: u32 = 200;
+const LEAST_READS: usize = 12;
+
+pub(super) struct LearnedLocations {
+    pub chunk: LearnedValue,
+    pub hot_offset: LearnedValue,
+    pub drop: LearnedValue,
+    pub flash_page: LearnedValue,
+}
+
+impl LearnedLocations {
+    fn none(why: impl Into<String>, evidence: impl Into<String>) -> Self {
+        let value = undetermined(why, evidence);
+        Self { chunk: value.clone(), hot_offset: value.clone(), drop: value.clone(), flash_page: value }
+    }
+}
+
+/// The groups of one supposed chunk size.
+#[derive(Clone, Debug)]
+pub(super) struct Supposed {
+    pub chunk_bytes: u64,
+    pub groups: Groups,
+}
+
+/// What one supposed chunk size shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Finding {
+    chunk_bytes: u64,
+    hot_offset: u64,
+    /// Relative to offset 0; to the mean of the others where offset 0 is itself the hot one.
+    drop: f64,
+}
+
+pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedLocations {
+    let mut supposed: Vec<Supposed> = evidence
+        .series
+        .iter()
+        .filter(|series| series.trial.experiment == ExperimentName::Location)
+        .filter_map(|series| match &series.trial.work {
+            Work::Sweep(sweep) => Some(Supposed {
+                chunk_bytes: u64::from(sweep.length_bytes),
+                groups: Groups::new(&series.reads),
+            }),
+            Work::Load(_) => None,
+        })
+        .collect();
+    supposed.sort_by_key(|one| one.chunk_bytes);
+    if supposed.is_empty() {
+        return LearnedLocations::none("location was not run", "");
+    }
+    if !evidence.direct {
+        return LearnedLocations::none(
+            "requests went through the page cache, which hides the drive's latency",
+            "",
+        );
+    }
+    from_supposed(&supposed, mix_seed(evidence.seed, 0x10c))
+}
+
+fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
+    let enough: Vec<&Supposed> = supposed
+        .iter()
+        .filter(|one| one.groups.groups.len() >= 2 && one.groups.least_reads() >= LEAST_READS)
+        .collect();
+    if enough.is_empty() {
+        return LearnedLocations::none(
+            format!("fewer than {LEAST_READS} reads at each offset were made"),
+            "",
+        );
+    }
+    let mut random = Pcg64::seed_from_u64(seed);
+    let tested: Vec<(&Supposed, f64)> = enough
+        .iter()
+        .map(|one| (*one, (permutation_p(&one.groups, &mut random) * enough.len() as f64).min(1.0)))
+        .collect();
+    let significant: Vec<&Supposed> = tested
+        .iter()
+        .filter(|(one, p)| *p < SIGNIFICANCE && confirmed_drop(&one.groups) >= LEAST_DROP)
+        .map(|(one, _)| *one)
+        .collect();
+    let least_p = tested.iter().map(|(_, p)| *p).fold(1.0, f64::min);
+    let summary = summary_text(&enough, least_p);
+    let Some(best) = best_finding(&significant) else {
+        return LearnedLocations::none(
+            "latency does not depend on the offset into any supposed chunk by more than noise",
+            summary,
+        );
+    };
+    let answers: Vec<Finding> = (0..RESAMPLES)
+        .filter_map(|_| {
+            let resampled: Vec<Supposed> = significant
+                .iter()
+                .map(|one| Supposed {
+                    chunk_bytes: one.chunk_bytes,
+                    groups: one.groups.resampled(&mut random),
+                })
+                .collect();
+            best_finding(&resampled.iter().collect::<Vec<_>>())
+        })
+        .collect();
+    conclude(best, &answers, &significant, &summary)
+}
+
+/// Probability that groups without any difference deviate as much as the most deviating one here.
+fn permutation_p(groups: &Groups, random: &mut Pcg64) -> f64 {
+    let mut values: Vec<f64> = groups.groups.iter().flat_map(|(_, values)| values.iter().copied()).collect();
+    let counts: Vec<usize> = groups.groups.iter().map(|(_, values)| values.len()).collect();
+    let Some(centre) = mean(&values) else { return 1.0 };
+    let most_deviating = |values: &[f64]| {
+        let mut rest = values;
+        let mut most: f64 = 0.0;
+        for count in &counts {
+            let (group, others) = rest.split_at(*count);
+            rest = others;
+            let sum: f64 = group.iter().map(|value| value - centre).sum();
+            most = most.max(sum.abs() / (*count as f64).sqrt());
+        }
+        most
+    };
+    let seen = most_deviating(&values);
+    let as_extreme = (0..PERMUTATIONS)
+        .filter(|_| {
+            values.shuffle(random);
+            most_deviating(&values) >= seen
+        })
+        .count();
+    (as_extreme + 1) as f64 / f64::from(PERMUTATIONS + 1)
+}
+
+/// The gain at the offset that one half of the reads calls hot, measured on the other half; the smaller of both ways.
+fn confirmed_drop(groups: &Groups) -> f64 {
+    let halves = [groups.half(false), groups.half(true)];
+    let way = |choose: &Groups, judge: &Groups| {
+        let hot = hot_offset(choose)?;
+        drop_at(judge, hot)
+    };
+    let [first, second] = &halves;
+    match (way(first, second), way(second, first)) {
+        (Some(one), Some(other)) => one.min(other),
+        _ => 0.0,
+    }
+}
+
+/// The offset with the smallest latency; among those that cannot be told from it, the roundest (0 before half before quarters...).
+fn hot_offset(groups: &Groups) -> Option<u64> {
+    let means = groups.means();
+    let (lowest, lowest_mean) = means.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let error_of = |label: u64| {
+        let values = groups.groups.iter().find(|(one, _)| *one == label).map(|(_, values)| values.as_slice());
+        squared_error_of_mean(values.unwrap_or_default())
+    };
+    let alike = |(label, mean): &&(u64, f64)| {
+        let error = (error_of(*label) + error_of(lowest)).sqrt();
+        mean - lowest_mean <= 1.5 * error
+    };
+    let roundness = |offset: u64| if offset == 0 { 64 } else { offset.trailing_zeros() };
+    means.iter().filter(alike).map(|(label, _)| *label).max_by_key(|offset| roundness(*offset))
+}
+
+/// Gain at `hot` relative to offset 0, or to the mean of the others if it is offset 0 itself.
+fn drop_at(groups: &Groups, hot: u64) -> Option<f64> {
+    let means = groups.means();
+    let mean_of = |offset: u64| means.iter().find(|(label, _)| *label == offset).map(|(_, mean)| *mean);
+    let reference = if hot == 0 {
+        mean(&means.iter().filter(|(label, _)| *label != 0).map(|(_, mean)| *mean).collect::<Vec<_>>())?
+    } else {
+        mean_of(0)?
+    };
+    (reference > 0.0).then_some(1.0 - mean_of(hot)? / reference)
+}
+
+/// The smallest chunk size that gains nearly as much as any.
+fn best_finding(supposed: &[&Supposed]) -> Option<Finding> {
+    let findings: Vec<Finding> = supposed
+        .iter()
+        .filter_map(|one| {
+            let hot_offset = hot_offset(&one.groups)?;
+            let drop = drop_at(&one.groups, hot_offset)?;
+            Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
+        })
+        .collect();
+    let largest = findings.iter().map(|finding| finding.drop).fold(0.0, f64::max);
+    findings.into_iter().find(|finding| largest > 0.0 && finding.drop >= NEARLY_AS_GOOD * largest)
+}
+
+fn conclude(best: Finding, answers: &[Finding], supposed: &[&Supposed], summary: &str) -> LearnedLocations {
+    let share = |same: &dyn Fn(&Finding) -> bool| {
+        answers.iter().filter(|answer| same(answer)).count() as f64 / f64::from(RESAMPLES)
+    };
+    let interval = |of: &dyn Fn(&Finding) -> f64| {
+        let values: Vec<f64> = answers.iter().map(of).collect();
+        (quantile(&values, 0.025).unwrap_or(0.0), quantile(&values, 0.975).unwrap_or(0.0))
+    };
+    let chunk_confidence = share(&|one| one.chunk_bytes == best.chunk_bytes);
+    let hot_confidence =
+        share(&|one| one.chunk_bytes == best.chunk_bytes && one.hot_offset == best.hot_offset);
+    let evidence = format!(
+        "reads of {} are {:.0} % faster at offset {} {}; {summary}",
+        bytes_text(best.chunk_bytes),
+        best.drop * 100.0,
+        bytes_text(best.hot_offset),
+        if best.hot_offset == 0 { "than at the others" } else { "than at offset 0" }
+    );
+    if chunk_confidence < LEAST_CONFIDENCE {
+        let why = format!(
+            "latency depends on the offset, but only {:.0} % of the resamples agree on chunks of {}",
+            chunk_confidence * 100.0,
+            bytes_text(best.chunk_bytes)
+        );
+        return LearnedLocations::none(why, evidence);
+    }
+    let chunk = determined(
+        best.chunk_bytes as f64,
+        interval(&|one| one.chunk_bytes as f64),
+        chunk_confidence,
+        evidence.clone(),
+    );
+    if hot_confidence < LEAST_CONFIDENCE {
+        let why = format!(
+            "only {:.0} % of the resamples agree on offset {}",
+            hot_confidence * 100.0,
+            bytes_text(best.hot_offset)
+        );
+        let unknown = undetermined(why, &*evidence);
+        return LearnedLocations {
+            chunk,
+            hot_offset: unknown.clone(),
+            drop: unknown.clone(),
+            flash_page: unknown,
+        };
+    }
+    let flash_page = flash_page(best, supposed, hot_confidence, &evidence);
+    LearnedLocations {
+        chunk,
+        hot_offset: determined(
+            best.hot_offset as f64,
+            interval(&|one| one.hot_offset as f64),
+            hot_confidence,
+            evidence.clone(),
+        ),
+        drop: determined(best.drop, interval(&|one| one.drop), hot_confidence, evidence),
+        flash_page,
+    }
+}
+
+/// Figure 4's two cases. Where reads across a chunk's border are slower than aligned ones, both chunks have to be read whole: a page is a chunk.
+/// Where they are faster, two channels each read a part: pages are smaller than chunks, and nothing says how much.
+fn flash_page(best: Finding, supposed: &[&Supposed], confidence: f64, evidence: &str) -> LearnedValue {
+    if best.hot_offset != 0 {
+        let why = format!(
+            "reads across the border of a chunk are faster, so pages are smaller than {}; how small cannot be seen",
+            bytes_text(best.chunk_bytes)
+        );
+        return undetermined(why, evidence);
+    }
+    let Some(groups) = supposed.iter().find(|one| one.chunk_bytes == best.chunk_bytes).map(|one| &one.groups)
+    else {
+        return undetermined("no groups", evidence);
+    };
+    let aligned = groups.groups.iter().find(|(label, _)| *label == 0).map(|(_, values)| values.as_slice());
+    let slower = |(label, values): &(u64, Vec<f64>)| {
+        *label == 0 || aligned.is_some_and(|aligned| z_score(values, &[aligned]) > 2.0)
+    };
+    if !groups.groups.iter().all(slower) {
+        return undetermined(
+            "not all reads across the border of a chunk are slower than aligned ones",
+            evidence,
+        );
+    }
+    let chunk = best.chunk_bytes as f64;
+    let text = format!(
+        "all reads across the border of a {} chunk are slower; {evidence}",
+        bytes_text(best.chunk_bytes)
+    );
+    determined(chunk, (chunk, chunk), confidence, text)
+}
+
+/// What was looked at and how much it varied.
+fn summary_text(supposed: &[&Supposed], least_p: f64) -> String {
+    let groups: usize = supposed.iter().map(|one| one.groups.groups.len()).sum();
+    let reads: usize = supposed
+        .iter()
+        .map(|one| one.groups.groups.iter().map(|(_, values)| values.len()).sum::<usize>())
+        .sum();
+    format!(
+        "{groups} offset groups of {} chunk sizes, {reads} reads, smallest corrected p {least_p:.3}",
+        supposed.len()
+    )
+}

@@ -1,0 +1,180 @@
+//! Dividing an experiment's time and bytes among its trials.
+
+use crate::experiment::Trials;
+use crate::trial::{Trial, Work, bytes_text};
+
+/// Shortest time slice worth its overhead.
+const LEAST_SLICE_S: f64 = 0.02;
+
+/// Longest time slice of weight 1; more repeats tell more than longer ones.
+const LONGEST_SLICE_S: f64 = 0.25;
+
+/// What opening a channel and settling behind a write take, roughly.
+const OVERHEAD_S: f64 = 0.004;
+
+/// Fewest bytes that a write trial is worth.
+const LEAST_WRITE_BYTES: u64 = 64 << 10;
+
+/// Most bytes that a write trial is given; drives that write more in a slice need no more to be measured.
+const MOST_WRITE_BYTES: u64 = 256 << 20;
+
+/// No trial may need more than this share of an experiment's bytes or time in one repeat.
+const LARGEST_SHARE: f64 = 0.08;
+
+/// What an experiment may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub seconds: f64,
+    pub write_bytes: u64,
+    /// Bandwidth of the drive: what is in flight takes its time to come back.
+    pub bytes_per_second: f64,
+    /// Repeats that must fit.
+    pub rounds: u32,
+    /// Each stream moves this many bytes instead of running for a time slice.
+    pub full_bytes_per_stream: Option<u64>,
+}
+
+/// A trial with its limits for each repeat.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedTrial {
+    pub trial: Trial,
+    /// Ends a repeat.
+    pub slice_s: f64,
+    /// Ends a repeat of a full-size run.
+    pub bytes: Option<u64>,
+    /// Ends a repeat; never exceeded.
+    pub write_bytes: u64,
+    /// How long a repeat is expected to take.
+    pub expected_s: f64,
+}
+
+/// Trials that fit, and in words those that do not.
+#[derive(Debug, Default)]
+pub(crate) struct Allotted {
+    pub trials: Vec<PlannedTrial>,
+    pub left_out: Vec<String>,
+}
+
+/// What a trial needs for one repeat.
+#[derive(Clone, Copy, Debug)]
+struct Need {
+    seconds: f64,
+    write_bytes: u64,
+}
+
+fn need(trial: &Trial, limits: &Limits) -> Need {
+    let in_flight = trial.in_flight_bytes();
+    let moved = match (limits.full_bytes_per_stream, trial.workload()) {
+        (Some(each), Some(workload)) => each.saturating_mul(workload.concurrency as u64).max(in_flight),
+        _ => in_flight,
+    };
+    let write_share = trial.write_share();
+    let write_bytes = if write_share > 0.0 {
+        ((moved as f64 * write_share).ceil() as u64).max(LEAST_WRITE_BYTES)
+    } else {
+        0
+    };
+    let slice = LEAST_SLICE_S * trial.weight;
+    Need { seconds: (moved as f64 / limits.bytes_per_second).max(slice) + OVERHEAD_S, write_bytes }
+}
+
+/// Chooses the trials that fit into `limits`, the coarsest grid first, and gives each its slice of time and bytes.
+pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
+    let mut chosen = Allotted { trials: Vec::new(), left_out: trials.left_out };
+    let mut candidates = trials.trials;
+    candidates.sort_by_key(|trial| (trial.rank, trial.in_flight_bytes()));
+    let (mut kept, mut out_of_time, mut out_of_bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sum = Need { seconds: 0.0, write_bytes: 0 };
+    let count = candidates.len();
+    let largest = |whole: f64| if count == 1 { whole } else { whole * LARGEST_SHARE };
+    for trial in candidates {
+        let need = need(&trial, &limits);
+        let full = limits.full_bytes_per_stream.is_some();
+        // One repeat of everything may take half of the bytes, so that there are more repeats of most trials.
+        let bytes = sum.write_bytes.saturating_add(need.write_bytes);
+        let too_many_bytes = need.write_bytes as f64 > largest(limits.write_bytes as f64)
+            || bytes > if full { limits.write_bytes } else { limits.write_bytes / 2 };
+        let too_slow = sum.seconds + need.seconds > limits.seconds
+            || (!full && need.seconds > LEAST_SLICE_S.max(largest(limits.seconds)) * trial.weight.max(1.0));
+        if need.write_bytes > 0 && too_many_bytes {
+            out_of_bytes.push(trial);
+        } else if too_slow {
+            out_of_time.push(trial);
+        } else {
+            sum = Need { seconds: sum.seconds + need.seconds, write_bytes: bytes };
+            kept.push((trial, need));
+        }
+    }
+    chosen.left_out.extend(left_out_text(&out_of_time, count, "the time"));
+    chosen.left_out.extend(left_out_text(&out_of_bytes, count, "the bytes that may be written"));
+    chosen.trials = with_slices(kept, &limits);
+    chosen
+}
+
+fn left_out_text(trials: &[Trial], of: usize, lacking: &str) -> Option<String> {
+    let largest = trials.iter().map(Trial::in_flight_bytes).max()?;
+    let first = trials.first()?;
+    Some(match (trials.len(), of) {
+        (1, _) => format!("{}: {lacking} does not suffice", first.describe())
+            .replace("bytes that may be written does", "bytes that may be written do"),
+        (some, of) => format!(
+            "{}: {some} of {of} trials, for want of {lacking} (up to {} in flight)",
+            first.experiment,
+            bytes_text(largest)
+        ),
+    })
+}
+
+/// Raises all slices alike until the time for the wanted rounds is used, and all byte limits likewise.
+fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
+    let rounds = f64::from(limits.rounds);
+    let per_round_s = limits.seconds / rounds;
+    let slice_of = |(trial, need): &(Trial, Need), level: f64| {
+        (level * trial.weight).max(need.seconds - OVERHEAD_S).max(LEAST_SLICE_S)
+    };
+    let slices = |level: f64| kept.iter().map(|one| slice_of(one, level) + OVERHEAD_S).sum::<f64>();
+    let slice_level = largest_level(LONGEST_SLICE_S, |level| slices(level) <= per_round_s);
+
+    let per_round_bytes = limits.write_bytes as f64 / rounds;
+    let bytes_of = |need: &Need, level: f64| {
+        if need.write_bytes == 0 { 0.0 } else { level.max(need.write_bytes as f64) }
+    };
+    let bytes = |level: f64| kept.iter().map(|(_, need)| bytes_of(need, level)).sum::<f64>();
+    let byte_level = largest_level(MOST_WRITE_BYTES as f64, |level| bytes(level) <= per_round_bytes);
+
+    let planned: Vec<PlannedTrial> = kept
+        .iter()
+        .map(|one| {
+            let slice_s = slice_of(one, slice_level);
+            let (trial, need) = one;
+            let streams = trial.workload().map_or(1, |workload| workload.concurrency as u64);
+            let full = limits.full_bytes_per_stream.filter(|_| matches!(trial.work, Work::Load(_)));
+            PlannedTrial {
+                trial: trial.clone(),
+                // A full-size repeat ends by its bytes; four times the expected time is a safety net.
+                slice_s: if full.is_some() { need.seconds * 4.0 } else { slice_s },
+                bytes: full.map(|each| each.saturating_mul(streams).max(trial.in_flight_bytes())),
+                write_bytes: bytes_of(need, byte_level) as u64,
+                expected_s: slice_s + OVERHEAD_S,
+            }
+        })
+        .collect();
+    planned
+}
+
+/// The largest value up to `most` for which `fits`, which holds for small values if for any, by bisection; zero if it holds for none.
+fn largest_level(most: f64, fits: impl Fn(f64) -> bool) -> f64 {
+    if fits(most) {
+        return most;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,147 @@
+//! The place where everything is run: it keeps the time, the write budget, the interrupt and the progress.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flashgrain_device::{Channel, ChannelOptions, Device, ErrorKind, Nanos, Op};
+
+use crate::Error;
+use crate::config::Config;
+use crate::load::{self, Load, Measured, Timed};
+use crate::progress::{Progress, Step};
+use crate::target::Target;
+
+/// See the module.
+pub(crate) struct Bench<'a> {
+    pub target: &'a Target<'a>,
+    pub config: &'a Config,
+    pub interrupt: &'a AtomicBool,
+    pub progress: &'a mut dyn Progress,
+    /// Only ever asked for the time: experiments follow the device's clock, real or virtual.
+    clock: Box<dyn Channel>,
+    start: Nanos,
+    /// Everything written so far.
+    pub written_bytes: u64,
+    write_limit_bytes: u64,
+    /// When the run should be over, for the progress.
+    pub total_s: f64,
+    loads: u32,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(
+        target: &'a Target<'a>,
+        config: &'a Config,
+        interrupt: &'a AtomicBool,
+        progress: &'a mut dyn Progress,
+        write_limit_bytes: u64,
+        total_s: f64,
+    ) -> Result<Self, Error> {
+        let clock = target.device.open_channel(&ChannelOptions { depth: 1, arena: None, polled: false })?;
+        let start = clock.now();
+        let (written_bytes, loads) = (0, 0);
+        Ok(Self {
+            target,
+            config,
+            interrupt,
+            progress,
+            clock,
+            start,
+            written_bytes,
+            write_limit_bytes,
+            total_s,
+            loads,
+        })
+    }
+
+    /// Seconds since the start, on the device's clock.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        self.clock.now().since(self.start).seconds()
+    }
+
+    /// Bytes that may still be written.
+    pub(crate) fn write_bytes_left(&self) -> u64 {
+        self.write_limit_bytes.saturating_sub(self.written_bytes)
+    }
+
+    /// Allows more to be written: `sustain` has limits of its own.
+    pub(crate) fn raise_limits(&mut self, write_bytes: u64, seconds: f64) {
+        self.write_limit_bytes = self.write_limit_bytes.saturating_add(write_bytes);
+        self.total_s += seconds;
+    }
+
+    /// Fails if the user wants to stop; tells the progress otherwise.
+    pub(crate) fn step(&mut self, what: &str) -> Result<(), Error> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let elapsed_s = self.elapsed_s();
+        self.progress.step(&Step {
+            fraction: (elapsed_s / self.total_s).min(1.0),
+            what,
+            elapsed_s,
+            remaining_s: (self.total_s - elapsed_s).max(0.0),
+            written_bytes: self.written_bytes,
+        });
+        Ok(())
+    }
+
+    /// Position of the next load among all of the run.
+    pub(crate) fn next_order(&mut self) -> u32 {
+        self.loads += 1;
+        self.loads - 1
+    }
+
+    /// Runs a load within the write budget.
+    pub(crate) fn load(&mut self, device: &dyn Device, mut load: Load) -> Result<Measured, Error> {
+        if load.workload.read_share < 1.0 {
+            let left = self.write_bytes_left();
+            load.stop.after_bytes_written =
+                Some(load.stop.after_bytes_written.map_or(left, |bytes| bytes.min(left)));
+        }
+        let measured = load::run(device, &load, self.interrupt)?;
+        self.written_bytes += measured.bytes_written_total;
+        if measured.interrupted { Err(Error::Interrupted) } else { Ok(measured) }
+    }
+
+    /// Times single reads.
+    pub(crate) fn time_reads(&mut self, length_bytes: u32, offsets: &[u64]) -> Result<Vec<Timed>, Error> {
+        let timed = load::time_each(self.target.device, Op::Read, length_bytes, offsets, self.interrupt)?;
+        if self.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(timed) }
+    }
+
+    /// Makes everything durable and returns how long that took, seconds. Behind a trial that wrote it keeps the drive's write-back
+    /// out of the next one.
+    pub(crate) fn flush(&mut self) -> Result<f64, Error> {
+        let timed = load::time_each(self.target.device, Op::Flush, 0, &[0], self.interrupt)?;
+        Ok(timed.iter().map(|one| one.latency.seconds()).sum())
+    }
+
+    /// Driver threads for a load of `concurrency` streams on `device`.
+    pub(crate) fn workers(&self, device: &dyn Device, concurrency: f64) -> u32 {
+        let streams = concurrency as u32;
+        // pread and pwrite know no queue: as with the databases that use them, depth comes from threads.
+        if device.identity().backend == "sync" {
+            return streams.max(1);
+        }
+        let most = self.config.workers.unwrap_or_else(|| default_workers(device));
+        most.clamp(1, streams.max(1))
+    }
+}
+
+/// One thread drives some 700,000 requests a second (NVMe paper §2.4), and a drive's interrupts want a processor, too.
+fn default_workers(device: &dyn Device) -> u32 {
+    if device.identity().kind == "simulated" {
+        return 1;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (processors as u32 / 2).clamp(1, 4)
+}
+
+/// Whether a failure ends the run instead of the trial that met it.
+pub(crate) fn is_fatal(error: &Error) -> bool {
+    match error {
+        Error::Interrupted => true,
+        Error::Device(device) => device.kind() == ErrorKind::NoSpace,
+        _ => false,
+    }
+}

@@ -1,0 +1,197 @@
+//! Creating the regions of `request-size`: sequential writes of one size each (hidden-parameters paper, Experiment 1, lines 5-16).
+
+use flashgrain_model::Workload;
+
+use super::bench::Bench;
+use crate::Error;
+use crate::experiment::request_size::{LEAST_REGION_BYTES, READ_BYTES, SizedRegion, regions};
+use crate::load::{Load, Pattern, Region, Stop, Sync};
+use crate::plan::Plan;
+use crate::trial::bytes_text;
+
+/// Share of the experiment's time that goes into creating regions; the rest is for reading them.
+const CREATION_SHARE: f64 = 0.6;
+
+/// Writes that a calibration takes at most, and its time.
+const CALIBRATION_WRITES: u64 = 32;
+const CALIBRATION_S: f64 = 0.2;
+
+/// The regions as they were made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Created {
+    pub regions: Vec<SizedRegion>,
+    /// How they were made, for the evidence.
+    pub how: String,
+    /// What went differently, in words.
+    pub notes: Vec<String>,
+}
+
+/// What one write of each kind takes on this drive, seconds.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    write_s: f64,
+    flushed_write_s: f64,
+    per_byte_s: f64,
+}
+
+/// What will be made.
+#[derive(Clone, Debug, PartialEq)]
+struct Making {
+    regions: Vec<SizedRegion>,
+    flush_each: bool,
+    too_slow: usize,
+}
+
+/// Creates the regions within a share of `seconds`.
+pub(crate) fn create(
+    bench: &mut Bench<'_>,
+    plan: &Plan,
+    seconds: f64,
+    bytes_per_second: f64,
+) -> Result<Created, Error> {
+    let planned = regions(&plan.site);
+    let Some(smallest) = planned.first().copied() else { return Ok(Created::default()) };
+    bench.step("request-size: regions")?;
+    let costs = calibrate(bench, smallest, bytes_per_second)?;
+    let making = choose(&planned, costs, seconds * CREATION_SHARE);
+    let mut created = Created { how: String::new(), ..Created::default() };
+    if making.too_slow > 0 {
+        created.notes.push(format!(
+            "request-size: the {} smallest write sizes, which take too long on this drive for the time budget",
+            making.too_slow
+        ));
+    }
+    let deadline_s = bench.elapsed_s() + seconds * 1.2;
+    let mut complete_bytes = u64::MAX;
+    for sized in &making.regions {
+        bench.step("request-size: regions")?;
+        let written = write_region(bench, *sized, making.flush_each, deadline_s)?;
+        complete_bytes = complete_bytes.min(written / READ_BYTES * READ_BYTES);
+        bench.flush()?;
+    }
+    // Only what was written in every region may be read, or the regions would differ by more than their write size.
+    created.regions = making.regions;
+    for sized in &mut created.regions {
+        sized.region.length_bytes = sized.region.length_bytes.min(complete_bytes);
+    }
+    if created.regions.len() < 2 || complete_bytes < LEAST_REGION_BYTES {
+        created.notes.push("request-size: its regions could not be written in time".into());
+        created.regions.clear();
+    }
+    let flushes =
+        if making.flush_each { "a flush behind every write" } else { "one flush behind each region" };
+    created.how = match created.regions.first() {
+        Some(first) => format!("regions of {} with {flushes}", bytes_text(first.region.length_bytes)),
+        None => String::new(),
+    };
+    Ok(created)
+}
+
+/// Times a few writes of the smallest size, without and with a flush behind each.
+fn calibrate(bench: &mut Bench<'_>, smallest: SizedRegion, bytes_per_second: f64) -> Result<Costs, Error> {
+    let mut cost = |flush: bool| -> Result<f64, Error> {
+        let bytes = smallest.write_request_bytes * CALIBRATION_WRITES;
+        let part = SizedRegion { region: Region { length_bytes: bytes, ..smallest.region }, ..smallest };
+        let began_s = bench.elapsed_s();
+        let written = write_region(bench, part, flush, began_s + CALIBRATION_S)?;
+        let writes = (written / smallest.write_request_bytes).max(1);
+        Ok((bench.elapsed_s() - began_s) / writes as f64)
+    };
+    let (write_s, flushed_write_s) = (cost(false)?, cost(true)?);
+    Ok(Costs { write_s, flushed_write_s, per_byte_s: 1.0 / bytes_per_second.max(1.0) })
+}
+
+/// The largest regions that can be made in `seconds`: with a flush behind every write if they can be as large as planned, otherwise
+/// without, smaller, and without the smallest writes if even that takes too long.
+fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
+    let whole = planned.first().map_or(0, |sized| sized.region.length_bytes);
+    let time = |regions: &[SizedRegion], each: u64, per_write_s: f64| -> f64 {
+        let one = |sized: &SizedRegion| {
+            each as f64 * (per_write_s / sized.write_request_bytes as f64 + costs.per_byte_s)
+        };
+        regions.iter().map(one).sum()
+    };
+    if time(planned, whole, costs.flushed_write_s) <= seconds {
+        return Making { regions: planned.to_vec(), flush_each: true, too_slow: 0 };
+    }
+    for too_slow in 0..planned.len() {
+        let left = planned.get(too_slow..).unwrap_or_default();
+        let affordable = seconds / time(left, whole, costs.write_s);
+        let each = ((whole as f64 * affordable.min(1.0)) as u64) / READ_BYTES * READ_BYTES;
+        if each >= LEAST_REGION_BYTES {
+            let shortened = |sized: &SizedRegion| SizedRegion {
+                region: Region { length_bytes: each, ..sized.region },
+                ..*sized
+            };
+            return Making { regions: left.iter().map(shortened).collect(), flush_each: false, too_slow };
+        }
+    }
+    Making { regions: Vec::new(), flush_each: false, too_slow: planned.len() }
+}
+
+/// Writes a region from front to back, one write at a time; returns the bytes written by the deadline.
+fn write_region(
+    bench: &mut Bench<'_>,
+    sized: SizedRegion,
+    flush: bool,
+    deadline_s: f64,
+) -> Result<u64, Error> {
+    let SizedRegion { write_request_bytes, region } = sized;
+    let count = region.length_bytes / write_request_bytes;
+    let load = Load {
+        workload: Workload {
+            read_share: 0.0,
+            request_bytes: write_request_bytes as f64,
+            random_share: 0.0,
+            concurrency: 1.0,
+        },
+        pattern: Pattern::List(
+            (0..count).map(|index| region.offset_bytes + index * write_request_bytes).collect(),
+        ),
+        region,
+        workers: 1,
+        sync: if flush { Sync::WriteThenFdatasync } else { Sync::None },
+        rate_per_s: None,
+        polled: false,
+        warmup_share: 0.0,
+        stop: Stop {
+            after_s: Some((deadline_s - bench.elapsed_s()).max(0.01)),
+            after_requests: Some(count),
+            ..Stop::default()
+        },
+        seed: bench.config.seed,
+    };
+    Ok(bench.load(bench.target.device, load)?.bytes_written_total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::testing;
+
+    const COSTS: Costs = Costs { write_s: 50e-6, flushed_write_s: 5e-3, per_byte_s: 1e-9 };
+
+    #[test]
+    fn flushes_stand_behind_every_write_or_behind_none() {
+        let planned = regions(&testing::site());
+        // 160 MiB in ten regions are 32,736 writes: 164 s with flushes, 1.7 s without.
+        let patient = choose(&planned, COSTS, 200.0);
+        assert!(patient.flush_each && patient.too_slow == 0);
+        assert_eq!(patient.regions, planned);
+        let hasty = choose(&planned, COSTS, 2.0);
+        assert!(!hasty.flush_each && hasty.too_slow == 0);
+        assert_eq!(hasty.regions, planned);
+    }
+
+    #[test]
+    fn short_of_time_regions_shrink_and_then_small_writes_go() {
+        let planned = regions(&testing::site());
+        let shrunk = choose(&planned, COSTS, 1.0);
+        assert_eq!((shrunk.regions.len(), shrunk.too_slow), (10, 0));
+        assert!(shrunk.regions[0].region.length_bytes < planned[0].region.length_bytes);
+        let fewer = choose(&planned, COSTS, 0.3);
+        assert!(fewer.too_slow > 0 && !fewer.regions.is_empty(), "{fewer:?}");
+        assert!(fewer.regions.iter().all(|sized| sized.region.length_bytes >= LEAST_REGION_BYTES));
+        assert!(choose(&planned, COSTS, 0.001).regions.is_empty());
+    }
+}

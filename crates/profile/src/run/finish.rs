@@ -1,0 +1,176 @@
+//! From measurements to the profile: fits, verification, learning, decisions.
+
+use std::collections::BTreeMap;
+
+use flashgrain_device::calendar_seconds;
+use flashgrain_model::{Comparison, FitOptions, Models, Sample, compare, fit};
+
+use super::bench::Bench;
+use super::rounds::{self, Bounds};
+use super::{Measured, Profiled};
+use crate::config::ExperimentName;
+use crate::experiment::{record, sustain};
+use crate::learn::{self, Evidence};
+use crate::plan::{Limits, Plan, VERIFICATION_ROUNDS, allot};
+use crate::samples::Samples;
+use crate::schema::{
+    Budget, DeviceProfile, ExperimentUse, FORMAT, Measurements, Provenance, SCHEMA_VERSION, Verification,
+};
+use crate::series::Series;
+use crate::stats::median;
+use crate::{Error, date, decide, verify};
+
+/// Share of the budget by which the last measurement ends, so that the files are written within it.
+const LAST_MEASUREMENT_SHARE: f64 = 0.99;
+
+/// Concludes everything that the measurements allow.
+pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
+    let config = bench.config;
+    let Measured { outcome, creation, bytes_per_second, mut left_out, seconds } = measured;
+    let mut measurements = Measurements::default();
+    for name in ExperimentName::ALL {
+        record(name, &of(name, &outcome.series), config.seed, &mut measurements);
+    }
+    let samples: Vec<Sample> = outcome
+        .series
+        .iter()
+        .filter(|series| series.trial.experiment.feeds_models())
+        .flat_map(Series::samples)
+        .collect();
+    let options = FitOptions { resamples: config.resamples, seed: config.seed, ..FitOptions::default() };
+    bench.step("fitting")?;
+    let (models, comparison) = fit_models(&samples, &options, &mut left_out);
+    let (verified, verification) = match &models {
+        Some(models) if plan.verification.seconds > 0.0 => {
+            verify_models(bench, plan, models, bytes_per_second, &mut left_out)?
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    bench.step("learning")?;
+    let evidence = Evidence {
+        series: &outcome.series,
+        creation: &creation,
+        page_bytes: plan.site.page_bytes,
+        direct: bench.target.device.geometry().direct,
+        seed: config.seed,
+    };
+    let learned = learn::learn(&evidence);
+    let decisions = decide::decide(&learned, &measurements, models.as_ref());
+    let mut used_s = seconds;
+    if let Some(stage) = plan.sustain {
+        bench.raise_limits(stage.write_bytes, stage.seconds);
+        let began_s = bench.elapsed_s();
+        measurements.sustain = Some(sustain::run(bench, &plan.site)?);
+        used_s += bench.elapsed_s() - began_s;
+    }
+    let experiments = experiment_uses(&outcome, &measurements);
+    let profile = DeviceProfile {
+        format: FORMAT.to_owned(),
+        schema_version: SCHEMA_VERSION,
+        provenance: Provenance {
+            identity: bench.target.device.identity().clone(),
+            geometry: bench.target.device.geometry().clone(),
+            date_utc: date::rfc3339(calendar_seconds()),
+            seed: config.seed,
+            flashgrain_version: env!("CARGO_PKG_VERSION").to_owned(),
+            precondition: config.precondition.describe().to_owned(),
+        },
+        budget: Budget {
+            limit_s: plan.budget_s + plan.sustain.map_or(0.0, |stage| stage.seconds),
+            limit_write_bytes: plan.budget_write_bytes + plan.sustain.map_or(0, |stage| stage.write_bytes),
+            used_s,
+            used_write_bytes: bench.written_bytes,
+            file_bytes: bench.target.device.geometry().capacity_bytes,
+            experiments,
+            left_out,
+        },
+        measurements,
+        models,
+        comparison,
+        learned,
+        decisions,
+        verification,
+    };
+    let samples = Samples { series: outcome.series, verification: verified };
+    Ok(Profiled { profile, samples })
+}
+
+fn of(name: ExperimentName, series: &[Series]) -> Vec<&Series> {
+    series.iter().filter(|series| series.trial.experiment == name).collect()
+}
+
+/// Fits and compares; what the samples cannot support is left out with the reason.
+fn fit_models(
+    samples: &[Sample],
+    options: &FitOptions,
+    left_out: &mut Vec<String>,
+) -> (Option<Models>, Option<Comparison>) {
+    if samples.is_empty() {
+        return (None, None);
+    }
+    let models = fit(samples, options).map_err(|error| left_out.push(format!("models: {error}"))).ok();
+    let comparison =
+        compare(samples, options).map_err(|error| left_out.push(format!("comparison: {error}"))).ok();
+    (models, comparison)
+}
+
+/// Predicts fresh workloads, then measures them.
+fn verify_models(
+    bench: &mut Bench<'_>,
+    plan: &Plan,
+    models: &Models,
+    bytes_per_second: Option<f64>,
+    left_out: &mut Vec<String>,
+) -> Result<(Vec<Series>, Vec<Verification>), Error> {
+    let deadline_s = (plan.budget_s * LAST_MEASUREMENT_SHARE)
+        .min(bench.elapsed_s() + plan.verification.seconds + plan.finishing_s / 2.0);
+    let stage = crate::plan::Stage {
+        seconds: (deadline_s - bench.elapsed_s()).max(0.0),
+        write_bytes: plan.verification.write_bytes.min(bench.write_bytes_left()),
+    };
+    let limits = Limits {
+        rounds: VERIFICATION_ROUNDS,
+        full_bytes_per_stream: None,
+        ..plan.limits(stage, bench.config, ExperimentName::Order, bytes_per_second)
+    };
+    let mut named = verify::trials(&plan.site);
+    named
+        .trials
+        .retain(|trial| trial.workload().is_some_and(|workload| verify::predict(models, workload).is_some()));
+    let allotted = allot(named, limits);
+    left_out.extend(allotted.left_out.into_iter().map(|text| format!("verification, {text}")));
+    let half = stage.write_bytes;
+    let write_bytes = BTreeMap::from([(ExperimentName::Order, half), (ExperimentName::Mix, half)]);
+    let bounds = Bounds { deadline_s, rounds: VERIFICATION_ROUNDS, write_bytes, what: "verification" };
+    let outcome = rounds::run(bench, &plan.site, allotted.trials, bounds)?;
+    left_out.extend(outcome.left_out.into_iter().map(|text| format!("verification, {text}")));
+    let judge = |series: &Series| {
+        let predicted = verify::predict(models, series.trial.workload()?)?;
+        verify::judge(series, predicted)
+    };
+    let verification = outcome.series.iter().filter_map(judge).collect();
+    Ok((outcome.series, verification))
+}
+
+/// Time, bytes and noise of each experiment.
+fn experiment_uses(outcome: &rounds::Outcome, measurements: &Measurements) -> Vec<ExperimentUse> {
+    let of_rounds = outcome.used.iter().map(|(name, used)| {
+        let noises: Vec<f64> =
+            of(*name, &outcome.series).iter().filter_map(|series| series.noise()).collect();
+        ExperimentUse {
+            name: name.as_str().to_owned(),
+            trials: used.trials,
+            used_s: used.seconds,
+            used_write_bytes: used.write_bytes,
+            noise: median(&noises),
+        }
+    });
+    let sustain = measurements.sustain.as_ref().map(|sustain| ExperimentUse {
+        name: ExperimentName::Sustain.as_str().to_owned(),
+        trials: sustain.rounds.len() as u32,
+        used_s: sustain.rounds.last().map_or(0.0, |round| round.at_s),
+        used_write_bytes: sustain.rounds.last().map_or(0, |round| round.written_bytes),
+        noise: None,
+    });
+    of_rounds.chain(sustain).collect()
+}

@@ -1,0 +1,120 @@
+//! A whole profile run: layout, rounds of trials, fits, verification.
+
+mod bench;
+mod create;
+mod finish;
+mod layout;
+mod rounds;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use crate::Error;
+use crate::config::{Config, ExperimentName};
+use crate::experiment::Trials;
+use crate::experiment::request_size;
+use crate::plan::{NO_WRITES, Plan, PlannedTrial, ROUNDS, Stage, allot};
+use crate::progress::Progress;
+use crate::samples::Samples;
+use crate::schema::DeviceProfile;
+use crate::target::Target;
+
+pub(crate) use bench::Bench;
+use rounds::{Bounds, Outcome};
+
+/// A profile and the samples that it was made from.
+#[derive(Debug)]
+pub struct Profiled {
+    /// The profile.
+    pub profile: DeviceProfile,
+    /// Every trial.
+    pub samples: Samples,
+}
+
+/// Profiles `target` within the limits of `config`.
+///
+/// Nothing is left behind whatever happens: all writing goes to the target, which is a scratch file that vanishes with its device, or
+/// something that the user gave up explicitly when it was opened.
+///
+/// # Errors
+/// [`Error::Argument`] if the limits make no sense on this device, [`Error::Interrupted`] if `interrupt` became true, otherwise what
+/// the device says. Trials that fail by themselves are no error; they are listed in [`crate::schema::Budget::left_out`].
+pub fn run(
+    target: &Target<'_>,
+    config: &Config,
+    progress: &mut dyn Progress,
+    interrupt: &AtomicBool,
+) -> Result<Profiled, Error> {
+    let mut plan = Plan::new(target, config)?;
+    progress.planned(&plan);
+    let mut bench = Bench::new(target, config, interrupt, progress, plan.budget_write_bytes, plan.seconds())?;
+    let laid_out = layout::lay_out(&mut bench, &mut plan)?;
+    let mut measured = measure(&mut bench, &plan, laid_out.bytes_per_second)?;
+    measured.left_out.splice(0..0, laid_out.notes);
+    if !plan.writes() {
+        measured.left_out.insert(0, NO_WRITES.to_owned());
+    }
+    finish::finish(&mut bench, &plan, measured)
+}
+
+/// What the experiments gave, before anything is concluded from it.
+#[derive(Debug, Default)]
+struct Measured {
+    outcome: Outcome,
+    /// How the regions of `request-size` were made.
+    creation: String,
+    /// Bandwidth seen during the layout.
+    bytes_per_second: Option<f64>,
+    left_out: Vec<String>,
+    /// Time for measuring, layout included.
+    seconds: f64,
+}
+
+/// Prepares and runs all trials.
+fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) -> Result<Measured, Error> {
+    let config = bench.config;
+    let mut measured = Measured { bytes_per_second, ..Measured::default() };
+    let deadline_s = plan.budget_s - plan.verification.seconds - plan.finishing_s;
+    let mut regions = Vec::new();
+    let (creation_began_s, written_before) = (bench.elapsed_s(), bench.written_bytes);
+    let by_request_size = plan.experiments.iter().find(|planned| planned.name == ExperimentName::RequestSize);
+    if let Some(planned) = by_request_size.filter(|planned| planned.trials > 0) {
+        let created = create::create(bench, plan, planned.stage.seconds, bytes_per_second.unwrap_or(1e8))?;
+        measured.left_out.extend(created.notes);
+        measured.creation = created.how;
+        regions = created.regions;
+    }
+    let creation = (bench.elapsed_s() - creation_began_s, bench.written_bytes - written_before);
+
+    // What layout and creation did not use, the trials may.
+    let planned_s: f64 = plan.experiments.iter().map(|planned| planned.stage.seconds).sum();
+    let stretch = (deadline_s - bench.elapsed_s()).max(0.0) / planned_s.max(f64::MIN_POSITIVE);
+    let mut trials: Vec<PlannedTrial> = Vec::new();
+    let mut write_bytes = BTreeMap::new();
+    for planned in &plan.experiments {
+        let name = planned.name;
+        let stage = Stage { seconds: planned.stage.seconds * stretch, ..planned.stage };
+        let limits = plan.limits(stage, config, name, bytes_per_second);
+        let named = match name {
+            ExperimentName::RequestSize if regions.is_empty() => Trials::default(),
+            ExperimentName::RequestSize => {
+                Trials { trials: vec![request_size::sweep(&regions)], left_out: Vec::new() }
+            }
+            _ => plan.trials(bench.target, config, name),
+        };
+        let allotted = allot(named, limits);
+        measured.left_out.extend(allotted.left_out);
+        trials.extend(allotted.trials);
+        write_bytes.insert(name, planned.stage.write_bytes);
+    }
+    let bounds = Bounds { deadline_s, rounds: ROUNDS, write_bytes, what: "measuring" };
+    measured.outcome = rounds::run(bench, &plan.site, trials, bounds)?;
+    if creation.1 > 0 {
+        let used = measured.outcome.used.entry(ExperimentName::RequestSize).or_default();
+        used.seconds += creation.0;
+        used.write_bytes += creation.1;
+    }
+    measured.left_out.append(&mut measured.outcome.left_out);
+    measured.seconds = bench.elapsed_s();
+    Ok(measured)
+}

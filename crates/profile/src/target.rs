@@ -1,0 +1,116 @@
+//! What is profiled: a device, and the same device through other backends.
+
+use flashgrain_device::{BackendKind, Device, FileDevice, Geometry};
+
+use crate::load::Region;
+
+/// A device and the ways to reach it.
+pub struct Target<'a> {
+    /// The device that everything but `interface` runs on.
+    pub device: &'a dyn Device,
+    /// The same storage through each backend by name, for `interface`. A simulated drive has one.
+    pub backends: Vec<Backend<'a>>,
+}
+
+/// One way to reach the storage.
+pub struct Backend<'a> {
+    /// Such as `io_uring`.
+    pub name: String,
+    /// The device, or why this backend cannot be used here.
+    pub device: Result<Box<dyn Device + 'a>, String>,
+}
+
+impl<'a> Target<'a> {
+    /// A target that is reached in one way only.
+    pub fn new(device: &'a dyn Device) -> Self {
+        Self { device, backends: Vec::new() }
+    }
+
+    /// Files or block devices, also through every other backend that works here.
+    pub fn of_files(device: &'a FileDevice) -> Self {
+        let backend = |kind: BackendKind| Backend {
+            name: kind.name().to_owned(),
+            device: match device.with_backend(kind) {
+                Ok(device) => Ok(Box::new(device)),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        Self { device, backends: BackendKind::ALL.into_iter().map(backend).collect() }
+    }
+}
+
+impl std::fmt::Debug for Target<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("target", &self.device.identity().target).finish_non_exhaustive()
+    }
+}
+
+/// How the scratch space is divided. All offsets and lengths are multiples of [`Site::page_bytes`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Smallest unit of offsets and lengths.
+    pub align_bytes: u64,
+    /// The models' page: 4 KiB, or the alignment if that is larger.
+    pub page_bytes: u64,
+    /// Where loads run.
+    pub main: Region,
+    /// Where `location` reads: written once with 512 KiB requests and then left alone. Empty if not wanted.
+    pub location: Region,
+    /// Where `request-size` writes its regions, one behind the other. Empty if not wanted.
+    pub request_size: Region,
+}
+
+/// Requests of the layout, and of the region that `location` reads (hidden-parameters paper, Experiment 2).
+pub(crate) const LAYOUT_REQUEST_BYTES: u64 = 512 << 10;
+
+impl Site {
+    /// Divides the first `bytes` of a device.
+    pub(crate) fn divide(geometry: &Geometry, bytes: u64, location: bool, request_size_bytes: u64) -> Self {
+        let align_bytes = u64::from(geometry.offset_align_bytes).max(512);
+        let page_bytes = align_bytes.max(4096);
+        let whole = bytes.min(geometry.capacity_bytes) / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
+        let request_size_bytes =
+            request_size_bytes.min(whole / 2) / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
+        let rest = whole - request_size_bytes;
+        let location_bytes = if location { (rest / 4).min(256 << 20) } else { 0 };
+        let location_bytes = location_bytes / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
+        let main_bytes = rest - location_bytes;
+        Self {
+            align_bytes,
+            page_bytes,
+            main: Region { offset_bytes: 0, length_bytes: main_bytes },
+            location: Region { offset_bytes: main_bytes, length_bytes: location_bytes },
+            request_size: Region { offset_bytes: rest, length_bytes: request_size_bytes },
+        }
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> u64 {
+        self.main.length_bytes + self.location.length_bytes + self.request_size.length_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_do_not_overlap_and_stay_inside() {
+        let geometry = Geometry {
+            capacity_bytes: (1 << 30) + 777,
+            offset_align_bytes: 512,
+            memory_align_bytes: 512,
+            preferred_max_transfer_bytes: 1 << 20,
+            direct: true,
+            writable: true,
+            members: 1,
+            stripe_unit_bytes: None,
+        };
+        let site = Site::divide(&geometry, u64::MAX, true, 200 << 20);
+        assert_eq!(site.page_bytes, 4096);
+        assert_eq!(site.main.offset_bytes + site.main.length_bytes, site.location.offset_bytes);
+        assert_eq!(site.location.offset_bytes + site.location.length_bytes, site.request_size.offset_bytes);
+        assert_eq!(site.bytes(), 1 << 30);
+        assert_eq!(site.request_size.length_bytes, 200 << 20);
+    }
+}

@@ -1,0 +1,202 @@
+//! A trial: the smallest thing that is run, repeated and randomised.
+
+use flashgrain_model::Workload;
+
+use crate::config::ExperimentName;
+use crate::load::Sync;
+
+/// One workload or sweep of one experiment. Each visit to it is a repeat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Whose it is.
+    pub experiment: ExperimentName,
+    /// What distinguishes trials of equal workload, such as the backend or the sync method.
+    pub variant: Option<String>,
+    /// What is run.
+    pub work: Work,
+    /// Order of importance: when not all trials fit, small ranks stay. A grid's corners come first, then its halves, quarters...
+    pub rank: u32,
+    /// Time slice relative to the other trials of the experiment.
+    pub weight: f64,
+}
+
+/// What a trial runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// A closed-loop load.
+    Load(LoadWork),
+    /// Single reads in random order over groups of places.
+    Sweep(Sweep),
+}
+
+/// A closed-loop load on the main region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadWork {
+    /// Kind, size, order, streams.
+    pub workload: Workload,
+    /// How writes are made durable.
+    pub sync: Sync,
+    /// Index among the target's backends; `None` for the device itself.
+    pub backend: Option<usize>,
+    /// Requests after which a repeat ends even if its time slice has not.
+    pub max_requests: Option<u64>,
+}
+
+/// Reads of one length, one at a time, at places drawn from several groups in random order, so that drift of the drive meets all
+/// groups alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// Length of each read.
+    pub length_bytes: u32,
+    /// Where.
+    pub groups: Vec<Group>,
+}
+
+/// Places that belong together: `count` of them from `first_bytes` on, `stride_bytes` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What distinguishes the group: the write request size, or the offset into a chunk.
+    pub label: u64,
+    /// Offset of the first place.
+    pub first_bytes: u64,
+    /// Distance between places.
+    pub stride_bytes: u64,
+    /// Places.
+    pub count: u64,
+}
+
+impl Trial {
+    pub(crate) fn load(experiment: ExperimentName, rank: u32, workload: Workload) -> Self {
+        let work = LoadWork { workload, sync: Sync::None, backend: None, max_requests: None };
+        Self { experiment, variant: None, work: Work::Load(work), rank, weight: 1.0 }
+    }
+
+    /// The workload, for loads.
+    pub fn workload(&self) -> Option<&Workload> {
+        match &self.work {
+            Work::Load(load) => Some(&load.workload),
+            Work::Sweep(_) => None,
+        }
+    }
+
+    /// Bytes that are in flight together: what a repeat moves at least.
+    pub fn in_flight_bytes(&self) -> u64 {
+        match &self.work {
+            Work::Load(load) => (load.workload.request_bytes * load.workload.concurrency) as u64,
+            Work::Sweep(sweep) => u64::from(sweep.length_bytes),
+        }
+    }
+
+    /// Share of the bytes that are written.
+    pub fn write_share(&self) -> f64 {
+        self.workload().map_or(0.0, |workload| 1.0 - workload.read_share)
+    }
+
+    /// For messages, such as `order: 4 KiB writes by 8 streams`.
+    pub fn describe(&self) -> String {
+        let what = match &self.work {
+            Work::Load(load) => describe_workload(&load.workload),
+            Work::Sweep(sweep) => {
+                format!(
+                    "{} reads at {} groups of places",
+                    bytes_text(u64::from(sweep.length_bytes)),
+                    sweep.groups.len()
+                )
+            }
+        };
+        match &self.variant {
+            Some(variant) => format!("{}: {what}, {variant}", self.experiment),
+            None => format!("{}: {what}", self.experiment),
+        }
+    }
+}
+
+/// Such as `4 KiB random reads by 8 streams`.
+pub fn describe_workload(workload: &Workload) -> String {
+    let kind = if workload.read_share >= 1.0 {
+        "reads".to_owned()
+    } else if workload.read_share <= 0.0 {
+        "writes".to_owned()
+    } else {
+        format!("{:.0} % reads", workload.read_share * 100.0)
+    };
+    let order = if workload.random_share >= 1.0 {
+        "random "
+    } else if workload.random_share <= 0.0 {
+        "sequential "
+    } else {
+        ""
+    };
+    format!("{} {order}{kind} by {} streams", bytes_text(workload.request_bytes as u64), workload.concurrency)
+}
+
+/// Bytes for people: the largest binary unit, with one digit behind the point where it is not whole.
+pub fn bytes_text(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    for (unit, name) in UNITS {
+        if bytes >= unit {
+            return if bytes.is_multiple_of(unit) {
+                format!("{} {name}", bytes / unit)
+            } else {
+                format!("{:.1} {name}", bytes as f64 / unit as f64)
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// How coarse a grid has to be to hold `index` of `count`: 0 for both ends, 1 for the middle, 2 for the quarters...
+pub(crate) fn grid_level(index: usize, count: usize) -> u32 {
+    let (mut low, mut high) = (0, count.saturating_sub(1));
+    if index == low || index >= high {
+        return 0;
+    }
+    let mut level = 1;
+    loop {
+        let middle = low.midpoint(high);
+        if index == middle {
+            return level;
+        }
+        if index < middle {
+            high = middle;
+        } else {
+            low = middle;
+        }
+        level += 1;
+    }
+}
+
+/// Powers of two from `first` to `last`, both included.
+pub(crate) fn doublings(first: u64, last: u64) -> Vec<u64> {
+    std::iter::successors(Some(first), |value| value.checked_mul(2))
+        .take_while(|value| *value <= last)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grid_levels_refine_from_the_ends() {
+        let levels: Vec<u32> = (0..9).map(|index| grid_level(index, 9)).collect();
+        assert_eq!(levels, [0, 3, 2, 3, 1, 3, 2, 3, 0]);
+        assert_eq!((0..2).map(|index| grid_level(index, 2)).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(grid_level(0, 1), 0);
+    }
+
+    #[test]
+    fn bytes_read_well() {
+        assert_eq!(bytes_text(512), "512 B");
+        assert_eq!(bytes_text(4096), "4 KiB");
+        assert_eq!(bytes_text(409_600), "400 KiB");
+        assert_eq!(bytes_text((1 << 20) + (1 << 19)), "1.5 MiB");
+    }
+
+    #[test]
+    fn doublings_include_both_ends() {
+        assert_eq!(doublings(1, 8), [1, 2, 4, 8]);
+        assert_eq!(doublings(512, 3000), [512, 1024, 2048]);
+        assert!(doublings(8, 4).is_empty());
+    }
+}
