@@ -11,6 +11,7 @@ mod html;
 mod svg;
 mod table;
 mod terminal;
+mod text;
 pub mod unit;
 
 pub use error::Error;

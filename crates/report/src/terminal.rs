@@ -5,6 +5,7 @@ use flashgrain_profile::DeviceProfile;
 
 use crate::facts;
 use crate::table::{Cell, Kind, Table, Tone};
+use crate::text::printable;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,9 +262,4 @@ fn widths(table: &Table, available: usize) -> Vec<usize> {
         excess -= 1;
     }
     widths
-}
-
-/// Text from outside cannot steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

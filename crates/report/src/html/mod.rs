@@ -8,7 +8,8 @@ use flashgrain_profile::DeviceProfile;
 use crate::Error;
 use crate::facts;
 use crate::figure::Figure;
-use crate::table::Table;
+use crate::table::{Kind, Table};
+use crate::text::printable;
 
 /// One part of the page with its place in the table of contents.
 struct Section {
@@ -27,6 +28,8 @@ impl Section {
 enum Block {
     /// A sentence.
     Text(String),
+    /// Short sentences.
+    List(Vec<String>),
     /// Why there is nothing to show.
     Absent(String),
     /// Figures side by side, with a table in the room that they leave.
@@ -70,7 +73,8 @@ pub fn page(profile: &DeviceProfile) -> Result<String, Error> {
         headlines: facts::headlines(profile),
         sections: sections::all(profile),
     };
-    Ok(page.render()?)
+    // No line of the page holds a control character of ours, so whatever there is came from outside.
+    Ok(page.render()?.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
 }
 
 /// Target, file system, kernel, backend and date in one line.

@@ -170,6 +170,9 @@ fn provenance(profile: &DeviceProfile) -> Section {
             facts::experiment_table(budget),
         ));
     }
-    blocks.extend(budget.left_out.iter().map(|what| Block::Text(format!("Left out: {what}."))));
+    if !budget.left_out.is_empty() {
+        blocks.push(Block::Text("Left out:".into()));
+        blocks.push(Block::List(budget.left_out.clone()));
+    }
     Section::new("provenance", "Provenance, budget and noise", blocks)
 }

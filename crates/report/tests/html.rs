@@ -1,0 +1,147 @@
+//! The page: complete, self-contained, escaped, the same every time.
+
+mod common;
+
+use flashgrain_profile::DeviceProfile;
+use flashgrain_report::html;
+
+const SECTIONS: [&str; 9] =
+    ["decisions", "learned", "models", "costs", "working-points", "depth", "hidden", "path", "verification"];
+
+/// Figures that need nothing but measurements.
+const MEASURED: [&str; 14] = [
+    "fig-errors",
+    "fig-order-reads",
+    "fig-order-writes",
+    "fig-parallel",
+    "fig-affine",
+    "fig-latency",
+    "fig-depth",
+    "fig-mix",
+    "fig-request-size",
+    "fig-location",
+    "fig-interface",
+    "fig-flush",
+    "fig-sustain",
+    "fig-verification",
+];
+
+fn page(profile: &DeviceProfile) -> String {
+    html(profile).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_section_and_every_chart_is_there() {
+    let page = page(&common::full());
+    for section in SECTIONS {
+        assert!(page.contains(&format!(r#"<section id="{section}">"#)), "{section}");
+        assert!(page.contains(&format!(r##"<a href="#{section}">"##)), "{section} in the table of contents");
+    }
+    for id in MEASURED {
+        let start = page.find(&format!(r#"<figure id="{id}""#)).unwrap_or_else(|| panic!("{id}"));
+        let end = start + page[start..].find("</figure>").expect("its end");
+        let figure = &page[start..end];
+        assert!(figure.contains(r#"role="img" aria-label=""#));
+        assert!(id == "fig-errors" || figure.contains("<title>"), "{id}: marks say their numbers");
+        assert!(!figure.contains("NaN") && !figure.contains("inf "), "{id}");
+        let caption = figure.split("<figcaption>").nth(1).expect("a caption");
+        assert!(caption.len() > 20, "{caption}");
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    for profile in [common::full(), common::empty()] {
+        let page = page(&profile);
+        for fetching in ["http://", "https://", "src=", "@import", "url(", "<link rel=\"stylesheet", "fetch("]
+        {
+            assert!(!page.contains(fetching), "{fetching}");
+        }
+    }
+}
+
+#[test]
+fn elements_are_closed() {
+    let page = page(&common::full());
+    for element in ["section", "figure", "svg", "g", "table", "tr", "ul", "li", "div", "main"] {
+        let opened =
+            page.matches(&format!("<{element} ")).count() + page.matches(&format!("<{element}>")).count();
+        let closed = page.matches(&format!("</{element}>")).count();
+        assert_eq!(opened, closed, "{element}");
+    }
+}
+
+#[test]
+fn text_from_outside_is_escaped() {
+    const EVIL: &str = "</title></svg><script>alert('x')</script>\"&\u{1b}";
+    let mut profile = common::full();
+    let identity = &mut profile.provenance.identity;
+    identity.target = EVIL.into();
+    identity.model = Some(EVIL.into());
+    identity.backend = EVIL.into();
+    identity.backend_reason = EVIL.into();
+    identity.notes = vec![EVIL.into()];
+    profile.provenance.flashgrain_version = EVIL.into();
+    profile.budget.left_out = vec![EVIL.into()];
+    profile.learned.stripe_bytes.evidence = EVIL.into();
+    profile.decisions[0].because = EVIL.into();
+    profile.measurements.interface[0].backend = EVIL.into();
+    profile.measurements.flush[1].method = EVIL.into();
+    if let Some(comparison) = &mut profile.comparison {
+        comparison.ranking_reason = EVIL.into();
+    }
+    let page = page(&profile);
+    assert!(!page.contains("alert('x')"));
+    assert_eq!(page.matches("<script>").count(), 1, "the page's own script only");
+    assert!(page.contains("&lt;script&gt;alert("), "svg");
+    assert!(page.contains("&#60;script&#62;alert("), "html");
+    assert!(page.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+#[test]
+fn an_experiment_that_was_not_run_takes_one_line() {
+    let page = page(&common::empty());
+    for section in SECTIONS {
+        assert!(page.contains(&format!(r#"<section id="{section}">"#)), "{section}");
+    }
+    assert!(!page.contains("<figure"));
+    assert!(page.contains("Read/write mix: not run"));
+    assert!(page.contains("the experiment was not run"), "undetermined with its reason");
+}
+
+#[test]
+fn what_was_left_out_says_why_in_the_place_of_its_chart() {
+    let mut profile = common::full();
+    profile.measurements.sustain = None;
+    assert!(
+        page(&profile)
+            .contains("Sustained writes: not run: sustain: opt-in, needs several minutes of writing.")
+    );
+}
+
+#[test]
+fn the_same_profile_gives_the_same_bytes_and_few_of_them() {
+    let first = page(&common::full());
+    assert_eq!(first, page(&common::full()));
+    assert!(first.len() < 1_500_000, "{} bytes", first.len());
+}
+
+#[test]
+fn numbers_that_are_none_break_nothing() {
+    let mut profile = common::full();
+    for point in profile.measurements.order.iter_mut().chain(&mut profile.measurements.depth) {
+        point.bytes_per_second = f64::NAN;
+        point.bytes_per_second_max = f64::INFINITY;
+    }
+    profile.measurements.parallel[0].bytes_per_second = 0.0;
+    profile.measurements.size[0].workload.request_bytes = 0.0;
+    if let Some(comparison) = &mut profile.comparison {
+        comparison.points[0].bytes_per_second = 0.0;
+        comparison.points[1].workload.random_share = 0.0;
+        comparison.rows[0].median_relative_error = f64::NAN;
+    }
+    let page = page(&profile);
+    for broken in ["NaN", "inf\"", "inf "] {
+        assert!(!page.contains(broken), "{broken}");
+    }
+}
