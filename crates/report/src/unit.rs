@@ -86,9 +86,12 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
-/// One decimal, or as many as the first digit needs.
+/// One decimal, or as many as the first digit needs; none from 100 % on.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
+    if percent.abs() >= 99.95 {
+        return format!("{percent:.0} %");
+    }
     let decimals = if percent == 0.0 { 0.0 } else { -(percent.abs().log10() + 1e-12).floor() };
     let decimals = decimals.clamp(1.0, 6.0) as usize;
     let text = format!("{percent:.decimals$}");
@@ -195,6 +198,7 @@ mod tests {
         assert_eq!(share(0.1234), "12.3 %");
         assert_eq!(share(0.034), "3.4 %");
         assert_eq!(share(1.0), "100 %");
+        assert_eq!(share(13.062), "1306 %");
         assert_eq!(share(0.0003), "0.03 %");
         assert_eq!(share(0.0), "0 %");
     }

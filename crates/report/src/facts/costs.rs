@@ -1,8 +1,8 @@
 //! The fitted costs: MQSSD's by concurrency, the other models' constants.
 
-use flashgrain_model::{Estimate, ModelName, Models, Parameter};
+use flashgrain_model::{Estimate, IoModel, Models, Parameter};
 
-use super::{kind_name, model_name};
+use super::kind_name;
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit;
 
@@ -53,7 +53,7 @@ pub(crate) fn costs_of(parameters: &[Parameter], cost: Cost) -> Vec<(f64, &Param
 
 /// MQSSD's setup and transfer costs, one row per concurrency. `None` if it was not fitted.
 pub(crate) fn cost_table(models: &Models) -> Option<Table> {
-    let mqssd = models.iter().find(|model| model.name() == ModelName::Mqssd)?;
+    let mqssd = models.mqssd.as_ref()?;
     let parameters = mqssd.parameters();
     let costs: Vec<(Cost, Vec<(f64, &Parameter)>)> = Cost::ALL
         .into_iter()
@@ -105,7 +105,7 @@ pub(crate) fn other_parameters_table(models: &Models) -> Table {
                 Estimate::Undetermined { why } => why,
             };
             table.push([
-                model_name(model.name()).into(),
+                model.name().to_string().into(),
                 format!("{} {}", parameter.name, parameter.symbol).trim().into(),
                 Cell::toned(parameter.access.map_or("", |access| kind_name(Some(access))), Tone::Quiet),
                 with_interval(&parameter.estimate, unit::three_digits),

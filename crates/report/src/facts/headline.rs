@@ -4,7 +4,7 @@ use flashgrain_model::Access;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
 
-use super::{kind_name, model_name, workload_in_words};
+use super::{kind_name, workload_in_words};
 use crate::unit;
 
 /// A number with its name and the circumstances.
@@ -99,7 +99,7 @@ fn prediction(profile: &DeviceProfile) -> Option<Headline> {
         .collect();
     Some(Headline {
         name: "best model",
-        value: model_name(first).to_owned(),
+        value: first.to_string(),
         detail: format!("median held-out error: {}", errors.join(", ")),
     })
 }

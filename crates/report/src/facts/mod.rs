@@ -10,7 +10,7 @@ pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
 pub(crate) use drive::{budget_sentence, drive_table, experiment_table};
 pub(crate) use headline::{Headline, headlines};
 pub(crate) use learned::{decision_table, learned_table, verification_sentence, verification_table};
-pub(crate) use models::{comparison_table, kind_name, model_name};
+pub(crate) use models::{comparison_table, kind_name};
 
 use flashgrain_model::Workload;
 

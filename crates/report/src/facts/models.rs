@@ -1,19 +1,9 @@
 //! The four models side by side.
 
-use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName};
+use flashgrain_model::{Access, Comparison, ComparisonRow};
 
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit;
-
-/// `DAM`, `PDAM`, `affine`, `MQSSD`.
-pub(crate) fn model_name(model: ModelName) -> &'static str {
-    match model {
-        ModelName::Dam => "DAM",
-        ModelName::Pdam => "PDAM",
-        ModelName::Affine => "affine",
-        ModelName::Mqssd => "MQSSD",
-    }
-}
 
 /// `reads`, `writes`, `mixed`.
 pub(crate) fn kind_name(access: Option<Access>) -> &'static str {
@@ -53,7 +43,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
             let tone = if Some(row.model) == best { Tone::Strong } else { Tone::Plain };
             table.push([
                 Cell::toned(kind_name(access), Tone::Quiet),
-                Cell::toned(model_name(row.model), tone),
+                Cell::toned(row.model.to_string(), tone),
                 determination(row.r_squared, tone),
                 determination(row.adjusted_r_squared, tone),
                 Cell::toned(unit::share(row.median_relative_error), tone),

@@ -1,9 +1,9 @@
 //! MQSSD's setup and transfer costs over concurrency: estimates at each k, and the rational functions through them.
 
-use flashgrain_model::{Access, Estimate, IoModel, ModelName, Workload};
+use flashgrain_model::{Access, Estimate, IoModel, Mqssd};
 use flashgrain_profile::DeviceProfile;
 
-use super::{Drawn, Figure, Key, access_series, model};
+use super::{Drawn, Figure, Key, access_series};
 use crate::facts::{Cost, costs_of};
 use crate::svg::{Axis, Growth, Mark, Plot};
 use crate::unit::{self, Unit};
@@ -17,7 +17,7 @@ pub(crate) fn setup_costs(profile: &DeviceProfile) -> Drawn {
         "fig-setup",
         "Setup cost of a random access",
         [Cost::ReadSetup, Cost::WriteSetup],
-        setup_seconds,
+        Mqssd::setup_seconds,
     )
 }
 
@@ -28,19 +28,8 @@ pub(crate) fn transfer_costs(profile: &DeviceProfile) -> Drawn {
         "fig-transfer",
         "Transfer cost of a 4 KiB page",
         [Cost::ReadTransfer, Cost::WriteTransfer],
-        |model, access, k| Some(PAGE_BYTES * model.seconds_per_byte(&sequential(access, k))?),
+        |mqssd, access, k| Some(PAGE_BYTES * mqssd.transfer_seconds_per_byte(access, k)?),
     )
-}
-
-fn sequential(access: Access, concurrency: f64) -> Workload {
-    Workload { random_share: 0.0, ..Workload::random(access, PAGE_BYTES, concurrency) }
-}
-
-/// What a random access costs on top of moving its page.
-fn setup_seconds(model: &dyn IoModel, access: Access, concurrency: f64) -> Option<f64> {
-    let random = model.seconds_per_byte(&Workload::random(access, PAGE_BYTES, concurrency))?;
-    let moved = model.seconds_per_byte(&sequential(access, concurrency))?;
-    Some(PAGE_BYTES * (random - moved))
 }
 
 /// An estimate in seconds, whatever prefix its unit has.
@@ -58,10 +47,10 @@ fn draw(
     id: &'static str,
     title: &str,
     costs: [Cost; 2],
-    curve: impl Fn(&dyn IoModel, Access, f64) -> Option<f64>,
+    curve: impl Fn(&Mqssd, Access, f64) -> Option<f64>,
 ) -> Drawn {
-    let mqssd = model(profile.models.as_ref(), ModelName::Mqssd)
-        .ok_or("not fitted: MQSSD needs the experiment `order`")?;
+    let mqssd = profile.models.as_ref().and_then(|models| models.mqssd.as_ref());
+    let mqssd = mqssd.ok_or("not fitted: MQSSD needs the experiment `order`")?;
     let parameters = mqssd.parameters();
     let mut drawn = Vec::new();
     for (cost, access) in costs.into_iter().zip([Access::Read, Access::Write]) {

@@ -45,7 +45,7 @@ fn panel(figure: &str, comparison: &Comparison, access: Option<Access>, series: 
     let mut plot = Plot::new(&title, x, y);
     let mut is_empty = true;
     for (model, series) in ModelName::ALL.iter().zip(series) {
-        let rising = distinct(held_out.iter().filter_map(|point| error_of(point, *model)));
+        let rising = distinct(held_out.iter().filter_map(|point| point.relative_error(*model)));
         is_empty &= rising.is_empty();
         plot.line(series, "fit", steps(&rising));
     }
@@ -53,11 +53,6 @@ fn panel(figure: &str, comparison: &Comparison, access: Option<Access>, series: 
         plot.rule(floor.median_relative_error, "");
     }
     (!is_empty).then(|| plot.finish(figure))
-}
-
-fn error_of(point: &ComparedPoint, model: ModelName) -> Option<f64> {
-    let (_, predicted) = point.predicted_bytes_per_second.iter().find(|(name, _)| *name == model)?;
-    Some((predicted / point.bytes_per_second - 1.0).abs())
 }
 
 /// The empirical distribution as a staircase from the left to the right end of the axis.

@@ -1,15 +1,15 @@
 //! Mixed reads and writes: what was measured, and MQSSD with and without its interference term.
 
-use flashgrain_model::{IoModel, ModelName, Workload};
+use flashgrain_model::{IoModel, Mqssd, Workload};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
 
-use super::{Drawn, Figure, Key, distinct, model, not_run, predicted_rate, ramp_series, rate_mark};
+use super::{Drawn, Figure, Key, distinct, not_run, predicted_rate, ramp_series, rate_mark};
 use crate::svg::{Axis, Growth, Mark, Plot};
 use crate::unit::{self, Unit};
 
 /// Reads and writes that take turns without disturbing each other: their costs add.
-fn rate_without_interference(model: &dyn IoModel, workload: &Workload) -> Option<f64> {
+fn rate_without_interference(model: &Mqssd, workload: &Workload) -> Option<f64> {
     let cost = |read_share: f64| model.seconds_per_byte(&Workload { read_share, ..*workload });
     let share = workload.read_share;
     let reads = if share > 0.0 { share * cost(1.0)? } else { 0.0 };
@@ -23,7 +23,7 @@ pub(crate) fn mix(profile: &DeviceProfile) -> Drawn {
     if points.is_empty() {
         return Err(not_run(profile, "mix"));
     }
-    let mqssd = model(profile.models.as_ref(), ModelName::Mqssd);
+    let mqssd = profile.models.as_ref().and_then(|models| models.mqssd.as_ref());
     let series = ramp_series("k", &distinct(points.iter().map(|point| point.workload.concurrency)), |k| {
         format!("k = {}", unit::count(k))
     });
@@ -67,18 +67,23 @@ fn median_error(points: &[Point], predict: impl Fn(&Workload) -> Option<f64>) ->
     rising.get(rising.len() / 2).copied()
 }
 
-fn caption(points: &[Point], mqssd: Option<&dyn IoModel>) -> String {
+fn caption(points: &[Point], mqssd: Option<&Mqssd>) -> String {
     let Some(mqssd) = mqssd else { return "Measured only: MQSSD was not fitted.".into() };
     let with = median_error(points, |workload| predicted_rate(mqssd, workload));
     let without = median_error(points, |workload| rate_without_interference(mqssd, workload));
-    match (with, without) {
-        (Some(with), Some(without)) if (with - without).abs() < 1e-6 => format!(
-            "No interference term was kept: it did not lower the held-out error. Adding the costs of reads and writes misses mixed points by {} in the median.",
+    match (with, without, mqssd.interference()) {
+        (Some(with), Some(without), Some(gamma)) => format!(
+            "Where reads and writes would take equal time, mixing them takes {} {} time than their sum (γ = {}). With this \
+             term MQSSD misses mixed points by {} in the median, without it by {}.",
+            unit::share(gamma.abs()),
+            if gamma < 0.0 { "less" } else { "more" },
+            unit::three_digits(gamma),
+            unit::share(with),
             unit::share(without)
         ),
-        (Some(with), Some(without)) => format!(
-            "With its interference term MQSSD misses mixed points by {} in the median, without by {}.",
-            unit::share(with),
+        (_, Some(without), None) => format!(
+            "No interference term was kept: it did not lower the error. Adding the times of reads and writes misses mixed \
+             points by {} in the median.",
             unit::share(without)
         ),
         _ => "Measured only: MQSSD says nothing about mixed workloads.".into(),

@@ -20,7 +20,7 @@ pub(crate) use order::order;
 pub(crate) use verification::verification;
 pub(crate) use working::{affine, parallel};
 
-use flashgrain_model::{Access, IoModel, ModelName, Models, Workload};
+use flashgrain_model::{Access, IoModel, Workload};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
 
@@ -115,10 +115,6 @@ fn distinct(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values.dedup();
     values
-}
-
-fn model(models: Option<&Models>, name: ModelName) -> Option<&dyn IoModel> {
-    models?.iter().find(|model| model.name() == name)
 }
 
 /// Bytes per second that a model predicts.

@@ -70,7 +70,7 @@ fn draw_series(plot: &mut Plot, series: &Series, points: &[&ComparedPoint], k: f
         points.iter().copied().filter(|point| point.workload.concurrency == k).collect();
     of_series.sort_by(|a, b| random_pages(a).total_cmp(&random_pages(b)));
     let predictions =
-        of_series.iter().filter_map(|point| Some((random_pages(point), prediction(point, model)?)));
+        of_series.iter().filter_map(|point| Some((random_pages(point), point.predicted(model)?)));
     plot.line(series, "fit", predictions);
     let marks: Vec<Mark> = of_series
         .iter()
@@ -85,10 +85,6 @@ fn draw_series(plot: &mut Plot, series: &Series, points: &[&ComparedPoint], k: f
     plot.marks(series, &marks);
 }
 
-fn prediction(point: &ComparedPoint, model: ModelName) -> Option<f64> {
-    point.predicted_bytes_per_second.iter().find(|(name, _)| *name == model).map(|(_, rate)| *rate)
-}
-
 fn tip(point: &ComparedPoint, model: ModelName) -> String {
     let measured = measured_in_words(
         point.bytes_per_second,
@@ -96,7 +92,7 @@ fn tip(point: &ComparedPoint, model: ModelName) -> String {
         point.bytes_per_second_max,
         point.repeats,
     );
-    let predicted = prediction(point, model).map_or_else(
+    let predicted = point.predicted(model).map_or_else(
         || format!("{model} says nothing"),
         |rate| {
             let error = rate / point.bytes_per_second - 1.0;

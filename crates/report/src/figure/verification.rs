@@ -1,4 +1,4 @@
-//! Fresh workloads: predicted over measured.
+//! Fresh workloads: measured over predicted.
 
 use flashgrain_model::Access;
 use flashgrain_profile::DeviceProfile;
@@ -8,7 +8,7 @@ use crate::facts::{verification_sentence, workload_in_words};
 use crate::svg::{Axis, Growth, Mark, Plot, Series};
 use crate::unit::{self, Unit};
 
-/// Predictions over measurements, with the line on which they would agree.
+/// Measurements over predictions, with the line on which they would agree.
 pub(crate) fn verification(profile: &DeviceProfile) -> Drawn {
     let all = &profile.verification;
     let caption = verification_sentence(all).ok_or("not run: no fresh workloads were measured")?;
@@ -17,8 +17,8 @@ pub(crate) fn verification(profile: &DeviceProfile) -> Drawn {
             [v.predicted_bytes_per_second, v.measured_min_bytes_per_second, v.measured_max_bytes_per_second]
         })
     };
-    let x = Axis::over("measured", Unit::Rate, Growth::Log, rates());
-    let y = Axis::over("predicted", Unit::Rate, Growth::Log, rates());
+    let x = Axis::over("predicted", Unit::Rate, Growth::Log, rates());
+    let y = Axis::over("measured", Unit::Rate, Growth::Log, rates());
     let mut plot = Plot::new("Predicted by MQSSD, then measured", x, y);
     let exact =
         Series { key: "exact".into(), label: "predicted = measured".into(), colour: "var(--ink)".into() };
@@ -33,9 +33,9 @@ pub(crate) fn verification(profile: &DeviceProfile) -> Drawn {
             .iter()
             .filter(|v| v.workload.access() == access)
             .map(|v| Mark {
-                x: v.measured_bytes_per_second,
-                y: v.predicted_bytes_per_second,
-                range: None,
+                x: v.predicted_bytes_per_second,
+                y: v.measured_bytes_per_second,
+                range: Some((v.measured_min_bytes_per_second, v.measured_max_bytes_per_second)),
                 filled: true,
                 tip: format!(
                     "{}: predicted {}, measured {}, error {}",

@@ -1,10 +1,10 @@
 //! PDAM's knee and the affine line: one curve each over concurrency and over size.
 
-use flashgrain_model::{Estimate, ModelName};
+use flashgrain_model::Estimate;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
 
-use super::{Drawn, Figure, Key, access_series, model, not_run, predicted_rate, rate_mark};
+use super::{Drawn, Figure, Key, access_series, not_run, predicted_rate, rate_mark};
 use crate::svg::{Axis, Growth, Mark, Plot, Series};
 use crate::unit::{self, Unit};
 
@@ -75,7 +75,7 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
     let mut plot =
         Plot::new(&format!("One after the other, {} in flight", unit::count(first_concurrency)), x, y);
 
-    let fitted = model(profile.models.as_ref(), ModelName::Affine);
+    let fitted = profile.models.as_ref().and_then(|models| models.affine.as_ref());
     let line = Series {
         key: "fit".into(),
         label: "affine fit: setup + size × transfer".into(),

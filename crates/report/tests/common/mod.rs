@@ -2,9 +2,7 @@
 //! a few per cent, hot locations at half a chunk. Only for looking at reports; nothing here was measured.
 
 use flashgrain_device::{Geometry, Identity};
-use flashgrain_model::{
-    Access, ComparedPoint, Comparison, ComparisonRow, Estimate, ModelName, NoiseFloor, Workload,
-};
+use flashgrain_model::{Access, Estimate, FitOptions, Sample, Workload, compare, fit};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::*;
 
@@ -268,76 +266,31 @@ fn learned() -> Learned {
     }
 }
 
-/// The made-up drive's comparison, with the models' errors planted: DAM knows no concurrency, PDAM no sizes, affine no k.
-pub fn comparison(measurements: &Measurements) -> Comparison {
+/// What the models would have been fitted to: the repeats of every workload.
+fn samples(all: &Measurements) -> Vec<Sample> {
     let experiments = [
-        ("order", &measurements.order),
-        ("parallel", &measurements.parallel),
-        ("size", &measurements.size),
-        ("depth", &measurements.depth),
-        ("mix", &measurements.mix),
+        ("order", &all.order),
+        ("parallel", &all.parallel),
+        ("size", &all.size),
+        ("depth", &all.depth),
+        ("mix", &all.mix),
     ];
-    let mut points = Vec::new();
-    for (experiment, measured) in experiments {
-        for (index, point) in measured.iter().enumerate() {
-            let workload = point.workload;
-            let alone = Workload { concurrency: 1.0, ..workload };
-            let truth = 1.0 / seconds_per_byte(&workload);
-            let all_random = Workload { random_share: 1.0, ..workload };
-            points.push(ComparedPoint {
+    let of_point = |experiment: &str, point: &Point| {
+        let rates = [point.bytes_per_second_min, point.bytes_per_second, point.bytes_per_second_max];
+        (0..3)
+            .zip(rates)
+            .map(|(repeat, bytes_per_second)| Sample {
                 experiment: experiment.into(),
-                workload,
-                bytes_per_second: point.bytes_per_second,
-                bytes_per_second_min: point.bytes_per_second_min,
-                bytes_per_second_max: point.bytes_per_second_max,
-                repeats: 3,
-                held_out: index % 5 == 2,
-                predicted_bytes_per_second: vec![
-                    (ModelName::Dam, 1.1e8),
-                    (
-                        ModelName::Pdam,
-                        1.0 / seconds_per_byte(&Workload {
-                            concurrency: workload.concurrency.min(5.4),
-                            ..all_random
-                        }),
-                    ),
-                    (ModelName::Affine, 4.0 / seconds_per_byte(&alone)),
-                    (ModelName::Mqssd, truth),
-                ],
-            });
-        }
-    }
-    let row = |model, access, r_squared: f64, median, worst| ComparisonRow {
-        model,
-        access,
-        r_squared: Some(r_squared),
-        adjusted_r_squared: (access.is_some()).then_some(r_squared - 0.01),
-        median_relative_error: median,
-        worst_relative_error: worst,
-        points: 42,
-        constants: 9,
+                repeat,
+                workload: point.workload,
+                bytes_per_second,
+            })
+            .collect::<Vec<_>>()
     };
-    let (read, write) = (Some(Access::Read), Some(Access::Write));
-    Comparison {
-        rows: vec![
-            row(ModelName::Dam, read, -0.62, 0.81, 7.4),
-            row(ModelName::Pdam, read, 0.31, 0.44, 3.1),
-            row(ModelName::Affine, read, 0.22, 0.57, 4.0),
-            row(ModelName::Mqssd, read, 0.991, 0.034, 0.14),
-            row(ModelName::Dam, write, -24.0, 0.88, 12.0),
-            row(ModelName::Pdam, write, 0.11, 0.61, 3.7),
-            row(ModelName::Affine, write, 0.41, 0.35, 2.2),
-            row(ModelName::Mqssd, write, 0.983, 0.047, 0.21),
-            row(ModelName::Mqssd, None, 0.962, 0.061, 0.24),
-        ],
-        points,
-        noise_floor: vec![
-            NoiseFloor { access: read, median_relative_error: 0.026, points: 96 },
-            NoiseFloor { access: write, median_relative_error: 0.031, points: 64 },
-        ],
-        ranking: vec![ModelName::Mqssd, ModelName::Pdam, ModelName::Affine, ModelName::Dam],
-        ranking_reason: "MQSSD's median error on held-out points is 3.4 % for reads and 4.7 % for writes; the next, PDAM, misses by 44 % and 61 %.".into(),
-    }
+    experiments
+        .into_iter()
+        .flat_map(|(name, points)| points.iter().flat_map(move |point| of_point(name, point)))
+        .collect()
 }
 
 fn decisions() -> Vec<Decision> {
@@ -460,13 +413,15 @@ pub fn full() -> DeviceProfile {
     let mut noise = Noise(42);
     let mut measurements = measurements(&mut noise);
     measurements.sustain = Some(sustain(&mut noise));
+    let samples = samples(&measurements);
+    let options = FitOptions { resamples: 20, ..FitOptions::default() };
     DeviceProfile {
         format: "flashgrain device profile".into(),
         schema_version: SCHEMA_VERSION,
         provenance: provenance(),
         budget: budget(),
-        models: None,
-        comparison: Some(comparison(&measurements)),
+        models: fit(&samples, &options).ok(),
+        comparison: compare(&samples, &options).ok(),
         learned: learned(),
         decisions: decisions(),
         verification: verification(&mut noise),
