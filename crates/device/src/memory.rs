@@ -4,6 +4,12 @@ use std::ptr::NonNull;
 
 use crate::Error;
 
+/// Up to this length an arena takes ordinary pages.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// An ordinary page.
+const PAGE_BYTES: usize = 4 << 10;
+
 /// A fixed piece of page-aligned memory, zeroed, from the kernel; the unit that is registered with a channel.
 #[derive(Debug)]
 pub struct Arena {
@@ -18,12 +24,14 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `length_bytes`, rounded up to whole 2 MiB so that huge pages may back it.
+    /// Maps `length_bytes`, rounded up to whole 2 MiB so that huge pages may back it; to whole pages if it is small, as hundreds of
+    /// threads with a request each would otherwise hold hundreds of huge pages.
     ///
     /// # Errors
     /// [`Error::Os`] if the kernel has no memory to give.
     pub fn new(length_bytes: usize) -> Result<Self, Error> {
-        let length_bytes = length_bytes.max(1).next_multiple_of(2 << 20);
+        let huge = length_bytes > SMALL_BYTES;
+        let length_bytes = length_bytes.max(1).next_multiple_of(if huge { 2 << 20 } else { PAGE_BYTES });
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing that exists.
         let start = unsafe {
             libc::mmap(
@@ -37,8 +45,10 @@ impl Arena {
         };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
-                // SAFETY: advice on the mapping just made; failure is harmless and ignored.
-                unsafe { libc::madvise(start.as_ptr().cast(), length_bytes, libc::MADV_HUGEPAGE) };
+                if huge {
+                    // SAFETY: advice on the mapping just made; failure is harmless and ignored.
+                    unsafe { libc::madvise(start.as_ptr().cast(), length_bytes, libc::MADV_HUGEPAGE) };
+                }
                 Ok(Self { start, length_bytes })
             }
             _ => Err(Error::last_os(format!("map {length_bytes} bytes of memory for I/O"))),

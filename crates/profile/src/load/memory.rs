@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 32 << 20;
 const ALIGN_BYTES: u64 = 4096;
 
 /// An arena that nobody looks into while requests are in flight: only devices read and write it, so requests may share its bytes.
-/// It starts with random bytes, so that a drive that compresses has nothing to gain.
+/// What is written are random bytes, so that a drive that compresses has nothing to gain.
 pub(super) struct Scratch {
     arena: Arc<Arena>,
     slot_bytes: u64,
@@ -23,13 +23,13 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Room for `streams` requests of `request_bytes`, or for as many as fit.
-    pub(super) fn new(request_bytes: u64, streams: u32, seed: u64) -> Result<Self, Error> {
+    /// Room for `streams` requests of `request_bytes`, or for as many as fit; with random bytes if there are `writes`.
+    pub(super) fn new(request_bytes: u64, streams: u32, writes: bool, seed: u64) -> Result<Self, Error> {
         let slot_bytes = request_bytes.next_multiple_of(ALIGN_BYTES);
         let slots = u64::from(streams).min(MAX_BYTES / slot_bytes).max(1);
         let mut arena = Arena::new(usize::try_from(slots * slot_bytes).unwrap_or(usize::MAX))?;
         let used = usize::try_from(slots * slot_bytes).unwrap_or(usize::MAX);
-        if let Some(bytes) = arena.bytes_mut().get_mut(..used) {
+        if let Some(bytes) = arena.bytes_mut().get_mut(..used).filter(|_| writes) {
             Pcg64::seed_from_u64(seed).fill_bytes(bytes);
         }
         Ok(Self { arena: Arc::new(arena), slot_bytes, slots })

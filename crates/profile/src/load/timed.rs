@@ -28,7 +28,7 @@ pub fn time_each(
     offsets: &[u64],
     interrupt: &AtomicBool,
 ) -> Result<Vec<Timed>, Error> {
-    let scratch = Scratch::new(u64::from(length_bytes).max(1), 1, 0)?;
+    let scratch = Scratch::new(u64::from(length_bytes).max(1), 1, op.modifies(), 0)?;
     let options = ChannelOptions { depth: 1, arena: Some(scratch.arena()), polled: false };
     let mut channel = device.open_channel(&options)?;
     let mut completions = Vec::with_capacity(1);

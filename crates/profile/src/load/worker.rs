@@ -88,7 +88,8 @@ impl<'a> Worker<'a> {
         let total = load.workload.concurrency as u32;
         let (each, extra) = (total / load.workers, total % load.workers);
         let (first, count) = (index * each + index.min(extra), each + u32::from(index < extra));
-        let scratch = Scratch::new(load.workload.request_bytes as u64, count, load.seed)?;
+        let writes = load.workload.read_share < 1.0;
+        let scratch = Scratch::new(load.workload.request_bytes as u64, count, writes, load.seed)?;
         let options = ChannelOptions { depth: count, arena: Some(scratch.arena()), polled: load.polled };
         let channel = device.open_channel(&options)?;
         let align = u64::from(device.geometry().offset_align_bytes);
@@ -105,7 +106,7 @@ impl<'a> Worker<'a> {
                 Sync::LinkedFlush => Op::WriteThenFlush,
             },
             asked: Asked::default(),
-            tallies: Default::default(),
+            tallies: std::array::from_fn(|_| Tally::new(load.workload.read_share)),
             phase: Phase::WarmUp,
             error: None,
         })
