@@ -11,8 +11,11 @@
 mod config;
 mod date;
 mod decide;
+pub mod diff;
 mod error;
 mod experiment;
+pub mod export;
+pub mod file;
 mod learn;
 pub mod load;
 mod plan;

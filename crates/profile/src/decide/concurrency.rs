@@ -125,8 +125,12 @@ fn interface(known: &Known<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
     let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
     let at_deepest: Vec<_> = points.iter().filter(|one| one.point.workload.concurrency == deepest).collect();
-    let best =
-        at_deepest.iter().max_by(|a, b| a.point.bytes_per_second.total_cmp(&b.point.bytes_per_second))?;
+    // The backends come best first; a later one must be faster beyond noise to take its place.
+    let best = at_deepest.iter().copied().reduce(|best, other| {
+        let clearly_faster = other.point.bytes_per_second > 1.05 * best.point.bytes_per_second
+            && other.point.bytes_per_second_min > best.point.bytes_per_second_max;
+        if clearly_faster { other } else { best }
+    })?;
     let all: Vec<String> = at_deepest
         .iter()
         .map(|one| {

@@ -10,7 +10,7 @@ const DEFAULT_LOG_BLOCK_BYTES: u64 = 4 << 10;
 /// A durable write that costs less than this times a plain one needs no company.
 const CHEAP: f64 = 2.0;
 
-/// A method must be this much cheaper than `fdatasync`, which works everywhere, to be preferred.
+/// A method must be this much cheaper than `fdatasync`, which works everywhere, both on average and usually, to be preferred.
 const WORTH_IT: f64 = 0.95;
 
 pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
@@ -35,10 +35,11 @@ fn cheapest(points: &[FlushPoint]) -> Option<&FlushPoint> {
     let durable = || points.iter().filter(|point| point.method != NO_FLUSH);
     let best = durable().min_by(|a, b| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
     let plain = durable().find(|point| point.method == "fdatasync");
-    match plain {
-        Some(plain) if best.latency.mean_us > WORTH_IT * plain.latency.mean_us => Some(plain),
-        _ => Some(best),
-    }
+    let clearly_cheaper = |plain: &FlushPoint| {
+        best.latency.mean_us <= WORTH_IT * plain.latency.mean_us
+            && best.latency.p50_us <= WORTH_IT * plain.latency.p50_us
+    };
+    Some(plain.filter(|plain| !clearly_cheaper(plain)).unwrap_or(best))
 }
 
 fn method(known: &Known<'_>) -> Decision {

@@ -3,9 +3,11 @@
 //!
 //! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for the files, and if the time for
 //! a flush behind every write is not there, there is one behind each region: a flush policy that differed between sizes would itself
-//! show as a difference. The reads of all regions take turns at random.
+//! show as a difference. Which size gets which place, and with it when it is written, is drawn by lot, so that neither place nor age can pass
+//! for an effect of size. The reads of all regions take turns at random.
 
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use super::{Setting, Trials};
@@ -40,9 +42,11 @@ pub(crate) fn write_sizes(align_bytes: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Divides the site's space among the write sizes.
-pub(crate) fn regions(site: &Site) -> Vec<SizedRegion> {
-    let sizes = write_sizes(site.align_bytes);
+/// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on the device, and that in which
+/// they are to be made.
+pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
+    let mut sizes = write_sizes(site.align_bytes);
+    sizes.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, 0x512e)));
     let each = site.request_size.length_bytes / sizes.len().max(1) as u64 / READ_BYTES * READ_BYTES;
     if each < LEAST_REGION_BYTES {
         return Vec::new();
@@ -84,7 +88,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
             bytes_text(align_bytes)
         ));
     }
-    let regions = regions(setting.site);
+    let regions = regions(setting.site, setting.seed);
     if regions.is_empty() {
         found.left_out.push(format!(
             "request-size: needs a region of at least {} for each write size; the scratch file or the write budget is too small",
@@ -142,12 +146,14 @@ mod tests {
     use crate::experiment::testing;
 
     #[test]
-    fn there_is_one_region_for_each_write_size() {
+    fn there_is_one_region_for_each_write_size_in_an_order_drawn_by_lot() {
         let site = testing::site();
-        let regions = regions(&site);
-        assert_eq!(regions.len(), 10);
-        assert_eq!(regions[0].write_request_bytes, 1024);
-        assert_eq!(regions[9].write_request_bytes, 512 << 10);
+        let regions = regions(&site, 1);
+        let mut sizes: Vec<u64> = regions.iter().map(|sized| sized.write_request_bytes).collect();
+        assert_ne!(sizes, write_sizes(512));
+        sizes.sort_unstable();
+        assert_eq!(sizes, write_sizes(512));
+        assert_eq!(sizes.len(), 10);
         for pair in regions.windows(2) {
             assert_eq!(
                 pair[0].region.offset_bytes + pair[0].region.length_bytes,
@@ -157,6 +163,7 @@ mod tests {
         let last = regions[9].region;
         let end = site.request_size.offset_bytes + site.request_size.length_bytes;
         assert!(last.offset_bytes + last.length_bytes <= end);
+        assert_ne!(regions, super::regions(&site, 2));
     }
 
     #[test]

@@ -19,6 +19,9 @@ const EQUALLY_GOOD: f64 = 0.03;
 /// Fewest depths that make a curve.
 const LEAST_DEPTHS: usize = 4;
 
+/// Depths that differ by no more than this factor are the same answer.
+const NEAR: f64 = 1.25;
+
 /// Widest ratio between the ends of the 95 % interval of a depth that still places it.
 const WIDEST_RATIO: f64 = 4.0;
 
@@ -187,6 +190,14 @@ fn depth_for(share: f64, rising: f64, map: &Map, resamples: &[Map], page_bytes: 
     if high > WIDEST_RATIO * low.max(f64::MIN_POSITIVE) {
         return undetermined(format!("noise places it anywhere between {low:.0} and {high:.0}"), evidence);
     }
-    let near = answers.iter().filter(|one| (*one / value).ln().abs() <= 1.25_f64.ln()).count();
-    determined(value, (low, high), near as f64 / answers.len().max(1) as f64, evidence)
+    let near = answers.iter().filter(|one| (*one / value).ln().abs() <= NEAR.ln()).count();
+    let confidence = near as f64 / answers.len().max(1) as f64;
+    if confidence < LEAST_CONFIDENCE {
+        let why = format!(
+            "noise: only {:.0} % of the resamples come within a quarter of {value:.0}",
+            confidence * 100.0
+        );
+        return undetermined(why, evidence);
+    }
+    determined(value, (low, high), confidence, evidence)
 }

@@ -10,7 +10,10 @@ use crate::stats::mix_seed;
 const RESAMPLES: u32 = 300;
 
 /// Least R² of a line worth reading a number from.
-const LEAST_R_SQUARED: f64 = 0.8;
+const LEAST_R_SQUARED: f64 = 0.7;
+
+/// Widest ratio between the ends of a 95 % interval that still places a number.
+const WIDEST_RATIO: f64 = 2.5;
 
 pub(super) struct LearnedLines {
     pub parallelism: LearnedValue,
@@ -56,7 +59,16 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
                 points.len(),
                 r_squared_text(fit.r_squared)
             );
-            (from_estimate(fit.knee, &text), from_estimate(fit.plateau, &text))
+            match fit.r_squared {
+                Some(r_squared) if r_squared < LEAST_R_SQUARED => {
+                    let why = format!(
+                        "the rates do not follow a rise and a plateau (R² {r_squared:.2}): noise, or another shape"
+                    );
+                    let none = undetermined(why, text);
+                    (none.clone(), none)
+                }
+                _ => (from_estimate(fit.knee, &text), from_estimate(fit.plateau, &text)),
+            }
         }
     }
 }
@@ -96,6 +108,11 @@ fn estimate_text(estimate: &Estimate, scale: f64, unit: &str) -> String {
 
 fn from_estimate(estimate: Estimate, evidence: &str) -> LearnedValue {
     match estimate {
+        Estimate::Determined { value, low, high } if high > WIDEST_RATIO * low => {
+            let why =
+                format!("noise places it anywhere between {low:.3e} and {high:.3e} (best guess {value:.3e})");
+            undetermined(why, evidence)
+        }
         Estimate::Determined { value, low, high } => {
             determined(value, (low, high), share_within_a_tenth(value, low, high), evidence.to_owned())
         }

@@ -30,7 +30,11 @@ const ASSUMED_BYTES_PER_SECOND: f64 = 5e8;
 /// Shares of the time budget.
 const LAYOUT_SHARE: f64 = 0.12;
 const VERIFICATION_SHARE: f64 = 0.12;
-const FINISHING_SHARE: f64 = 0.10;
+const FINISHING_SHARE: f64 = 0.04;
+
+/// Fitting takes about this long whatever the budget, but never more than the second share of it.
+const FINISHING_S: f64 = 1.5;
+const FINISHING_SHARE_MOST: f64 = 0.15;
 
 /// Below this nothing useful can be written, and only reads are measured.
 const LEAST_WRITE_BYTES: u64 = 16 << 20;
@@ -92,11 +96,15 @@ impl Plan {
         let writes = may_write(geometry, config);
         let site = site(geometry, config, writes)?;
         let layout_bytes = if writes { layout_bytes(&site, config) } else { 0 };
-        let creation_bytes: u64 = regions(&site).iter().map(|sized| sized.region.length_bytes).sum();
+        let creation_bytes: u64 =
+            regions(&site, config.seed).iter().map(|sized| sized.region.length_bytes).sum();
         let models = config.experiments.iter().any(|name| name.feeds_models());
         let verification_share = if config.verify && models { VERIFICATION_SHARE } else { 0.0 };
         let layout_share = if layout_bytes > 0 { LAYOUT_SHARE } else { 0.0 };
-        let finishing_share = if models { FINISHING_SHARE } else { 0.02 };
+        let finishing_share = match models {
+            true => (FINISHING_S / config.budget_s).clamp(FINISHING_SHARE, FINISHING_SHARE_MOST),
+            false => 0.02,
+        };
         let measuring_s = config.budget_s * (1.0 - layout_share - verification_share - finishing_share);
         let for_trials = if writes { config.write_bytes - layout_bytes - creation_bytes } else { 0 };
         let verification_bytes = (for_trials as f64 * verification_share) as u64;
@@ -245,9 +253,9 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
     Ok(Site::divide(geometry, bytes, location, request_size))
 }
 
-/// Bytes that the layout writes: the main region as often as preconditioning asks, the one for `location` once. `request-size` makes its own.
+/// Bytes that the layout writes: the main region as often as preconditioning asks, the others once.
 fn layout_bytes(site: &Site, config: &Config) -> u64 {
-    site.main.length_bytes * config.precondition.fills() + site.location.length_bytes
+    site.main.length_bytes * (config.precondition.fills() - 1) + site.bytes()
 }
 
 impl fmt::Display for Plan {

@@ -49,8 +49,9 @@ pub(crate) fn create(
     seconds: f64,
     bytes_per_second: f64,
 ) -> Result<Created, Error> {
-    let planned = regions(&plan.site);
-    let Some(smallest) = planned.first().copied() else { return Ok(Created::default()) };
+    let planned = regions(&plan.site, bench.config.seed);
+    let smallest = planned.iter().min_by_key(|sized| sized.write_request_bytes).copied();
+    let Some(smallest) = smallest else { return Ok(Created::default()) };
     bench.step("request-size: regions")?;
     let costs = calibrate(bench, smallest, bytes_per_second)?;
     let making = choose(&planned, costs, seconds * CREATION_SHARE);
@@ -114,9 +115,12 @@ fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
     if time(planned, whole, costs.flushed_write_s) <= seconds {
         return Making { regions: planned.to_vec(), flush_each: true, too_slow: 0 };
     }
-    for too_slow in 0..planned.len() {
-        let left = planned.get(too_slow..).unwrap_or_default();
-        let affordable = seconds / time(left, whole, costs.write_s);
+    let mut sizes: Vec<u64> = planned.iter().map(|sized| sized.write_request_bytes).collect();
+    sizes.sort_unstable();
+    for (too_slow, smallest) in sizes.iter().enumerate() {
+        let left: Vec<SizedRegion> =
+            planned.iter().filter(|sized| sized.write_request_bytes >= *smallest).copied().collect();
+        let affordable = seconds / time(&left, whole, costs.write_s);
         let each = ((whole as f64 * affordable.min(1.0)) as u64) / READ_BYTES * READ_BYTES;
         if each >= LEAST_REGION_BYTES {
             let shortened = |sized: &SizedRegion| SizedRegion {
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn flushes_stand_behind_every_write_or_behind_none() {
-        let planned = regions(&testing::site());
+        let planned = regions(&testing::site(), 1);
         // 160 MiB in ten regions are 32,736 writes: 164 s with flushes, 1.7 s without.
         let patient = choose(&planned, COSTS, 200.0);
         assert!(patient.flush_each && patient.too_slow == 0);
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn short_of_time_regions_shrink_and_then_small_writes_go() {
-        let planned = regions(&testing::site());
+        let planned = regions(&testing::site(), 1);
         let shrunk = choose(&planned, COSTS, 1.0);
         assert_eq!((shrunk.regions.len(), shrunk.too_slow), (10, 0));
         assert!(shrunk.regions[0].region.length_bytes < planned[0].region.length_bytes);

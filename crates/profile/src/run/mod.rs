@@ -78,7 +78,9 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     let mut regions = Vec::new();
     let (creation_began_s, written_before) = (bench.elapsed_s(), bench.written_bytes);
     let by_request_size = plan.experiments.iter().find(|planned| planned.name == ExperimentName::RequestSize);
-    if let Some(planned) = by_request_size.filter(|planned| planned.trials > 0) {
+    if let Some(planned) =
+        by_request_size.filter(|planned| planned.trials > 0 && plan.site.request_size.length_bytes > 0)
+    {
         let created = create::create(bench, plan, planned.stage.seconds, bytes_per_second.unwrap_or(1e8))?;
         measured.left_out.extend(created.notes);
         measured.creation = created.how;

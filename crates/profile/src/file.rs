@@ -1,0 +1,191 @@
+//! Profile files: JSON with units in the names of the keys, written whole or not at all, read with suspicion.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Error;
+use crate::schema::{DeviceProfile, FORMAT, SCHEMA_VERSION};
+
+/// Larger files are no profiles: the largest have a few megabytes.
+const LARGEST_BYTES: u64 = 256 << 20;
+
+/// Writes `profile` to `path`. A crash at any moment leaves the old file or the new one, and at most one temporary file, which
+/// the next writing replaces.
+///
+/// # Errors
+/// [`Error::File`] with the system's reason.
+pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
+    write_atomically(path, |file| {
+        serde_json::to_writer_pretty(&mut *file, profile)?;
+        file.write_all(b"\n")
+    })
+}
+
+/// Writes a file through a temporary one beside it, whose name depends on `path` only: what a killed run left behind is replaced by the
+/// next and never piles up.
+///
+/// # Errors
+/// [`Error::File`] with the system's reason.
+pub fn write_atomically(
+    path: &Path,
+    content: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Error> {
+    let temporary = temporary_name(path)?;
+    let result = try_write(path, &temporary, content);
+    if result.is_err() {
+        // Nothing more can be done about a file that cannot be removed either.
+        let _ = fs::remove_file(&temporary);
+    }
+    result.map_err(|error| file_error(path, format!("cannot be written: {error}")))
+}
+
+fn try_write(
+    path: &Path,
+    temporary: &Path,
+    content: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut writer = io::BufWriter::new(File::create(temporary)?);
+    content(&mut writer)?;
+    let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    fs::rename(temporary, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn temporary_name(path: &Path) -> Result<PathBuf, Error> {
+    let Some(name) = path.file_name() else {
+        return Err(file_error(path, "is no name for a file".into()));
+    };
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(".tmp");
+    Ok(path.with_file_name(temporary))
+}
+
+/// Reads a profile of this schema version or an older one.
+///
+/// # Errors
+/// [`Error::File`] if the file cannot be read, is no profile, is cut off or damaged, or comes from a newer version of Flashgrain.
+pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
+    let unreadable = |error: io::Error| file_error(path, format!("cannot be read: {error}"));
+    let length = fs::metadata(path).map_err(unreadable)?.len();
+    if length > LARGEST_BYTES {
+        return Err(file_error(
+            path,
+            format!("is not a Flashgrain profile: {length} bytes are too many for one"),
+        ));
+    }
+    parse(&fs::read(path).map_err(unreadable)?).map_err(|problem| file_error(path, problem))
+}
+
+/// The part of a profile that tells what the rest is.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    schema_version: u32,
+}
+
+/// A profile from the bytes of its file; otherwise in words what is wrong and what to do.
+fn parse(bytes: &[u8]) -> Result<DeviceProfile, String> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof if starts_like_a_profile(bytes) => {
+            format!("is cut off ({error}); make the profile again")
+        }
+        _ => format!("is not a Flashgrain profile: it is no JSON ({error})"),
+    })?;
+    let head: Head = Head::deserialize(&value)
+        .map_err(|_| format!("is not a Flashgrain profile: its key `format` does not say \"{FORMAT}\""))?;
+    if head.format != FORMAT {
+        return Err(format!("is not a Flashgrain profile: its key `format` does not say \"{FORMAT}\""));
+    }
+    if head.schema_version > SCHEMA_VERSION {
+        return Err(format!(
+            "has schema version {}, this Flashgrain ({}) reads up to {SCHEMA_VERSION}; use the newer Flashgrain that made it, or make the \
+             profile again",
+            head.schema_version,
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    let value = migrate(value, head.schema_version)?;
+    serde_json::from_value(value).map_err(|error| format!("is damaged: {error}; make the profile again"))
+}
+
+fn starts_like_a_profile(bytes: &[u8]) -> bool {
+    let start = bytes.get(..bytes.len().min(200)).unwrap_or_default();
+    String::from_utf8_lossy(start).contains(FORMAT)
+}
+
+/// Brings an older profile to this schema, version by version. Keys that were added with a default need nothing here.
+fn migrate(mut value: Value, from: u32) -> Result<Value, String> {
+    for version in from..SCHEMA_VERSION {
+        let step = MIGRATIONS.iter().find(|(of, _)| *of == version).ok_or_else(|| {
+            format!("has schema version {from}, which was never released; make the profile again")
+        })?;
+        value = (step.1)(value);
+    }
+    Ok(value)
+}
+
+/// Turns a profile of the version beside it into one of the next.
+type Migration = (u32, fn(Value) -> Value);
+
+/// All migrations. Version 1 is the first, so that there are none yet.
+const MIGRATIONS: &[Migration] = &[];
+
+fn file_error(path: &Path, problem: String) -> Error {
+    Error::File { path: path.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_kind_of_wrong_file_is_called_by_its_name() {
+        let problem = |bytes: &[u8]| parse(bytes).unwrap_err();
+        assert!(problem(b"").contains("not a Flashgrain profile"));
+        assert!(problem(b"not json").contains("not a Flashgrain profile"));
+        assert!(problem(b"\xff\xfe\x00").contains("not a Flashgrain profile"));
+        assert!(
+            problem(br#"{"format": "something else", "schema_version": 1}"#)
+                .contains("not a Flashgrain profile")
+        );
+        assert!(problem(br#"[1, 2, 3]"#).contains("not a Flashgrain profile"));
+        assert!(problem(br#"{"format": "flashgrain device profile", "schema"#).contains("cut off"));
+        let damaged = problem(br#"{"format": "flashgrain device profile", "schema_version": 1}"#);
+        assert!(damaged.contains("damaged"), "{damaged}");
+        let newer = problem(br#"{"format": "flashgrain device profile", "schema_version": 7, "novelty": 1}"#);
+        assert!(newer.contains("schema version 7") && newer.contains("up to 1"), "{newer}");
+        let never = problem(br#"{"format": "flashgrain device profile", "schema_version": 0}"#);
+        assert!(never.contains("never released"), "{never}");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_a_left_over_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        fs::write(folder.path().join(".profile.json.tmp"), b"left by a killed run").unwrap();
+        fs::write(&path, b"old").unwrap();
+        let failed = write_atomically(&path, |_| Err(io::Error::other("no")));
+        assert!(failed.unwrap_err().to_string().contains("cannot be written: no"));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write_atomically(&path, |file| file.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["profile.json"]);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(parse(&bytes).is_err());
+        }
+    }
+}
