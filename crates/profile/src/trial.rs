@@ -1,6 +1,6 @@
 //! A trial: the smallest thing that is run, repeated and randomised.
 
-use flashgrain_model::Workload;
+use flashgrain_model::{Access, Workload};
 
 use crate::config::ExperimentName;
 use crate::load::Sync;
@@ -111,23 +111,27 @@ impl Trial {
     }
 }
 
-/// Such as `4 KiB random reads by 8 streams`.
+/// Such as `4 KiB random reads by 8 streams` or `16 KiB 50 % random writes by 1 stream`.
 pub fn describe_workload(workload: &Workload) -> String {
-    let kind = if workload.read_share >= 1.0 {
-        "reads".to_owned()
-    } else if workload.read_share <= 0.0 {
-        "writes".to_owned()
-    } else {
-        format!("{:.0} % reads", workload.read_share * 100.0)
+    let percent = |share: f64| format!("{} %", (share * 1000.0).round() / 10.0);
+    let kind = match workload.access() {
+        Some(Access::Read) => "reads".to_owned(),
+        Some(Access::Write) => "writes".to_owned(),
+        None => format!("{} reads", percent(workload.read_share)),
     };
     let order = if workload.random_share >= 1.0 {
-        "random "
+        "random".to_owned()
     } else if workload.random_share <= 0.0 {
-        "sequential "
+        "sequential".to_owned()
     } else {
-        ""
+        format!("{} random", percent(workload.random_share))
     };
-    format!("{} {order}{kind} by {} streams", bytes_text(workload.request_bytes as u64), workload.concurrency)
+    let streams = if workload.concurrency == 1.0 { "stream" } else { "streams" };
+    format!(
+        "{} {order} {kind} by {} {streams}",
+        bytes_text(workload.request_bytes as u64),
+        workload.concurrency
+    )
 }
 
 /// Bytes for people: the largest binary unit, with one digit behind the point where it is not whole.

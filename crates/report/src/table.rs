@@ -94,6 +94,12 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
+    /// Takes the last column out and returns its entries.
+    pub(crate) fn remove_last_column(&mut self) -> Vec<Cell> {
+        self.columns.pop();
+        self.rows.iter_mut().filter_map(Vec::pop).collect()
+    }
+
     pub(crate) fn has_head(&self) -> bool {
         self.columns.iter().any(|column| !column.title.is_empty())
     }

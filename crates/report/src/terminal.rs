@@ -3,7 +3,7 @@
 use flashgrain_model::Comparison;
 use flashgrain_profile::DeviceProfile;
 
-use crate::facts;
+use crate::facts::{self, Detail};
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::text::printable;
 
@@ -70,7 +70,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     }
 
     out.title("Learned");
-    out.table(&facts::learned_table(&profile.learned));
+    out.table(&facts::learned_table(&profile.learned, Detail::Brief));
 
     out.title("Decisions");
     if profile.decisions.is_empty() {
@@ -82,8 +82,12 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     out.title("Verification: fresh workloads, predicted by MQSSD and then measured");
     match facts::verification_sentence(&profile.verification) {
         Some(sentence) => {
-            out.table(&facts::verification_table(&profile.verification));
             out.prose(&sentence);
+            let worst = facts::worst_verifications(&profile.verification, SHOWN_VERIFICATIONS);
+            if worst.len() < profile.verification.len() {
+                out.prose(&format!("The {} that it missed most:", worst.len()));
+            }
+            out.table(&facts::verification_table(&worst));
         }
         None => out.prose("Not run."),
     }
@@ -97,11 +101,13 @@ pub fn comparison(comparison: &Comparison, style: impl Into<Style>) -> String {
     out.text
 }
 
+/// More rows would push everything else off the screen; the page has them all.
+const SHOWN_VERIFICATIONS: usize = 8;
 const NARROWEST: usize = 60;
 const GAP: usize = 2;
 const NARROWEST_COLUMN: usize = 4;
 const NARROWEST_PROSE: usize = 24;
-const ROOM_FOR_PROSE: usize = 40;
+const ROOM_FOR_PROSE: usize = 50;
 
 struct Printer {
     style: Style,
@@ -143,7 +149,7 @@ impl Printer {
     fn comparison(&mut self, comparison: &Comparison) {
         self.title("Models on held-out points");
         self.table(&facts::comparison_table(comparison));
-        self.prose(&comparison.ranking_reason);
+        self.prose(&facts::ranking_sentence(comparison));
     }
 
     fn table(&mut self, table: &Table) {
@@ -220,8 +226,7 @@ fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) 
     if !prose_is_last || !is_long || left >= ROOM_FOR_PROSE {
         return (table, Vec::new());
     }
-    table.columns.pop();
-    let asides = table.rows.iter_mut().filter_map(Vec::pop).collect();
+    let asides = table.remove_last_column();
     (table, asides)
 }
 

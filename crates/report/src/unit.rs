@@ -79,11 +79,9 @@ pub(crate) fn three_digits(value: f64) -> String {
         return "–".into();
     }
     let rounded = round_for_people(value);
-    if rounded == rounded.trunc() {
-        return format!("{rounded:.0}");
-    }
-    let decimals = decimals_of(rounded);
-    format!("{rounded:.decimals$}")
+    let decimals = if rounded == rounded.trunc() { 0 } else { decimals_of(rounded) };
+    let sign = if rounded < 0.0 { "−" } else { "" };
+    format!("{sign}{:.decimals$}", rounded.abs())
 }
 
 /// One decimal, or as many as the first digit needs; none from 100 % on.
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(three_digits(9.96), "9.96");
         assert_eq!(three_digits(99.96), "100");
         assert_eq!(three_digits(0.012_345), "0.0123");
-        assert_eq!(three_digits(-1.5), "-1.50");
+        assert_eq!(three_digits(-1.5), "−1.50");
         assert_eq!(three_digits(123_456.0), "123456");
     }
 

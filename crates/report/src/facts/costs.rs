@@ -98,21 +98,29 @@ pub(crate) fn other_parameters_table(models: &Models) -> Table {
         ("unit", Kind::Label),
         ("why undetermined", Kind::Prose),
     ]);
-    for model in models.iter() {
-        for parameter in model.parameters().iter().filter(|parameter| parameter.at_concurrency.is_none()) {
-            let why = match &parameter.estimate {
-                Estimate::Determined { .. } => "",
-                Estimate::Undetermined { why } => why,
-            };
-            table.push([
-                model.name().to_string().into(),
-                format!("{} {}", parameter.name, parameter.symbol).trim().into(),
-                Cell::toned(parameter.access.map_or("", |access| kind_name(Some(access))), Tone::Quiet),
-                with_interval(&parameter.estimate, unit::three_digits),
-                Cell::toned(parameter.unit.as_str(), Tone::Quiet),
-                Cell::toned(why, Tone::Warning),
-            ]);
-        }
+    let constants = models
+        .iter()
+        .flat_map(|model| model.parameters().into_iter().map(move |parameter| (model.name(), parameter)));
+    for (model, parameter) in constants.filter(|(_, parameter)| parameter.at_concurrency.is_none()) {
+        let why = match &parameter.estimate {
+            Estimate::Determined { .. } => "",
+            Estimate::Undetermined { why } => why,
+        };
+        // A symbol that spells the name again says nothing.
+        let is_symbol = parameter.symbol.replace('_', " ") != parameter.name;
+        let symbol = if is_symbol { parameter.symbol.as_str() } else { "" };
+        table.push([
+            model.to_string().into(),
+            format!("{} {symbol}", parameter.name).trim().into(),
+            Cell::toned(parameter.access.map_or("", |access| kind_name(Some(access))), Tone::Quiet),
+            with_interval(&parameter.estimate, unit::three_digits),
+            Cell::toned(parameter.unit.as_str(), Tone::Quiet),
+            Cell::toned(why, Tone::Warning),
+        ]);
+    }
+    let all_are_determined = table.rows.iter().all(|row| row.last().is_some_and(|why| why.text.is_empty()));
+    if all_are_determined {
+        table.remove_last_column();
     }
     table
 }

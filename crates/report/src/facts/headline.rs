@@ -1,10 +1,10 @@
 //! The numbers that a reader wants first.
 
 use flashgrain_model::Access;
-use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
+use flashgrain_profile::{DeviceProfile, describe_workload};
 
-use super::{kind_name, workload_in_words};
+use super::kind_name;
 use crate::unit;
 
 /// A number with its name and the circumstances.
@@ -32,7 +32,7 @@ pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
 
 fn points(profile: &DeviceProfile) -> impl Iterator<Item = &Point> {
     let all = &profile.measurements;
-    [&all.order, &all.parallel, &all.size, &all.depth, &all.mix].into_iter().flatten()
+    [&all.order, &all.parallel, &all.size, &all.depth, &all.mix, &all.sequential].into_iter().flatten()
 }
 
 fn is_4k_random_read(point: &&Point) -> bool {
@@ -69,9 +69,11 @@ fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Opt
     let best = points(profile)
         .filter(|point| point.workload.access() == Some(access))
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
-    let words = workload_in_words(&best.workload);
-    let circumstances = words.split_once(", ").map_or(words.as_str(), |(_, rest)| rest).to_owned();
-    Some(Headline { name, value: unit::rate(best.bytes_per_second), detail: circumstances })
+    Some(Headline {
+        name,
+        value: unit::rate(best.bytes_per_second),
+        detail: describe_workload(&best.workload),
+    })
 }
 
 fn durable_write(profile: &DeviceProfile) -> Option<Headline> {

@@ -1,9 +1,10 @@
 //! What was learned, decided and verified.
 
-use flashgrain_model::Estimate;
+use flashgrain_model::{Access, Estimate};
+use flashgrain_profile::describe_workload;
 use flashgrain_profile::schema::{Decision, Learned, LearnedValue, Verification};
 
-use super::workload_in_words;
+use super::kind_name;
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit::{self, Unit};
 
@@ -26,8 +27,17 @@ fn values(learned: &Learned) -> [(&'static str, &LearnedValue, Unit); 13] {
     ]
 }
 
+/// How much to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Of what is undetermined, only the reason.
+    Brief,
+    /// What was seen, too.
+    Full,
+}
+
 /// Value, interval, confidence and evidence of each hidden parameter and working point.
-pub(crate) fn learned_table(learned: &Learned) -> Table {
+pub(crate) fn learned_table(learned: &Learned, detail: Detail) -> Table {
     let mut table = Table::new(&[
         ("learned", Kind::Label),
         ("value (95 % interval)", Kind::Number),
@@ -46,13 +56,10 @@ pub(crate) fn learned_table(learned: &Learned) -> Table {
                 name.into(),
                 Cell::toned("undetermined", Tone::Warning),
                 "".into(),
-                [why.as_str(), value.evidence.as_str()]
-                    .iter()
-                    .filter(|text| !text.is_empty())
-                    .copied()
-                    .collect::<Vec<_>>()
-                    .join("; ")
-                    .into(),
+                match detail {
+                    Detail::Full if !value.evidence.is_empty() => format!("{why}; {}", value.evidence).into(),
+                    _ => why.as_str().into(),
+                },
             ],
         });
     }
@@ -82,28 +89,32 @@ pub(crate) fn decision_table(decisions: &[Decision]) -> Table {
     table
 }
 
+/// The fresh workloads with the largest errors, largest first.
+pub(crate) fn worst_verifications(verifications: &[Verification], count: usize) -> Vec<Verification> {
+    let mut worst = verifications.to_vec();
+    worst.sort_by(|a, b| b.relative_error.total_cmp(&a.relative_error));
+    worst.truncate(count);
+    worst
+}
+
 /// Fresh workloads, predicted and measured.
 pub(crate) fn verification_table(verifications: &[Verification]) -> Table {
     let mut table = Table::new(&[
         ("fresh workload", Kind::Label),
         ("predicted", Kind::Number),
-        ("measured", Kind::Number),
-        ("min – max", Kind::Number),
+        ("measured (min – max)", Kind::Number),
         ("error", Kind::Number),
     ]);
     for verification in verifications {
+        let measured = Unit::Rate.show_interval(
+            verification.measured_bytes_per_second,
+            verification.measured_min_bytes_per_second,
+            verification.measured_max_bytes_per_second,
+        );
         table.push([
-            workload_in_words(&verification.workload).into(),
+            describe_workload(&verification.workload).into(),
             unit::rate(verification.predicted_bytes_per_second).into(),
-            unit::rate(verification.measured_bytes_per_second).into(),
-            Cell::toned(
-                format!(
-                    "{} – {}",
-                    unit::rate(verification.measured_min_bytes_per_second),
-                    unit::rate(verification.measured_max_bytes_per_second)
-                ),
-                Tone::Quiet,
-            ),
+            measured.into(),
             Cell::toned(
                 unit::share(verification.relative_error),
                 if verification.relative_error > 0.25 { Tone::Warning } else { Tone::Strong },
@@ -115,20 +126,32 @@ pub(crate) fn verification_table(verifications: &[Verification]) -> Table {
 
 /// The verdict over all fresh workloads.
 pub(crate) fn verification_sentence(verifications: &[Verification]) -> Option<String> {
-    let mut errors: Vec<f64> = verifications
-        .iter()
-        .map(|verification| verification.relative_error)
-        .filter(|e| e.is_finite())
-        .collect();
-    errors.sort_by(f64::total_cmp);
+    let errors = rising_errors(verifications);
     let worst = errors.last()?;
     let median = median_of_sorted(&errors)?;
+    let by_kind: Vec<String> = [Some(Access::Read), Some(Access::Write), None]
+        .into_iter()
+        .filter_map(|access| {
+            let of_kind =
+                verifications.iter().filter(|verification| verification.workload.access() == access);
+            let median = median_of_sorted(&rising_errors(of_kind))?;
+            Some(format!("{} {}", kind_name(access), unit::share(median)))
+        })
+        .collect();
     Some(format!(
-        "MQSSD missed {} fresh workloads by {} in the median and {} at worst.",
+        "MQSSD missed {} fresh workloads by {} in the median ({}) and by {} at worst.",
         verifications.len(),
         unit::share(median),
+        by_kind.join(", "),
         unit::share(*worst)
     ))
+}
+
+fn rising_errors<'a>(verifications: impl IntoIterator<Item = &'a Verification>) -> Vec<f64> {
+    let errors = verifications.into_iter().map(|verification| verification.relative_error);
+    let mut errors: Vec<f64> = errors.filter(|error| error.is_finite()).collect();
+    errors.sort_by(f64::total_cmp);
+    errors
 }
 
 /// Median of rising numbers.

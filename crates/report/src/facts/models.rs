@@ -25,6 +25,11 @@ fn best_row(comparison: &Comparison, access: Option<Access>) -> Option<&Comparis
         .min_by(|a, b| a.median_relative_error.total_cmp(&b.median_relative_error))
 }
 
+/// Why the first is first, as a sentence.
+pub(crate) fn ranking_sentence(comparison: &Comparison) -> String {
+    format!("{}.", comparison.ranking_reason.trim_end_matches('.'))
+}
+
 /// Errors on held-out points, by kind; the noise floor closes each kind.
 pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let mut table = Table::new(&[
@@ -73,7 +78,7 @@ fn determination(r_squared: Option<f64>, tone: Tone) -> Cell {
     match r_squared {
         None => Cell::toned("too few points", Tone::Quiet),
         Some(number) if !number.is_finite() => Cell::toned("–", Tone::Quiet),
-        Some(number) if number < -10.0 => Cell::toned("< -10", tone),
-        Some(number) => Cell::toned(format!("{number:.3}"), tone),
+        Some(number) if number < -10.0 => Cell::toned("< −10", tone),
+        Some(number) => Cell::toned(format!("{number:.3}").replace('-', "−"), tone),
     }
 }

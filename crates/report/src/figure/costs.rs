@@ -92,7 +92,8 @@ fn draw(
             [mark.y, low.max(mark.y / 4.0), high.min(mark.y * 4.0)]
         }),
     );
-    let mut plot = Plot::new(title, x, y);
+    let symbols = drawn.iter().map(|(cost, _, _)| cost.symbol()).collect::<Vec<_>>().join(" and ");
+    let mut plot = Plot::new(&format!("MQSSD's {symbols}"), x, y);
     let mut legend = Vec::new();
     let mut words = Vec::new();
     for (cost, access, marks) in &drawn {

@@ -1,11 +1,11 @@
 //! Queue depth and page size: rates as maps, latency as curves.
 
 use flashgrain_model::Access;
-use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::{Latency, Point};
+use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::{Drawn, Figure, Key, distinct, not_run, ramp_series};
-use crate::facts::{kind_name, workload_in_words};
+use crate::facts::kind_name;
 use crate::svg::{Axis, Growth, Heat, HeatCell, Mark, Plot, heat};
 use crate::unit::{self, Unit};
 
@@ -84,7 +84,7 @@ fn map(
             value,
             shown: unit::three_digits(value / factor),
             best: best == Some(value),
-            tip: format!("{}: {}", workload_in_words(&point.workload), unit.show(value)),
+            tip: format!("{}: {}", describe_workload(&point.workload), unit.show(value)),
         })
     };
     let unit_name = if unit == Unit::Count {

@@ -1,10 +1,12 @@
-//! The way to the drive: backends, durable writes, and writes that do not stop.
+//! The way to the drive: backends, sequential streams, durable writes, and writes that do not stop.
 
-use flashgrain_model::Estimate;
-use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::InterfacePoint;
+use std::cmp::Ordering;
 
-use super::{Drawn, Figure, Key, access_series, not_run};
+use flashgrain_model::{Access, Estimate};
+use flashgrain_profile::schema::{InterfacePoint, Point};
+use flashgrain_profile::{DeviceProfile, describe_workload};
+
+use super::{Drawn, Figure, Key, access_series, not_run, rate_mark};
 use crate::svg::{Axis, Bar, Growth, Mark, Plot, Series, bars, colour};
 use crate::unit::{self, Unit};
 
@@ -15,10 +17,15 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
         return Err(not_run(profile, "interface"));
     }
     let title = "Backends".to_owned();
+    let mut points: Vec<&InterfacePoint> = points.iter().collect();
+    points.sort_by(|a, b| {
+        let concurrency = |entry: &InterfacePoint| entry.point.workload.concurrency;
+        concurrency(a).total_cmp(&concurrency(b)).then_with(|| a.backend.cmp(&b.backend))
+    });
     let requests = |entry: &InterfacePoint| entry.point.bytes_per_second / entry.point.workload.request_bytes;
     let cpu = |entry: &InterfacePoint| entry.point.cpu_us_per_request * 1e-6;
     let panel = |words: &str, unit: Unit, value_of: &dyn Fn(&InterfacePoint) -> f64| {
-        let axis = Axis::over(words, unit, Growth::Linear, points.iter().map(value_of));
+        let axis = Axis::over(words, unit, Growth::Linear, points.iter().map(|entry| value_of(entry)));
         let rows: Vec<Bar> = points
             .iter()
             .map(|entry| {
@@ -61,6 +68,51 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
         })
         .unwrap_or_default();
     Ok(Figure { id: "fig-interface", title, caption, legend: Vec::new(), panels })
+}
+
+/// Rates of streams that never jump.
+pub(crate) fn sequential(profile: &DeviceProfile) -> Drawn {
+    let points = &profile.measurements.sequential;
+    if points.is_empty() {
+        return Err(not_run(profile, "sequential"));
+    }
+    let title = "Sequential streams".to_owned();
+    let mut sorted: Vec<&Point> = points.iter().collect();
+    let key = |point: &Point| {
+        let workload = &point.workload;
+        [-workload.read_share, workload.request_bytes, workload.concurrency]
+    };
+    sorted.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
+    let axis =
+        Axis::over("rate", Unit::Rate, Growth::Linear, points.iter().map(|point| point.bytes_per_second));
+    let rows: Vec<Bar> = sorted
+        .into_iter()
+        .map(|point| {
+            let workload = &point.workload;
+            let series = access_series(workload.access());
+            let streams = unit::count(workload.concurrency);
+            Bar {
+                label: format!("{streams} × {} {}", unit::bytes(workload.request_bytes), series.label),
+                value: point.bytes_per_second,
+                whisker: None,
+                shown: unit::rate(point.bytes_per_second),
+                colour: series.colour,
+                tip: rate_mark(0.0, point).tip,
+            }
+        })
+        .collect();
+    let best = |access| {
+        let of_access = points.iter().filter(|point| point.workload.access() == Some(access));
+        of_access.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
+    };
+    let in_words = |point: &Point| {
+        format!("{}: {}", describe_workload(&point.workload), unit::rate(point.bytes_per_second))
+    };
+    let fastest: Vec<String> =
+        [best(Access::Read), best(Access::Write)].into_iter().flatten().map(in_words).collect();
+    let caption = format!("Fastest: {}. The models are not fitted to these.", fastest.join("; "));
+    let panels = vec![bars(&title, "Streams × request size", &axis, &rows)];
+    Ok(Figure { id: "fig-sequential", title, caption, legend: Vec::new(), panels })
 }
 
 /// What a durable 4 KiB write takes, by method.
@@ -122,7 +174,7 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
 pub(crate) fn sustain(profile: &DeviceProfile) -> Drawn {
     let sustain = profile.measurements.sustain.as_ref().ok_or_else(|| not_run(profile, "sustain"))?;
     let rounds = &sustain.rounds;
-    let series = access_series(Some(flashgrain_model::Access::Write));
+    let series = access_series(Some(Access::Write));
     let x = Axis::over("time", Unit::Seconds, Growth::Linear, rounds.iter().map(|round| round.at_s));
     let y = Axis::over("rate", Unit::Rate, Growth::Linear, rounds.iter().map(|round| round.bytes_per_second));
     let title = "Burst and sustained writes".to_owned();

@@ -2,18 +2,66 @@
 
 use flashgrain_model::Estimate;
 use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::{LearnedValue, LocationPoint};
+use flashgrain_profile::schema::{Latency, LearnedValue, LocationPoint};
 
 use super::{Drawn, Figure, Key, distinct, not_run, ramp_series};
 use crate::svg::{Axis, Growth, Mark, Plot, Series, colour};
 use crate::unit::{self, Unit};
 
-fn in_words(name: &str, value: &LearnedValue, unit: Unit) -> String {
-    match &value.estimate {
-        Estimate::Determined { value: number, .. } => {
-            format!("{name}: {}, {}", unit.show(*number), value.evidence)
+/// What was learned, in sentences; numbers that are undetermined for the same reason share one.
+fn in_words(values: &[(&str, &LearnedValue, Unit)]) -> String {
+    let mut sentences = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, value, unit) in values {
+        match &value.estimate {
+            Estimate::Determined { value: number, .. } => {
+                sentences.push(format!("{} is {}: {}.", capital(name), unit.show(*number), value.evidence));
+            }
+            Estimate::Undetermined { why } => match reasons.iter_mut().find(|(reason, _)| reason == why) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((why, vec![name])),
+            },
         }
-        Estimate::Undetermined { why } => format!("{name}: undetermined, {why}"),
+    }
+    for (why, names) in reasons {
+        let (verb, names) = match names.split_last() {
+            Some((last, [])) => ("is", (*last).to_owned()),
+            Some((last, others)) => ("are", format!("{} and {last}", others.join(", "))),
+            None => continue,
+        };
+        sentences.push(format!("{} {verb} undetermined: {why}.", capital(&names)));
+    }
+    sentences.join(" ")
+}
+
+fn capital(words: &str) -> String {
+    let mut characters = words.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// Means with their intervals, joined; medians dashed, because single slow reads do not move them.
+fn draw_latencies(plot: &mut Plot, series: &Series, mut marks: Vec<Mark>, mut medians: Vec<(f64, f64)>) {
+    marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    plot.line(series, "guide", medians);
+    plot.line(series, "trace", marks.iter().map(|mark| (mark.x, mark.y)));
+    plot.marks(series, &marks);
+}
+
+fn latency_mark(x: f64, latency: &Latency, low_us: f64, high_us: f64, what: &str) -> Mark {
+    Mark {
+        x,
+        y: latency.mean_us * 1e-6,
+        range: Some((low_us * 1e-6, high_us * 1e-6)),
+        filled: true,
+        tip: format!(
+            "{what}: mean {} ({} – {}), median {} of {} reads",
+            unit::micros(latency.mean_us),
+            unit::micros(low_us),
+            unit::micros(high_us),
+            unit::micros(latency.p50_us),
+            unit::count(latency.count as f64)
+        ),
     }
 }
 
@@ -45,35 +93,22 @@ pub(crate) fn request_size(profile: &DeviceProfile) -> Drawn {
         plot.rule(size, &format!("desirable from {}", unit::bytes(size)));
     }
     for (read, series) in &series {
-        let mut marks: Vec<Mark> = points
-            .iter()
-            .filter(|point| point.read_request_bytes as f64 == *read)
-            .map(|point| Mark {
-                x: point.write_request_bytes as f64,
-                y: point.latency.mean_us * 1e-6,
-                range: Some((point.mean_low_us * 1e-6, point.mean_high_us * 1e-6)),
-                filled: true,
-                tip: format!(
-                    "written by {}, read by {}: mean {} ({} – {})",
-                    unit::bytes(point.write_request_bytes as f64),
-                    unit::bytes(*read),
-                    unit::micros(point.latency.mean_us),
-                    unit::micros(point.mean_low_us),
-                    unit::micros(point.mean_high_us)
-                ),
-            })
-            .collect();
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        plot.line(series, "trace", marks.iter().map(|mark| (mark.x, mark.y)));
-        plot.marks(series, &marks);
+        let here = || points.iter().filter(|point| point.read_request_bytes as f64 == *read);
+        let marks = here().map(|point| {
+            let written = point.write_request_bytes as f64;
+            let what = format!("written by {}, read by {}", unit::bytes(written), unit::bytes(*read));
+            latency_mark(written, &point.latency, point.mean_low_us, point.mean_high_us, &what)
+        });
+        let medians = here().map(|point| (point.write_request_bytes as f64, point.latency.p50_us * 1e-6));
+        draw_latencies(&mut plot, series, marks.collect(), medians.collect());
     }
     let mut legend: Vec<Key> = series.iter().map(|(_, series)| Key::series(series, "line")).collect();
     legend.push(Key::mark("mean, 95 % interval", "dot"));
-    let caption = format!(
-        "{}. {}.",
-        in_words("Desirable write size", learned, Unit::Bytes),
-        in_words("Stripe size", &profile.learned.stripe_bytes, Unit::Bytes)
-    );
+    legend.push(Key::mark("median", "dash"));
+    let caption = in_words(&[
+        ("the smallest desirable write size", learned, Unit::Bytes),
+        ("the stripe size", &profile.learned.stripe_bytes, Unit::Bytes),
+    ]);
     let title = "Request-size profile".to_owned();
     let panels = vec![plot.finish("Request-size profile")];
     Ok(Figure { id: "fig-request-size", title, caption, legend, panels })
@@ -98,13 +133,14 @@ pub(crate) fn location(profile: &DeviceProfile) -> Drawn {
             location_panel(&title, size, &here, hot)
         })
         .collect();
-    let caption = format!(
-        "{}. {}. {}. The vertical axes start at zero.",
-        in_words("Chunk size", &learned.chunk_bytes, Unit::Bytes),
-        in_words("Hot offset", &learned.hot_offset_bytes, Unit::Bytes),
-        in_words("Flash page", &learned.flash_page_bytes, Unit::Bytes)
-    );
-    let legend = vec![Key::mark("mean of the offset group, 95 % interval", "dot")];
+    let mut caption = in_words(&[
+        ("the chunk size", &learned.chunk_bytes, Unit::Bytes),
+        ("the offset of hot locations", &learned.hot_offset_bytes, Unit::Bytes),
+        ("the flash page size", &learned.flash_page_bytes, Unit::Bytes),
+    ]);
+    caption.push_str(" The vertical axes start at zero.");
+    let legend =
+        vec![Key::mark("mean of the offset group, 95 % interval", "dot"), Key::mark("median", "dash")];
     Ok(Figure { id: "fig-location", title, caption, legend, panels })
 }
 
@@ -125,25 +161,12 @@ fn location_panel(figure: &str, chunk: f64, points: &[&LocationPoint], hot: Opti
     if let Some(offset) = hot {
         plot.rule(offset, &format!("hot at {}", unit::bytes(offset)));
     }
-    let mut marks: Vec<Mark> = points
-        .iter()
-        .map(|point| Mark {
-            x: point.offset_bytes as f64,
-            y: point.latency.mean_us * 1e-6,
-            range: Some((point.mean_low_us * 1e-6, point.mean_high_us * 1e-6)),
-            filled: true,
-            tip: format!(
-                "chunk {}, offset {}: mean {} ({} – {})",
-                unit::bytes(chunk),
-                unit::bytes(point.offset_bytes as f64),
-                unit::micros(point.latency.mean_us),
-                unit::micros(point.mean_low_us),
-                unit::micros(point.mean_high_us)
-            ),
-        })
-        .collect();
-    marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-    plot.line(&series, "trace", marks.iter().map(|mark| (mark.x, mark.y)));
-    plot.marks(&series, &marks);
+    let marks = points.iter().map(|point| {
+        let offset = point.offset_bytes as f64;
+        let what = format!("chunk {}, offset {}", unit::bytes(chunk), unit::bytes(offset));
+        latency_mark(offset, &point.latency, point.mean_low_us, point.mean_high_us, &what)
+    });
+    let medians = points.iter().map(|point| (point.offset_bytes as f64, point.latency.p50_us * 1e-6));
+    draw_latencies(&mut plot, &series, marks.collect(), medians.collect());
     plot.finish(figure)
 }

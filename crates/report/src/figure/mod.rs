@@ -12,7 +12,7 @@ mod working;
 
 pub(crate) use costs::{setup_costs, transfer_costs};
 pub(crate) use depth::{depth_map, percentiles};
-pub(crate) use durability::{flush, interface, sustain};
+pub(crate) use durability::{flush, interface, sequential, sustain};
 pub(crate) use errors::errors;
 pub(crate) use hidden::{location, request_size};
 pub(crate) use mix::mix;
@@ -21,8 +21,8 @@ pub(crate) use verification::verification;
 pub(crate) use working::{affine, parallel};
 
 use flashgrain_model::{Access, IoModel, Workload};
-use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
+use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use crate::svg::{Mark, Series, colour};
 use crate::unit;
@@ -78,7 +78,7 @@ fn not_run(profile: &DeviceProfile, experiment: &str) -> String {
     let left_out = profile.budget.left_out.iter().find(|words| words.starts_with(experiment));
     match left_out {
         Some(words) => format!("not run: {words}"),
-        None => format!("not run: `{experiment}` was not part of this profile"),
+        None => format!("not run; measured by flashgrain profile --only {experiment}"),
     }
 }
 
@@ -143,6 +143,6 @@ fn rate_mark(x: f64, point: &Point) -> Mark {
         y: point.bytes_per_second,
         range: Some((point.bytes_per_second_min, point.bytes_per_second_max)),
         filled: true,
-        tip: format!("{}: {measured}", crate::facts::workload_in_words(&point.workload)),
+        tip: format!("{}: {measured}", describe_workload(&point.workload)),
     }
 }

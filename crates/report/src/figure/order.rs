@@ -1,34 +1,39 @@
 //! Throughput over the share of random pages: the MQSSD grid with all four models' predictions.
 
-use flashgrain_model::{Access, ComparedPoint, Comparison, ModelName};
-use flashgrain_profile::DeviceProfile;
+use flashgrain_model::{Access, ComparedPoint, Comparison, ModelName, Models, Workload};
+use flashgrain_profile::schema::Point;
+use flashgrain_profile::{DeviceProfile, describe_workload};
 
-use super::{Drawn, Figure, Key, distinct, measured_in_words, not_run, ramp_series};
-use crate::facts::{kind_name, workload_in_words};
+use super::{Drawn, Figure, Key, distinct, measured_in_words, not_run, predicted_rate, ramp_series};
+use crate::facts::kind_name;
 use crate::svg::{Axis, Growth, Mark, Plot, Series};
 use crate::unit::{self, Unit};
 
 const PAGE_BYTES: f64 = 4096.0;
 
-/// One panel per model; predictions come from fits that saw only the training points.
+/// One panel per model. With a comparison, predictions come from fits that saw only the training points; without one, from
+/// those to everything.
 pub(crate) fn order(profile: &DeviceProfile, access: Access) -> Drawn {
-    let comparison = profile.comparison.as_ref().ok_or_else(|| not_run(profile, "order"))?;
-    let is_shown =
-        |point: &&ComparedPoint| point.experiment == "order" && point.workload.access() == Some(access);
-    let points: Vec<&ComparedPoint> = comparison.points.iter().filter(is_shown).collect();
+    let is_of_kind = |workload: &Workload| workload.access() == Some(access);
+    let points: Vec<ComparedPoint> = match &profile.comparison {
+        Some(comparison) => {
+            let of_order = comparison.points.iter().filter(|point| point.experiment == "order");
+            of_order.filter(|point| is_of_kind(&point.workload)).cloned().collect()
+        }
+        None => {
+            let measured = profile.measurements.order.iter().filter(|point| is_of_kind(&point.workload));
+            measured.map(|point| predicted_by_all(point, profile.models.as_ref())).collect()
+        }
+    };
     if points.is_empty() {
         return Err(not_run(profile, "order"));
     }
+    let comparison = profile.comparison.as_ref();
     let concurrencies = distinct(points.iter().map(|point| point.workload.concurrency));
     let series = ramp_series("k", &concurrencies, |k| format!("k = {}", unit::count(k)));
 
     let title = format!("Throughput of {} over the share of random pages", kind_name(Some(access)));
-    let x = Axis::over(
-        "random pages r",
-        Unit::Share,
-        Growth::Log,
-        points.iter().map(|point| random_pages(point)),
-    );
+    let x = Axis::over("random pages r", Unit::Share, Growth::Log, points.iter().map(random_pages));
     let y = Axis::over("throughput", Unit::Rate, Growth::Log, shown_rates(&points));
     let panels = ModelName::ALL
         .iter()
@@ -49,12 +54,29 @@ pub(crate) fn order(profile: &DeviceProfile, access: Access) -> Drawn {
     Ok(Figure { id, title, caption: caption(comparison, access), legend, panels })
 }
 
+/// A measured point with what the fits to everything say about it.
+fn predicted_by_all(point: &Point, models: Option<&Models>) -> ComparedPoint {
+    let models = models.into_iter().flat_map(Models::iter);
+    ComparedPoint {
+        experiment: "order".into(),
+        workload: point.workload,
+        bytes_per_second: point.bytes_per_second,
+        bytes_per_second_min: point.bytes_per_second_min,
+        bytes_per_second_max: point.bytes_per_second_max,
+        repeats: point.repeats as usize,
+        held_out: false,
+        predicted_bytes_per_second: models
+            .filter_map(|model| Some((model.name(), predicted_rate(model, &point.workload)?)))
+            .collect(),
+    }
+}
+
 fn random_pages(point: &ComparedPoint) -> f64 {
     point.workload.random_pages_share(PAGE_BYTES)
 }
 
 /// Everything measured, and predictions as far as they stay near; a model that is wrong by more leaves the frame.
-fn shown_rates(points: &[&ComparedPoint]) -> Vec<f64> {
+fn shown_rates(points: &[ComparedPoint]) -> Vec<f64> {
     let measured = points.iter().map(|point| point.bytes_per_second);
     let low = measured.clone().fold(f64::INFINITY, f64::min) / 2.0;
     let high = measured.clone().fold(0.0, f64::max) * 2.0;
@@ -65,9 +87,9 @@ fn shown_rates(points: &[&ComparedPoint]) -> Vec<f64> {
     measured.chain(ranges).chain(predicted).collect()
 }
 
-fn draw_series(plot: &mut Plot, series: &Series, points: &[&ComparedPoint], k: f64, model: ModelName) {
+fn draw_series(plot: &mut Plot, series: &Series, points: &[ComparedPoint], k: f64, model: ModelName) {
     let mut of_series: Vec<&ComparedPoint> =
-        points.iter().copied().filter(|point| point.workload.concurrency == k).collect();
+        points.iter().filter(|point| point.workload.concurrency == k).collect();
     of_series.sort_by(|a, b| random_pages(a).total_cmp(&random_pages(b)));
     let predictions =
         of_series.iter().filter_map(|point| Some((random_pages(point), point.predicted(model)?)));
@@ -101,36 +123,34 @@ fn tip(point: &ComparedPoint, model: ModelName) -> String {
         },
     );
     let held_out = if point.held_out { "; held out" } else { "" };
-    format!("{}: measured {measured}, {predicted}{held_out}", workload_in_words(&point.workload))
+    format!("{}: measured {measured}, {predicted}{held_out}", describe_workload(&point.workload))
 }
 
-fn panel_title(comparison: &Comparison, access: Access, model: ModelName) -> String {
+fn panel_title(comparison: Option<&Comparison>, access: Access, model: ModelName) -> String {
     match median_error(comparison, access, model) {
         Some(error) => format!("{model} · median error {}", unit::share(error)),
-        None => format!("{model} · not fitted"),
+        None => model.to_string(),
     }
 }
 
-fn median_error(comparison: &Comparison, access: Access, model: ModelName) -> Option<f64> {
-    let row = comparison.rows.iter().find(|row| row.model == model && row.access == Some(access))?;
+fn median_error(comparison: Option<&Comparison>, access: Access, model: ModelName) -> Option<f64> {
+    let row = comparison?.rows.iter().find(|row| row.model == model && row.access == Some(access))?;
     Some(row.median_relative_error)
 }
 
-fn caption(comparison: &Comparison, access: Access) -> String {
+fn caption(comparison: Option<&Comparison>, access: Access) -> String {
     let mut errors: Vec<(ModelName, f64)> = ModelName::ALL
         .iter()
         .filter_map(|model| Some((*model, median_error(comparison, access, *model)?)))
         .collect();
     errors.sort_by(|a, b| a.1.total_cmp(&b.1));
     let Some(((best, error), others)) = errors.split_first() else {
-        return "Measured only: no model could be compared.".into();
+        return "Nothing was held out: the lines are those of models fitted to these very points.".into();
     };
     let others: Vec<String> =
         others.iter().map(|(model, error)| format!("{model} {}", unit::share(*error))).collect();
     let noise = comparison
-        .noise_floor
-        .iter()
-        .find(|floor| floor.access == Some(access))
+        .and_then(|comparison| comparison.noise_floor.iter().find(|floor| floor.access == Some(access)))
         .map_or_else(String::new, |floor| {
             format!(" A repeat misses the others by {}.", unit::share(floor.median_relative_error))
         });

@@ -1,10 +1,10 @@
 //! Fresh workloads: measured over predicted.
 
 use flashgrain_model::Access;
-use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::{Drawn, Figure, Key, access_series};
-use crate::facts::{verification_sentence, workload_in_words};
+use crate::facts::verification_sentence;
 use crate::svg::{Axis, Growth, Mark, Plot, Series};
 use crate::unit::{self, Unit};
 
@@ -39,7 +39,7 @@ pub(crate) fn verification(profile: &DeviceProfile) -> Drawn {
                 filled: true,
                 tip: format!(
                     "{}: predicted {}, measured {}, error {}",
-                    workload_in_words(&v.workload),
+                    describe_workload(&v.workload),
                     unit::rate(v.predicted_bytes_per_second),
                     unit::rate(v.measured_bytes_per_second),
                     unit::share(v.relative_error)

@@ -1,6 +1,6 @@
 //! PDAM's knee and the affine line: one curve each over concurrency and over size.
 
-use flashgrain_model::Estimate;
+use flashgrain_model::{Estimate, line_fit};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::Point;
 
@@ -76,18 +76,27 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
         Plot::new(&format!("One after the other, {} in flight", unit::count(first_concurrency)), x, y);
 
     let fitted = profile.models.as_ref().and_then(|models| models.affine.as_ref());
-    let line = Series {
-        key: "fit".into(),
-        label: "affine fit: setup + size × transfer".into(),
-        colour: "var(--ink)".into(),
+    let line = Series { key: "line".into(), label: "line through these".into(), colour: "var(--ink)".into() };
+    let everything = Series {
+        key: "affine".into(),
+        label: "affine model of everything".into(),
+        colour: "var(--quiet)".into(),
     };
     let mut legend = Vec::new();
+    let seen: Vec<(f64, f64)> = points
+        .iter()
+        .map(|point| (point.workload.request_bytes, seconds_of(point.bytes_per_second, point)))
+        .collect();
+    if let Some((setup, transfer)) = line_through(&seen, profile.provenance.seed) {
+        plot.curve(&line, "fit", |size| Some(setup + size * transfer));
+        legend.push(Key::series(&line, "line"));
+    }
     if let (Some(affine), Some(point)) = (fitted, points.first()) {
-        plot.curve(&line, "fit", |size| {
+        plot.curve(&everything, "guide", |size| {
             let workload = flashgrain_model::Workload { request_bytes: size, ..point.workload };
             Some(size * first_concurrency / predicted_rate(affine, &workload)?)
         });
-        legend.push(Key::series(&line, "line"));
+        legend.push(Key::series(&everything, "dash"));
     }
     let half = &profile.learned.half_bandwidth_bytes.estimate;
     if let Some(half) = half.value() {
@@ -118,7 +127,7 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
     }
     let caption = match half {
         Estimate::Determined { value, low, high } => format!(
-            "Setup costs as much as the transfer at {}: smaller requests get less than half of the bandwidth. {}",
+            "Setup costs as much as the transfer at {}: smaller requests get less than half of the bandwidth ({}).",
             Unit::Bytes.show_interval(*value, *low, *high),
             profile.learned.half_bandwidth_bytes.evidence
         ),
@@ -126,4 +135,11 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
     };
     let title = "Time of a request over its size".to_owned();
     Ok(Figure { id: "fig-affine", title, caption, legend, panels: vec![plot.finish("Affine line")] })
+}
+
+/// Seconds of setup and seconds per byte, as the learned half-bandwidth size was found; `None` where the points do not support them.
+fn line_through(points: &[(f64, f64)], seed: u64) -> Option<(f64, f64)> {
+    const RESAMPLES: u32 = 50;
+    let line = line_fit(points, RESAMPLES, seed).ok()?;
+    Some((line.intercept.value()?, line.slope.value()?))
 }

@@ -4,7 +4,7 @@ use flashgrain_model::Access;
 use flashgrain_profile::DeviceProfile;
 
 use super::{Block, Captioned, Section};
-use crate::facts;
+use crate::facts::{self, Detail};
 use crate::figure::{self, Drawn};
 use crate::table::Table;
 
@@ -16,12 +16,11 @@ pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
         costs(profile),
         Section::new(
             "working-points",
-            "Parallelism, size, latency, mix",
+            "Parallelism, request size, mix",
             row(
                 [
                     ("PDAM knee", figure::parallel(profile)),
                     ("Affine line", figure::affine(profile)),
-                    ("Latency percentiles", figure::percentiles(profile)),
                     ("Read/write mix", figure::mix(profile)),
                 ],
                 None,
@@ -41,10 +40,11 @@ pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
         ),
         Section::new(
             "path",
-            "Backends, durable and sustained writes",
+            "Backends, streams, durable and sustained writes",
             row(
                 [
                     ("Backends", figure::interface(profile)),
+                    ("Sequential streams", figure::sequential(profile)),
                     ("Durable writes", figure::flush(profile)),
                     ("Sustained writes", figure::sustain(profile)),
                 ],
@@ -99,7 +99,7 @@ fn decisions(profile: &DeviceProfile) -> Section {
 fn learned(profile: &DeviceProfile) -> Section {
     let block = table(
         "Hidden parameters and working points; confidence is the share of bootstrap resamples that agree",
-        facts::learned_table(&profile.learned),
+        facts::learned_table(&profile.learned, Detail::Full),
     );
     Section::new("learned", "Learned parameters", vec![block])
 }
@@ -112,7 +112,7 @@ fn models(profile: &DeviceProfile) -> Section {
                 "Errors on held-out points, which no fit saw. Noise floor: how far a repeat misses the others",
                 facts::comparison_table(comparison),
             );
-            blocks.push(Block::Text(comparison.ranking_reason.clone()));
+            blocks.push(Block::Text(facts::ranking_sentence(comparison)));
             blocks.extend(row([("Errors", figure::errors(profile))], Some(errors)));
         }
         None => {
@@ -140,11 +140,17 @@ fn costs(profile: &DeviceProfile) -> Section {
 fn depth(profile: &DeviceProfile) -> Section {
     let has_writes =
         profile.measurements.depth.iter().any(|point| point.workload.access() == Some(Access::Write));
-    let mut blocks = row([("Depth × page size", figure::depth_map(profile, Access::Read))], None);
+    let mut blocks = row(
+        [
+            ("Depth × page size", figure::depth_map(profile, Access::Read)),
+            ("Latency percentiles", figure::percentiles(profile)),
+        ],
+        None,
+    );
     if has_writes {
         blocks.extend(row([("Depth × page size, writes", figure::depth_map(profile, Access::Write))], None));
     }
-    Section::new("depth", "Depth × page size", blocks)
+    Section::new("depth", "Depth × page size, latency", blocks)
 }
 
 fn verification(profile: &DeviceProfile) -> Section {

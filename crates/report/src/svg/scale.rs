@@ -138,7 +138,7 @@ impl Axis {
     }
 
     fn decimal_ticks(&self, most: usize) -> Vec<Tick> {
-        let choices: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let choices: [&[f64]; 4] = [&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
         let all = choices.map(|parts| {
             let units = self.decades();
             let values = units.iter().flat_map(|unit| parts.iter().map(move |part| part * unit));
@@ -197,7 +197,7 @@ mod tests {
         let axis = Axis::over("rate", Unit::Rate, Growth::Log, [3e6, 3e9]);
         assert_eq!(labels(&axis, 5), ["10 MiB/s", "100 MiB/s", "1 GiB/s"]);
         let narrow = Axis::over("rate", Unit::Rate, Growth::Log, [3e8, 9e8]);
-        assert_eq!(labels(&narrow, 5), ["400 MiB/s", "600 MiB/s", "800 MiB/s"]);
+        assert_eq!(labels(&narrow, 5), ["300 MiB/s", "500 MiB/s", "700 MiB/s"]);
     }
 
     #[test]

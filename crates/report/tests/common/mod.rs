@@ -71,7 +71,8 @@ fn measurements(noise: &mut Noise) -> Measurements {
     for access in [Access::Read, Access::Write] {
         for k in powers(0, 7) {
             for r in [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0] {
-                let workload = Workload { random_share: r, ..Workload::random(access, PAGE_BYTES, k) };
+                let run_bytes = PAGE_BYTES * (1.0_f64 / r).floor();
+                let workload = Workload::random(access, run_bytes, k);
                 all.order.push(point(workload, noise));
             }
         }
@@ -94,6 +95,12 @@ fn measurements(noise: &mut Noise) -> Measurements {
         for share in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0] {
             let workload = Workload { read_share: share, ..Workload::random(Access::Read, PAGE_BYTES, k) };
             all.mix.push(point(workload, noise));
+        }
+    }
+    for (k, bytes) in [(64.0, 4096.0), (16.0, 1_048_576.0), (1.0, 4096.0), (1.0, 1_048_576.0)] {
+        for access in [Access::Read, Access::Write] {
+            let workload = Workload { random_share: 0.0, ..Workload::random(access, bytes, k) };
+            all.sequential.push(point(workload, noise));
         }
     }
     for backend in ["io_uring", "libaio", "sync"] {
