@@ -22,8 +22,10 @@ pub(super) struct Costs {
     /// Regressions at single k, ascending.
     pub(super) rows: Vec<Row>,
     /// Seconds per random access.
+    #[serde(rename = "setup_seconds")]
     pub(super) setup: CostCurve,
     /// Seconds per byte.
+    #[serde(rename = "transfer_seconds_per_byte")]
     pub(super) transfer: CostCurve,
 }
 

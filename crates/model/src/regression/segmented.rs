@@ -62,9 +62,12 @@ pub(crate) struct RatePoint {
 /// rate = slope · min(concurrency, knee).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Segments {
+    #[serde(rename = "bytes_per_second_per_stream")]
     pub(crate) slope: f64,
+    #[serde(rename = "knee_concurrency")]
     pub(crate) knee: f64,
     /// Smallest and largest concurrency among the points.
+    #[serde(rename = "measured_concurrency")]
     measured: (f64, f64),
     shape: Shape,
 }

@@ -8,8 +8,10 @@ use crate::statistics::mean;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TwoCosts {
     /// Seconds per random access; positive.
+    #[serde(rename = "setup_seconds")]
     pub(crate) setup: f64,
     /// Seconds per byte; positive.
+    #[serde(rename = "transfer_seconds_per_byte")]
     pub(crate) transfer: f64,
     /// The one that the points cannot tell from zero.
     pub(crate) negligible: Option<Negligible>,

@@ -36,9 +36,6 @@ const FINISHING_SHARE: f64 = 0.04;
 const FINISHING_S: f64 = 1.5;
 const FINISHING_SHARE_MOST: f64 = 0.15;
 
-/// Below this nothing useful can be written, and only reads are measured.
-const LEAST_WRITE_BYTES: u64 = 16 << 20;
-
 /// Smallest scratch region.
 const LEAST_REGION_BYTES: u64 = 4 << 20;
 
@@ -86,6 +83,9 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Below this write budget nothing useful can be written, and only reads are measured.
+    pub const LEAST_WRITE_BYTES: u64 = 16 << 20;
+
     /// Plans a run on `target`.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ pub(crate) const NO_WRITES: &str = "everything that writes: the target is read-o
                          never written may be answered without reaching the drive";
 
 fn may_write(geometry: &Geometry, config: &Config) -> bool {
-    geometry.writable && config.write_bytes >= LEAST_WRITE_BYTES
+    geometry.writable && config.write_bytes >= Plan::LEAST_WRITE_BYTES
 }
 
 /// The most space whose layout takes no more than half of the write budget, divided among the experiments.
