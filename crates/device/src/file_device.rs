@@ -149,6 +149,9 @@ fn preferred_max_transfer(identity: &Identity) -> u32 {
 }
 
 fn refuse(path: &Path) -> Result<(), Error> {
+    // What is not there cannot be lost: that it is missing is the news.
+    std::fs::metadata(path)
+        .map_err(|source| Error::Os { doing: format!("open {}", path.display()), source })?;
     let loss = "writing here destroys what it holds. If that is meant, say so with \
                 --destroy-contents-of and the same path; a directory instead gets a scratch file of its own";
     Err(Error::Target { path: path.into(), problem: loss.into() })

@@ -72,7 +72,8 @@ mod tests {
         let length = (3 << 20) + 20480;
         std::fs::write(&path, vec![0; length]).unwrap();
         let options = OpenOptions { write: true, ..OpenOptions::default() };
-        let device = FileDevice::existing(&[path.clone()], &[path.clone()], &options).unwrap();
+        let paths = std::slice::from_ref(&path);
+        let device = FileDevice::existing(paths, paths, &options).unwrap();
         let region = Region { offset_bytes: 8192, length_bytes: length as u64 - 16384 };
         lay_out(&device, region, &AtomicBool::new(false)).unwrap();
         let bytes = std::fs::read(&path).unwrap();
