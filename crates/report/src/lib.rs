@@ -16,4 +16,4 @@ pub mod unit;
 
 pub use error::Error;
 pub use html::page as html;
-pub use terminal::{Style, comparison as terminal_comparison, profile as terminal};
+pub use terminal::{Style, comparison as terminal_comparison, diff as terminal_diff, profile as terminal};

@@ -2,6 +2,7 @@
 
 use flashgrain_model::Comparison;
 use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::diff::Diff;
 
 use crate::facts::{self, Detail};
 use crate::table::{Cell, Kind, Table, Tone};
@@ -98,6 +99,28 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
 pub fn comparison(comparison: &Comparison, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
     out.comparison(comparison);
+    out.text
+}
+
+/// What differs between two profiles.
+pub fn diff(diff: &Diff, style: impl Into<Style>) -> String {
+    let mut out = Printer::new(style.into());
+    let sections = [
+        ("Origin", facts::field_change_table(&diff.provenance)),
+        ("Learned", facts::learned_change_table(diff)),
+        ("Decisions", facts::field_change_table(&diff.decisions)),
+        ("Rates", facts::rate_change_table(diff)),
+    ];
+    for (title, table) in sections {
+        if !table.rows.is_empty() {
+            out.title(title);
+            out.table(&table);
+        }
+    }
+    if out.text.is_empty() {
+        out.prose("No difference.");
+    }
+    out.prose(&facts::rate_change_sentence(diff));
     out.text
 }
 

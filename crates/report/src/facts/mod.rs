@@ -1,12 +1,14 @@
 //! What the profile says, as tables and sentences; the terminal and the page show the same ones.
 
 mod costs;
+mod diff;
 mod drive;
 mod headline;
 mod learned;
 mod models;
 
 pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
+pub(crate) use diff::{field_change_table, learned_change_table, rate_change_sentence, rate_change_table};
 pub(crate) use drive::{budget_sentence, drive_table, experiment_table};
 pub(crate) use headline::{Headline, headlines};
 pub(crate) use learned::{

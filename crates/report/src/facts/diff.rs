@@ -1,0 +1,75 @@
+//! What differs between two profiles.
+
+use flashgrain_model::Estimate;
+use flashgrain_profile::diff::{Diff, FieldChange};
+
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit;
+
+/// Workloads whose rates are listed; the largest changes come first.
+const RATES_MAX: usize = 20;
+
+/// Fields that changed, before and after.
+pub(crate) fn field_change_table(changes: &[FieldChange]) -> Table {
+    let mut table = Table::new(&[("what", Kind::Label), ("before", Kind::Prose), ("after", Kind::Prose)]);
+    for FieldChange { name, before, after } in changes {
+        let text = |value: &Option<String>| Cell::new(value.as_deref().unwrap_or("–"));
+        table.push([Cell::new(name.as_str()), text(before), text(after)]);
+    }
+    table
+}
+
+/// Learned numbers that changed. Their units are in their names.
+pub(crate) fn learned_change_table(diff: &Diff) -> Table {
+    let mut table =
+        Table::new(&[("learned", Kind::Label), ("before", Kind::Number), ("after", Kind::Number)]);
+    for change in &diff.learned {
+        table.push([Cell::new(change.name.as_str()), estimate(&change.before), estimate(&change.after)]);
+    }
+    table
+}
+
+/// Workloads that became faster or slower.
+pub(crate) fn rate_change_table(diff: &Diff) -> Table {
+    let columns = [
+        ("experiment", Kind::Label),
+        ("workload", Kind::Label),
+        ("before", Kind::Number),
+        ("after", Kind::Number),
+        ("ratio", Kind::Number),
+    ];
+    let mut table = Table::new(&columns);
+    for change in diff.rates.iter().take(RATES_MAX) {
+        table.push([
+            Cell::new(change.experiment.as_str()),
+            Cell::new(change.workload.as_str()),
+            Cell::new(unit::rate(change.before_bytes_per_second)),
+            Cell::new(unit::rate(change.after_bytes_per_second)),
+            Cell::toned(unit::three_digits(change.ratio), Tone::Strong),
+        ]);
+    }
+    table
+}
+
+/// How many workloads changed, out of how many.
+pub(crate) fn rate_change_sentence(diff: &Diff) -> String {
+    let changed = diff.rates.len();
+    let shown = if changed > RATES_MAX {
+        format!("; the {RATES_MAX} largest changes are shown")
+    } else {
+        String::new()
+    };
+    format!("{changed} of {} workloads that both profiles have changed beyond noise{shown}.", diff.compared)
+}
+
+fn estimate(estimate: &Estimate) -> Cell {
+    match estimate {
+        Estimate::Determined { value, low, high } => Cell::new(format!(
+            "{} ({} – {})",
+            unit::three_digits(*value),
+            unit::three_digits(*low),
+            unit::three_digits(*high)
+        )),
+        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Quiet),
+    }
+}
