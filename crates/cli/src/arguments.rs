@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashgrain_device::BackendKind;
 
-use crate::commands::{backends, completions, io, man};
-use crate::units::parse_positive_bytes;
+use crate::commands::{backends, compare, completions, io, man, profile, report, tune};
+use crate::units::{parse_bytes, parse_positive_bytes, parse_seconds};
 
 /// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
 ///
@@ -46,6 +46,10 @@ pub enum Verbosity {
 // The order is that of the help text: the main job first, then its parts, then the tools.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Tune(tune::TuneArguments),
+    Profile(profile::ProfileArguments),
+    Compare(compare::CompareArguments),
+    Report(report::ReportArguments),
     Io(io::IoArguments),
     Backends(backends::BackendsArguments),
     Completions(completions::CompletionsArguments),
@@ -67,6 +71,26 @@ pub struct TargetOptions {
     /// Allow writing to this existing file or block device. Its contents are lost. Repeat it for each target.
     #[arg(long, value_name = "PATH")]
     pub destroy_contents_of: Vec<PathBuf>,
+}
+
+/// What measuring may cost, and where its results go: the same for `tune` and `profile`.
+#[derive(Clone, Debug, Args)]
+pub struct MeasuringOptions {
+    /// Time for everything, from the first byte written to the report.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60")]
+    pub seconds: f64,
+    /// Most bytes written to the drive, the scratch file included.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4GiB")]
+    pub write_bytes: u64,
+    /// Size of the scratch file. By default 1 GiB, or less if the budget or the free space is small.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    pub file_size: Option<u64>,
+    /// Seed of all randomness: the same seed on the same drive runs the same trials.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder for the results; it is made if it is missing.
+    #[arg(long, value_name = "DIR", default_value = "flashgrain-out")]
+    pub out: PathBuf,
 }
 
 /// The backends as the user names them.

@@ -8,7 +8,11 @@ mod arguments;
 mod commands;
 mod exit;
 mod interrupt;
+mod measure;
 mod output;
+mod progress;
+mod results;
+mod summary;
 mod target;
 mod units;
 
@@ -27,6 +31,10 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
     match command {
+        Command::Tune(arguments) => commands::tune::run(arguments, context),
+        Command::Profile(arguments) => commands::profile::run(arguments, context),
+        Command::Compare(arguments) => commands::compare::run(arguments, context),
+        Command::Report(arguments) => commands::report::run(arguments, context),
         Command::Io(arguments) => commands::io::run(arguments, context),
         Command::Backends(arguments) => commands::backends::run(arguments),
         Command::Completions(arguments) => commands::completions::run(arguments),

@@ -56,7 +56,6 @@ pub fn open(
         )
         .into());
     };
-    context.note(&format!("backend: {} ({})", device.identity().backend, device.identity().backend_reason));
     for note in &device.identity().notes {
         context.note(&format!("note: {note}"));
     }

@@ -145,8 +145,8 @@ fn the_readme_lists_the_commands_that_there_are() {
     let section = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let in_help: BTreeSet<_> = section
         .lines()
-        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
-        .filter(|name| *name != "help")
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !["", "help"].contains(name))
         .collect();
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let in_readme: BTreeSet<_> = readme

@@ -107,6 +107,8 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     let access = if arguments.read_share < 1.0 { Access::Write } else { Access::Read };
     let size = ScratchSize { asked: arguments.file_size, default: FILE_BYTES };
     let device = target::open(&arguments.targets, size, access, &arguments.target, context)?;
+    let Identity { backend, backend_reason, .. } = device.identity();
+    context.note(&format!("backend {backend}: {backend_reason}"));
     if target::is_scratch(&arguments.targets) {
         let whole = Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes };
         context.note(&format!("writing the scratch file of {} once", unit::bytes(whole.length_bytes as f64)));

@@ -1,6 +1,10 @@
 //! One module per command: its arguments, and what connects them to the crate that does the work.
 
 pub mod backends;
+pub mod compare;
 pub mod completions;
 pub mod io;
 pub mod man;
+pub mod profile;
+pub mod report;
+pub mod tune;

@@ -1,7 +1,8 @@
 //! What exists is written only when the user names it with the flag that says it is lost.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::support::{fails, flashgrain, folder};
 use tempfile::TempDir;
@@ -68,4 +69,41 @@ fn with_the_flag_the_file_is_written_and_keeps_its_size() {
     let after = fs::read(&path).unwrap();
     assert_eq!(after.len(), bytes.len());
     assert_ne!(after, bytes);
+}
+
+/// A block device over a file of ours, gone with the value.
+struct LoopDevice(String);
+
+impl LoopDevice {
+    /// `None`, and a word about it, where loop devices cannot be made: that takes privileges.
+    fn over(file: &Path) -> Option<Self> {
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        match made {
+            Ok(output) if output.status.success() => {
+                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+            }
+            _ => {
+                eprintln!("skipped: loop devices cannot be made here");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_raw_device_is_read_freely_and_written_only_with_the_flag_that_names_it() {
+    let (_folder, path, bytes) = precious();
+    let Some(device) = LoopDevice::over(&path) else { return };
+    flashgrain().args(["io", &device.0]).args(QUICK).assert().success();
+    let writing = ["io", &device.0, "--read-share", "0"];
+    fails(flashgrain().args(writing).args(QUICK), 2, &[&device.0, "--destroy-contents-of"]);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    flashgrain().args(writing).args(QUICK).args(["--destroy-contents-of", &device.0]).assert().success();
+    assert_ne!(fs::read(&path).unwrap(), bytes);
 }

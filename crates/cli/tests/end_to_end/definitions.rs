@@ -7,8 +7,8 @@ use crate::support::{flashgrain, folder, stdout};
 fn commands() -> BTreeSet<String> {
     let help = stdout(&flashgrain().arg("--help").assert().success());
     let section = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let names = section.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let names = section.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect()
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! `flashgrain report`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flashgrain_profile::file;
+
+use crate::output::Context;
+use crate::results;
+
+/// Make the HTML report of a stored profile.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// A `profile.json`.
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// Where the page goes; by default `report.html` beside the profile.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(arguments: &ReportArguments, context: &Context) -> anyhow::Result<()> {
+    let profile = file::read(&arguments.profile)?;
+    let output = arguments.output.clone().unwrap_or_else(|| arguments.profile.with_file_name("report.html"));
+    results::write_report(&profile, &output)?;
+    context.note(&format!("wrote {}", output.display()));
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Summaries for the terminal at hand.
+
+use std::io::{self, IsTerminal};
+
+use flashgrain_model::Comparison;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::diff::Diff;
+use flashgrain_report::Style;
+
+/// Columns where there is no terminal, and the most that are used on one.
+const COLUMNS: usize = 100;
+
+pub fn profile(profile: &DeviceProfile) -> String {
+    flashgrain_report::terminal(profile, style())
+}
+
+pub fn comparison(comparison: &Comparison) -> String {
+    flashgrain_report::terminal_comparison(comparison, style())
+}
+
+pub fn diff(diff: &Diff) -> String {
+    flashgrain_report::terminal_diff(diff, style())
+}
+
+fn style() -> Style {
+    let width =
+        terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| usize::from(width.0).min(COLUMNS));
+    // https://no-color.org
+    let colour =
+        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Style { width, colour }
+}
