@@ -11,7 +11,7 @@ fix:
 
 # Compare the I/O path with fio's on this machine.
 compare-fio *ARGUMENTS:
-    scripts/compare-fio {{ARGUMENTS}}
+    scripts/compare-fio.sh {{ARGUMENTS}}
 
 # Manual pages and completions into target/.
 man:

@@ -33,6 +33,8 @@ if [[ -z $browser ]]; then
     browser=$(command -v chromium)
 fi
 
+command -v python3 >/dev/null || { apt-get update -qq && apt-get install -y -qq python3; } >/dev/null
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 if [[ -z $report ]]; then
