@@ -65,6 +65,31 @@ CHECK = r"""
     });
   }
 
+  // What the script adds: tooltips for the nearest mark, highlighting from the legend, the theme switch.
+  const tip = document.getElementById("tip");
+  const mark = document.querySelector(".panels > svg circle");
+  if (mark) {
+    const box = mark.getBoundingClientRect();
+    const svg = mark.closest(".panels > svg");
+    const at = { clientX: box.left + 4, clientY: box.top + 4, bubbles: true };
+    svg.dispatchEvent(new PointerEvent("pointermove", at));
+    if (tip.hidden || !tip.textContent) { say("no tooltip over a mark"); }
+    svg.dispatchEvent(new PointerEvent("pointerleave", at));
+    if (!tip.hidden) { say("the tooltip stays"); }
+  }
+  const key = document.querySelector(".legend [data-s]");
+  if (key) {
+    key.dispatchEvent(new PointerEvent("pointerenter"));
+    const panels = key.closest("figure").querySelector(".panels");
+    if (!panels.classList.contains("dimmed") || !panels.querySelector(".lit")) { say("the legend highlights nothing"); }
+    key.dispatchEvent(new PointerEvent("pointerleave"));
+    if (panels.classList.contains("dimmed")) { say("the highlighting stays"); }
+  }
+  const button = document.getElementById("theme");
+  const paper = () => getComputedStyle(document.body).backgroundColor;
+  const papers = [0, 1, 2].map(() => { button.click(); return paper(); });
+  if (!shown(button) || papers[0] === papers[1]) { say("the theme switch does nothing"); }
+
   // Contrast of every text against what it stands on (WCAG 2: 4.5, and 3 for what is large).
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const channels = (colour) => {

@@ -3,10 +3,11 @@
 use flashgrain_model::Comparison;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
+use textwrap::core::display_width;
 
 use crate::facts::{self, Detail};
 use crate::table::{Cell, Kind, Table, Tone};
-use crate::text::printable;
+use crate::text::{printable, unbroken};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +164,8 @@ impl Printer {
         }
         let options =
             textwrap::Options::new(self.style.width).initial_indent(indent).subsequent_indent(indent);
-        for line in textwrap::wrap(&printable(sentence), options) {
-            self.text.push_str(&line);
+        for line in textwrap::wrap(&unbroken(&printable(sentence)), options) {
+            self.text.push_str(&line.replace('\u{a0}', " "));
             self.text.push('\n');
         }
     }
@@ -215,7 +216,7 @@ impl Printer {
             let mut text = String::new();
             for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
                 let part = wrapped.get(index).and_then(|lines| lines.get(line)).map_or("", String::as_str);
-                let fill = " ".repeat(width.saturating_sub(textwrap::core::display_width(part)));
+                let fill = " ".repeat(width.saturating_sub(display_width(part)));
                 let gap = " ".repeat(GAP);
                 let part = self.painted(part, cell.tone);
                 let right = table.columns.get(index).is_some_and(|column| column.kind == Kind::Number);
@@ -241,7 +242,7 @@ impl Printer {
 /// below their rows.
 fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) {
     let mut table = table.clone();
-    let natural = natural_widths(&table);
+    let natural = natural_widths(&table, Heads::Wrapped);
     let taken: usize = natural.iter().rev().skip(1).map(|width| width + GAP).sum();
     let left = available.saturating_sub(taken + GAP);
     let prose_is_last = table.columns.last().is_some_and(|column| column.kind == Kind::Prose);
@@ -253,26 +254,39 @@ fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) 
     (table, asides)
 }
 
-fn natural_widths(table: &Table) -> Vec<usize> {
+/// What the columns would take on their own: heads in one line, or wrapped between their words. Entries never wrap.
+fn natural_widths(table: &Table, heads: Heads) -> Vec<usize> {
     let columns = table.columns.iter().enumerate();
     columns
         .map(|(index, column)| {
-            // A head may wrap between its words; an entry of numbers must not.
-            let head = column.title.split(' ').map(textwrap::core::display_width).max().unwrap_or(0);
+            let head = match heads {
+                Heads::InOneLine => display_width(&column.title),
+                Heads::Wrapped => column.title.split(' ').map(display_width).max().unwrap_or(0),
+            };
             let cells = table.rows.iter().filter_map(|row| row.get(index));
-            cells
-                .map(|cell| textwrap::core::display_width(&printable(&cell.text)))
-                .max()
-                .unwrap_or(0)
-                .max(head)
+            cells.map(|cell| display_width(&printable(&cell.text))).max().unwrap_or(0).max(head)
         })
         .collect()
 }
 
+#[derive(Clone, Copy)]
+enum Heads {
+    InOneLine,
+    Wrapped,
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len()
+}
+
 /// Column widths that fit together: prose gives way first, then whatever is widest.
 fn widths(table: &Table, available: usize) -> Vec<usize> {
-    let mut widths = natural_widths(table);
-    let mut excess = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(available);
+    let roomy = natural_widths(table, Heads::InOneLine);
+    if total(&roomy) <= available {
+        return roomy;
+    }
+    let mut widths = natural_widths(table, Heads::Wrapped);
+    let mut excess = total(&widths).saturating_sub(available);
     while excess > 0 {
         let widest = |narrowest: usize, may_shrink: fn(Kind) -> bool| {
             let candidates = table.columns.iter().zip(&widths).enumerate();

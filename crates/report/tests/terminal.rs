@@ -2,7 +2,14 @@
 
 mod common;
 
-use flashgrain_report::{Style, terminal, terminal_comparison};
+use flashgrain_profile::diff::diff;
+use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
+
+/// After a wanted change: `cargo run -p flashgrain_report --example report -- /dev/null > crates/report/tests/golden/terminal.txt`.
+#[test]
+fn the_summary_reads_as_agreed() {
+    assert_eq!(terminal(&common::full(), 100), include_str!("golden/terminal.txt"));
+}
 
 #[test]
 fn every_line_fits_the_width() {
@@ -45,6 +52,29 @@ fn text_from_outside_cannot_steer_the_terminal() {
     let text = terminal(&profile, 100);
     assert!(text.contains("evil\u{fffd}[2J\u{fffd}drive"));
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+#[test]
+fn two_profiles_side_by_side() {
+    let (before, mut after) = (common::full(), common::full());
+    let same = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
+    assert!(same.contains("No difference.") && same.contains("0 of "), "{same}");
+    after.provenance.identity.firmware = Some("newer\u{1b}".into());
+    after.decisions[1].value = "96".into();
+    after.learned.stripe_bytes.estimate = common::determined(131_072.0, 131_072.0, 131_072.0);
+    for point in &mut after.measurements.size {
+        for rate in
+            [&mut point.bytes_per_second, &mut point.bytes_per_second_min, &mut point.bytes_per_second_max]
+        {
+            *rate /= 2.0;
+        }
+    }
+    let text = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
+    for word in
+        ["firmware", "3B7QCXE7", "newer\u{fffd}", "96", "stripe_bytes", "64 KiB", "128 KiB", "size", "0.500"]
+    {
+        assert!(text.contains(word), "{word} is missing in:\n{text}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use flashgrain_model::Estimate;
 use flashgrain_profile::diff::{Diff, FieldChange};
 
 use crate::table::{Cell, Kind, Table, Tone};
-use crate::unit;
+use crate::unit::{self, Unit};
 
 /// Workloads whose rates are listed; the largest changes come first.
 const RATES_MAX: usize = 20;
@@ -19,12 +19,17 @@ pub(crate) fn field_change_table(changes: &[FieldChange]) -> Table {
     table
 }
 
-/// Learned numbers that changed. Their units are in their names.
+/// Learned numbers that changed.
 pub(crate) fn learned_change_table(diff: &Diff) -> Table {
     let mut table =
         Table::new(&[("learned", Kind::Label), ("before", Kind::Number), ("after", Kind::Number)]);
     for change in &diff.learned {
-        table.push([Cell::new(change.name.as_str()), estimate(&change.before), estimate(&change.after)]);
+        let unit = unit_of_key(&change.name);
+        table.push([
+            Cell::new(change.name.as_str()),
+            estimate(&change.before, unit),
+            estimate(&change.after, unit),
+        ]);
     }
     table
 }
@@ -62,14 +67,22 @@ pub(crate) fn rate_change_sentence(diff: &Diff) -> String {
     format!("{changed} of {} workloads that both profiles have changed beyond noise{shown}.", diff.compared)
 }
 
-fn estimate(estimate: &Estimate) -> Cell {
+fn estimate(estimate: &Estimate, unit: Unit) -> Cell {
     match estimate {
-        Estimate::Determined { value, low, high } => Cell::new(format!(
-            "{} ({} – {})",
-            unit::three_digits(*value),
-            unit::three_digits(*low),
-            unit::three_digits(*high)
-        )),
-        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Quiet),
+        Estimate::Determined { value, low, high } => Cell::new(unit.show_interval(*value, *low, *high)),
+        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Warning),
+    }
+}
+
+/// Units are in the names of the keys.
+fn unit_of_key(key: &str) -> Unit {
+    if key.ends_with("_bytes_per_second") {
+        Unit::Rate
+    } else if key.ends_with("_bytes") {
+        Unit::Bytes
+    } else if key.ends_with("_drop") {
+        Unit::Share
+    } else {
+        Unit::Count
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
         .max_by(|a, b| requests(a).total_cmp(&requests(b)))
         .map(|best| {
             format!(
-                "{} is fastest: {} requests per second with {} in flight, {} of CPU time each. Chosen: {} ({}).",
+                "Fastest: {}, {} requests per second with {} in flight and {} of CPU time each. Chosen: {} ({}).",
                 best.backend,
                 unit::count(requests(best)),
                 unit::count(best.point.workload.concurrency),
@@ -160,7 +160,7 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
     let panels = vec![bars(&title, "Median; whisker to the 99th percentile", &axis, &rows)];
     let caption = match best {
         Some(best) => format!(
-            "{} is cheapest: {} in the median, {} at the 99th percentile.",
+            "Write and flush together. Cheapest: {}, {} in the median and {} at the 99th percentile.",
             best.method,
             unit::micros(best.latency.p50_us),
             unit::micros(best.latency.p99_us)

@@ -156,8 +156,8 @@ fn depth(profile: &DeviceProfile) -> Section {
 fn verification(profile: &DeviceProfile) -> Section {
     let fresh = (!profile.verification.is_empty()).then(|| {
         captioned(
-            "Workloads that no fit has seen, predicted and then measured",
-            facts::verification_table(&profile.verification),
+            "Workloads that no fit has seen, predicted and then measured; the largest error first",
+            facts::verification_table(&facts::worst_verifications(&profile.verification, usize::MAX)),
         )
     });
     let blocks = row([("Verification", figure::verification(profile))], fresh);
