@@ -13,6 +13,8 @@ pub(crate) enum Unit {
     Share,
     /// Things without a unit.
     Count,
+    /// Numbers whose unit is written elsewhere.
+    Plain,
 }
 
 impl Unit {
@@ -51,6 +53,7 @@ impl Unit {
             ],
             Self::Seconds => &[(1e-9, " ns"), (1e-6, " µs"), (1e-3, " ms"), (1.0, " s")],
             Self::Share => return (0.01, " %"),
+            Self::Plain => return (1.0, ""),
             Self::Count => &[(1.0, ""), (1e3, " k"), (1e6, " M"), (1e9, " G")],
         };
         // A count below ten thousand reads better in full.
@@ -68,8 +71,13 @@ impl Unit {
             return self.show(value);
         }
         let (factor, suffix) = self.scale_for(value);
-        let show = |number: f64| three_digits(number / factor);
-        format!("{} ({} – {}){suffix}", show(value), show(low), show(high))
+        let numbers = [value, low, high].map(|number| number / factor);
+        let all_whole = numbers.iter().all(|number| round_for_people(*number).fract() == 0.0);
+        let [value, low, high] = numbers.map(|number| {
+            let decimals = if all_whole { 0 } else { decimals_of(number) };
+            with_decimals(number, decimals)
+        });
+        format!("{value} ({low} – {high}){suffix}")
     }
 }
 
@@ -80,8 +88,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
     let rounded = round_for_people(value);
     let decimals = if rounded == rounded.trunc() { 0 } else { decimals_of(rounded) };
-    let sign = if rounded < 0.0 { "−" } else { "" };
-    format!("{sign}{:.decimals$}", rounded.abs())
+    with_decimals(rounded, decimals)
 }
 
 /// One decimal, or as many as the first digit needs; none from 100 % on.
@@ -94,6 +101,11 @@ fn percent(share: f64) -> String {
     let decimals = decimals.clamp(1.0, 6.0) as usize;
     let text = format!("{percent:.decimals$}");
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn with_decimals(number: f64, decimals: usize) -> String {
+    let sign = if number < 0.0 { "−" } else { "" };
+    format!("{sign}{:.decimals$}", number.abs())
 }
 
 fn round_for_people(value: f64) -> f64 {
@@ -204,6 +216,8 @@ mod tests {
     #[test]
     fn an_interval_shares_the_unit_of_its_value() {
         assert_eq!(Unit::Rate.show_interval(2.0e9, 1.0e9, 3.0e9), "1.86 (0.931 – 2.79) GiB/s");
+        assert_eq!(Unit::Count.show_interval(3.0, 2.5, 4.0), "3.00 (2.50 – 4.00)");
+        assert_eq!(Unit::Count.show_interval(48.0, 44.0, 55.0), "48 (44 – 55)");
         assert_eq!(Unit::Bytes.show_interval(4096.0, 4096.0, 4096.0), "4 KiB");
     }
 }

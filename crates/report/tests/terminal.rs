@@ -2,13 +2,59 @@
 
 mod common;
 
+use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor};
+use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
 use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
 
-/// After a wanted change: `cargo run -p flashgrain_report --example report -- /dev/null > crates/report/tests/golden/terminal.txt`.
+/// A comparison that does not change with the way models are fitted.
+fn made_up_comparison() -> Comparison {
+    let row = |model, access, r_squared, adjusted_r_squared, median_relative_error| ComparisonRow {
+        model,
+        access,
+        r_squared: Some(r_squared),
+        adjusted_r_squared,
+        median_relative_error,
+        worst_relative_error: 4.0 * median_relative_error,
+        points: 12,
+        constants: 2,
+    };
+    let (reads, writes) = (Some(Access::Read), Some(Access::Write));
+    Comparison {
+        rows: vec![
+            row(ModelName::Dam, reads, -24.0, Some(-31.0), 0.81),
+            row(ModelName::Mqssd, reads, 0.991, Some(0.984), 0.034),
+            row(ModelName::Dam, writes, -0.25, Some(-0.4), 0.5),
+            row(ModelName::Mqssd, writes, 0.95, None, 0.06),
+        ],
+        points: Vec::new(),
+        noise_floor: vec![NoiseFloor { access: reads, median_relative_error: 0.026, points: 96 }],
+        ranking: vec![ModelName::Mqssd, ModelName::Dam],
+        ranking_reason: "MQSSD has the lowest mean error on 24 held-out points".into(),
+    }
+}
+
+/// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p flashgrain_report --test terminal`, and read the difference.
 #[test]
 fn the_summary_reads_as_agreed() {
-    assert_eq!(terminal(&common::full(), 100), include_str!("golden/terminal.txt"));
+    let profile = DeviceProfile { comparison: Some(made_up_comparison()), ..common::unfitted() };
+    let summary = terminal(&profile, 100);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/terminal.txt");
+        std::fs::write(path, &summary).expect("the golden file");
+    }
+    assert_eq!(summary, include_str!("golden/terminal.txt"));
+}
+
+#[test]
+fn fitted_costs_have_a_row_for_each_concurrency() {
+    let text = terminal(&common::full(), 100);
+    let costs =
+        text.split("MQSSD costs by concurrency").nth(1).and_then(|rest| rest.split("\nLearned").next());
+    let rows: Vec<&str> = costs.expect("the section").lines().map(str::trim_start).collect();
+    for k in ["1 ", "2 ", "4 ", "8 ", "16 ", "32 ", "64 ", "128 "] {
+        assert!(rows.iter().any(|row| row.starts_with(k)), "k = {k}in {rows:#?}");
+    }
 }
 
 #[test]
@@ -81,7 +127,7 @@ fn two_profiles_side_by_side() {
 fn a_comparison_alone_has_every_model_and_the_noise_floor() {
     let comparison = common::full().comparison.expect("the made-up profile has one");
     let text = terminal_comparison(&comparison, 100);
-    for word in ["DAM", "PDAM", "affine", "MQSSD", "noise floor", "reads", "writes", "mixed", "noise"] {
+    for word in ["DAM", "PDAM", "affine", "MQSSD", "noise floor", "reads", "writes", "mixed"] {
         assert!(text.contains(word), "{word} is missing in:\n{text}");
     }
 }

@@ -2,9 +2,9 @@
 
 use flashgrain_model::{Estimate, IoModel, Models, Parameter};
 
-use super::kind_name;
+use super::{estimate_cell, kind_name};
 use crate::table::{Cell, Kind, Table, Tone};
-use crate::unit;
+use crate::unit::{self, Unit};
 
 /// One of MQSSD's four costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn cost_table(models: &Models) -> Option<Table> {
     for concurrency in concurrencies {
         let mut row = vec![Cell::toned(unit::count(concurrency), Tone::Quiet)];
         row.extend(costs.iter().map(|(_, found)| match found.iter().find(|(at, _)| *at == concurrency) {
-            Some((_, parameter)) => with_interval(&parameter.estimate, unit::three_digits),
+            Some((_, parameter)) => estimate_cell(&parameter.estimate, Unit::Plain, Tone::Plain),
             None => Cell::toned("–", Tone::Quiet),
         }));
         table.push(row);
@@ -113,7 +113,7 @@ pub(crate) fn other_parameters_table(models: &Models) -> Table {
             model.to_string().into(),
             format!("{} {symbol}", parameter.name).trim().into(),
             Cell::toned(parameter.access.map_or("", |access| kind_name(Some(access))), Tone::Quiet),
-            with_interval(&parameter.estimate, unit::three_digits),
+            estimate_cell(&parameter.estimate, Unit::Plain, Tone::Plain),
             Cell::toned(parameter.unit.as_str(), Tone::Quiet),
             Cell::toned(why, Tone::Warning),
         ]);
@@ -123,14 +123,4 @@ pub(crate) fn other_parameters_table(models: &Models) -> Table {
         table.remove_last_column();
     }
     table
-}
-
-/// `5.4 (5.1 – 5.7)`, or that it is undetermined.
-pub(crate) fn with_interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Cell {
-    match estimate {
-        Estimate::Determined { value, low, high } => {
-            Cell::new(format!("{} ({} – {})", show(*value), show(*low), show(*high)))
-        }
-        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Warning),
-    }
 }

@@ -1,8 +1,8 @@
 //! What differs between two profiles.
 
-use flashgrain_model::Estimate;
 use flashgrain_profile::diff::{Diff, FieldChange};
 
+use super::estimate_cell;
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit::{self, Unit};
 
@@ -27,8 +27,8 @@ pub(crate) fn learned_change_table(diff: &Diff) -> Table {
         let unit = unit_of_key(&change.name);
         table.push([
             Cell::new(change.name.as_str()),
-            estimate(&change.before, unit),
-            estimate(&change.after, unit),
+            estimate_cell(&change.before, unit, Tone::Plain),
+            estimate_cell(&change.after, unit, Tone::Plain),
         ]);
     }
     table
@@ -65,13 +65,6 @@ pub(crate) fn rate_change_sentence(diff: &Diff) -> String {
         String::new()
     };
     format!("{changed} of {} workloads that both profiles have changed beyond noise{shown}.", diff.compared)
-}
-
-fn estimate(estimate: &Estimate, unit: Unit) -> Cell {
-    match estimate {
-        Estimate::Determined { value, low, high } => Cell::new(unit.show_interval(*value, *low, *high)),
-        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Warning),
-    }
 }
 
 /// Units are in the names of the keys.

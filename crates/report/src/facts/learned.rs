@@ -4,7 +4,7 @@ use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::describe_workload;
 use flashgrain_profile::schema::{Decision, Learned, LearnedValue, Verification};
 
-use super::kind_name;
+use super::{estimate_cell, kind_name};
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit::{self, Unit};
 
@@ -45,23 +45,15 @@ pub(crate) fn learned_table(learned: &Learned, detail: Detail) -> Table {
         ("evidence", Kind::Prose),
     ]);
     for (name, value, unit) in values(learned) {
-        table.push(match &value.estimate {
-            &Estimate::Determined { value: number, low, high } => [
-                name.into(),
-                Cell::toned(unit.show_interval(number, low, high), Tone::Strong),
-                unit::share(value.confidence).into(),
-                value.evidence.as_str().into(),
-            ],
-            Estimate::Undetermined { why } => [
-                name.into(),
-                Cell::toned("undetermined", Tone::Warning),
-                "".into(),
-                match detail {
-                    Detail::Full if !value.evidence.is_empty() => format!("{why}; {}", value.evidence).into(),
-                    _ => why.as_str().into(),
-                },
-            ],
-        });
+        let (confidence, evidence) = match &value.estimate {
+            Estimate::Determined { .. } => (unit::share(value.confidence), value.evidence.clone()),
+            Estimate::Undetermined { why } => {
+                let says_more = detail == Detail::Full && !value.evidence.is_empty();
+                (String::new(), if says_more { format!("{why}; {}", value.evidence) } else { why.clone() })
+            }
+        };
+        let shown = estimate_cell(&value.estimate, unit, Tone::Strong);
+        table.push([name.into(), shown, confidence.into(), evidence.into()]);
     }
     table
 }

@@ -15,3 +15,18 @@ pub(crate) use learned::{
     Detail, decision_table, learned_table, verification_sentence, verification_table, worst_verifications,
 };
 pub(crate) use models::{comparison_table, kind_name, ranking_sentence};
+
+use flashgrain_model::Estimate;
+
+use crate::table::{Cell, Tone};
+use crate::unit::Unit;
+
+/// `5.4 (5.1 – 5.7)`, or that it is undetermined.
+fn estimate_cell(estimate: &Estimate, unit: Unit, tone: Tone) -> Cell {
+    match estimate {
+        Estimate::Determined { value, low, high } => {
+            Cell::toned(unit.show_interval(*value, *low, *high), tone)
+        }
+        Estimate::Undetermined { .. } => Cell::toned("undetermined", Tone::Warning),
+    }
+}

@@ -415,20 +415,28 @@ fn budget() -> Budget {
     }
 }
 
-/// A profile in which every experiment was run.
+/// A profile in which every experiment was run, with fitted models.
 pub fn full() -> DeviceProfile {
+    let mut profile = unfitted();
+    let samples = samples(&profile.measurements);
+    let options = FitOptions { resamples: 20, ..FitOptions::default() };
+    profile.models = fit(&samples, &options).ok();
+    profile.comparison = compare(&samples, &options).ok();
+    profile
+}
+
+/// The same without models: nothing in it depends on how they are fitted.
+pub fn unfitted() -> DeviceProfile {
     let mut noise = Noise(42);
     let mut measurements = measurements(&mut noise);
     measurements.sustain = Some(sustain(&mut noise));
-    let samples = samples(&measurements);
-    let options = FitOptions { resamples: 20, ..FitOptions::default() };
     DeviceProfile {
         format: "flashgrain device profile".into(),
         schema_version: SCHEMA_VERSION,
         provenance: provenance(),
         budget: budget(),
-        models: fit(&samples, &options).ok(),
-        comparison: compare(&samples, &options).ok(),
+        models: None,
+        comparison: None,
         learned: learned(),
         decisions: decisions(),
         verification: verification(&mut noise),
