@@ -160,11 +160,17 @@ impl Series {
 }
 
 /// Latencies over all repeats. Counts of 32 bits and growth on demand keep hundreds of these small.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Latencies {
     histogram: Option<Histogram<u32>>,
     sum_ns: f64,
     max_ns: u64,
+}
+
+impl std::fmt::Debug for Latencies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.summary().fmt(f)
+    }
 }
 
 impl Latencies {

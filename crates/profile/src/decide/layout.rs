@@ -18,6 +18,9 @@ const DEFAULT_SCAN_BYTES: u64 = 1 << 20;
 /// Share of the best rate that a size must reach: more costs memory and latency for little.
 const GOOD_SHARE: f64 = 0.9;
 
+/// Where setup and transfer cost the same (Corollary 6).
+const HALF: f64 = 0.5;
+
 /// Write units per segment at least, so that a cleaner has something to choose from.
 const UNITS_PER_SEGMENT: u64 = 64;
 
@@ -54,53 +57,56 @@ fn leaf(known: &Known<'_>) -> Decision {
     learned(SETTING, bytes_text(best.max(SMALLEST_LEAF_BYTES)), because)
 }
 
-/// Desirable write size and stripe, whichever is larger and known.
+/// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where these are known.
 fn write_unit_bytes(known: &Known<'_>) -> Option<u64> {
     let learned = known.learned;
     let desirable = learned.desirable_write_bytes.estimate.value();
     let stripe = learned.stripe_bytes.estimate.value();
-    desirable.into_iter().chain(stripe).reduce(f64::max).map(|bytes| (bytes as u64).max(SMALLEST_LEAF_BYTES))
+    desirable?;
+    let half_rate =
+        good_write_bytes(&known.measurements.order, HALF).map(|(bytes, _)| bytes.next_power_of_two());
+    let bytes = desirable.into_iter().chain(stripe).map(|bytes| bytes as u64).chain(half_rate).max()?;
+    Some(bytes.max(SMALLEST_LEAF_BYTES))
 }
 
 fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
     const SETTING: &str = "write unit";
     let learned_values = known.learned;
     let Some(unit) = unit else {
-        return default(
-            SETTING,
-            bytes_text(DEFAULT_WRITE_UNIT_BYTES),
-            why(&learned_values.desirable_write_bytes),
-        );
+        let because = why(&learned_values.desirable_write_bytes);
+        return default(SETTING, bytes_text(DEFAULT_WRITE_UNIT_BYTES), because);
     };
     let text = |value: Option<f64>| value.map_or("undetermined".to_owned(), |bytes| bytes_text(bytes as u64));
+    let half = good_write_bytes(&known.measurements.order, HALF).map(|(bytes, _)| bytes as f64);
     let because = format!(
-        "smallest desirable write {}, stripe {}; never less than a leaf (rules 1 and 3)",
+        "the largest of: smallest desirable write {}, stripe {}, half of the best write rate reached from {} on (rules 1 and 3)",
         text(learned_values.desirable_write_bytes.estimate.value()),
-        text(learned_values.stripe_bytes.estimate.value())
+        text(learned_values.stripe_bytes.estimate.value()),
+        text(half)
     );
     learned(SETTING, bytes_text(unit), because)
 }
 
-/// The smallest size of random writes, over all depths, that reaches a good share of the best rate.
-fn good_write_bytes(points: &[Point]) -> Option<(u64, f64)> {
+/// The smallest size of random writes, over all depths, that reaches `share` of the best rate; and that rate.
+fn good_write_bytes(points: &[Point], share: f64) -> Option<(u64, f64)> {
     let writes: Vec<&Point> =
         points.iter().filter(|point| point.workload.access() == Some(Access::Write)).collect();
-    smallest_good(&writes)
-}
-
-fn smallest_good(points: &[&Point]) -> Option<(u64, f64)> {
-    let best = points.iter().map(|point| point.bytes_per_second).reduce(f64::max)?;
-    points
+    let best = writes.iter().map(|point| point.bytes_per_second).reduce(f64::max)?;
+    writes
         .iter()
-        .filter(|point| point.bytes_per_second >= GOOD_SHARE * best)
+        .filter(|point| point.bytes_per_second >= share * best)
         .min_by(|a, b| a.workload.request_bytes.total_cmp(&b.workload.request_bytes))
         .map(|point| (point.workload.request_bytes as u64, best))
 }
 
 fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
     const SETTING: &str = "segment size and alignment";
-    let align = known.learned.stripe_bytes.estimate.value().map(|bytes| bytes as u64).or(unit);
-    let Some((good, best)) = good_write_bytes(&known.measurements.order) else {
+    let values = [&known.learned.stripe_bytes, &known.learned.desirable_write_bytes];
+    let align = values
+        .iter()
+        .find_map(|value| value.estimate.value())
+        .map(|bytes| (bytes as u64).max(SMALLEST_LEAF_BYTES));
+    let Some((good, best)) = good_write_bytes(&known.measurements.order, GOOD_SHARE) else {
         let text = format!(
             "{}, aligned to {}",
             bytes_text(DEFAULT_SEGMENT_BYTES),
@@ -118,7 +124,11 @@ fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
         "writes reach 90 % of {:.0} MB/s from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
         best / 1e6,
         bytes_text(good),
-        if known.learned.stripe_bytes.estimate.value().is_some() { "stripe" } else { "write unit" }
+        match values.map(|value| value.estimate.value().is_some()) {
+            [true, _] => "stripe",
+            [false, true] => "smallest desirable write",
+            [false, false] => "default, as the drive's own alignment is undetermined",
+        }
     );
     learned(SETTING, format!("{}, aligned to {}", bytes_text(bytes), bytes_text(align)), because)
 }

@@ -201,3 +201,73 @@ fn depth_for(share: f64, rising: f64, map: &Map, resamples: &[Map], page_bytes: 
     }
     determined(value, (low, high), confidence, evidence)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::doublings;
+    use rand::RngExt;
+
+    /// A drive with `servers` and the given latency per request, three repeats with noise.
+    fn map(servers: f64, noise: f64, seed: u64, latency_us: impl Fn(u64) -> f64) -> Map {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut map = Map::new();
+        for bytes in doublings(512, 64 << 10) {
+            for depth in doublings(1, 256) {
+                let rate = (depth as f64).min(servers) / latency_us(bytes) * 1e6 * bytes as f64;
+                let mut repeat = || rate * (1.0 + noise * (random.random::<f64>() * 2.0 - 1.0));
+                map.entry(bytes).or_default().insert(depth, vec![repeat(), repeat(), repeat()]);
+            }
+        }
+        map
+    }
+
+    /// Latency that grows behind 4 KiB and is worse below, as data centre drives have it (NVMe paper, Figure 3).
+    fn flash_us(bytes: u64) -> f64 {
+        if bytes < 4096 { 110.0 } else { 80.0 + (bytes - 4096) as f64 / 500.0 }
+    }
+
+    fn value(learned: &LearnedValue) -> f64 {
+        learned.estimate.value().unwrap_or_else(|| panic!("{learned:?}"))
+    }
+
+    #[test]
+    fn a_saturating_drive_has_its_working_points() {
+        let found = from_map(&map(40.0, 0.01, 1, flash_us), 4096, 1);
+        assert_eq!(value(&found.best_page_iops), 4096.0);
+        assert_eq!(value(&found.best_page_latency), 4096.0);
+        // Linear up to 40 servers; the plateau lies between the measured depths 32 and 64, where the crossing is interpolated.
+        assert!((34.0..50.0).contains(&value(&found.depth_90)), "{:?}", found.depth_90);
+        assert!(value(&found.depth_99) > value(&found.depth_90));
+    }
+
+    #[test]
+    fn a_drive_that_still_rises_has_no_plateau() {
+        let found = from_map(&map(1000.0, 0.01, 1, flash_us), 4096, 1);
+        for depth in [&found.depth_90, &found.depth_99] {
+            let flashgrain_model::Estimate::Undetermined { why } = &depth.estimate else {
+                panic!("{depth:?}")
+            };
+            assert!(why.contains("still rises at the deepest queue measured (256)"), "{why}");
+        }
+    }
+
+    #[test]
+    fn equal_pages_are_decided_for_the_largest_and_noise_for_none() {
+        let equal = from_map(&map(40.0, 0.005, 1, |bytes| if bytes <= 8192 { 80.0 } else { 160.0 }), 4096, 1);
+        assert_eq!(value(&equal.best_page_iops), 8192.0);
+        let mut confident = 0;
+        for seed in 0..50 {
+            let noisy = from_map(&map(40.0, 0.6, seed, |_| 80.0), 4096, seed);
+            confident += u32::from(noisy.best_page_latency.estimate.value().is_some());
+        }
+        assert!(confident <= 5, "{confident} of 50");
+    }
+
+    #[test]
+    fn without_repeats_noise_is_unknown_and_depths_undetermined() {
+        let mut once = map(40.0, 0.01, 1, flash_us);
+        once.values_mut().flat_map(BTreeMap::values_mut).for_each(|throughputs| throughputs.truncate(1));
+        assert!(from_map(&once, 4096, 1).depth_90.estimate.value().is_none());
+    }
+}

@@ -7,8 +7,17 @@ use rand_pcg::Pcg64;
 use crate::series::SweepRead;
 use crate::stats::{mean, median, quantile, resample};
 
-/// Slowest share of all reads that is cut to its own lower bound: interruptions by other work hit any group and say nothing about it.
+/// Slowest share of reads that is cut to its lower bound: interruptions by other work hit any group and say nothing about it.
 const CLIPPED_SHARE: f64 = 0.05;
+
+/// Of which reads the slowest share is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clip {
+    /// Of all together: groups stay exchangeable, as a permutation test needs them.
+    Overall,
+    /// Of each group: groups whose latencies differ widely lose the same share.
+    ByGroup,
+}
 
 /// Latencies of all groups, relative to the median of the sweep that each belongs to, so that a drive which changes its pace between sweeps
 /// adds no noise.
@@ -22,7 +31,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// From the reads of one sweep trial.
-    pub(super) fn new(reads: &[SweepRead]) -> Self {
+    pub(super) fn new(reads: &[SweepRead], clip: Clip) -> Self {
         let mut by_sweep: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for read in reads {
             by_sweep.entry(read.sweep).or_default().push(read.latency_us);
@@ -33,13 +42,18 @@ impl Groups {
             let median = medians.get(&read.sweep).copied().filter(|median| *median > 0.0)?;
             Some(read.latency_us / median)
         };
-        let all: Vec<f64> = reads.iter().filter_map(relative).collect();
-        let clip = quantile(&all, 1.0 - CLIPPED_SHARE).unwrap_or(f64::INFINITY);
         let mut groups: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for read in reads {
-            if let Some(value) = relative(read) {
-                groups.entry(read.label).or_default().push(value.min(clip));
-            }
+            groups.entry(read.label).or_default().extend(relative(read));
+        }
+        let bound = |values: &[f64]| quantile(values, 1.0 - CLIPPED_SHARE).unwrap_or(f64::INFINITY);
+        let overall = bound(&groups.values().flatten().copied().collect::<Vec<_>>());
+        for values in groups.values_mut() {
+            let bound = match clip {
+                Clip::Overall => overall,
+                Clip::ByGroup => bound(values),
+            };
+            values.iter_mut().for_each(|value| *value = value.min(bound));
         }
         let typical: Vec<f64> = medians.into_values().collect();
         Self { groups: groups.into_iter().collect(), typical_us: median(&typical).unwrap_or(0.0) }

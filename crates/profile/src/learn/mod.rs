@@ -6,6 +6,8 @@ mod groups;
 mod line;
 mod location;
 mod request_size;
+#[cfg(test)]
+mod synthetic;
 
 use flashgrain_model::Estimate;
 

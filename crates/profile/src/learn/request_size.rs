@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::groups::{Groups, z_score};
+use super::groups::{Clip, Groups, squared_error_of_mean};
 use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
@@ -13,8 +13,17 @@ use crate::trial::bytes_text;
 /// Latencies within this of the smallest count as equally good. A write size that costs its readers less is not worth avoiding.
 const GOOD_WITHIN: f64 = 0.10;
 
+/// The paper calls all sizes above the one with the smallest latency desirable, too. They may be this much worse than it.
+const LARGER_GOOD_WITHIN: f64 = 0.20;
+
 /// Latencies that differ by no more than this are constant.
-const CONSTANT_WITHIN: f64 = 0.05;
+const CONSTANT_WITHIN: f64 = 0.045;
+
+/// What two standard errors must not reach beyond for a size to share the latency of those above it.
+const SURELY_CONSTANT_WITHIN: f64 = 0.06;
+
+/// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
+const LEAST_STEP_Z: f64 = 3.5;
 
 /// Standard errors that a difference between sizes must have: nine boundaries are looked at, and none may be found by chance.
 const LEAST_Z: f64 = 4.0;
@@ -38,7 +47,7 @@ pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedSizes {
     if !evidence.direct {
         return neither("requests went through the page cache, which hides the drive's latency");
     }
-    from_groups(&Groups::new(&series.reads), evidence.creation, mix_seed(evidence.seed, 0x51))
+    from_groups(&Groups::new(&series.reads, Clip::ByGroup), evidence.creation, mix_seed(evidence.seed, 0x51))
 }
 
 fn from_groups(groups: &Groups, creation: &str, seed: u64) -> LearnedSizes {
@@ -55,25 +64,25 @@ fn from_groups(groups: &Groups, creation: &str, seed: u64) -> LearnedSizes {
     }
 }
 
-/// The smallest size from which all latencies are as good as the best.
+/// The smallest size whose latency is as good as the best, all larger ones being about as good.
 fn first_desirable(groups: &Groups) -> Option<usize> {
-    let means = groups.means();
-    let best = means.iter().map(|(_, mean)| *mean).fold(f64::INFINITY, f64::min);
-    let worse = means.iter().rposition(|(_, mean)| *mean > best * (1.0 + GOOD_WITHIN));
-    let first = worse.map_or(0, |index| index + 1);
-    (first < means.len()).then_some(first)
+    let means: Vec<f64> = groups.means().into_iter().map(|(_, mean)| mean).collect();
+    let best = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let worse = means.iter().rposition(|mean| *mean > best * (1.0 + LARGER_GOOD_WITHIN));
+    let candidates = worse.map_or(0, |index| index + 1)..means.len();
+    candidates
+        .into_iter()
+        .find(|index| means.get(*index).is_some_and(|mean| *mean <= best * (1.0 + GOOD_WITHIN)))
 }
 
-/// The smallest size from which all latencies are the same.
+/// The smallest size from which latency is constant: from the largest size downwards, the first that differs from all above it, by more than
+/// a little and by more than noise, ends it.
 fn first_constant(groups: &Groups) -> Option<usize> {
-    let means: Vec<f64> = groups.means().into_iter().map(|(_, mean)| mean).collect();
-    let is_constant = |from: usize| {
-        let tail = means.get(from..).unwrap_or_default();
-        let largest = tail.iter().copied().fold(0.0, f64::max);
-        let smallest = tail.iter().copied().fold(f64::INFINITY, f64::min);
-        largest <= smallest * (1.0 + CONSTANT_WITHIN)
+    let differs = |from: &usize| {
+        let step = step_at(groups, *from);
+        step.relative.abs() > CONSTANT_WITHIN && step.z().abs() > LEAST_STEP_Z
     };
-    (0..means.len()).find(|from| is_constant(*from))
+    (1..groups.groups.len()).rev().find(differs).or(Some(0))
 }
 
 fn desirable(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue {
@@ -95,25 +104,25 @@ fn desirable(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedVal
         let evidence = format!("all sizes alike, none is undesirable: {profile}");
         return determined(size as f64, interval, confidence, evidence);
     }
-    let (step, z) = step_at(groups, first);
-    if z < LEAST_Z {
+    let step = step_at(groups, first);
+    if step.z() < LEAST_Z {
         return undetermined(
             format!(
-                "smaller writes read {:.0} % more slowly, but at {z:.1} standard errors that may be chance",
-                step * 100.0
+                "smaller writes read {:.0} % more slowly, but at {:.1} standard errors that may be chance",
+                step.relative * 100.0,
+                step.z()
             ),
             profile,
         );
     }
-    let evidence = format!("reads of smaller writes take {:.0} % longer: {profile}", step * 100.0);
+    let evidence = format!("reads of smaller writes take {:.0} % longer: {profile}", step.relative * 100.0);
     determined(size as f64, interval, confidence, evidence)
 }
 
 fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue {
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
     let first = match first_constant(groups) {
-        None => return undetermined("latency differs even between the largest writes", profile),
-        Some(0) => {
+        None | Some(0) => {
             return undetermined(
                 "latency is the same for all write sizes, which tells nothing of stripes",
                 profile,
@@ -125,15 +134,28 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
         Some(first) => first,
     };
     let (confidence, interval) = agreement(resamples, &sizes, first, first_constant);
-    let (step, z) = step_at(groups, first);
+    let step = step_at(groups, first);
     let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", profile) };
-    if confidence < LEAST_CONFIDENCE || z.abs() < LEAST_Z {
+    if confidence < LEAST_CONFIDENCE || step.z().abs() < LEAST_Z {
         let why = format!(
             "latency seems constant from {} on, but only {:.0} % of the resamples agree and the step of {:.0} % is {:.1} standard errors",
             bytes_text(size),
             confidence * 100.0,
-            step * 100.0,
-            z.abs()
+            step.relative * 100.0,
+            step.z().abs()
+        );
+        return undetermined(why, profile);
+    }
+    // Sizes above may differ by a little that noise hides; then the stripe may be larger.
+    let unclear = |from: &usize| {
+        let step = step_at(groups, *from);
+        step.relative.abs() + 2.0 * step.error > SURELY_CONSTANT_WITHIN
+    };
+    if let Some(doubtful) = (first + 1..sizes.len()).rev().find(unclear).and_then(|from| sizes.get(from)) {
+        let why = format!(
+            "latency seems constant from {} on, but whether it still changes below {} is hidden by noise",
+            bytes_text(size),
+            bytes_text(*doubtful)
         );
         return undetermined(why, profile);
     }
@@ -141,21 +163,37 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
         "latency is constant within {:.0} % from {} on and {:.0} % {} just below: {profile}",
         CONSTANT_WITHIN * 100.0,
         bytes_text(size),
-        step.abs() * 100.0,
-        if step > 0.0 { "higher" } else { "lower" }
+        step.relative.abs() * 100.0,
+        if step.relative > 0.0 { "higher" } else { "lower" }
     );
     determined(size as f64, interval, confidence, evidence)
 }
 
-/// How much slower the size just below `first` is than all from `first` on, and in standard errors.
-fn step_at(groups: &Groups, first: usize) -> (f64, f64) {
+/// How much slower one size is than those above it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    relative: f64,
+    /// Standard error of it.
+    error: f64,
+}
+
+impl Step {
+    fn z(self) -> f64 {
+        if self.error > 0.0 { self.relative / self.error } else { f64::INFINITY * self.relative }
+    }
+}
+
+/// The step from the sizes from `first` on down to the one below them; none below the smallest.
+fn step_at(groups: &Groups, first: usize) -> Step {
     let values = |index: usize| groups.groups.get(index).map(|(_, values)| values.as_slice());
-    let Some(below) = first.checked_sub(1).and_then(values) else { return (0.0, 0.0) };
     let above: Vec<&[f64]> = (first..groups.groups.len()).filter_map(values).collect();
-    let (Some(mean_below), Some(mean_above)) = (mean(below), mean(&above.concat())) else {
-        return (0.0, 0.0);
+    let above = above.concat();
+    let below = first.checked_sub(1).and_then(values).unwrap_or_default();
+    let (Some(mean_below), Some(mean_above)) = (mean(below), mean(&above)) else {
+        return Step { relative: 0.0, error: f64::INFINITY };
     };
-    (mean_below / mean_above - 1.0, z_score(below, &above))
+    let error = (squared_error_of_mean(below) + squared_error_of_mean(&above)).sqrt();
+    Step { relative: mean_below / mean_above - 1.0, error: error / mean_above }
 }
 
 /// Share of the resamples in which `find` gives the same index, and the sizes between which it gives 95 % of its answers.
@@ -182,4 +220,78 @@ fn profile_text(groups: &Groups, creation: &str) -> String {
         .collect();
     let behind = if creation.is_empty() { String::new() } else { format!("; {creation}") };
     format!("1 MiB reads by write size: {}{behind}", latencies.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::reads;
+    use super::*;
+    use crate::trial::doublings;
+
+    const KIB: u64 = 1 << 10;
+
+    fn learned(seed: u64, latency_us: impl Fn(u64) -> f64) -> LearnedSizes {
+        let reads = reads(&doublings(KIB, 512 * KIB), 8, 75, seed, latency_us);
+        from_groups(&Groups::new(&reads, Clip::ByGroup), "", seed)
+    }
+
+    fn kib(value: &LearnedValue) -> Option<f64> {
+        value.estimate.value().map(|bytes| bytes / 1024.0)
+    }
+
+    /// The drives of the hidden-parameters paper's Table 1, with latencies of the shapes that its Figure 3 describes.
+    #[test]
+    fn the_papers_drives_are_recognised() {
+        let (mut small_steps, mut large_steps) = (0, 0);
+        for seed in 0..40 {
+            // SSD-S: smallest latency from 32 KiB on, constant from 64 KiB on. The step between them is small; where noise hides it, there is no
+            // stripe rather than a wrong one.
+            let s = learned(seed, |size| match size / KIB {
+                ..=4 => 1500.0,
+                8 => 1200.0,
+                16 => 900.0,
+                32 => 560.0,
+                _ => 600.0,
+            });
+            assert_eq!(kib(&s.desirable), Some(32.0), "{seed}: {:?}", s.desirable);
+            assert!(kib(&s.stripe).is_none_or(|stripe| stripe == 64.0), "{seed}: {:?}", s.stripe);
+            small_steps += u32::from(kib(&s.stripe).is_some());
+            // SSD-T and SSD-M: both from 64 KiB on.
+            let t = learned(seed, |size| if size < 64 * KIB { 2000.0 - size as f64 / 100.0 } else { 1000.0 });
+            assert_eq!(kib(&t.desirable), Some(64.0), "{seed}: {:?}", t.desirable);
+            assert!(kib(&t.stripe).is_none_or(|stripe| stripe == 64.0), "{seed}: {:?}", t.stripe);
+            large_steps += u32::from(kib(&t.stripe).is_some());
+            // SSD-I: all sizes alike.
+            let i = learned(seed, |_| 500.0);
+            assert_eq!((kib(&i.desirable), kib(&i.stripe)), (Some(1.0), None), "{seed}: {:?}", i.desirable);
+            assert!(i.desirable.evidence.contains("none is undesirable"), "{}", i.desirable.evidence);
+        }
+        assert!(small_steps >= 20 && large_steps >= 34, "{small_steps} and {large_steps} of 40");
+    }
+
+    /// Whatever the noise, it must not make a write size look undesirable, nor a stripe.
+    #[test]
+    fn noise_alone_finds_nothing() {
+        let mut false_finds = 0;
+        for seed in 0..400 {
+            let few = reads(&doublings(KIB, 512 * KIB), 3, 5, seed, |_| 800.0);
+            let noise = from_groups(&Groups::new(&few, Clip::ByGroup), "", seed);
+            let wrong = kib(&noise.desirable).is_some_and(|size| size > 1.0) || kib(&noise.stripe).is_some();
+            false_finds += u32::from(wrong);
+        }
+        assert!(false_finds <= 4, "{false_finds} of 400");
+    }
+
+    #[test]
+    fn a_step_at_the_very_end_makes_no_stripe() {
+        let end = learned(1, |size| if size < 256 * KIB { 1000.0 } else { 500.0 });
+        assert_eq!((kib(&end.desirable), kib(&end.stripe)), (Some(256.0), None));
+    }
+
+    #[test]
+    fn too_few_reads_are_not_enough() {
+        let few = reads(&doublings(KIB, 512 * KIB), 1, 3, 1, |_| 800.0);
+        let none = from_groups(&Groups::new(&few, Clip::ByGroup), "", 1);
+        assert!(none.desirable.estimate.value().is_none() && none.desirable.confidence == 0.0);
+    }
 }

@@ -95,7 +95,9 @@ pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
         let too_many_bytes = need.write_bytes as f64 > largest(limits.write_bytes as f64)
             || bytes > if full { limits.write_bytes } else { limits.write_bytes / 2 };
         let too_slow = sum.seconds + need.seconds > limits.seconds
-            || (!full && need.seconds > LEAST_SLICE_S.max(largest(limits.seconds)) * trial.weight.max(1.0));
+            || (!full
+                && need.seconds
+                    > (LEAST_SLICE_S + OVERHEAD_S).max(largest(limits.seconds)) * trial.weight.max(1.0));
         if need.write_bytes > 0 && too_many_bytes {
             out_of_bytes.push(trial);
         } else if too_slow {

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::trial::bytes_text;
 
 /// Share of the experiment's time that goes into creating regions; the rest is for reading them.
-const CREATION_SHARE: f64 = 0.6;
+const CREATION_SHARE: f64 = 0.5;
 
 /// Writes that a calibration takes at most, and its time.
 const CALIBRATION_WRITES: u64 = 32;

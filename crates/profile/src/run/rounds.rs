@@ -25,8 +25,8 @@ const MOST_REPEATS: u32 = 25;
 /// Rounds of a sweep: its groups' means grow sharper with every one.
 const SWEEP_ROUNDS: u32 = 15;
 
-/// Failures in a row after which the drive, and not the trial, must be at fault.
-const FAILURES_IN_A_ROW: u32 = 8;
+/// So many failures, and at least a third of all visits, and the drive, not the trial, must be at fault.
+const MANY_FAILURES: u32 = 8;
 
 /// When and how far to go.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ pub(crate) fn run(
             planned,
         })
         .collect();
-    let mut failures_in_a_row = 0;
+    let (mut visits, mut failures) = (0, 0);
     for round in 0.. {
         let tight_enough = bench.config.tight_enough;
         let mut turn: Vec<&mut Running> = running
@@ -125,6 +125,7 @@ pub(crate) fn run(
                 continue;
             }
             ran += 1;
+            visits += 1;
             let (began_s, written_before) = (bench.elapsed_s(), bench.written_bytes);
             let result = visit(bench, site, one, round, left, bounds.deadline_s);
             if writes && result.is_ok() {
@@ -140,10 +141,10 @@ pub(crate) fn run(
             };
             bounds.write_bytes.insert(name, left.saturating_sub(written));
             match result {
-                Ok(()) => failures_in_a_row = 0,
+                Ok(()) => {}
                 Err(error) => {
-                    failures_in_a_row += 1;
-                    if is_fatal(&error) || failures_in_a_row >= FAILURES_IN_A_ROW {
+                    failures += 1;
+                    if is_fatal(&error) || failures >= MANY_FAILURES && failures * 3 >= visits {
                         return Err(error);
                     }
                     one.retired = true;
