@@ -12,16 +12,17 @@ fn is_harmless(character: char) -> bool {
 
 /// Keeps numbers and their units on one line, and what stands around an equals sign, where text flows.
 pub(crate) fn unbroken(text: &str) -> String {
-    const UNITS: [&str; 17] = [
-        "B", "KiB", "MiB", "GiB", "TiB", "B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "ns", "µs", "ms", "s",
-        "%", "k", "M",
+    const UNITS: [&str; 21] = [
+        "B", "KiB", "MiB", "GiB", "TiB", "B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "kB/s", "MB/s", "GB/s",
+        "k/s", "ns", "µs", "ms", "s", "%", "k", "M",
     ];
     let mut out = String::with_capacity(text.len());
     let mut before = "";
     for (index, word) in text.split(' ').enumerate() {
         let bare = word.trim_end_matches([',', ';', '.', ':', ')']);
         let ends_with_digit = before.ends_with(|last: char| last.is_ascii_digit() || last == ')');
-        let belongs = (ends_with_digit && UNITS.contains(&bare)) || bare == "=" || before == "=";
+        let belongs =
+            (ends_with_digit && UNITS.contains(&bare)) || bare == "=" || before == "=" || before == "R²";
         if index > 0 {
             out.push(if belongs { '\u{a0}' } else { ' ' });
         }

@@ -65,7 +65,7 @@ impl Unit {
         fitting.copied().unwrap_or(plain)
     }
 
-    /// A value and its interval in one unit, such as `2.70 (2.64 – 2.77) GiB/s`; the interval is left out where it is a point.
+    /// A value and its interval in one unit, such as `2.70 (2.64 – 2.77) GiB/s`; the interval is left out where it does not differ in the digits shown.
     pub(crate) fn show_interval(self, value: f64, low: f64, high: f64) -> String {
         if low == high {
             return self.show(value);
@@ -77,6 +77,9 @@ impl Unit {
             let decimals = if all_whole { 0 } else { decimals_of(number) };
             with_decimals(number, decimals)
         });
+        if value == low && value == high {
+            return format!("{value}{suffix}");
+        }
         format!("{value} ({low} – {high}){suffix}")
     }
 }
@@ -217,6 +220,7 @@ mod tests {
     fn an_interval_shares_the_unit_of_its_value() {
         assert_eq!(Unit::Rate.show_interval(2.0e9, 1.0e9, 3.0e9), "1.86 (0.931 – 2.79) GiB/s");
         assert_eq!(Unit::Count.show_interval(3.0, 2.5, 4.0), "3.00 (2.50 – 4.00)");
+        assert_eq!(Unit::Count.show_interval(1.234, 1.2301, 1.2349), "1.23");
         assert_eq!(Unit::Count.show_interval(48.0, 44.0, 55.0), "48 (44 – 55)");
         assert_eq!(Unit::Bytes.show_interval(4096.0, 4096.0, 4096.0), "4 KiB");
     }

@@ -15,6 +15,8 @@ const BOTTOM: f64 = 24.0;
 pub(crate) struct Bar {
     pub label: String,
     pub value: f64,
+    /// A second number, marked on it.
+    pub dot: Option<f64>,
     /// Where its whisker ends, if it has one.
     pub whisker: Option<f64>,
     /// Printed beside it.
@@ -65,10 +67,13 @@ pub(crate) fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> Stri
                 t = at(to)
             );
         }
+        if let Some(dot) = bar.dot {
+            let _ = write!(out, r#"<circle cx="{}" cy="{}" r="3"/>"#, at(x_at(dot)), at(middle));
+        }
         out.push_str("</g>");
         text(
             &mut out,
-            x_at(bar.whisker.unwrap_or(bar.value)) + 6.0,
+            x_at(bar.whisker.map_or(bar.value, |end| end.max(bar.value))) + 6.0,
             middle + 4.0,
             "value",
             "start",

@@ -168,7 +168,8 @@ impl Axis {
     }
 
     fn tick(&self, value: f64) -> Tick {
-        Tick { value, label: self.unit.show(value) }
+        let (factor, suffix) = self.unit.scale_for(value);
+        Tick { value, label: format!("{}{suffix}", short(value / factor)) }
     }
 }
 
