@@ -20,7 +20,7 @@ pub struct Cli {
     /// Say nothing but results and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more about what is done, and the causes of errors.
+    /// Say more: the plan of a measurement, stage by stage.
     #[arg(short, long, global = true)]
     verbose: bool,
 }

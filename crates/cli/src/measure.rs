@@ -27,6 +27,7 @@ pub fn profile(
     let target = Target { device: &device, backends: backends(&device) };
     let plan = Plan::new(&target, config)?;
     context.note(&announcement(targets, &device, &plan, config, &results));
+    context.detail(&plan.to_string());
     let mut reporter = Reporter::new(context.verbosity);
     let profiled = flashgrain_profile::run(&target, config, &mut reporter, interrupt)?;
     drop(reporter);

@@ -22,6 +22,13 @@ impl Context {
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
+
+    /// Says something beside the results only with `--verbose`.
+    pub fn detail(&self, text: &str) {
+        if self.verbosity == Verbosity::Verbose {
+            self.note(text);
+        }
+    }
 }
 
 /// Writes a result, as it is, to standard output.

@@ -30,7 +30,7 @@ impl Reporter {
             return Self::Lines { next_mark: 0 };
         }
         // The template is fixed; should it ever be wrong, indicatif's own bar does as well.
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {prefix}  {wide_msg}")
+        let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {prefix}  {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         Self::Bar(ProgressBar::new(MARKS).with_style(style))
     }
@@ -39,16 +39,16 @@ impl Reporter {
 impl Progress for Reporter {
     fn step(&mut self, step: &Step<'_>) {
         let mark = (step.fraction * MARKS as f64) as u64;
+        let written = unit::bytes(step.written_bytes as f64);
         match self {
             Self::Bar(bar) => {
                 bar.set_prefix(format!("{:>2.0} s left", step.remaining_s));
-                bar.set_message(step.what.to_owned());
+                bar.set_message(format!("{written} written  {}", step.what));
                 bar.set_position(mark);
             }
             Self::Lines { next_mark } => {
                 if mark >= *next_mark {
                     *next_mark = mark - mark % (MARKS / LINES) + MARKS / LINES;
-                    let written = unit::bytes(step.written_bytes as f64);
                     // The work goes on when nobody listens.
                     let _ = writeln!(
                         io::stderr(),
