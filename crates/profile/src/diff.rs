@@ -15,7 +15,7 @@ use crate::trial::describe_workload;
 const LEAST_CHANGE: f64 = 0.03;
 
 /// Standard errors that a change must have: hundreds of workloads are compared, and none may change by chance.
-const LEAST_Z: f64 = 4.0;
+const LEAST_Z: f64 = 5.0;
 
 /// All differences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -191,17 +191,16 @@ fn points(profile: &DeviceProfile) -> BTreeMap<(String, String), &Point> {
 
 fn rate_changes(before: &DeviceProfile, after: &DeviceProfile) -> (Vec<RateChange>, usize) {
     let (first, second) = (points(before), points(after));
-    let typical = |points: &BTreeMap<(String, String), &Point>| {
-        median(&points.values().filter_map(|point| deviation(point)).collect::<Vec<_>>())
-    };
-    let (typical_first, typical_second) = (typical(&first), typical(&second));
+    let (typical_first, typical_second) = (typical_deviations(&first), typical_deviations(&second));
     let mut compared = 0;
     let mut changes = Vec::new();
     for ((experiment, workload), one) in first {
         let Some(other) = second.get(&(experiment.clone(), workload.clone())) else { continue };
         compared += 1;
         let ratio = other.bytes_per_second / one.bytes_per_second;
-        let errors = standard_error(one, typical_first).zip(standard_error(other, typical_second));
+        let typical = |of: &BTreeMap<String, f64>| of.get(&experiment).copied();
+        let errors =
+            standard_error(one, typical(&typical_first)).zip(standard_error(other, typical(&typical_second)));
         let significant = errors.is_some_and(|(a, b)| ratio.ln().abs() >= LEAST_Z * a.hypot(b));
         if significant && (ratio - 1.0).abs() >= LEAST_CHANGE {
             changes.push(RateChange {
@@ -215,6 +214,18 @@ fn rate_changes(before: &DeviceProfile, after: &DeviceProfile) -> (Vec<RateChang
     }
     changes.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     (changes, compared)
+}
+
+/// Median relative standard deviation of each experiment's points: mixed loads vary more than plain ones.
+fn typical_deviations(points: &BTreeMap<(String, String), &Point>) -> BTreeMap<String, f64> {
+    let mut by_experiment: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for ((experiment, _), point) in points {
+        by_experiment.entry(experiment.clone()).or_default().extend(deviation(point));
+    }
+    by_experiment
+        .into_iter()
+        .filter_map(|(experiment, deviations)| Some((experiment, median(&deviations)?)))
+        .collect()
 }
 
 /// Relative standard deviation of a point's repeats, from their range; `None` without repeats.

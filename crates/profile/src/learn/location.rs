@@ -332,7 +332,9 @@ mod tests {
         let eighth = (chunk / 8).max(KIB);
         (0..chunk / KIB)
             .map(|kib| kib * KIB)
-            .filter(|offset| chunk <= 16 * KIB || offset % eighth == 0 || offset % 37 == 5 * KIB % 37)
+            .filter(|offset| {
+                chunk <= 16 * KIB || offset.is_multiple_of(eighth) || offset % 37 == 5 * KIB % 37
+            })
             .collect()
     }
 
@@ -375,7 +377,7 @@ mod tests {
         60.0 * (1.0
             + more * (pages as f64 - 1.0).min(1.0)
             + 0.01 * pages as f64
-            + 0.2 * more * f64::from(u8::from(offset % (4 * KIB) != 0)))
+            + 0.2 * more * f64::from(u8::from(!offset.is_multiple_of(4 * KIB))))
     }
 
     #[test]

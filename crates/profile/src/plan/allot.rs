@@ -86,10 +86,10 @@ pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
     let (mut kept, mut out_of_time, mut out_of_bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut sum = Need { seconds: 0.0, write_bytes: 0 };
     let count = candidates.len();
-    let largest = |whole: f64| if count == 1 { whole } else { whole * LARGEST_SHARE };
+    let full = limits.full_bytes_per_stream.is_some();
+    let largest = |whole: f64| if count == 1 || full { whole } else { whole * LARGEST_SHARE };
     for trial in candidates {
         let need = need(&trial, &limits);
-        let full = limits.full_bytes_per_stream.is_some();
         // One repeat of everything may take half of the bytes, so that there are more repeats of most trials.
         let bytes = sum.write_bytes.saturating_add(need.write_bytes);
         let too_many_bytes = need.write_bytes as f64 > largest(limits.write_bytes as f64)

@@ -278,3 +278,6 @@ impl fmt::Display for Plan {
         line(f, "total", "", total)
     }
 }
+
+#[cfg(test)]
+mod tests;

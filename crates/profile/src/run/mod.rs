@@ -98,10 +98,11 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
         let stage = Stage { seconds: planned.stage.seconds * stretch, ..planned.stage };
         let limits = plan.limits(stage, config, name, bytes_per_second);
         let named = match name {
-            ExperimentName::RequestSize if regions.is_empty() => Trials::default(),
-            ExperimentName::RequestSize => {
-                Trials { trials: vec![request_size::sweep(&regions)], left_out: Vec::new() }
-            }
+            ExperimentName::RequestSize => Trials {
+                // The regions as they were made, not as they were planned.
+                trials: if regions.is_empty() { Vec::new() } else { vec![request_size::sweep(&regions)] },
+                ..plan.trials(bench.target, config, name)
+            },
             _ => plan.trials(bench.target, config, name),
         };
         let allotted = allot(named, limits);

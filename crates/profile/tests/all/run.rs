@@ -1,10 +1,8 @@
 //! Whole runs on a drive whose properties are known.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Character, TestDrive};
+use crate::common::{Character, TestDrive};
 use flashgrain_device::Op;
 use flashgrain_profile::{
     Config, Error, ExperimentName, Plan, Profiled, Progress, Silent, Step, Target, run,
