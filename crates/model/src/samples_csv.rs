@@ -15,6 +15,8 @@ const RANDOM_SHARE: &str = "random_share";
 const CONCURRENCY: &str = "concurrency";
 const BYTES_PER_SECOND: &str = "bytes_per_second";
 
+const COMMENT: u8 = b'#';
+
 /// The experiment of samples that do not name one.
 const EXTERNAL: &str = "external";
 
@@ -26,14 +28,25 @@ const EXTERNAL: &str = "external";
 ///
 /// # Errors
 /// [`Error::Csv`] with the line, what is wrong there and what is expected.
-pub fn read_csv<R: Read>(reader: R) -> Result<Vec<Sample>, Error> {
-    let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(reader);
-    let columns = Columns::find(reader.headers().map_err(|error| malformed(&error))?)?;
+pub fn read_csv<R: Read>(mut reader: R) -> Result<Vec<Sample>, Error> {
+    let mut text = Vec::new();
+    reader
+        .read_to_end(&mut text)
+        .map_err(|error| Error::Samples(format!("the samples file cannot be read: {error}")))?;
+    let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(COMMENT)).from_reader(text.as_slice());
+    let columns = match reader.headers() {
+        Ok(header) => {
+            Columns::find(header).map_err(|problem| Error::Csv { line: line_at(&text, 0), problem })?
+        }
+        Err(error) => return Err(malformed(&text, &error)),
+    };
     let mut samples = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| malformed(&error))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        samples.push(columns.sample(&record).map_err(|problem| Error::Csv { line, problem })?);
+        let record = record.map_err(|error| malformed(&text, &error))?;
+        samples.push(columns.sample(&record).map_err(|problem| {
+            let line = line_at(&text, record.position().map_or(0, csv::Position::byte));
+            Error::Csv { line, problem }
+        })?);
     }
     if samples.is_empty() {
         return Err(Error::Samples("the samples file has no rows below its header".into()));
@@ -71,8 +84,8 @@ pub fn write_csv<W: Write>(writer: W, samples: &[Sample]) -> std::io::Result<()>
     writer.flush()
 }
 
-fn malformed(error: &csv::Error) -> Error {
-    let line = error.position().map_or(1, csv::Position::line);
+fn malformed(text: &[u8], error: &csv::Error) -> Error {
+    let line = line_at(text, error.position().map_or(0, csv::Position::byte));
     let problem = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("{len} fields, but the header names {expected_len} columns")
@@ -81,6 +94,18 @@ fn malformed(error: &csv::Error) -> Error {
         _ => error.to_string(),
     };
     Error::Csv { line, problem }
+}
+
+/// Number of the first line from a place on that is neither blank nor a comment: the CSV reader's own position of a record
+/// lies before those.
+fn line_at(text: &[u8], byte: u64) -> u64 {
+    let (before, rest) = text.split_at(usize::try_from(byte).unwrap_or(usize::MAX).min(text.len()));
+    let newlines = before.iter().filter(|byte| **byte == b'\n').count();
+    let skipped = rest
+        .split(|byte| *byte == b'\n')
+        .take_while(|line| line.first() == Some(&COMMENT) || line.trim_ascii().is_empty())
+        .count();
+    (newlines + skipped + 1) as u64
 }
 
 /// Where the columns are.
@@ -101,25 +126,24 @@ enum Kind {
 }
 
 impl Columns {
-    fn find(header: &StringRecord) -> Result<Self, Error> {
-        let problem = |problem: String| Error::Csv { line: 1, problem };
+    fn find(header: &StringRecord) -> Result<Self, String> {
         let names: Vec<String> =
             header.iter().map(|name| name.trim_start_matches('\u{feff}').to_ascii_lowercase()).collect();
         let find = |wanted: &str| {
             let mut places =
                 names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(place, _)| place);
             match (places.next(), places.next()) {
-                (_, Some(_)) => Err(problem(format!("the column {wanted} appears twice"))),
+                (_, Some(_)) => Err(format!("the column {wanted} appears twice")),
                 (place, None) => Ok(place),
             }
         };
         let need = |wanted: &str| {
             find(wanted)?.ok_or_else(|| {
-                problem(format!(
+                format!(
                     "no column {wanted}; needed are {REQUEST_BYTES}, {CONCURRENCY}, {BYTES_PER_SECOND} and {ACCESS} \
                      (read or write) or {READ_SHARE} (0 to 1), found are: {}",
                     names.join(", ")
-                ))
+                )
             })
         };
         let kind = match find(READ_SHARE)? {
