@@ -74,6 +74,9 @@ pub fn fit(samples: &[Sample], options: &FitOptions) -> Result<Models, Error> {
     let observations = Observation::group(samples)?;
     let observations: Vec<&Observation> = observations.iter().collect();
     let mut models = Models::fit(&observations, options);
+    if let Some(mqssd) = &mut models.mqssd {
+        mqssd.judge_curves();
+    }
     let resampler = Resampler::new(&observations);
     add_intervals(&mut models.dam, &resampler, options);
     add_intervals(&mut models.pdam, &resampler, options);

@@ -28,6 +28,11 @@ impl<C> PerAccess<C> {
     }
 
     /// Both kinds that are there.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.reads.iter_mut().chain(&mut self.writes)
+    }
+
+    /// Both kinds that are there, with their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Access, &C)> {
         [(Access::Read, &self.reads), (Access::Write, &self.writes)]
             .into_iter()

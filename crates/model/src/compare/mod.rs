@@ -98,8 +98,8 @@ const KINDS: [Option<Access>; 3] = [Some(Access::Read), Some(Access::Write), Non
 /// Splits by workload into training and held-out points, fits on the training points only, predicts all.
 ///
 /// The split is decided by the seed: about a quarter of the workloads, from the inside of the measured range. The first in
-/// the ranking is the simplest model whose mean |ln(predicted / measured)| on the held-out points is not significantly above
-/// the lowest (paired bootstrap, 95 %); the others follow by that error.
+/// the ranking is the simplest model whose mean |ln(predicted / measured)| on the held-out points is not more than a tenth
+/// above the lowest with 95 % confidence (paired bootstrap); the others follow by that error.
 ///
 /// # Errors
 /// As [`fit`](crate::fit), and [`Error::Samples`] if there are too few workloads to hold any out.

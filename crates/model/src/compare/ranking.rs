@@ -2,7 +2,7 @@
 //!
 //! The models nest: MQSSD can imitate the affine model, PDAM contains DAM. On a drive that *is* affine, MQSSD's held-out error
 //! is therefore about the same, a little more or less by chance. So the simplest model wins whose held-out error is not
-//! significantly above the lowest.
+//! clearly above the lowest: more constants have to buy a tenth of the error, with 95 % confidence.
 
 use crate::ModelName;
 use crate::bootstrap::{draw, generator};
@@ -46,7 +46,7 @@ pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) ->
     by_simplicity.sort_by_key(|contender| contender.constants);
     let winner = by_simplicity
         .into_iter()
-        .find(|contender| !significantly_worse(contender, &lowest, resamples, seed))
+        .find(|contender| !clearly_worse(contender, &lowest, resamples, seed))
         .cloned()
         .unwrap_or_else(|| lowest.clone());
     let others: Vec<&Contender> =
@@ -56,10 +56,14 @@ pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) ->
     (names, reason)
 }
 
-/// Whether the 95 % bootstrap interval of the mean difference of errors, point by point, lies above zero.
-fn significantly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed: u64) -> bool {
+/// How much above the lowest error an error must be, relative to that, to be worth more constants.
+const MARGIN: f64 = 0.1;
+
+/// Whether the mean error exceeds the lowest by more than the margin, with 95 % confidence (bootstrap of the differences,
+/// point by point).
+fn clearly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed: u64) -> bool {
     let differences: Vec<f64> =
-        contender.errors.iter().zip(&lowest.errors).map(|(own, best)| own - best).collect();
+        contender.errors.iter().zip(&lowest.errors).map(|(own, best)| own - (1.0 + MARGIN) * best).collect();
     let mut rng = generator(seed);
     let mut drawn = Vec::new();
     let mut means: Vec<f64> = (0..resamples.max(FEWEST_RESAMPLES))
@@ -79,15 +83,15 @@ fn reason(winner: &Contender, lowest: &Contender, others: &[&Contender], points:
     let errors = if errors.is_empty() { String::new() } else { format!(" ({})", errors.join(", ")) };
     if winner.name == lowest.name {
         format!(
-            "{} has the lowest mean error on {points} held-out points: {}{errors}, and no simpler model comes close enough \
-             for the difference to be chance",
+            "{} has the lowest mean error on {points} held-out points: {}{errors}, and every simpler model is clearly above \
+             it",
             winner.name,
             winner.percent()
         )
     } else {
         format!(
             "{} is the simplest model ({} constants) whose mean error on {points} held-out points, {}, is not \
-             significantly above the lowest, {} of {} ({} constants){errors}",
+             clearly above the lowest, {} of {} ({} constants){errors}",
             winner.name,
             winner.constants,
             winner.percent(),

@@ -146,6 +146,19 @@ mod tests {
     }
 
     #[test]
+    fn concurrencies_with_just_enough_workloads_keep_them_all() {
+        let observations: Vec<Observation> = [1.0, 2.0, 4.0, 8.0, 16.0]
+            .into_iter()
+            .flat_map(|k| {
+                [4e3, 64e3, 1e6].map(|size| observation("order", Workload::random(Access::Read, size, k)))
+            })
+            .collect();
+        for seed in 0..10 {
+            assert!(held_out(&observations, seed).is_empty());
+        }
+    }
+
+    #[test]
     fn sizes_at_one_concurrency_and_concurrencies_at_one_size_are_split_too() {
         let sizes: Vec<Observation> = (0..13)
             .map(|i| observation("size", Workload::random(Access::Read, 4096.0 * f64::from(1 << i), 1.0)))

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::curve::{CostAt, CostCurve};
+use super::curve::{CostAt, CostCurve, CurveQuality};
 use crate::observation::Point;
 use crate::regression::TwoCosts;
 
@@ -27,6 +27,10 @@ pub(super) struct Costs {
     /// Seconds per byte.
     #[serde(rename = "transfer_seconds_per_byte")]
     pub(super) transfer: CostCurve,
+    /// Set by [`Costs::judge`].
+    pub(super) setup_quality: Option<CurveQuality>,
+    /// Set by [`Costs::judge`].
+    pub(super) transfer_quality: Option<CurveQuality>,
 }
 
 /// The regression at one k.
@@ -49,7 +53,7 @@ impl Costs {
         }
         let setup = CostCurve::fit_weighted(&setups(&rows), 2, rng)?;
         let transfer = CostCurve::fit_weighted(&transfers(&rows), transfer_degree, rng)?;
-        Some(Self { rows, setup, transfer })
+        Some(Self { rows, setup, transfer, setup_quality: None, transfer_quality: None })
     }
 
     pub(super) fn refit(&self, points: &[Point]) -> Option<Self> {
@@ -59,7 +63,13 @@ impl Costs {
         }
         let setup = self.setup.refit(&setups(&rows))?;
         let transfer = self.transfer.refit(&transfers(&rows))?;
-        Some(Self { rows, setup, transfer })
+        Some(Self { rows, setup, transfer, setup_quality: None, transfer_quality: None })
+    }
+
+    /// How well the curves go through the rows, leaving rows out one by one.
+    pub(super) fn judge(&mut self) {
+        self.setup_quality = Some(self.setup.quality_weighted(&setups(&self.rows)));
+        self.transfer_quality = Some(self.transfer.quality_weighted(&transfers(&self.rows)));
     }
 
     pub(super) fn seconds_per_byte(&self, random_accesses_per_byte: f64, concurrency: f64) -> f64 {
@@ -67,13 +77,13 @@ impl Costs {
     }
 }
 
-pub(super) fn setups(rows: &[Row]) -> Vec<CostAt> {
+fn setups(rows: &[Row]) -> Vec<CostAt> {
     rows.iter()
         .map(|row| CostAt { concurrency: row.concurrency, cost: row.costs.setup, weight: row.setup_weight })
         .collect()
 }
 
-pub(super) fn transfers(rows: &[Row]) -> Vec<CostAt> {
+fn transfers(rows: &[Row]) -> Vec<CostAt> {
     rows.iter()
         .map(|row| CostAt {
             concurrency: row.concurrency,
@@ -126,4 +136,55 @@ fn row(concurrency: f64, points: &[(f64, f64)]) -> Option<Row> {
         setup_weight: weight(setup, transfer),
         transfer_weight: weight(transfer, setup),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::generator;
+    use crate::{Access, Workload};
+
+    fn points(concurrencies: &[f64], sizes: &[f64]) -> Vec<Point> {
+        let workloads = concurrencies
+            .iter()
+            .flat_map(|k| sizes.iter().map(|size| Workload::random(Access::Read, *size, *k)));
+        workloads
+            .map(|workload| Point {
+                workload,
+                seconds_per_byte: 80e-6 / workload.concurrency / workload.request_bytes + 1e-9,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_row_has_the_costs_at_its_concurrency() {
+        let costs = Costs::fit(&points(&[1.0, 4.0], &[4e3, 64e3, 1e6]), 2, &mut generator(1)).unwrap();
+        for (row, k) in costs.rows.iter().zip([1.0, 4.0]) {
+            assert_eq!(row.concurrency, k);
+            assert!((row.costs.setup * k / 80e-6 - 1.0).abs() < 1e-6, "{row:?}");
+            assert!((row.costs.transfer / 1e-9 - 1.0).abs() < 1e-6, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_need_three_workloads_and_costs_two_rows() {
+        let fit = |points: Vec<Point>| Costs::fit(&points, 2, &mut generator(1));
+        assert!(fit(points(&[1.0, 4.0], &[4e3, 64e3])).is_none());
+        assert!(fit(points(&[1.0], &[4e3, 64e3, 1e6])).is_none());
+        let with_a_single = [points(&[1.0, 4.0], &[4e3, 64e3, 1e6]), points(&[3.0], &[4e3])].concat();
+        assert_eq!(fit(with_a_single).unwrap().rows.len(), 2);
+    }
+
+    #[test]
+    fn a_cost_that_hardly_shows_counts_less() {
+        // At 64 concurrent accesses of 64 KB and more, the setup is 2 % of the cost at most.
+        let shown = row_of(1.0, &[4e3, 64e3, 1e6]);
+        let hidden = row_of(64.0, &[64e3, 256e3, 1e6]);
+        assert!(shown.setup_weight > 0.5 && shown.transfer_weight > 0.5, "{shown:?}");
+        assert!(hidden.setup_weight < 0.05 && hidden.transfer_weight > 0.5, "{hidden:?}");
+    }
+
+    fn row_of(k: f64, sizes: &[f64]) -> Row {
+        rows(&points(&[k], sizes)).pop().unwrap()
+    }
 }

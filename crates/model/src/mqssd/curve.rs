@@ -222,3 +222,82 @@ impl Residuals for CurveProblem<'_> {
         cost.weight * (ln_curve - (cost.cost / self.unit).ln())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// β(k) of the MQSSD paper's Table 2: the one that rises once.
+    const BETA: [(f64, f64); 8] = [
+        (1.0, 2.79),
+        (2.0, 3.01),
+        (4.0, 2.59),
+        (8.0, 1.93),
+        (16.0, 1.27),
+        (32.0, 0.891),
+        (64.0, 0.745),
+        (128.0, 0.697),
+    ];
+
+    #[test]
+    fn between_neighbours_a_curve_stays_between_their_costs() {
+        let costs = checked(&BETA).unwrap();
+        let curve = CostCurve::fit(&BETA, 3, 1).unwrap();
+        assert!(curve.stays_within(&costs));
+        let bump = CostCurve {
+            // (1 + 40k) / (1 + 10k²): lower at 0.01 and at 10 than between.
+            function: Rational { numerator: vec![1.0, 40.0], denominator: vec![0.0, 10.0] },
+            concurrency_min: 0.01,
+            concurrency_max: 10.0,
+        };
+        let ends = checked(&[(0.01, 1.0), (10.0, 0.4)]).unwrap();
+        assert!(!bump.stays_within(&ends));
+    }
+
+    #[test]
+    fn too_few_concurrencies_lower_the_degree() {
+        let constants = |count: usize| CostCurve::fit(&BETA[..count], 3, 1).unwrap().constant_count();
+        assert_eq!([1, 2, 3, 4, 6].map(constants), [1, 2, 2, 3, 5]);
+    }
+
+    #[test]
+    fn two_concurrencies_are_met_exactly() {
+        let curve = CostCurve::fit(&[(1.0, 50.0), (8.0, 10.0)], 2, 1).unwrap();
+        assert!(
+            (curve.at(1.0) / 50.0 - 1.0).abs() < 1e-3 && (curve.at(8.0) / 10.0 - 1.0).abs() < 1e-3,
+            "{curve:?}"
+        );
+        assert!(curve.at(1000.0) == curve.at(8.0) && curve.at(0.1) == curve.at(1.0));
+    }
+
+    #[test]
+    fn costs_with_little_weight_do_not_bend_the_curve() {
+        let mut costs = checked(&BETA).unwrap();
+        let straight = CostCurve::fit(&BETA, 3, 1).unwrap();
+        costs[4] = CostAt { cost: costs[4].cost / 50.0, weight: 1e-3, ..costs[4] };
+        let curve = CostCurve::fit_weighted(&costs, 3, &mut generator(1)).unwrap();
+        assert!(
+            (curve.at(16.0) / straight.at(16.0) - 1.0).abs() < 0.05,
+            "{} {}",
+            curve.at(16.0),
+            straight.at(16.0)
+        );
+    }
+
+    #[test]
+    fn refitting_follows_changed_costs() {
+        let curve = CostCurve::fit(&BETA, 3, 1).unwrap();
+        let dearer: Vec<(f64, f64)> = BETA.iter().map(|(k, cost)| (*k, 1.2 * cost)).collect();
+        let refitted = curve.refit(&checked(&dearer).unwrap()).unwrap();
+        for (k, _) in BETA {
+            assert!((refitted.at(k) / curve.at(k) - 1.2).abs() < 1e-3, "k {k}");
+        }
+    }
+
+    #[test]
+    fn costs_that_are_not_positive_are_refused() {
+        assert!(CostCurve::fit(&[], 2, 1).is_err());
+        assert!(CostCurve::fit(&[(1.0, 0.0)], 2, 1).is_err());
+        assert!(CostCurve::fit(&[(1.0, 1.0), (2.0, f64::NAN)], 2, 1).is_err());
+    }
+}

@@ -17,11 +17,14 @@ use crate::bootstrap::generator;
 use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
-use crate::{Access, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, Estimate, IoModel, ModelName, Parameter, Workload};
 
 /// Costs over concurrency, with a term for mixed reads and writes.
 ///
-/// Beyond the concurrencies measured the costs stay what they are at the nearest.
+/// Beyond the concurrencies measured the costs stay what they are at the nearest. The parameters are the costs at each k
+/// measured: as the regression there has them, and (`fitted`) as the curve through all of them has them, which is what
+/// predictions use. The curves' constants c₀, d₁, … are no parameters, since eight values of k do not determine each of
+/// them but only the curve: see [`Mqssd::curve`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mqssd {
     page_bytes: f64,
@@ -51,6 +54,11 @@ impl CostPart {
     }
 }
 
+/// Symbol of the interference term.
+const GAMMA: &str = "γ";
+
+const ACCESS_UNIT: &str = "µs per random access";
+
 /// Degree of the rational functions; the paper's, which gives β(k) one more for garbage collection.
 const DEGREE: usize = 2;
 const WRITE_TRANSFER_DEGREE: usize = 3;
@@ -75,10 +83,23 @@ impl Mqssd {
         })
     }
 
+    /// How well that curve fits the costs measured at each k.
+    pub fn curve_quality(&self, access: Access, part: CostPart) -> Option<CurveQuality> {
+        let costs = self.costs.get(access)?;
+        match part {
+            CostPart::Setup => costs.setup_quality,
+            CostPart::Transfer => costs.transfer_quality,
+        }
+    }
+
     /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None` if the term
     /// was not kept (its parameter says why).
     pub fn interference(&self) -> Option<f64> {
         self.interference.gamma()
+    }
+
+    pub(crate) fn judge_curves(&mut self) {
+        self.costs.iter_mut().for_each(Costs::judge);
     }
 
     /// Time of the reads and of the writes in a byte of the workload.
@@ -141,7 +162,7 @@ impl Fit for Mqssd {
             .collect();
         numbers.push(Number {
             name: "interference of reads and writes".into(),
-            symbol: "γ".into(),
+            symbol: GAMMA.into(),
             unit: String::new(),
             at_concurrency: None,
             access: None,
@@ -155,28 +176,49 @@ impl Fit for Mqssd {
     }
 
     fn set_parameters(&mut self, parameters: Vec<Parameter>) {
+        // A term whose interval includes zero is not used either.
+        let gamma = parameters
+            .iter()
+            .find(|parameter| parameter.symbol == GAMMA)
+            .map(|parameter| &parameter.estimate);
+        if let (Interference::Kept { .. }, Some(Estimate::Undetermined { why })) = (&self.interference, gamma)
+        {
+            self.interference = Interference::None { why: why.clone() };
+        }
         self.parameters = parameters;
     }
 }
 
-/// Setup and transfer at each k, as measured there.
+/// Setup and transfer at each k: as its regression has them, and as the curve through all of them has them.
 fn cost_numbers(access: Access, costs: &Costs, page_bytes: f64) -> Vec<Number> {
-    let number = |part: CostPart, name: &str, unit: &str, row: &Row, value: f64| Number {
-        name: name.into(),
-        symbol: part.symbol(access).into(),
-        unit: unit.into(),
-        at_concurrency: Some(row.concurrency),
-        access: Some(access),
-        value: value * 1e6,
-        doubt: None,
-    };
     let page = microseconds_per_page(page_bytes);
-    let setups = costs
-        .rows
-        .iter()
-        .map(|row| number(CostPart::Setup, "setup", "µs per random access", row, row.costs.setup_if_any()));
-    let transfers = costs.rows.iter().map(|row| {
-        number(CostPart::Transfer, "transfer", &page, row, row.costs.transfer_if_any() * page_bytes)
-    });
-    setups.chain(transfers).collect()
+    let number = |part: CostPart, fitted: bool, row: &Row| {
+        let (name, unit, value) = match (part, fitted) {
+            (CostPart::Setup, false) => ("setup", ACCESS_UNIT, row.costs.setup_if_any()),
+            (CostPart::Setup, true) => ("setup, fitted curve", ACCESS_UNIT, costs.setup.at(row.concurrency)),
+            (CostPart::Transfer, false) => {
+                ("transfer", page.as_str(), page_bytes * row.costs.transfer_if_any())
+            }
+            (CostPart::Transfer, true) => {
+                ("transfer, fitted curve", page.as_str(), page_bytes * costs.transfer.at(row.concurrency))
+            }
+        };
+        let symbol = part.symbol(access);
+        Number {
+            name: name.into(),
+            symbol: if fitted { format!("{symbol} fitted") } else { symbol.into() },
+            unit: unit.into(),
+            at_concurrency: Some(row.concurrency),
+            access: Some(access),
+            value: value * 1e6,
+            doubt: None,
+        }
+    };
+    let mut numbers = Vec::new();
+    for part in [CostPart::Setup, CostPart::Transfer] {
+        for fitted in [false, true] {
+            numbers.extend(costs.rows.iter().map(|row| number(part, fitted, row)));
+        }
+    }
+    numbers
 }

@@ -165,7 +165,7 @@ fn shape(points: &[RatePoint], concurrencies: &[f64], knee: f64) -> Shape {
     let [smallest, .., before_last, last] = concurrencies else { return Shape::TooFew };
     if knee <= *smallest {
         Shape::NoRise
-    } else if knee > *before_last || last_step_rises(points, *before_last, *last) {
+    } else if knee >= *last * (1.0 - 1e-9) || last_step_rises(points, *before_last, *last) {
         Shape::StillRises
     } else {
         Shape::Knee
@@ -237,12 +237,22 @@ mod tests {
             Estimate::Determined { value, .. } => panic!("knee {value} without a plateau"),
         };
         assert!(why(&rounds(100.0, 1e9)).contains("still rises at the largest concurrency measured (64)"));
-        // A plateau that only one point has seen is none.
+        // A plateau that only one concurrency has seen is none.
         assert!(why(&rounds(100.0, 50.0)).contains("still rises"));
         let rising_slowly: Vec<(f64, f64)> = ROUNDS.iter().map(|p| (*p, p.powf(0.5))).collect();
         assert!(why(&rising_slowly).contains("still rises"));
         assert!(why(&rounds(100.0, 0.5)).contains("does not rise"));
         assert!(why(&[(1.0, 5.0), (2.0, 10.0)]).contains("fewer than three"));
+    }
+
+    #[test]
+    fn a_rise_to_the_end_shows_without_alike_points_too() {
+        let point =
+            |(i, (concurrency, rate)): (u64, (f64, f64))| RatePoint { concurrency, rate, alike: [i, 0] };
+        let points: Vec<RatePoint> = (0..).zip(rounds(100.0, 1e9)).map(point).collect();
+        assert!(Segments::fit(&points).unwrap().knee_doubt().unwrap().contains("still rises"));
+        let points: Vec<RatePoint> = (0..).zip(rounds(100.0, 5.5)).map(point).collect();
+        assert_eq!(Segments::fit(&points).unwrap().knee_doubt(), None);
     }
 
     #[test]
