@@ -122,6 +122,15 @@ fn what_was_left_out_says_why_in_the_place_of_its_chart() {
 }
 
 #[test]
+fn without_a_comparison_the_grid_is_drawn_with_the_final_fits() {
+    let profile = DeviceProfile { comparison: None, ..common::full() };
+    let page = page(&profile);
+    assert!(page.contains(r#"<figure id="fig-order-reads""#));
+    assert!(page.contains("Nothing was held out"));
+    assert!(!page.contains(r#"<figure id="fig-errors""#));
+}
+
+#[test]
 fn the_same_profile_gives_the_same_bytes_and_few_of_them() {
     let first = page(&common::full());
     assert_eq!(first, page(&common::full()));
@@ -136,9 +145,11 @@ fn numbers_that_are_none_break_nothing() {
         point.bytes_per_second_max = f64::INFINITY;
     }
     profile.measurements.parallel[0].bytes_per_second = 0.0;
+    profile.measurements.parallel[1].bytes_per_second = f64::NAN;
     profile.measurements.size[0].workload.request_bytes = 0.0;
     if let Some(comparison) = &mut profile.comparison {
         comparison.points[0].bytes_per_second = 0.0;
+        comparison.points[2].bytes_per_second = f64::NAN;
         comparison.points[1].workload.random_share = 0.0;
         comparison.rows[0].median_relative_error = f64::NAN;
     }
