@@ -41,7 +41,9 @@ pub(crate) fn mix(profile: &DeviceProfile) -> Drawn {
                 here.iter().copied().filter(|point| point.workload.concurrency == *k).collect();
             if let (Some(mqssd), Some(first)) = (mqssd, of_series.first()) {
                 let at = |read_share: f64| Workload { read_share, ..first.workload };
-                plot.curve(series, "guide", |share| rate_without_interference(mqssd, &at(share)));
+                if mqssd.interference().is_some() {
+                    plot.curve(series, "guide", |share| rate_without_interference(mqssd, &at(share)));
+                }
                 plot.curve(series, "fit", |share| predicted_rate(mqssd, &at(share)));
             }
             let marks: Vec<Mark> =
@@ -52,9 +54,13 @@ pub(crate) fn mix(profile: &DeviceProfile) -> Drawn {
     }
     let mut legend: Vec<Key> = series.iter().map(|(_, series)| Key::series(series, "line")).collect();
     legend.push(Key::mark("measured", "dot"));
-    if mqssd.is_some() {
-        legend.push(Key::mark("MQSSD with interference", "line"));
-        legend.push(Key::mark("without", "dash"));
+    match mqssd.map(Mqssd::interference) {
+        Some(Some(_)) => {
+            legend.push(Key::mark("MQSSD with interference", "line"));
+            legend.push(Key::mark("without", "dash"));
+        }
+        Some(None) => legend.push(Key::mark("MQSSD", "line")),
+        None => {}
     }
     Ok(Figure { id: "fig-mix", title, caption: caption(points, mqssd), legend, panels })
 }
