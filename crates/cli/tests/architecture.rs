@@ -18,8 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.
-const UNSAFE_FOLDERS: &[&str] =
-    &["crates/device/", "crates/profile/src/load/", "crates/profile/tests/common/"];
+const UNSAFE_FOLDERS: &[&str] = &["crates/device/", "crates/profile/src/load/", "crates/profile/tests/"];
 
 const MAX_FILE_LINES: usize = 1000;
 
