@@ -17,7 +17,8 @@ pub struct Comparison {
     pub rows: Vec<ComparisonRow>,
     /// Every workload in the samples with measurement and predictions, for charts.
     pub points: Vec<ComparedPoint>,
-    /// What no model can beat: the error of a repeat against the median of the other repeats.
+    /// Noise of the measurement: the error of a repeat against the median of the other repeats. The points are medians, which
+    /// scatter less than single repeats do: a good model's error may lie somewhat below.
     pub noise_floor: Vec<NoiseFloor>,
     /// Best first.
     pub ranking: Vec<ModelName>,
