@@ -34,12 +34,13 @@ pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) ->
         return (Vec::new(), "no model could be fitted to the training points".into());
     };
     let points = lowest.errors.len();
-    if points == 0 {
+    if points < FEWEST_POINTS {
         let names = contenders.iter().map(|contender| contender.name).collect();
-        return (
-            names,
-            "no held-out point is predicted by every model, so there is nothing to rank by".into(),
+        let reason = format!(
+            "held-out points that every model predicts: {points}; fewer than {FEWEST_POINTS} tell nothing from chance, so the \
+             order is only that of the mean error"
         );
+        return (names, reason);
     }
     // Sorted by error first: of equally simple models the better one comes first.
     let mut by_simplicity: Vec<&Contender> = contenders.iter().collect();
@@ -76,6 +77,9 @@ fn clearly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed
 }
 
 const FEWEST_RESAMPLES: u32 = 1000;
+
+/// Fewer points than this cannot show that one model is better than another.
+const FEWEST_POINTS: usize = 3;
 
 fn reason(winner: &Contender, lowest: &Contender, others: &[&Contender], points: usize) -> String {
     let errors: Vec<String> =
@@ -147,6 +151,10 @@ mod tests {
     fn nothing_to_rank_is_said() {
         assert!(rank(Vec::new(), 300, 1).1.contains("no model"));
         let blind = Contender { name: ModelName::Dam, constants: 1, errors: Vec::new() };
-        assert!(rank(vec![blind], 300, 1).1.contains("nothing to rank by"));
+        assert!(rank(vec![blind], 300, 1).1.contains("every model predicts: 0"));
+        let lucky = Contender { name: ModelName::Mqssd, constants: 10, errors: vec![0.01] };
+        let unlucky = Contender { name: ModelName::Dam, constants: 1, errors: vec![0.4] };
+        let (names, reason) = rank(vec![unlucky, lucky], 300, 1);
+        assert!(names == [ModelName::Mqssd, ModelName::Dam] && reason.contains("from chance"), "{reason}");
     }
 }
