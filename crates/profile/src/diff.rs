@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::schema::{DeviceProfile, LearnedValue, Point};
-use crate::stats::median;
+use crate::stats::quantile;
 use crate::trial::describe_workload;
 
 /// Rates that differ by less than this are the same for any use.
@@ -216,7 +216,8 @@ fn rate_changes(before: &DeviceProfile, after: &DeviceProfile) -> (Vec<RateChang
     (changes, compared)
 }
 
-/// Median relative standard deviation of each experiment's points: mixed loads vary more than plain ones.
+/// Upper quartile of the relative standard deviations of each experiment's points: mixed loads vary more than plain ones, and small mixed
+/// loads more than large.
 fn typical_deviations(points: &BTreeMap<(String, String), &Point>) -> BTreeMap<String, f64> {
     let mut by_experiment: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for ((experiment, _), point) in points {
@@ -224,7 +225,7 @@ fn typical_deviations(points: &BTreeMap<(String, String), &Point>) -> BTreeMap<S
     }
     by_experiment
         .into_iter()
-        .filter_map(|(experiment, deviations)| Some((experiment, median(&deviations)?)))
+        .filter_map(|(experiment, deviations)| Some((experiment, quantile(&deviations, 0.75)?)))
         .collect()
 }
 

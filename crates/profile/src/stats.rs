@@ -48,12 +48,7 @@ fn student_t_95(degrees_of_freedom: usize) -> f64 {
 /// Half width of the 95 % confidence interval of the mean, relative to the mean. `None` with fewer than two values.
 pub(crate) fn relative_half_width(values: &[f64]) -> Option<f64> {
     let count = values.len();
-    let mean = mean(values)?;
-    if count < 2 || mean <= 0.0 {
-        return None;
-    }
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-    Some(student_t_95(count - 1) * (variance / count as f64).sqrt() / mean)
+    Some(student_t_95(count.checked_sub(1)?) * relative_deviation(values)? / (count as f64).sqrt())
 }
 
 /// Mean and the 95 % bootstrap interval of the mean. `None` of nothing.
@@ -73,6 +68,22 @@ pub(crate) fn resample(values: &[f64], random: &mut Pcg64) -> Vec<f64> {
         return Vec::new();
     }
     (0..values.len()).filter_map(|_| values.get(random.random_range(0..values.len())).copied()).collect()
+}
+
+/// A number from the standard normal distribution (Box and Muller).
+pub(crate) fn normal(random: &mut Pcg64) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// Relative standard deviation of repeats; `None` with fewer than two.
+pub(crate) fn relative_deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    if values.len() < 2 || mean <= 0.0 {
+        return None;
+    }
+    let squares: f64 = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// Mixes a seed with a stream number, so that neighbouring numbers give unrelated generators (SplitMix64's finaliser).

@@ -8,7 +8,7 @@ use crate::config::ExperimentName;
 use crate::trial::Trial;
 
 /// Streams and request size: many and one, of pages and of large requests.
-const SHAPES: [(u32, u32); 4] = [(64, 4 << 10), (16, 1 << 20), (1, 4 << 10), (1, 1 << 20)];
+const SHAPES: [(u32, u32); 4] = [(64, 4 << 10), (8, 1 << 20), (1, 4 << 10), (1, 1 << 20)];
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();

@@ -8,10 +8,13 @@ use rand_pcg::Pcg64;
 use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
-use crate::stats::{median, mix_seed, quantile, resample};
+use crate::stats::{median, mix_seed, normal, quantile, relative_deviation};
 use crate::trial::bytes_text;
 
 const RESAMPLES: u32 = 300;
+
+/// Standard error of a median, relative to that of a mean.
+const MEDIAN_ERROR: f64 = 1.253;
 
 /// Page sizes that differ by no more than this are equally good, and then the largest is taken: it moves more with each request.
 const EQUALLY_GOOD: f64 = 0.03;
@@ -31,6 +34,8 @@ pub(super) struct LearnedCurve {
     pub depth_90: LearnedValue,
     pub depth_99: LearnedValue,
 }
+
+const NO_REPEATS: &str = "no trial was repeated, so that noise is unknown";
 
 /// Throughputs of every repeat, by page size and depth.
 pub(super) type Map = BTreeMap<u64, BTreeMap<u64, Vec<f64>>>;
@@ -57,13 +62,15 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
         };
     }
     let mut random = Pcg64::seed_from_u64(seed);
-    let resamples: Vec<Map> = (0..RESAMPLES).map(|_| resampled(map, &mut random)).collect();
-    let repeated = map.values().flat_map(BTreeMap::values).any(|throughputs| throughputs.len() > 1);
+    let noise = pooled_noise(map);
+    let resamples: Vec<Map> = noise
+        .map_or(Vec::new(), |noise| (0..RESAMPLES).map(|_| resampled(map, noise, &mut random)).collect());
+    let repeated = noise.is_some();
     let depth = |share: f64, rising: f64| {
         if repeated {
             depth_for(share, rising, map, &resamples, page_bytes)
         } else {
-            undetermined("no trial was repeated, so that noise is unknown", "")
+            undetermined(NO_REPEATS, "")
         }
     };
     LearnedCurve {
@@ -74,11 +81,26 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
     }
 }
 
-fn resampled(map: &Map, random: &mut Pcg64) -> Map {
-    let depths = |by_depth: &BTreeMap<u64, Vec<f64>>, random: &mut Pcg64| {
-        by_depth.iter().map(|(depth, throughputs)| (*depth, resample(throughputs, random))).collect()
+/// Typical relative deviation between repeats, over all points: each point alone has too few repeats to tell. `None` without repeats.
+fn pooled_noise(map: &Map) -> Option<f64> {
+    let of_points: Vec<f64> = map
+        .values()
+        .flat_map(BTreeMap::values)
+        .filter_map(|throughputs| relative_deviation(throughputs))
+        .collect();
+    median(&of_points)
+}
+
+/// The map as it might have come out: every median moved by its noise.
+fn resampled(map: &Map, noise: f64, random: &mut Pcg64) -> Map {
+    let moved = |throughputs: &[f64], random: &mut Pcg64| {
+        let error = MEDIAN_ERROR * noise / (throughputs.len().max(1) as f64).sqrt();
+        median(throughputs).map(|median| median * (error * normal(random)).exp()).into_iter().collect()
     };
-    map.iter().map(|(bytes, by_depth)| (*bytes, depths(by_depth, random))).collect()
+    let mut depths = |by_depth: &BTreeMap<u64, Vec<f64>>| {
+        by_depth.iter().map(|(depth, throughputs)| (*depth, moved(throughputs, random))).collect()
+    };
+    map.iter().map(|(bytes, by_depth)| (*bytes, depths(by_depth))).collect()
 }
 
 /// Requests per second of a page size at its best depth.
@@ -121,6 +143,9 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, what: &str) -> LearnedVal
         format!("{what}, sizes within {:.0} % being equal: {}", EQUALLY_GOOD * 100.0, text.join(", "));
     if map.len() < 2 {
         return undetermined("only one page size was measured", evidence);
+    }
+    if resamples.is_empty() {
+        return undetermined(NO_REPEATS, evidence);
     }
     if confidence < LEAST_CONFIDENCE {
         let why = format!("only {:.0} % of the resamples agree on {}", confidence * 100.0, bytes_text(best));

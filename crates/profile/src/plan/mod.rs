@@ -19,10 +19,10 @@ use crate::trial::bytes_text;
 use crate::verify;
 
 /// Repeats that the time slices are made for. More follow where points are noisy and time is left.
-pub(crate) const ROUNDS: u32 = 3;
+pub(crate) const ROUNDS: u32 = 4;
 
 /// Repeats of the verification.
-pub(crate) const VERIFICATION_ROUNDS: u32 = 2;
+pub(crate) const VERIFICATION_ROUNDS: u32 = 3;
 
 /// Bandwidth that the plan assumes while the drive is unknown; replaced by what the layout shows.
 const ASSUMED_BYTES_PER_SECOND: f64 = 5e8;
