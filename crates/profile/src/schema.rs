@@ -60,7 +60,7 @@ pub struct Budget {
     pub limit_s: f64,
     /// Bytes that may be written.
     pub limit_write_bytes: u64,
-    /// Time taken by measuring.
+    /// Time taken from the start to the last measurement, layout and verification included.
     pub used_s: f64,
     /// Bytes written.
     pub used_write_bytes: u64,

@@ -2,7 +2,7 @@
 
 use flashgrain_device::{BackendKind, Device, FileDevice, Geometry};
 
-use crate::load::Region;
+use crate::load::{Region, layout};
 
 /// A device and the ways to reach it.
 pub struct Target<'a> {
@@ -60,8 +60,8 @@ pub struct Site {
     pub request_size: Region,
 }
 
-/// Requests of the layout, and of the region that `location` reads (hidden-parameters paper, Experiment 2).
-pub(crate) const LAYOUT_REQUEST_BYTES: u64 = 512 << 10;
+/// Regions are multiples of this, so that they can be laid out with whole requests.
+const LAYOUT_REQUEST_BYTES: u64 = layout::REQUEST_BYTES;
 
 impl Site {
     /// Divides the first `bytes` of a device.

@@ -204,3 +204,77 @@ fn placement(known: &Known<'_>) -> Decision {
         _ => default(SETTING, "pages aligned to their size", why(&learned_values.chunk_bytes)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flashgrain_model::Estimate;
+
+    use super::*;
+    use crate::schema::{Learned, LearnedValue, Measurements};
+
+    fn value(number: Option<f64>) -> LearnedValue {
+        let estimate = match number {
+            Some(value) => Estimate::Determined { value, low: value, high: value },
+            None => Estimate::Undetermined { why: "the test says so".into() },
+        };
+        LearnedValue { estimate, evidence: String::new(), confidence: 1.0 }
+    }
+
+    fn nothing_learned() -> Learned {
+        let none = value(None);
+        Learned {
+            desirable_write_bytes: none.clone(),
+            stripe_bytes: none.clone(),
+            chunk_bytes: none.clone(),
+            hot_offset_bytes: none.clone(),
+            hot_latency_drop: none.clone(),
+            flash_page_bytes: none.clone(),
+            best_page_iops_bytes: none.clone(),
+            best_page_latency_bytes: none.clone(),
+            depth_90: none.clone(),
+            depth_99: none.clone(),
+            parallelism: none.clone(),
+            saturation_bytes_per_second: none.clone(),
+            half_bandwidth_bytes: none,
+        }
+    }
+
+    fn decided(learned: &Learned, setting: &str) -> Decision {
+        let measurements = Measurements::default();
+        let known = Known { learned, measurements: &measurements, models: None };
+        decide(&known).into_iter().find(|decision| decision.setting == setting).unwrap()
+    }
+
+    #[test]
+    fn without_numbers_there_are_defaults_that_say_so() {
+        let learned = nothing_learned();
+        let measurements = Measurements::default();
+        let known = Known { learned: &learned, measurements: &measurements, models: None };
+        for decision in decide(&known) {
+            assert!(decision.from_default && !decision.because.is_empty(), "{decision:?}");
+        }
+        assert_eq!(decided(&learned, "write unit").because, "the test says so");
+    }
+
+    #[test]
+    fn numbers_decide() {
+        // The hidden-parameters paper's SSD-S.
+        let learned = Learned {
+            desirable_write_bytes: value(Some(32768.0)),
+            stripe_bytes: value(Some(65536.0)),
+            chunk_bytes: value(Some(65536.0)),
+            hot_offset_bytes: value(Some(32768.0)),
+            hot_latency_drop: value(Some(0.39)),
+            best_page_iops_bytes: value(Some(512.0)),
+            ..nothing_learned()
+        };
+        assert_eq!(decided(&learned, "write unit").value, "64 KiB");
+        assert_eq!(decided(&learned, "stripe unit of a drive set").value, "64 KiB");
+        assert_eq!(
+            decided(&learned, "page placement in a write unit").value,
+            "pages of 64 KiB shifted by 32 KiB"
+        );
+        let leaf = decided(&learned, "leaf size");
+        assert_eq!((leaf.value.as_str(), leaf.from_default), ("4 KiB", false));
+    }
+}

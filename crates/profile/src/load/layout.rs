@@ -9,10 +9,10 @@ use super::{Load, Measured, Pattern, Region, Stop, Sync, run};
 use crate::Error;
 
 /// Size of the writes (hidden-parameters paper, Experiment 2): what drives lay out as they lay out bulk data.
-const REQUEST_BYTES: u64 = 512 << 10;
+pub(crate) const REQUEST_BYTES: u64 = 512 << 10;
 
 /// Writes in flight.
-const CONCURRENCY: u64 = 8;
+pub(crate) const CONCURRENCY: u64 = 8;
 
 /// Writes every byte of `region` once, in order.
 ///
@@ -34,16 +34,28 @@ fn write(
     offsets: Vec<u64>,
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    let requests = offsets.len() as u64;
-    if requests == 0 {
+    if offsets.is_empty() {
         return Ok(());
     }
-    let load = Load {
+    let load = writes_in_order(region, request_bytes, offsets, CONCURRENCY);
+    let Measured { interrupted, .. } = run(device, &load, interrupt)?;
+    if interrupted { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// One write of `request_bytes` at each of `offsets`, in order, `concurrency` at a time.
+pub(crate) fn writes_in_order(
+    region: Region,
+    request_bytes: u64,
+    offsets: Vec<u64>,
+    concurrency: u64,
+) -> Load {
+    let requests = offsets.len() as u64;
+    Load {
         workload: Workload {
             read_share: 0.0,
             request_bytes: request_bytes as f64,
             random_share: 0.0,
-            concurrency: requests.min(CONCURRENCY) as f64,
+            concurrency: requests.clamp(1, concurrency) as f64,
         },
         pattern: Pattern::List(offsets),
         region,
@@ -54,9 +66,7 @@ fn write(
         warmup_share: 0.0,
         stop: Stop { after_requests: Some(requests), ..Stop::default() },
         seed: 0,
-    };
-    let Measured { interrupted, .. } = run(device, &load, interrupt)?;
-    if interrupted { Err(Error::Interrupted) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]

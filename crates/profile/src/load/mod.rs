@@ -4,7 +4,7 @@
 //! their own; with one worker everything runs on the calling thread, in the device's time, and repeats exactly from its seed on a simulated
 //! drive.
 
-mod layout;
+pub(crate) mod layout;
 mod memory;
 mod places;
 mod tally;

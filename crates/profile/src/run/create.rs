@@ -1,11 +1,10 @@
 //! Creating the regions of `request-size`: sequential writes of one size each (hidden-parameters paper, Experiment 1, lines 5-16).
 
-use flashgrain_model::Workload;
-
 use super::bench::Bench;
 use crate::Error;
 use crate::experiment::request_size::{LEAST_REGION_BYTES, READ_BYTES, SizedRegion, regions};
-use crate::load::{Load, Pattern, Region, Stop, Sync};
+use crate::load::layout::writes_in_order;
+use crate::load::{Region, Sync};
 use crate::plan::Plan;
 use crate::trial::bytes_text;
 
@@ -142,29 +141,10 @@ fn write_region(
 ) -> Result<u64, Error> {
     let SizedRegion { write_request_bytes, region } = sized;
     let count = region.length_bytes / write_request_bytes;
-    let load = Load {
-        workload: Workload {
-            read_share: 0.0,
-            request_bytes: write_request_bytes as f64,
-            random_share: 0.0,
-            concurrency: 1.0,
-        },
-        pattern: Pattern::List(
-            (0..count).map(|index| region.offset_bytes + index * write_request_bytes).collect(),
-        ),
-        region,
-        workers: 1,
-        sync: if flush { Sync::WriteThenFdatasync } else { Sync::None },
-        rate_per_s: None,
-        polled: false,
-        warmup_share: 0.0,
-        stop: Stop {
-            after_s: Some((deadline_s - bench.elapsed_s()).max(0.01)),
-            after_requests: Some(count),
-            ..Stop::default()
-        },
-        seed: bench.config.seed,
-    };
+    let offsets = (0..count).map(|index| region.offset_bytes + index * write_request_bytes).collect();
+    let mut load = writes_in_order(region, write_request_bytes, offsets, 1);
+    load.sync = if flush { Sync::WriteThenFdatasync } else { Sync::None };
+    load.stop.after_s = Some((deadline_s - bench.elapsed_s()).max(0.01));
     Ok(bench.load(bench.target.device, load)?.bytes_written_total)
 }
 

@@ -26,7 +26,7 @@ const LAST_MEASUREMENT_SHARE: f64 = 0.99;
 /// Concludes everything that the measurements allow.
 pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
     let config = bench.config;
-    let Measured { outcome, creation, bytes_per_second, mut left_out, seconds } = measured;
+    let Measured { outcome, creation, bytes_per_second, mut left_out } = measured;
     let mut measurements = Measurements::default();
     for name in ExperimentName::ALL {
         record(name, &of(name, &outcome.series), config.seed, &mut measurements);
@@ -56,12 +56,9 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     };
     let learned = learn::learn(&evidence);
     let decisions = decide::decide(&learned, &measurements, models.as_ref());
-    let mut used_s = seconds;
     if let Some(stage) = plan.sustain {
         bench.raise_limits(stage.write_bytes, stage.seconds);
-        let began_s = bench.elapsed_s();
         measurements.sustain = Some(sustain::run(bench, &plan.site)?);
-        used_s += bench.elapsed_s() - began_s;
     }
     let experiments = experiment_uses(&outcome, &measurements);
     let profile = DeviceProfile {
@@ -78,7 +75,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         budget: Budget {
             limit_s: plan.budget_s + plan.sustain.map_or(0.0, |stage| stage.seconds),
             limit_write_bytes: plan.budget_write_bytes + plan.sustain.map_or(0, |stage| stage.write_bytes),
-            used_s,
+            used_s: bench.elapsed_s(),
             used_write_bytes: bench.written_bytes,
             file_bytes: bench.target.device.geometry().capacity_bytes,
             experiments,
@@ -137,6 +134,9 @@ fn verify_models(
     named
         .trials
         .retain(|trial| trial.workload().is_some_and(|workload| verify::predict(models, workload).is_some()));
+    if named.trials.is_empty() {
+        left_out.push("verification: these experiments do not suffice to fit the MQSSD model".into());
+    }
     let allotted = allot(named, limits);
     left_out.extend(allotted.left_out.into_iter().map(|text| format!("verification, {text}")));
     let half = stage.write_bytes;

@@ -1,18 +1,20 @@
 //! Writing the scratch space before anything is measured: extents that were never written do not reach the drive.
 
-use flashgrain_model::Workload;
+use flashgrain_model::{Access, Workload};
 
 use super::bench::Bench;
 use crate::Error;
 use crate::config::Precondition;
-use crate::load::{Load, Pattern, Region, Stop, Sync};
+use crate::load::{Load, Pattern, Region, Stop, Sync, layout};
 use crate::plan::Plan;
 use crate::stats::mix_seed;
-use crate::target::LAYOUT_REQUEST_BYTES;
 use crate::trial::bytes_text;
 
-/// Writes in flight while the main region is laid out.
-const MAIN_STREAMS: f64 = 8.0;
+/// Writes between two looks at progress and time.
+const REQUESTS_PER_STEP: u64 = 512;
+
+/// Writes in flight while preconditioning at random.
+const RANDOM_STREAMS: f64 = 32.0;
 
 /// Smallest part of the main region that is worth going on with.
 const LEAST_MAIN_BYTES: u64 = 4 << 20;
@@ -35,22 +37,20 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     let deadline_s = bench.elapsed_s() + 2.0 * plan.layout.seconds;
     let location = plan.site.location;
     if location.length_bytes > 0 {
-        bench.step("layout")?;
         // One write at a time, as the paper makes the file that its Experiment 2 reads.
-        let (written, _) = fill(bench, location, 1.0, deadline_s)?;
+        let (written, _) = fill(bench, location, 1, deadline_s)?;
         if written < location.length_bytes {
             laid_out.notes.push("location: its region could not be written in time".into());
             plan.site.location.length_bytes = 0;
         }
     }
-    bench.step("layout")?;
-    let (written, seconds) = fill(bench, plan.site.main, MAIN_STREAMS, deadline_s)?;
+    let (written, seconds) = fill(bench, plan.site.main, layout::CONCURRENCY, deadline_s)?;
     if written < plan.site.main.length_bytes {
         laid_out.notes.push(format!(
             "the scratch region beyond {}, which could not be written in {seconds:.1} s",
             bytes_text(written)
         ));
-        plan.site.main.length_bytes = written / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
+        plan.site.main.length_bytes = written / layout::REQUEST_BYTES * layout::REQUEST_BYTES;
         if plan.site.main.length_bytes < LEAST_MAIN_BYTES {
             return Err(Error::Argument(format!(
                 "the drive wrote only {} in {seconds:.1} s; give it a larger time budget",
@@ -62,7 +62,7 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     // The regions of `request-size` are made again in their own way; here the file system learns that they hold data, so that it does not
     // come between the drive and the small writes.
     let request_size = plan.site.request_size;
-    if fill(bench, request_size, MAIN_STREAMS, deadline_s)?.0 < request_size.length_bytes {
+    if fill(bench, request_size, layout::CONCURRENCY, deadline_s)?.0 < request_size.length_bytes {
         laid_out.notes.push("request-size: its regions could not be laid out in time".into());
         plan.site.request_size.length_bytes = 0;
     }
@@ -71,36 +71,26 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     Ok(laid_out)
 }
 
-/// Writes `region` from front to back; returns the bytes and seconds it took.
-fn fill(bench: &mut Bench<'_>, region: Region, streams: f64, deadline_s: f64) -> Result<(u64, f64), Error> {
-    let count = region.length_bytes / LAYOUT_REQUEST_BYTES;
-    if count == 0 {
-        return Ok((0, 0.0));
+/// Writes `region` from front to back, piece by piece; returns the bytes and seconds it took.
+fn fill(bench: &mut Bench<'_>, region: Region, streams: u64, deadline_s: f64) -> Result<(u64, f64), Error> {
+    let (began_s, count) = (bench.elapsed_s(), region.length_bytes / layout::REQUEST_BYTES);
+    let (mut next, mut written) = (0, 0);
+    while next < count {
+        bench.step("layout")?;
+        let piece = (next + REQUESTS_PER_STEP).min(count);
+        let offsets: Vec<u64> =
+            (next..piece).map(|index| region.offset_bytes + index * layout::REQUEST_BYTES).collect();
+        let wanted = offsets.len() as u64 * layout::REQUEST_BYTES;
+        let mut load = layout::writes_in_order(region, layout::REQUEST_BYTES, offsets, streams);
+        load.stop.after_s = Some((deadline_s - bench.elapsed_s()).max(0.01));
+        let done = bench.load(bench.target.device, load)?.bytes_written_total;
+        written += done;
+        if done < wanted {
+            break;
+        }
+        next = piece;
     }
-    let offsets = (0..count).map(|index| region.offset_bytes + index * LAYOUT_REQUEST_BYTES).collect();
-    let began_s = bench.elapsed_s();
-    let load = Load {
-        workload: sequential_writes(LAYOUT_REQUEST_BYTES, streams.min(count as f64)),
-        pattern: Pattern::List(offsets),
-        region,
-        workers: 1,
-        sync: Sync::None,
-        rate_per_s: None,
-        polled: false,
-        warmup_share: 0.0,
-        stop: Stop {
-            after_s: Some((deadline_s - began_s).max(0.05)),
-            after_requests: Some(count),
-            ..Stop::default()
-        },
-        seed: bench.config.seed,
-    };
-    let measured = bench.load(bench.target.device, load)?;
-    Ok((measured.bytes_written_total, bench.elapsed_s() - began_s))
-}
-
-fn sequential_writes(request_bytes: u64, streams: f64) -> Workload {
-    Workload { read_share: 0.0, request_bytes: request_bytes as f64, random_share: 0.0, concurrency: streams }
+    Ok((written, bench.elapsed_s() - began_s))
 }
 
 /// Brings the main region to the state that was asked for, within the time of the layout again.
@@ -112,12 +102,11 @@ fn precondition(bench: &mut Bench<'_>, plan: &Plan, laid_out: &mut LaidOut) -> R
         Precondition::None => return Ok(()),
         Precondition::Sequential => {
             bench.step("preconditioning")?;
-            fill(bench, main, MAIN_STREAMS, deadline_s)?.0
+            fill(bench, main, layout::CONCURRENCY, deadline_s)?.0
         }
         Precondition::Random => {
             bench.step("preconditioning")?;
-            let workload =
-                Workload { random_share: 1.0, ..sequential_writes(plan.site.page_bytes, MAIN_STREAMS * 4.0) };
+            let workload = Workload::random(Access::Write, plan.site.page_bytes as f64, RANDOM_STREAMS);
             let load = Load {
                 workload,
                 pattern: Pattern::Mixed { align_bytes: None },

@@ -5,6 +5,7 @@ mod create;
 mod finish;
 mod layout;
 mod rounds;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -66,8 +67,6 @@ struct Measured {
     /// Bandwidth seen during the layout.
     bytes_per_second: Option<f64>,
     left_out: Vec<String>,
-    /// Time for measuring, layout included.
-    seconds: f64,
 }
 
 /// Prepares and runs all trials.
@@ -118,6 +117,5 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
         used.write_bytes += creation.1;
     }
     measured.left_out.append(&mut measured.outcome.left_out);
-    measured.seconds = bench.elapsed_s();
     Ok(measured)
 }

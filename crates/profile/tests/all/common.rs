@@ -3,8 +3,6 @@
 //! Requests wait for one of several servers, which takes a setup time, and then for the link, which takes its time per byte. Everything repeats
 //! exactly from the seed.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot lock its own drive may fail in any way")]
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard};

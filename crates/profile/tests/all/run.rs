@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Character, TestDrive};
-use flashgrain_device::Op;
+use flashgrain_device::{FileDevice, Op, OpenOptions};
 use flashgrain_profile::{
-    Config, Error, ExperimentName, Plan, Profiled, Progress, Silent, Step, Target, run,
+    Config, Error, ExperimentName, Plan, Precondition, Profiled, Progress, Silent, Step, Target, run,
 };
 
 fn profile(drive: &TestDrive, config: &Config) -> Result<Profiled, Error> {
@@ -189,6 +189,83 @@ fn without_leave_to_write_only_reads_are_measured() {
     assert!(measured.order.iter().all(|point| point.workload.read_share == 1.0));
     assert!(!measured.depth.is_empty() && measured.flush.is_empty() && measured.location.is_empty());
     assert!(result.profile.budget.left_out[0].contains("everything that writes"));
+}
+
+#[test]
+fn preconditioning_fills_the_region_as_often_as_it_says() {
+    for (precondition, fills, text) in [
+        (Precondition::None, 1, "as found"),
+        (Precondition::Sequential, 2, "sequentially twice"),
+        (Precondition::Random, 3, "random 4 KiB writes"),
+    ] {
+        let drive = TestDrive::new(Character { capacity_bytes: 32 << 20, ..Character::default() });
+        let config = Config { precondition, ..only(&[ExperimentName::Parallel], 10.0, 1 << 30) };
+        let result = profile(&drive, &Config { verify: false, ..config }).unwrap();
+        assert_eq!(drive.written_bytes(), fills * (32 << 20), "{precondition:?}");
+        assert!(
+            result.profile.provenance.precondition.contains(text),
+            "{}",
+            result.profile.provenance.precondition
+        );
+    }
+}
+
+#[test]
+fn full_size_runs_move_the_bytes_they_were_asked_to() {
+    let drive = TestDrive::new(Character::default());
+    let config =
+        Config { bytes_per_stream: Some(16 << 20), ..only(&[ExperimentName::Parallel], 600.0, 1 << 30) };
+    let result = profile(&drive, &Config { verify: false, ..config }).unwrap();
+    assert_eq!(result.samples.series.len(), 11);
+    for series in &result.samples.series {
+        let streams = series.trial.workload().unwrap().concurrency;
+        for repeat in &series.repeats {
+            // What warm-up and drain take is moved, too, but not counted.
+            let counted = repeat.bytes_per_second * repeat.seconds / (streams * f64::from(16 << 20));
+            assert!((0.7..=1.0).contains(&counted), "{counted} of {:?}", series.trial);
+        }
+    }
+}
+
+#[test]
+fn samples_are_kept_as_csv_that_compare_reads_and_as_json_lines() {
+    let drive = TestDrive::new(Character::default());
+    let experiments = [ExperimentName::Order, ExperimentName::Flush, ExperimentName::Location];
+    let result = profile(&drive, &only(&experiments, 15.0, 1 << 30)).unwrap();
+    let mut csv = Vec::new();
+    result.samples.write_csv(&mut csv).unwrap();
+    let samples = flashgrain_model::read_csv(csv.as_slice()).unwrap();
+    let repeats: u32 = result.profile.measurements.order.iter().map(|point| point.repeats).sum();
+    assert_eq!(samples.len() as u32, repeats);
+    assert!(samples.iter().all(|sample| sample.experiment == "order"));
+    let mut lines = Vec::new();
+    result.samples.write_json_lines(&mut lines).unwrap();
+    let lines: Vec<serde_json::Value> =
+        String::from_utf8(lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
+    let counts = [count("load"), count("sweep"), count("verification")];
+    assert!(counts[0] >= 12 && counts[1] > 100 && counts[2] > 40, "{counts:?}");
+    let sweep = lines.iter().find(|line| line["kind"] == "sweep").unwrap();
+    assert_eq!(sweep["experiment"], "location");
+    assert!(sweep["latencies_us"].as_array().is_some_and(|latencies| !latencies.is_empty()));
+}
+
+#[test]
+fn a_real_file_is_profiled_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = FileDevice::scratch(&[folder.path().to_owned()], 24 << 20, &OpenOptions::default()).unwrap();
+    let target = Target::of_files(&device);
+    let experiments = [ExperimentName::Interface, ExperimentName::Flush, ExperimentName::Size];
+    let config = Config { resamples: 20, ..only(&experiments, 1.5, 100 << 20) };
+    let result = run(&target, &config, &mut Silent, &AtomicBool::new(false)).unwrap();
+    let profile = &result.profile;
+    assert!(profile.budget.used_write_bytes <= 100 << 20, "{:?}", profile.budget);
+    assert!(
+        !profile.measurements.interface.is_empty() || !profile.measurements.size.is_empty(),
+        "{:?}",
+        profile.budget
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
