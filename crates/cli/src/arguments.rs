@@ -13,7 +13,7 @@ use crate::units::{parse_bytes, parse_positive_bytes, parse_seconds};
 /// Point it at a directory on the drive: `flashgrain tune /data`. Nothing in the directory is touched; measurements go to an
 /// unnamed scratch file that the kernel frees when the command ends, however it ends.
 #[derive(Debug, Parser)]
-#[command(name = "flashgrain", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "flashgrain", version, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

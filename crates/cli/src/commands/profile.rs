@@ -17,7 +17,7 @@ use crate::{measure, summary};
 /// Without a subcommand it measures: `flashgrain profile /data --only order,flush`. Full-size runs are the same with larger numbers;
 /// `--full` sets those of the papers.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, flatten_help = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ProfileArguments {
     #[command(subcommand)]
     stored: Option<Stored>,
@@ -27,7 +27,8 @@ pub struct ProfileArguments {
 
 #[derive(Debug, Args)]
 struct MeasureArguments {
-    /// A directory, a file or a block device; several of one kind for a stripe set.
+    /// A directory, a file or a block device; several of one kind for a stripe set. What exists needs `--destroy-contents-of`, or
+    /// `--write-bytes 0` to be only read.
     #[arg(value_name = "TARGET", default_value = ".")]
     targets: Vec<PathBuf>,
     /// Run only these experiments.

@@ -2,7 +2,7 @@
 
 use crate::support::{contents, folder, signal, start_until};
 
-const LONG_IO: &[&str] = &["io", ".", "--file-size", "4MiB", "--seconds", "600", "--read-share", "50%"];
+const LONG_IO: &[&str] = &["io", ".", "--file-size", "4MiB", "--seconds", "60", "--read-share", "50%"];
 
 #[test]
 fn ctrl_c_ends_a_load_with_130_and_what_was_measured() {
