@@ -7,6 +7,8 @@
 # Without a report it makes one of a made-up drive in which every chart has data. --allow-absent is for profiles of real
 # drives, where experiments may not have been run: then every section must show something, chart or reason.
 set -euo pipefail
+from=$PWD
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$from/$1" ;; esac }
 cd "$(dirname "$0")/.."
 
 install=true
@@ -16,9 +18,9 @@ while (($#)); do
     case "$1" in
         --no-install) install=false ;;
         --allow-absent) arguments+=("$1") ;;
-        --screenshots) arguments+=("$1" "${2:?--screenshots needs a directory}"); shift ;;
+        --screenshots) arguments+=("$1" "$(absolute "${2:?--screenshots needs a directory}")"); shift ;;
         -*) echo "check-report: unknown option $1" >&2; exit 2 ;;
-        *) report=$1 ;;
+        *) report=$(absolute "$1") ;;
     esac
     shift
 done

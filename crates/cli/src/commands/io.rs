@@ -114,6 +114,9 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
         context.note(&format!("writing the scratch file of {} once", unit::bytes(whole.length_bytes as f64)));
         load::lay_out(&device, whole, interrupt)?;
     }
+    if arguments.polled && device.identity().poll_queues != Some(true) {
+        context.note("note: --polled has no effect: this drive has no poll queues (see its queue/io_poll under /sys/block)");
+    }
     let load = arguments.load(device.geometry());
     context.note(&format!("running {} for {} s", arguments.describe(), arguments.seconds));
     let measured = load::run(&device, &load, interrupt)?;
