@@ -72,7 +72,7 @@ pub const MAX_REQUEST_BYTES: u32 = 1 << 30;
 /// Where a profile comes from: the drive and the software on the way to it. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// What the user named, such as `/data` or `sim:960evo`.
+    /// What was measured: the absolute path, such as `/data`, or `sim:960evo`; several separated by commas.
     pub target: String,
     /// `file`, `block device`, `stripe set` or `simulated`.
     pub kind: String,

@@ -111,7 +111,7 @@ impl FileDevice {
         let mut identity = identity::of(first);
         if members > 1 {
             identity.kind = "stripe set".into();
-            let names: Vec<String> = targets.iter().map(|target| target.path.display().to_string()).collect();
+            let names: Vec<String> = targets.iter().map(|target| identity::absolute(&target.path)).collect();
             identity.target = names.join(",");
         }
         identity.backend = backend.name().into();

@@ -11,7 +11,7 @@ use crate::target::Target;
 pub(crate) fn of(target: &Target) -> Identity {
     let mount = (!target.is_block_device).then(|| Mount::of(target.device_number)).flatten();
     let mut identity = Identity {
-        target: target.path.display().to_string(),
+        target: absolute(&target.path),
         kind: if target.is_block_device { "block device" } else { "file" }.into(),
         kernel: read(Path::new("/proc/sys/kernel/osrelease")),
         file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
@@ -25,6 +25,11 @@ pub(crate) fn of(target: &Target) -> Identity {
         describe_drive(&mut identity, &directory);
     }
     identity
+}
+
+/// The path as it will be understood in another directory on another day.
+pub(crate) fn absolute(path: &Path) -> String {
+    fs::canonicalize(path).unwrap_or_else(|_| path.into()).display().to_string()
 }
 
 fn describe_drive(identity: &mut Identity, directory: &Path) {
