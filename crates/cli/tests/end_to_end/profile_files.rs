@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::support::{fails, flashgrain, folder};
+use serde_json::Value;
+
+use crate::support::{fails, flashgrain, folder, stdout};
 
 /// What each file holds, and what the message must say about it.
 const WRONG: &[(&str, &str, &str)] = &[
@@ -62,4 +64,42 @@ fn a_samples_file_that_is_malformed_is_refused_with_its_line() {
     let path = folder.path().join("samples.csv");
     fs::write(&path, "experiment,repeat\norder,first\n").unwrap();
     fails(flashgrain().arg("compare").arg(&path), 1, &["samples.csv", "line 1"]);
+}
+
+/// A profile in the form of schema version 1, as kept for the readers' tests.
+const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fixtures/profile-v1.json");
+
+#[test]
+fn a_profile_of_the_first_schema_is_read_by_all() {
+    let folder = folder();
+    for command in [
+        vec!["profile", "show", VERSION_1],
+        vec!["compare", VERSION_1],
+        vec!["profile", "diff", VERSION_1, VERSION_1],
+        vec!["report", VERSION_1, "-o", "page.html"],
+    ] {
+        flashgrain().current_dir(&folder).args(command).assert().success();
+    }
+    assert!(fs::metadata(folder.path().join("page.html")).unwrap().len() > 0);
+}
+
+#[test]
+fn a_profile_can_be_exported_for_other_software() {
+    let mut profile: Value = serde_json::from_slice(&fs::read(VERSION_1).unwrap()).unwrap();
+    // It was made without `sequential`: let what `mix` measured stand for it.
+    let mut points = profile["measurements"]["mix"].clone();
+    for point in points.as_array_mut().unwrap() {
+        point["workload"]["random_share"] = 0.0.into();
+    }
+    profile["measurements"]["sequential"] = points;
+    let folder = folder();
+    let file = folder.path().join("profile.json");
+    fs::write(&file, profile.to_string()).unwrap();
+    let export = |arguments: &[&str]| {
+        stdout(&flashgrain().args(["profile", "export"]).arg(&file).args(arguments).assert().success())
+    };
+    let yaml = export(&["--format", "iotune", "--mount-point", "/data"]);
+    assert!(yaml.contains("mountpoint: /data") && yaml.contains("write_iops: "), "{yaml}");
+    let line = export(&["--format", "iocost", "--device-number", "259:0"]);
+    assert!(line.starts_with("259:0 ctrl=user model=linear rbps=") && line.ends_with('\n'), "{line}");
 }

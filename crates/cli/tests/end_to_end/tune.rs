@@ -140,25 +140,6 @@ fn the_stored_profile_can_be_shown_and_reported_again() {
 }
 
 #[test]
-fn a_profile_can_be_exported_for_other_software() {
-    let folder = folder();
-    flashgrain()
-        .current_dir(&folder)
-        .args(["profile", ".", "--only", "mix,sequential", "--seconds", "5"])
-        .args(["--write-bytes", "512MiB", "--file-size", "32MiB"])
-        .assert()
-        .success();
-    let export = |arguments: &[&str]| {
-        let file = folder.path().join("flashgrain-out/profile.json");
-        stdout(&flashgrain().args(["profile", "export"]).arg(file).args(arguments).assert().success())
-    };
-    let yaml = export(&["--format", "iotune", "--mount-point", "/data"]);
-    assert!(yaml.contains("mountpoint: /data") && yaml.contains("write_iops: "), "{yaml}");
-    let line = export(&["--format", "iocost", "--device-number", "259:0"]);
-    assert!(line.starts_with("259:0 ctrl=user model=linear rbps="), "{line}");
-}
-
-#[test]
 fn a_profile_does_not_differ_from_itself() {
     let file = tuned().result("profile.json");
     let same = stdout(&flashgrain().args(["profile", "diff"]).args([&file, &file]).assert().success());
