@@ -175,6 +175,8 @@ mod tests {
         let failed = write_atomically(&path, |_| Err(io::Error::other("no")));
         assert!(failed.unwrap_err().to_string().contains("cannot be written: no"));
         assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(folder.path().join(".profile.json.tmp"), b"left by a killed run").unwrap();
         write_atomically(&path, |file| file.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         let names: Vec<_> =

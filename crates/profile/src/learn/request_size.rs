@@ -283,6 +283,16 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_at_the_edge_of_what_matters_is_left_open() {
+        let mut open = 0;
+        for seed in 0..20 {
+            let edge = |size: u64| if size < 32 * KIB { 1100.0 } else { 1000.0 };
+            open += u32::from(kib(&learned(seed, edge).desirable).is_none());
+        }
+        assert!(open >= 8, "{open} of 20");
+    }
+
+    #[test]
     fn a_step_at_the_very_end_makes_no_stripe() {
         let end = learned(1, |size| if size < 256 * KIB { 1000.0 } else { 500.0 });
         assert_eq!((kib(&end.desirable), kib(&end.stripe)), (Some(256.0), None));

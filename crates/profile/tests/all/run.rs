@@ -145,6 +145,24 @@ mod libc_errno {
     pub const EOPNOTSUPP: i32 = 95;
 }
 
+/// Interrupts while the models are fitted, when no request is under way.
+struct StopAtFitting<'a>(&'a AtomicBool);
+
+impl Progress for StopAtFitting<'_> {
+    fn step(&mut self, step: &Step<'_>) {
+        self.0.fetch_or(step.what == "fitting", Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn an_interrupt_during_the_fits_ends_the_run_too() {
+    let drive = TestDrive::new(Character::default());
+    let flag = AtomicBool::new(false);
+    let config = Config { verify: false, ..only(&[ExperimentName::Size], 2.0, 100 << 20) };
+    let result = run(&Target::new(&drive), &config, &mut StopAtFitting(&flag), &flag);
+    assert!(matches!(result, Err(Error::Interrupted)));
+}
+
 struct StopAt<'a> {
     step: u32,
     flag: &'a AtomicBool,
