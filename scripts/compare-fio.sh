@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-dir=. seconds=5 rounds=5 file_bytes=$((1 << 30)) backend=io_uring
+dir=. seconds=3 rounds=8 file_bytes=$((1 << 30)) backend=io_uring
 while [ $# -gt 0 ]; do
   case "$1" in
     --seconds) seconds=$2; shift 2 ;;
@@ -36,13 +36,23 @@ file=$work/data
 fio --name=lay-out --filename="$file" --size="$file_bytes" --rw=write --bs=1M --direct=1 --iodepth=8 \
   --ioengine="$fio_engine" --end_fsync=1 --output=/dev/null
 
+run_flashgrain() {
+  target/release/flashgrain io "$file" --pattern rand --block-size 4KiB --depth "$1" --seconds "$seconds" \
+    --backend "$backend" --seed "$2" --quiet --json >"$work/flashgrain-$1-$2.json"
+}
+run_fio() {
+  fio --name=read --filename="$file" --rw=randread --bs=4k --direct=1 --ioengine="$fio_engine" --iodepth="$1" \
+    --ramp_time=0.5 --runtime="$seconds" --time_based --randseed="$2" --output-format=json --output="$work/fio-$1-$2.json"
+}
+# Who goes first changes from round to round: a shared machine's speed drifts.
 for round in $(seq "$rounds"); do
   for depth in 1 32 128; do
     echo "round $round of $rounds, depth $depth" >&2
-    target/release/flashgrain io "$file" --pattern rand --block-size 4KiB --depth "$depth" --seconds "$seconds" \
-      --backend "$backend" --seed "$round" --quiet --json >"$work/flashgrain-$depth-$round.json"
-    fio --name=read --filename="$file" --rw=randread --bs=4k --direct=1 --ioengine="$fio_engine" --iodepth="$depth" \
-      --runtime="$seconds" --time_based --randseed="$round" --output-format=json --output="$work/fio-$depth-$round.json"
+    if ((round % 2)); then
+      run_flashgrain "$depth" "$round"; run_fio "$depth" "$round"
+    else
+      run_fio "$depth" "$round"; run_flashgrain "$depth" "$round"
+    fi
   done
 done
 
