@@ -42,7 +42,7 @@ run_flashgrain() {
 }
 run_fio() {
   fio --name=read --filename="$file" --rw=randread --bs=4k --direct=1 --ioengine="$fio_engine" --iodepth="$1" \
-    --ramp_time=0.5 --runtime="$seconds" --time_based --randseed="$2" --output-format=json --output="$work/fio-$1-$2.json"
+    --runtime="$seconds" --time_based --randseed="$2" --output-format=json --output="$work/fio-$1-$2.json"
 }
 # Who goes first changes from round to round: a shared machine's speed drifts.
 for round in $(seq "$rounds"); do
