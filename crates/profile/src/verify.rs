@@ -37,10 +37,12 @@ pub(crate) fn trials(site: &Site) -> Trials {
         };
         found.trials.push(Trial::load(ExperimentName::Mix, rank as u32, workload));
     }
-    for trial in &mut found.trials {
-        trial.variant = Some("verification".into());
-    }
     found
+}
+
+/// What was left out, under the name of the verification and not of the experiments that its trials resemble.
+pub(crate) fn left_out_text(text: &str) -> String {
+    format!("verification: {}", text.split_once(": ").map_or(text, |(_, rest)| rest))
 }
 
 fn rounded(bytes: u64, site: &Site) -> f64 {

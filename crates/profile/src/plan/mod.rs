@@ -161,7 +161,8 @@ impl Plan {
                 full_bytes_per_stream: None,
                 ..self.limits(self.verification, config, ExperimentName::Order, None)
             };
-            self.left_out.extend(allot(verify::trials(&self.site), limits).left_out);
+            let allotted = allot(verify::trials(&self.site), limits);
+            self.left_out.extend(allotted.left_out.iter().map(|text| verify::left_out_text(text)));
         }
     }
 

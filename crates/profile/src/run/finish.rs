@@ -138,12 +138,12 @@ fn verify_models(
         left_out.push("verification: these experiments do not suffice to fit the MQSSD model".into());
     }
     let allotted = allot(named, limits);
-    left_out.extend(allotted.left_out.into_iter().map(|text| format!("verification, {text}")));
+    left_out.extend(allotted.left_out.iter().map(|text| verify::left_out_text(text)));
     let half = stage.write_bytes;
     let write_bytes = BTreeMap::from([(ExperimentName::Order, half), (ExperimentName::Mix, half)]);
     let bounds = Bounds { deadline_s, rounds: VERIFICATION_ROUNDS, write_bytes, what: "verification" };
     let outcome = rounds::run(bench, &plan.site, allotted.trials, bounds)?;
-    left_out.extend(outcome.left_out.into_iter().map(|text| format!("verification, {text}")));
+    left_out.extend(outcome.left_out.iter().map(|text| verify::left_out_text(text)));
     let judge = |series: &Series| {
         let predicted = verify::predict(models, series.trial.workload()?)?;
         verify::judge(series, predicted)
