@@ -62,12 +62,12 @@ fn window(known: &Known<'_>) -> Decision {
     let points = &known.measurements.flush;
     let plain = points.iter().find(|point| point.method == NO_FLUSH);
     match (cheapest(points), plain) {
-        (Some(best), Some(plain)) if best.latency.p50_us < CHEAP * plain.latency.p50_us => learned(
+        (Some(best), Some(plain)) if best.latency.mean_us < CHEAP * plain.latency.mean_us => learned(
             SETTING,
             "0 µs",
             format!(
-                "a durable write takes {:.0} µs, a plain one {:.0} µs: waiting for company gains nothing",
-                best.latency.p50_us, plain.latency.p50_us
+                "a durable write takes {:.0} µs on average, a plain one {:.0} µs: waiting for company gains nothing",
+                best.latency.mean_us, plain.latency.mean_us
             ),
         ),
         (Some(best), _) => learned(

@@ -9,6 +9,7 @@ use crate::trial::{Trial, bytes_text, doublings, grid_level};
 const SMALLEST_BYTES: u64 = 512;
 const LARGEST_BYTES: u64 = 64 << 10;
 const DEEPEST: u64 = 256;
+const PAGE_WEIGHT: f64 = 2.0;
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();
@@ -26,14 +27,17 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let depths = doublings(1, DEEPEST);
     for (size_index, bytes) in sizes.iter().enumerate() {
         for (depth_index, depth) in depths.iter().enumerate() {
-            // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays as long as anything.
+            // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays as long as anything, and longer
+            // slices make it sharper.
             let rank = if *bytes == setting.site.page_bytes {
                 0
             } else {
                 grid_level(size_index, sizes.len()) + grid_level(depth_index, depths.len())
             };
             let workload = Workload::random(Access::Read, *bytes as f64, *depth as f64);
-            found.trials.push(Trial::load(ExperimentName::Depth, rank, workload));
+            let mut trial = Trial::load(ExperimentName::Depth, rank, workload);
+            trial.weight = if *bytes == setting.site.page_bytes { PAGE_WEIGHT } else { 1.0 };
+            found.trials.push(trial);
         }
     }
     found.that_fit(setting.site)

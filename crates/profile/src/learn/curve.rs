@@ -157,10 +157,12 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, what: &str) -> LearnedVal
 
 /// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic scale.
 fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
-    let curve: Vec<(f64, f64)> = by_depth
-        .iter()
-        .filter_map(|(depth, throughputs)| Some((*depth as f64, median(throughputs)?)))
-        .collect();
+    let curve = rising(
+        by_depth
+            .iter()
+            .filter_map(|(depth, throughputs)| Some((*depth as f64, median(throughputs)?)))
+            .collect(),
+    );
     let wanted = plateau(&curve)? * share;
     let reached = curve.iter().position(|(_, throughput)| *throughput >= wanted)?;
     let (depth, throughput) = *curve.get(reached)?;
@@ -171,6 +173,24 @@ fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
             Some((below.ln() + part * (depth / below).ln()).exp())
         }
     }
+}
+
+/// The nearest curve that never falls: deeper queues do not slow a drive down by much, but noise lets single points fall. Points that do are
+/// averaged with those before them (pooling adjacent violators).
+fn rising(curve: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut pools: Vec<(f64, Vec<f64>)> = Vec::new();
+    for (depth, throughput) in curve {
+        let mut pool = (throughput.ln(), vec![depth]);
+        while let Some((before, depths)) = pools.pop_if(|(before, _)| *before > pool.0) {
+            let (many, few) = (depths.len() as f64, pool.1.len() as f64);
+            pool = ((before * many + pool.0 * few) / (many + few), [depths, pool.1].concat());
+        }
+        pools.push(pool);
+    }
+    pools
+        .into_iter()
+        .flat_map(|(rate, depths)| depths.into_iter().map(move |depth| (depth, rate.exp())))
+        .collect()
 }
 
 /// The median of what comes within 5 % of the largest: the largest alone would be the luckiest.
@@ -264,6 +284,16 @@ mod tests {
         // Linear up to 40 servers; the plateau lies between the measured depths 32 and 64, where the crossing is interpolated.
         assert!((34.0..50.0).contains(&value(&found.depth_90)), "{:?}", found.depth_90);
         assert!(value(&found.depth_99) > value(&found.depth_90));
+    }
+
+    #[test]
+    fn a_dip_is_pooled_with_what_came_before() {
+        let pooled = rising(vec![(1.0, 10.0), (2.0, 40.0), (4.0, 10.0), (8.0, 50.0)]);
+        let expected = [(1.0, 10.0), (2.0, 20.0), (4.0, 20.0), (8.0, 50.0)];
+        for ((depth, rate), (expected_depth, expected_rate)) in pooled.into_iter().zip(expected) {
+            assert_eq!(depth, expected_depth);
+            assert!((rate - expected_rate).abs() < 1e-9, "{rate}");
+        }
     }
 
     #[test]
