@@ -66,9 +66,9 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
     let resamples: Vec<Map> = noise
         .map_or(Vec::new(), |noise| (0..RESAMPLES).map(|_| resampled(map, noise, &mut random)).collect());
     let repeated = noise.is_some();
-    let depth = |share: f64, rising: f64| {
+    let depth = |share: f64, growth: f64| {
         if repeated {
-            depth_for(share, rising, map, &resamples, page_bytes)
+            depth_for(share, growth, map, &resamples, page_bytes)
         } else {
             undetermined(NO_REPEATS, "")
         }
@@ -76,19 +76,20 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
     LearnedCurve {
         best_page_iops: best_page(map, &resamples, most_requests, "most random reads per second"),
         best_page_latency: best_page(map, &resamples, least_latency, "lowest latency at depth 1"),
-        depth_90: depth(0.90, 0.05),
+        depth_90: depth(0.90, 0.04),
         depth_99: depth(0.99, 0.02),
     }
 }
 
-/// Typical relative deviation between repeats, over all points: each point alone has too few repeats to tell. `None` without repeats.
+/// Relative deviation between repeats that three quarters of the points do not exceed: each point alone has too few repeats to tell.
+/// `None` without repeats.
 fn pooled_noise(map: &Map) -> Option<f64> {
     let of_points: Vec<f64> = map
         .values()
         .flat_map(BTreeMap::values)
         .filter_map(|throughputs| relative_deviation(throughputs))
         .collect();
-    median(&of_points)
+    quantile(&of_points, 0.75)
 }
 
 /// The map as it might have come out: every median moved by its noise.
@@ -199,7 +200,8 @@ fn plateau(curve: &[(f64, f64)]) -> Option<f64> {
     median(&curve.iter().map(|(_, one)| *one).filter(|one| *one >= 0.95 * largest).collect::<Vec<_>>())
 }
 
-fn depth_for(share: f64, rising: f64, map: &Map, resamples: &[Map], page_bytes: u64) -> LearnedValue {
+/// The depth for `share` of the plateau, which is one if throughput grows by no more than `growth` with each doubling at the end.
+fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: u64) -> LearnedValue {
     let Some(by_depth) = map.get(&page_bytes) else {
         return undetermined(format!("no reads of {} were measured", bytes_text(page_bytes)), "");
     };
@@ -210,13 +212,14 @@ fn depth_for(share: f64, rising: f64, map: &Map, resamples: &[Map], page_bytes: 
         .map(|(depth, rate)| format!("{depth}: {:.1} k/s", rate / page_bytes as f64 / 1e3))
         .collect();
     let evidence = format!("{} random reads by depth: {}", bytes_text(page_bytes), rates.join(", "));
-    let [.., (_, before), (deepest, last)] = medians.as_slice() else {
+    let [.., (first_depth, first), _, (deepest, last)] = medians.as_slice() else {
         return undetermined("too few depths were measured", evidence);
     };
     if medians.len() < LEAST_DEPTHS {
         return undetermined("too few depths were measured", evidence);
     }
-    if *last > before * (1.0 + rising) {
+    let doublings = (*deepest as f64 / *first_depth as f64).log2();
+    if (last / first).ln() / doublings > growth {
         return undetermined(
             format!("throughput still rises at the deepest queue measured ({deepest})"),
             evidence,

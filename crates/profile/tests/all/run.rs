@@ -35,6 +35,9 @@ fn a_run_learns_what_the_drive_is() {
     // The link carries 2 GB/s.
     let saturation = value(&learned.saturation_bytes_per_second);
     assert!((saturation / 2e9 - 1.0).abs() < 0.1, "{saturation}");
+    // A read of 64 KiB takes 80 µs on a server and 33 µs on the link, which one of them after the other keeps busy.
+    let parallelism = value(&learned.parallelism);
+    assert!((2.8..4.2).contains(&parallelism), "{parallelism}");
     // Eight servers with 80 µs each.
     let depth = value(&learned.depth_90);
     assert!((6.0..9.5).contains(&depth), "{depth}");
