@@ -21,6 +21,10 @@ const MOST_WRITE_BYTES: u64 = 256 << 20;
 /// No trial may need more than this share of an experiment's bytes or time in one repeat.
 const LARGEST_SHARE: f64 = 0.08;
 
+/// A write trial that needs more than this share of an experiment's bytes for one request per stream is run once. Repeats of a few such
+/// trials would leave the many small ones a fraction of a millisecond each.
+const ONCE_SHARE: f64 = 0.015;
+
 /// What an experiment may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -46,6 +50,8 @@ pub(crate) struct PlannedTrial {
     pub write_bytes: u64,
     /// How long a repeat is expected to take.
     pub expected_s: f64,
+    /// Repeats that it may have.
+    pub most_repeats: u32,
 }
 
 /// Trials that fit, and in words those that do not.
@@ -137,12 +143,17 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     let slices = |level: f64| kept.iter().map(|one| slice_of(one, level) + OVERHEAD_S).sum::<f64>();
     let slice_level = largest_level(LONGEST_SLICE_S, |level| slices(level) <= per_round_s);
 
-    let per_round_bytes = limits.write_bytes as f64 / rounds;
+    let once_bytes = limits.write_bytes as f64 * ONCE_SHARE;
+    let once = |need: &Need| {
+        limits.full_bytes_per_stream.is_none() && kept.len() > 1 && need.write_bytes as f64 > once_bytes
+    };
     let bytes_of = |need: &Need, level: f64| {
         if need.write_bytes == 0 { 0.0 } else { level.max(need.write_bytes as f64) }
     };
-    let bytes = |level: f64| kept.iter().map(|(_, need)| bytes_of(need, level)).sum::<f64>();
-    let byte_level = largest_level(MOST_WRITE_BYTES as f64, |level| bytes(level) <= per_round_bytes);
+    let all_repeats = |need: &Need, level: f64| bytes_of(need, level) * if once(need) { 1.0 } else { rounds };
+    let bytes = |level: f64| kept.iter().map(|(_, need)| all_repeats(need, level)).sum::<f64>();
+    let byte_level =
+        largest_level(MOST_WRITE_BYTES as f64, |level| bytes(level) <= limits.write_bytes as f64);
 
     let planned: Vec<PlannedTrial> = kept
         .iter()
@@ -158,6 +169,7 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
                 bytes: full.map(|each| each.saturating_mul(streams).max(trial.in_flight_bytes())),
                 write_bytes: bytes_of(need, byte_level) as u64,
                 expected_s: slice_s + OVERHEAD_S,
+                most_repeats: if once(need) { 1 } else { u32::MAX },
             }
         })
         .collect();

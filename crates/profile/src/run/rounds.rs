@@ -84,7 +84,7 @@ impl Running {
         match &self.planned.trial.work {
             Work::Load(_) => {
                 let tight = || self.series.noise().is_some_and(|noise| noise <= tight_enough);
-                visits >= MOST_REPEATS || visits >= rounds && tight()
+                visits >= MOST_REPEATS.min(self.planned.most_repeats) || visits >= rounds && tight()
             }
             Work::Sweep(_) => visits >= SWEEP_ROUNDS,
         }
