@@ -6,6 +6,7 @@ use super::{Evidence, determined, share_within_a_tenth, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{median, mix_seed};
+use crate::trial::bytes_text;
 
 const RESAMPLES: u32 = 300;
 
@@ -71,7 +72,10 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
             let none = undetermined(why, text);
             (none.clone(), none)
         }
-        _ => (from_estimate(fit.knee, &text), from_estimate(fit.plateau, &text)),
+        _ => {
+            let knee = from_estimate(fit.knee, &text, |streams| format!("{streams:.1}"));
+            (knee, from_estimate(fit.plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6)))
+        }
     }
 }
 
@@ -106,7 +110,7 @@ fn half_bandwidth(evidence: &Evidence<'_>) -> LearnedValue {
                 Some(r_squared) if r_squared < LEAST_R_SQUARED => {
                     undetermined(format!("the times do not lie on a line (R² {r_squared:.2})"), text)
                 }
-                _ => from_estimate(fit.half_bandwidth, &text),
+                _ => from_estimate(fit.half_bandwidth, &text, |bytes| bytes_text(bytes as u64)),
             }
         }
     }
@@ -120,11 +124,16 @@ fn estimate_text(estimate: &Estimate, scale: f64, unit: &str) -> String {
     estimate.value().map_or_else(|| "undetermined".to_owned(), |value| format!("{:.2} {unit}", value * scale))
 }
 
-fn from_estimate(estimate: Estimate, evidence: &str) -> LearnedValue {
+/// `words` says a number to people.
+fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String) -> LearnedValue {
     match estimate {
         Estimate::Determined { value, low, high } if high > WIDEST_RATIO * low => {
-            let why =
-                format!("noise places it anywhere between {low:.3e} and {high:.3e} (best guess {value:.3e})");
+            let why = format!(
+                "noise places it anywhere between {} and {} (best guess {})",
+                words(low),
+                words(high),
+                words(value)
+            );
             undetermined(why, evidence)
         }
         Estimate::Determined { value, low, high } => {
