@@ -31,6 +31,10 @@ const LEAST_Z: f64 = 4.0;
 /// Sizes that must share one latency before it is called constant.
 const LEAST_CONSTANT_SIZES: usize = 3;
 
+/// Sizes below a stripe that must differ from the sizes above it. Each size has a region of its own, and a region may be faster or slower for
+/// where it lies; a stripe shows in all sizes below it.
+const LEAST_OTHER_SIZES: usize = 2;
+
 const LEAST_READS: usize = 12;
 const RESAMPLES: u32 = 400;
 
@@ -133,6 +137,12 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
         }
         Some(first) => first,
     };
+    if first < LEAST_OTHER_SIZES || !all_below_differ(groups, first) {
+        return undetermined(
+            "single write sizes stand out, and smaller ones do not: places of the drive that differ, rather than stripes",
+            profile,
+        );
+    }
     let (confidence, interval) = agreement(resamples, &sizes, first, first_constant);
     let step = step_at(groups, first);
     let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", profile) };
@@ -167,6 +177,14 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
         if step.relative > 0.0 { "higher" } else { "lower" }
     );
     determined(size as f64, interval, confidence, evidence)
+}
+
+/// Whether every size below `first` has a latency of its own, rather than that of the sizes from `first` on.
+fn all_below_differ(groups: &Groups, first: usize) -> bool {
+    let means: Vec<f64> = groups.means().into_iter().map(|(_, mean)| mean).collect();
+    let (below, above) = means.split_at(first.min(means.len()));
+    mean(above)
+        .is_some_and(|constant| below.iter().all(|mean| (mean / constant - 1.0).abs() > CONSTANT_WITHIN))
 }
 
 /// How much slower one size is than those above it.
@@ -290,6 +308,21 @@ mod tests {
             open += u32::from(kib(&learned(seed, edge).desirable).is_none());
         }
         assert!(open >= 8, "{open} of 20");
+    }
+
+    /// Seen on a virtual disk: the regions of 8 and 16 KiB lay on a faster place.
+    #[test]
+    fn a_region_on_a_faster_place_makes_no_stripe() {
+        for seed in 0..20 {
+            let place = learned(seed, |size| match size / KIB {
+                8 => 424.0,
+                16 => 435.0,
+                _ => 453.0,
+            });
+            assert_eq!(kib(&place.stripe), None, "{seed}: {:?}", place.stripe);
+            let smallest = learned(seed, |size| if size == KIB { 500.0 } else { 453.0 });
+            assert_eq!(kib(&smallest.stripe), None, "{seed}: {:?}", smallest.stripe);
+        }
     }
 
     #[test]
