@@ -8,11 +8,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
+use super::group_latency::{self, GroupLatency};
 use super::{Setting, Trials};
 use crate::config::ExperimentName;
 use crate::schema::LocationPoint;
 use crate::series::Series;
-use crate::stats::{bootstrap_mean, mix_seed};
+use crate::stats::mix_seed;
 use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings, grid_level};
 
 const SMALLEST_CHUNK_BYTES: u64 = 4 << 10;
@@ -80,27 +81,14 @@ fn offsets_to_examine(chunk_bytes: u64, unit: u64, limit: usize, seed: u64) -> V
 }
 
 pub(super) fn points(series: &[&Series], seed: u64) -> Vec<LocationPoint> {
-    let mut points = Vec::new();
-    for series in series {
-        let Work::Sweep(sweep) = &series.trial.work else { continue };
-        for group in &sweep.groups {
-            let reads = series.group_latencies_us(group.label);
-            let mut random = Pcg64::seed_from_u64(mix_seed(seed, group.label));
-            let (Some(latency), Some((_, low, high))) =
-                (super::request_size::latency_of(&reads), bootstrap_mean(&reads, 200, &mut random))
-            else {
-                continue;
-            };
-            points.push(LocationPoint {
-                chunk_bytes: u64::from(sweep.length_bytes),
-                offset_bytes: group.label,
-                latency,
-                mean_low_us: low,
-                mean_high_us: high,
-            });
-        }
-    }
-    points
+    let point = |group: GroupLatency| LocationPoint {
+        chunk_bytes: group.read_bytes,
+        offset_bytes: group.label,
+        latency: group.latency,
+        mean_low_us: group.mean_low_us,
+        mean_high_us: group.mean_high_us,
+    };
+    group_latency::of(series, seed).into_iter().map(point).collect()
 }
 
 #[cfg(test)]

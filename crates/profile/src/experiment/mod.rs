@@ -5,6 +5,7 @@
 
 mod depth;
 mod flush;
+mod group_latency;
 mod interface;
 mod location;
 mod mix;

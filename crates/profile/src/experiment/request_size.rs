@@ -10,12 +10,13 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
+use super::group_latency::{self, GroupLatency};
 use super::{Setting, Trials};
 use crate::config::ExperimentName;
 use crate::load::Region;
-use crate::schema::{Latency, RequestSizePoint};
+use crate::schema::RequestSizePoint;
 use crate::series::Series;
-use crate::stats::{bootstrap_mean, mean, mix_seed, nearest_rank};
+use crate::stats::mix_seed;
 use crate::target::Site;
 use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings};
 
@@ -101,43 +102,14 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
 }
 
 pub(super) fn points(series: &[&Series], seed: u64) -> Vec<RequestSizePoint> {
-    let mut points = Vec::new();
-    for series in series {
-        let Work::Sweep(sweep) = &series.trial.work else { continue };
-        for group in &sweep.groups {
-            let reads = series.group_latencies_us(group.label);
-            let mut random = Pcg64::seed_from_u64(mix_seed(seed, group.label));
-            let (Some(latency), Some((_, low, high))) =
-                (latency_of(&reads), bootstrap_mean(&reads, 200, &mut random))
-            else {
-                continue;
-            };
-            points.push(RequestSizePoint {
-                write_request_bytes: group.label,
-                read_request_bytes: u64::from(sweep.length_bytes),
-                latency,
-                mean_low_us: low,
-                mean_high_us: high,
-            });
-        }
-    }
-    points
-}
-
-/// Percentiles of single latencies; `None` of nothing.
-pub(super) fn latency_of(latencies_us: &[f64]) -> Option<Latency> {
-    let mut sorted = latencies_us.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |share: f64| sorted.get(nearest_rank(sorted.len(), share)).copied().unwrap_or_default();
-    Some(Latency {
-        count: sorted.len() as u64,
-        mean_us: mean(&sorted)?,
-        p50_us: at(0.5),
-        p90_us: at(0.9),
-        p99_us: at(0.99),
-        p99_9_us: at(0.999),
-        max_us: at(1.0),
-    })
+    let point = |group: GroupLatency| RequestSizePoint {
+        write_request_bytes: group.label,
+        read_request_bytes: group.read_bytes,
+        latency: group.latency,
+        mean_low_us: group.mean_low_us,
+        mean_high_us: group.mean_high_us,
+    };
+    group_latency::of(series, seed).into_iter().map(point).collect()
 }
 
 #[cfg(test)]
