@@ -1,0 +1,32 @@
+//! Host queue, command processing and link.
+
+use serde::{Deserialize, Serialize};
+
+/// From the host's queue to the medium and back.
+///
+/// A command waits in the host's queue until the drive has room for it, is processed (one after another, `command_ns` each), takes
+/// `fetch_ns` on the way in and `completion_ns` on the way out, and moves its data over the link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Commands that the drive works on at the same time: 32 for SATA, thousands for NVMe. More wait in the host.
+    pub queue_depth: u32,
+    /// Time of the command processor per command; its inverse bounds the drive's requests per second.
+    pub command_ns: u64,
+    /// More of it for a command that is no whole number of 4 KiB units.
+    #[serde(default)]
+    pub partial_command_ns: u64,
+    /// Latency of doorbell, fetch and parsing.
+    pub fetch_ns: u64,
+    /// Latency of posting the completion.
+    pub completion_ns: u64,
+    /// Bandwidth of the link in each direction.
+    pub link_bytes_per_s: u64,
+    /// Whether both directions run at the same time: PCIe does, SATA does not.
+    #[serde(default = "full_duplex")]
+    pub link_full_duplex: bool,
+}
+
+fn full_duplex() -> bool {
+    true
+}

@@ -1,0 +1,88 @@
+//! A drive's description, as it stands in a TOML file. Units are in the names.
+
+mod check;
+mod disk;
+mod host;
+mod nand;
+mod state;
+mod xpoint;
+
+use serde::{Deserialize, Serialize};
+
+pub use disk::DiskConfig;
+pub use host::HostConfig;
+pub use nand::{
+    CollectConfig, CollectPolicy, Interleave, LayoutConfig, MappingCache, MappingConfig, NandConfig,
+    WriteCacheConfig,
+};
+pub use state::StartState;
+pub use xpoint::XpointConfig;
+
+/// A simulated drive, or a stripe set of equal ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimConfig {
+    /// The drive's model name.
+    pub name: String,
+    /// Where the numbers come from.
+    #[serde(default)]
+    pub about: About,
+    /// Usable bytes of one drive.
+    pub capacity_bytes: u64,
+    /// Smallest unit of offsets and lengths.
+    #[serde(default = "sector_bytes")]
+    pub sector_bytes: u32,
+    /// Drives in a stripe set; 1 for a single one.
+    #[serde(default = "one")]
+    pub drives: u32,
+    /// Stripe unit of the set.
+    #[serde(default = "stripe_unit_bytes")]
+    pub stripe_unit_bytes: u64,
+    /// From the host to the medium.
+    pub host: HostConfig,
+    /// What stores the bytes.
+    pub medium: MediumConfig,
+    /// What the drive has been through before the simulation starts.
+    #[serde(default)]
+    pub state: StartState,
+}
+
+/// What is known of a preset and what is not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// One line.
+    #[serde(default)]
+    pub summary: String,
+    /// Published numbers that the drive reproduces, each with its source.
+    #[serde(default)]
+    pub calibrated: Vec<String>,
+    /// What was assumed, because nothing is published.
+    #[serde(default)]
+    pub assumed: Vec<String>,
+}
+
+/// What stores the bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MediumConfig {
+    /// NAND flash behind a translation layer.
+    Nand(Box<NandConfig>),
+    /// 3D XPoint: addressed by bytes, written in place.
+    #[serde(rename = "3d-xpoint")]
+    Xpoint(XpointConfig),
+    /// A rotating disk.
+    Disk(DiskConfig),
+}
+
+fn sector_bytes() -> u32 {
+    512
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn stripe_unit_bytes() -> u64 {
+    64 << 10
+}

@@ -1,0 +1,64 @@
+//! Host queue, command processor and link of one drive.
+
+use std::collections::VecDeque;
+
+use crate::config::HostConfig;
+use crate::engine::transfer_ns;
+
+/// Commands that are no whole number of these cost more.
+const UNIT_BYTES: u64 = 4096;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub config: HostConfig,
+    /// Commands in the host's queue.
+    pub waiting: VecDeque<u32>,
+    /// Commands in the drive.
+    pub inside: u32,
+    processor_free_ns: u64,
+    /// To the drive and from the drive; only the first is used on a half-duplex link.
+    link_free_ns: [u64; 2],
+}
+
+impl Host {
+    pub fn new(config: HostConfig) -> Self {
+        Self { config, waiting: VecDeque::new(), inside: 0, processor_free_ns: 0, link_free_ns: [0; 2] }
+    }
+
+    /// When a command that is taken up at `now_ns` has been processed.
+    #[inline]
+    pub fn process(&mut self, now_ns: u64, offset_bytes: u64, length_bytes: u32) -> u64 {
+        let whole = (offset_bytes | u64::from(length_bytes)).is_multiple_of(UNIT_BYTES);
+        let work = self.config.command_ns + if whole { 0 } else { self.config.partial_command_ns };
+        self.processor_free_ns = self.processor_free_ns.max(now_ns) + work;
+        self.processor_free_ns + self.config.fetch_ns
+    }
+
+    /// When `bytes` that are ready now have crossed the link into the drive.
+    #[inline]
+    pub fn into_drive(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        self.cross(0, now_ns, bytes)
+    }
+
+    /// When `bytes` that are ready now have crossed the link to the host.
+    #[inline]
+    pub fn to_host(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        self.cross(usize::from(self.config.link_full_duplex), now_ns, bytes)
+    }
+
+    #[inline]
+    fn cross(&mut self, direction: usize, now_ns: u64, bytes: u64) -> u64 {
+        let free = &mut self.link_free_ns[direction];
+        *free = (*free).max(now_ns) + transfer_ns(bytes, self.config.link_bytes_per_s);
+        *free
+    }
+
+    /// The power is gone.
+    pub fn power_cycle(&mut self) {
+        self.waiting.clear();
+        self.inside = 0;
+        self.processor_free_ns = 0;
+        self.link_free_ns = [0; 2];
+    }
+}

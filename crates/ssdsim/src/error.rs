@@ -1,0 +1,41 @@
+//! What can be wrong with a simulated drive's description.
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field of the configuration has a value that makes no drive.
+    #[error("{field} is {value}: allowed is {allowed}")]
+    Config {
+        /// The field's path, such as `medium.nand.channels`.
+        field: String,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        allowed: String,
+    },
+    /// The text is no configuration.
+    #[error("{origin}: {problem}")]
+    Syntax {
+        /// File or preset.
+        origin: String,
+        /// What the parser says, with the line.
+        problem: String,
+    },
+    /// There is no preset of that name.
+    #[error("there is no simulated drive '{name}'; there are {known}, or give a file: sim:FILE.toml")]
+    UnknownPreset {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The system refused to read or write a file.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,1 @@
+//! Faults: what a drive can do wrong, and when.

@@ -1,0 +1,66 @@
+//! What stores the bytes, as the drive's front end sees it.
+
+use flashgrain_device::Op;
+
+use crate::config::{MediumConfig, SimConfig};
+use crate::drive::Context;
+use crate::error::Error;
+use crate::nand::Nand;
+
+/// One of the media. Each begins a command in `start` and reports through the [`Context`] when it is done.
+#[derive(Debug)]
+pub(crate) enum Medium {
+    Nand(Box<Nand>),
+}
+
+impl Medium {
+    /// In the state that the configuration asks for.
+    pub fn new(config: &SimConfig) -> Result<Self, Error> {
+        match &config.medium {
+            MediumConfig::Nand(nand) => Ok(Self::Nand(Box::new(Nand::new(nand, config)?))),
+            _ => todo!("other media"),
+        }
+    }
+
+    /// Begins a command; the data of a write are in the drive.
+    ///
+    /// The medium answers a read with [`Context::data_ready`], part by part, until all its bytes are ready, and everything else with one
+    /// [`Context::finish`]; at once or after events that it schedules. Ops are `Read`, `Write`, `WriteDsync`, `Flush` and `Discard`.
+    #[inline]
+    pub fn start(&mut self, command: u32, context: &mut Context<'_>) {
+        match self {
+            Self::Nand(nand) => nand.start(command, context),
+        }
+    }
+
+    /// An event that the medium scheduled.
+    #[inline]
+    pub fn event(&mut self, kind: u8, index: u32, context: &mut Context<'_>) {
+        match self {
+            Self::Nand(nand) => nand.event(kind, index, context),
+        }
+    }
+
+    /// The power is gone and back: all operations under way are lost, and so is what a volatile cache held. The content of the drive is
+    /// kept elsewhere ([`crate::content`]); here it is only about where things are and what is busy.
+    pub fn power_cycle(&mut self) {
+        match self {
+            Self::Nand(nand) => nand.power_cycle(),
+        }
+    }
+
+    /// Whether a completed write may be lost in a power cut.
+    pub fn is_volatile(&self) -> bool {
+        match self {
+            Self::Nand(nand) => nand.is_volatile(),
+        }
+    }
+}
+
+/// What the front end makes of an op before a medium sees it.
+pub(crate) fn medium_op(op: Op) -> Op {
+    match op {
+        Op::WriteThenFlush => Op::WriteDsync,
+        other => other,
+    }
+}

@@ -1,0 +1,81 @@
+//! The array: channels, chips, dies. It knows operations and timings, and nothing of what the bytes mean.
+
+use crate::config::NandConfig;
+use crate::drive::Context;
+
+/// What an operation does to the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlashKind {
+    /// Command, sensing, transfer out.
+    Read,
+    /// Command and transfer in, programming.
+    Program,
+    /// Command, erasing.
+    Erase,
+}
+
+/// Why an operation is made; it decides its priority and where waiting for it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A host's read or write.
+    Host,
+    /// A translation page.
+    Mapping,
+    /// Garbage collection and wear levelling.
+    Collect,
+}
+
+/// One operation on one die. Pages of the same row on several planes go together where the drive has multi-plane commands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlashOp {
+    pub kind: FlashKind,
+    pub cause: Cause,
+    /// Goes before everything but what is running: a die that is out of free blocks must collect.
+    pub urgent: bool,
+    /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d % channels`, in its
+    /// chip `(d / channels) % chips_per_channel`, which has the number `d % (channels * chips_per_channel)` of all chips.
+    pub die: u32,
+    /// Row (page of a block, on all planes): its page type decides the latency.
+    pub row: u32,
+    /// Bytes over the channel.
+    pub transfer_bytes: u32,
+    /// The translation layer's own number.
+    pub token: u64,
+}
+
+/// An operation that is done, and where its time went: the three spans add up from submission to now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlashDone {
+    pub op: FlashOp,
+    /// Waiting for the die, its chip or its channel.
+    pub wait_ns: u64,
+    /// Of that, not part of it: while the die worked for garbage collection.
+    pub collect_ns: u64,
+    /// Command, cells and transfer.
+    pub medium_ns: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Flash {}
+
+impl Flash {
+    pub fn new(_config: &NandConfig) -> Self {
+        Self {}
+    }
+
+    /// Queues an operation.
+    pub fn submit(&mut self, _op: FlashOp, _context: &mut Context<'_>) {
+        todo!()
+    }
+
+    /// An event of the array (kinds below [`super::FIRST_FTL_KIND`]); at most one operation is done in it.
+    pub fn event(&mut self, _kind: u8, _index: u32, _context: &mut Context<'_>) -> Option<FlashDone> {
+        todo!()
+    }
+
+    /// All operations are lost.
+    pub fn power_cycle(&mut self) {
+        todo!()
+    }
+}

@@ -1,0 +1,1 @@
+//! Drives of the papers, as far as their numbers are published.
