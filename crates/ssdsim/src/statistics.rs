@@ -43,6 +43,47 @@ pub struct StageTotals {
     pub medium_ns: u64,
 }
 
+impl StageTotals {
+    #[inline]
+    fn add(&mut self, stages: &Stages) {
+        self.queue_ns += stages.queue;
+        self.controller_ns += stages.controller;
+        self.link_ns += stages.link;
+        self.mapping_ns += stages.mapping;
+        self.wait_ns += stages.wait;
+        self.collect_ns += stages.collect;
+        self.medium_ns += stages.medium;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.queue_ns += other.queue_ns;
+        self.controller_ns += other.controller_ns;
+        self.link_ns += other.link_ns;
+        self.mapping_ns += other.mapping_ns;
+        self.wait_ns += other.wait_ns;
+        self.collect_ns += other.collect_ns;
+        self.medium_ns += other.medium_ns;
+    }
+
+    /// Name and nanoseconds of every stage, in the order in which a request passes them.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("queue", self.queue_ns),
+            ("controller", self.controller_ns),
+            ("link", self.link_ns),
+            ("mapping", self.mapping_ns),
+            ("wait", self.wait_ns),
+            ("collect", self.collect_ns),
+            ("medium", self.medium_ns),
+        ]
+    }
+
+    /// All of it: the latencies of all commands.
+    pub fn sum_ns(&self) -> u64 {
+        self.named().iter().map(|(_, nanos)| nanos).sum()
+    }
+}
+
 /// What happened inside. Fields that a medium does not have stay zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -56,6 +97,8 @@ pub struct Counters {
     pub host_bytes_read: u64,
     /// Bytes that the host wrote.
     pub host_bytes_written: u64,
+    /// Bytes that the host gave up.
+    pub host_bytes_discarded: u64,
     /// Flash reads for the host.
     pub flash_reads: u64,
     /// Flash programs for the host.
@@ -85,6 +128,28 @@ pub struct Counters {
 }
 
 impl Counters {
+    fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.flushes += other.flushes;
+        self.host_bytes_read += other.host_bytes_read;
+        self.host_bytes_written += other.host_bytes_written;
+        self.host_bytes_discarded += other.host_bytes_discarded;
+        self.flash_reads += other.flash_reads;
+        self.flash_programs += other.flash_programs;
+        self.programmed_bytes += other.programmed_bytes;
+        self.collect_programmed_bytes += other.collect_programmed_bytes;
+        self.mapping_programmed_bytes += other.mapping_programmed_bytes;
+        self.journal_programmed_bytes += other.journal_programmed_bytes;
+        self.mapping_lookups += other.mapping_lookups;
+        self.mapping_hits += other.mapping_hits;
+        self.mapping_reads += other.mapping_reads;
+        self.write_cache_hits += other.write_cache_hits;
+        self.collected_blocks += other.collected_blocks;
+        self.moved_units += other.moved_units;
+        self.erases += other.erases;
+    }
+
     /// Bytes programmed per byte written by the host; `None` if nothing was written.
     pub fn write_amplification(&self) -> Option<f64> {
         let programmed = self.programmed_bytes
@@ -95,32 +160,114 @@ impl Counters {
     }
 }
 
-/// Counts while the simulation runs.
-#[derive(Debug)]
+/// Counts of one drive while the simulation runs.
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub counters: Counters,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self { counters: Counters::default() }
-    }
+    read_stages: StageTotals,
+    write_stages: StageTotals,
 }
 
 impl Tally {
+    /// A command is done.
+    #[inline]
+    pub fn finished(&mut self, command: &Command) {
+        let (counters, bytes) = (&mut self.counters, u64::from(command.length_bytes));
+        match command.op {
+            Op::Read => {
+                counters.reads += 1;
+                counters.host_bytes_read += bytes;
+                self.read_stages.add(&command.stages);
+            }
+            Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
+                counters.writes += 1;
+                counters.host_bytes_written += bytes;
+                self.write_stages.add(&command.stages);
+            }
+            Op::Flush => counters.flushes += 1,
+            Op::Discard => counters.host_bytes_discarded += bytes,
+        }
+    }
+}
+
+/// What the host sees of the device while the simulation runs.
+#[derive(Debug)]
+pub(crate) struct HostTally {
+    read_latency_ns: Histogram<u64>,
+    write_latency_ns: Histogram<u64>,
+    since_ns: u64,
+    in_flight: u64,
+    changed_ns: u64,
+    in_flight_ns: u128,
+}
+
+/// Latencies are kept to three digits, up to any that fits.
+const DIGITS: u8 = 3;
+
+impl HostTally {
+    /// Begins to count at `now_ns`, with `in_flight` requests on their way.
+    pub fn new(now_ns: u64, in_flight: u64) -> Self {
+        #[expect(clippy::expect_used, reason = "three digits are a valid precision")]
+        let histogram = || Histogram::new(DIGITS).expect("a histogram of three digits");
+        Self {
+            read_latency_ns: histogram(),
+            write_latency_ns: histogram(),
+            since_ns: now_ns,
+            in_flight,
+            changed_ns: now_ns,
+            in_flight_ns: 0,
+        }
+    }
+
     /// A request has arrived.
-    pub fn arrived(&mut self, _now_ns: u64) {
-        todo!()
+    #[inline]
+    pub fn arrived(&mut self, now_ns: u64) {
+        self.pass(now_ns);
+        self.in_flight += 1;
     }
 
     /// A request is done.
-    pub fn left(&mut self, _op: Op, _latency_ns: u64, _now_ns: u64) {
-        todo!()
+    #[inline]
+    pub fn left(&mut self, op: Op, latency_ns: u64, now_ns: u64) {
+        self.pass(now_ns);
+        self.in_flight -= 1;
+        match op {
+            Op::Read => self.read_latency_ns.saturating_record(latency_ns),
+            Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
+                self.write_latency_ns.saturating_record(latency_ns);
+            }
+            Op::Flush | Op::Discard => {}
+        }
     }
 
-    /// A command is done.
-    pub fn finished(&mut self, command: &Command, _now_ns: u64) {
-        let _: Stages = command.stages;
-        todo!()
+    #[inline]
+    fn pass(&mut self, now_ns: u64) {
+        self.in_flight_ns += u128::from(self.in_flight) * u128::from(now_ns - self.changed_ns);
+        self.changed_ns = now_ns;
+    }
+
+    /// Counts anew.
+    pub fn reset(&mut self, now_ns: u64) {
+        *self = Self::new(now_ns, self.in_flight);
+    }
+
+    /// All that was counted, with what the drives counted.
+    pub fn statistics<'a>(&self, drives: impl Iterator<Item = &'a Tally>, now_ns: u64) -> Statistics {
+        let running = u128::from(self.in_flight) * u128::from(now_ns - self.changed_ns);
+        let mut statistics = Statistics {
+            elapsed_ns: now_ns - self.since_ns,
+            read_latency_ns: self.read_latency_ns.clone(),
+            write_latency_ns: self.write_latency_ns.clone(),
+            in_flight_ns: self.in_flight_ns + running,
+            read_stages: StageTotals::default(),
+            write_stages: StageTotals::default(),
+            counters: Counters::default(),
+        };
+        for tally in drives {
+            statistics.counters.add(&tally.counters);
+            statistics.read_stages.merge(&tally.read_stages);
+            statistics.write_stages.merge(&tally.write_stages);
+        }
+        statistics
     }
 }

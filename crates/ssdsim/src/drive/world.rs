@@ -13,7 +13,7 @@ use crate::content::Content;
 use crate::engine::{Event, Events, Slab};
 use crate::error::Error;
 use crate::medium::{Medium, medium_op};
-use crate::statistics::{Statistics, Tally};
+use crate::statistics::{HostTally, Statistics, Tally};
 
 /// Everything behind a device. One lock around it serialises its channels; virtual time only moves inside.
 #[derive(Debug)]
@@ -24,8 +24,7 @@ pub(crate) struct World {
     commands: Slab<Command>,
     requests: Slab<Inflight>,
     channels: Vec<VecDeque<Completion>>,
-    /// Of the device as a whole.
-    pub tally: Tally,
+    tally: HostTally,
 }
 
 /// One drive.
@@ -69,7 +68,7 @@ impl World {
             commands: Slab::default(),
             requests: Slab::default(),
             channels: Vec::new(),
-            tally: Tally::default(),
+            tally: HostTally::new(0, 0),
         })
     }
 
@@ -232,7 +231,7 @@ impl World {
             drive.content.read(command.offset_bytes, bytes);
         }
         debug_assert_eq!(command.stages.sum(), now - command.submitted_ns, "{command:?}");
-        drive.tally.finished(&command, now);
+        drive.tally.finished(&command);
         drive.host.inside -= 1;
         if let Some(next) = drive.host.waiting.pop_front() {
             self.take_up(command.drive, next);
@@ -257,12 +256,15 @@ impl World {
 
     /// Counted so far.
     pub fn statistics(&self) -> Statistics {
-        todo!()
+        self.tally.statistics(self.drives.iter().map(|drive| &drive.tally), self.events.now())
     }
 
     /// Counts anew.
     pub fn reset_statistics(&mut self) {
-        todo!()
+        self.tally.reset(self.events.now());
+        for drive in &mut self.drives {
+            drive.tally = Tally::default();
+        }
     }
 
     /// Completions of `channel` that the host has not seen.
