@@ -4,6 +4,8 @@ mod channel;
 mod command;
 mod device;
 mod host;
+#[cfg(test)]
+pub(crate) mod testing;
 mod world;
 
 pub(crate) use command::{Command, Stages};

@@ -275,11 +275,11 @@ impl World {
 
 /// What a medium may use and tell while it works on a command or an event.
 pub(crate) struct Context<'a> {
-    drive: u16,
-    events: &'a mut Events,
+    pub(super) drive: u16,
+    pub(super) events: &'a mut Events,
     /// All commands.
     pub commands: &'a mut Slab<Command>,
-    host: &'a mut Host,
+    pub(super) host: &'a mut Host,
     /// The bytes.
     pub content: &'a mut Content,
     /// The drive's random numbers.

@@ -1,7 +1,10 @@
 //! The array: channels, chips, dies. It knows operations and timings, and nothing of what the bytes mean.
 
-use crate::config::NandConfig;
-use crate::drive::Context;
+mod array;
+mod server;
+mod timing;
+
+pub(crate) use array::Flash;
 
 /// What an operation does to the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +35,8 @@ pub(crate) struct FlashOp {
     pub cause: Cause,
     /// Goes before everything but what is running: a die that is out of free blocks must collect.
     pub urgent: bool,
-    /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d % channels`, in its
-    /// chip `(d / channels) % chips_per_channel`, which has the number `d % (channels * chips_per_channel)` of all chips.
+    /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d % channels` and in
+    /// chip `d % (channels * chips_per_channel)`, counted over all channels.
     pub die: u32,
     /// Row (page of a block, on all planes): its page type decides the latency.
     pub row: u32,
@@ -41,6 +44,13 @@ pub(crate) struct FlashOp {
     pub transfer_bytes: u32,
     /// The translation layer's own number.
     pub token: u64,
+}
+
+impl FlashOp {
+    /// Whether somebody waits for it and the drive serves such operations first.
+    fn is_foreground_read(&self) -> bool {
+        self.kind == FlashKind::Read && self.cause != Cause::Collect
+    }
 }
 
 /// An operation that is done, and where its time went: the three spans add up from submission to now.
@@ -53,29 +63,4 @@ pub(crate) struct FlashDone {
     pub collect_ns: u64,
     /// Command, cells and transfer.
     pub medium_ns: u64,
-}
-
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct Flash {}
-
-impl Flash {
-    pub fn new(_config: &NandConfig) -> Self {
-        Self {}
-    }
-
-    /// Queues an operation.
-    pub fn submit(&mut self, _op: FlashOp, _context: &mut Context<'_>) {
-        todo!()
-    }
-
-    /// An event of the array (kinds below [`super::FIRST_FTL_KIND`]); at most one operation is done in it.
-    pub fn event(&mut self, _kind: u8, _index: u32, _context: &mut Context<'_>) -> Option<FlashDone> {
-        todo!()
-    }
-
-    /// All operations are lost.
-    pub fn power_cycle(&mut self) {
-        todo!()
-    }
 }

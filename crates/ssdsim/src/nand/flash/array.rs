@@ -1,0 +1,359 @@
+//! Operations on the array, from their submission to their end.
+
+use super::server::{Running, SUSPENSION_LIMIT, Server, Suspended};
+use super::timing::Timing;
+use super::{Cause, FlashDone, FlashKind, FlashOp};
+use crate::config::{Interleave, NandConfig};
+use crate::drive::Context;
+use crate::engine::Slab;
+
+/// The cells have been sensed; `index` is the server. The other kind is [`ENDED`].
+const SENSED: u8 = 0;
+/// The operation has ended.
+const ENDED: u8 = 1;
+
+/// Channels are servers of their own: whoever needs one gets it in the order of asking.
+#[derive(Debug)]
+pub(crate) struct Flash {
+    timing: Timing,
+    /// One per die, or per chip where a busy chip blocks its other dies.
+    servers: Vec<Server>,
+    channel_free_ns: Vec<u64>,
+    slots: Slab<Slot>,
+    reads_first: bool,
+    suspend_program: bool,
+    suspend_erase: bool,
+}
+
+/// An operation that has been submitted.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    op: FlashOp,
+    submitted_ns: u64,
+    /// Collection time of the server at submission; when the operation begins, what of its waiting was for collection.
+    collect_ns: u64,
+}
+
+impl Flash {
+    pub fn new(config: &NandConfig) -> Self {
+        let chips = config.channels * config.chips_per_channel;
+        let servers = match config.interleave {
+            Interleave::Dies => chips * config.dies_per_chip,
+            Interleave::ChipBusy => chips,
+        };
+        Self {
+            timing: Timing::new(config),
+            servers: (0..servers).map(|_| Server::default()).collect(),
+            channel_free_ns: vec![0; config.channels as usize],
+            slots: Slab::default(),
+            reads_first: config.reads_first,
+            suspend_program: config.suspend_program,
+            suspend_erase: config.suspend_erase,
+        }
+    }
+
+    /// Queues an operation.
+    #[inline]
+    pub fn submit(&mut self, op: FlashOp, context: &mut Context<'_>) {
+        let now = context.now();
+        let index = op.die as usize % self.servers.len();
+        let server = &mut self.servers[index];
+        let slot = Slot { op, submitted_ns: now, collect_ns: server.collected_ns(now) };
+        let slot = self.slots.insert(slot);
+        let queue = if op.urgent {
+            &mut server.urgent
+        } else if self.reads_first && op.is_foreground_read() {
+            &mut server.reads
+        } else {
+            &mut server.others
+        };
+        queue.push_back(slot);
+        if server.running.is_none() {
+            self.go_on(index, now, context);
+        } else if op.is_foreground_read() {
+            self.suspend(index, context);
+        }
+    }
+
+    /// A read has arrived: what is running gives way to it, where the drive can do that and it is worth it.
+    fn suspend(&mut self, index: usize, context: &mut Context<'_>) {
+        let now = context.now();
+        let server = &mut self.servers[index];
+        let Some(running) = server.running else { return };
+        let can = match self.slots[running.slot].op.kind {
+            FlashKind::Read => false,
+            FlashKind::Program => self.suspend_program,
+            FlashKind::Erase => self.suspend_erase,
+        };
+        let left_ns = running.end_ns.saturating_sub(now);
+        if !can
+            || server.suspended.is_some()
+            || running.suspensions >= SUSPENSION_LIMIT
+            || now < running.cells_from_ns
+            || left_ns <= self.timing.suspend_ns
+        {
+            return;
+        }
+        let Some(running) = server.stop(now) else { return };
+        let running = Running { suspensions: running.suspensions + 1, ..running };
+        server.suspended = Some(Suspended { running, left_ns, reads_left: SUSPENSION_LIMIT });
+        self.go_on(index, now + self.timing.suspend_ns, context);
+    }
+
+    /// An idle server takes up what is next, not before `from_ns`.
+    #[inline]
+    fn go_on(&mut self, index: usize, from_ns: u64, context: &mut Context<'_>) {
+        let server = &mut self.servers[index];
+        match server.next() {
+            Some(slot) => self.begin(index, slot, from_ns, context),
+            None => {
+                let Some(Suspended { running, left_ns, .. }) = server.suspended.take() else { return };
+                let running = Running {
+                    began_ns: from_ns,
+                    cells_from_ns: from_ns,
+                    end_ns: from_ns + left_ns,
+                    ..running
+                };
+                server.running = Some(running);
+                context.at(running.end_ns, ENDED, index as u32);
+            }
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, index: usize, slot: u32, from_ns: u64, context: &mut Context<'_>) {
+        let server = &mut self.servers[index];
+        let Slot { op, collect_ns, .. } = &mut self.slots[slot];
+        *collect_ns = server.collected_ns(from_ns) - *collect_ns;
+        let channel = op.die as usize % self.channel_free_ns.len();
+        let free_ns = &mut self.channel_free_ns[channel];
+        let transfer_ns = self.timing.transfer_ns(op.transfer_bytes);
+        let into_ns = self.timing.command_ns + if op.kind == FlashKind::Program { transfer_ns } else { 0 };
+        let cells_from_ns = (*free_ns).max(from_ns) + into_ns;
+        *free_ns = cells_from_ns;
+        let cells_ns = self.timing.cells_ns(op, context.random);
+        let out_ns = if op.kind == FlashKind::Read { transfer_ns } else { 0 };
+        let end_ns = cells_from_ns + cells_ns;
+        let end_kind = if op.kind == FlashKind::Read { SENSED } else { ENDED };
+        server.running = Some(Running {
+            slot,
+            began_ns: from_ns,
+            cells_from_ns,
+            end_ns,
+            end_kind,
+            medium_ns: into_ns + cells_ns + out_ns,
+            for_collection: op.cause == Cause::Collect,
+            suspensions: 0,
+        });
+        context.at(end_ns, end_kind, index as u32);
+    }
+
+    /// An event of the array (kinds below [`super::super::FIRST_FTL_KIND`]); at most one operation is done in it.
+    #[inline]
+    pub fn event(&mut self, kind: u8, index: u32, context: &mut Context<'_>) -> Option<FlashDone> {
+        let now = context.now();
+        let server = &mut self.servers[index as usize];
+        // The end of an operation that was suspended since has been overtaken.
+        let running =
+            server.running.as_mut().filter(|running| (running.end_ns, running.end_kind) == (now, kind))?;
+        let Slot { op, submitted_ns, collect_ns } = self.slots[running.slot];
+        if kind == SENSED {
+            let channel = op.die as usize % self.channel_free_ns.len();
+            let free_ns = &mut self.channel_free_ns[channel];
+            *free_ns = (*free_ns).max(now) + self.timing.transfer_ns(op.transfer_bytes);
+            (running.end_ns, running.end_kind) = (*free_ns, ENDED);
+            context.at(running.end_ns, ENDED, index);
+            return None;
+        }
+        let Running { slot, medium_ns, .. } = *running;
+        server.stop(now);
+        self.slots.remove(slot);
+        self.go_on(index as usize, now, context);
+        let wait_ns = now - submitted_ns - medium_ns - collect_ns;
+        Some(FlashDone { op, wait_ns, collect_ns, medium_ns })
+    }
+
+    /// All operations are lost.
+    pub fn power_cycle(&mut self) {
+        self.servers.iter_mut().for_each(|server| *server = Server::default());
+        self.channel_free_ns.fill(0);
+        self.slots = Slab::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{
+        CollectConfig, LayoutConfig, MappingCache, MappingConfig, NandConfig, WriteCacheConfig,
+    };
+    use crate::drive::testing::Surroundings;
+
+    /// Two channels of two chips of two dies; a byte takes a nanosecond.
+    fn config() -> NandConfig {
+        NandConfig {
+            channels: 2,
+            chips_per_channel: 2,
+            dies_per_chip: 2,
+            planes_per_die: 1,
+            pages_per_block: 8,
+            page_bytes: 4096,
+            over_provisioning: 0.2,
+            read_us: vec![50.0, 70.0],
+            program_us: vec![500.0],
+            erase_us: 3000.0,
+            jitter: 0.0,
+            channel_mega_transfers_per_s: 1000.0,
+            channel_command_ns: 100,
+            interleave: Interleave::Dies,
+            multi_plane: false,
+            reads_first: true,
+            suspend_program: false,
+            suspend_erase: false,
+            suspend_us: 20.0,
+            misaligned_read_us: 0.0,
+            mapping: MappingConfig {
+                unit_bytes: 4096,
+                entry_bytes: 4,
+                cache: MappingCache::Whole,
+                lookup_ns: 0,
+            },
+            write_cache: WriteCacheConfig { bytes: 0, volatile: false },
+            layout: LayoutConfig {
+                stripe_bytes: 4096,
+                chunk_bytes: 4096,
+                desirable_write_bytes: 4096,
+                small_write_dies: 1,
+            },
+            collect: CollectConfig::default(),
+        }
+    }
+
+    const READ: FlashOp = FlashOp {
+        kind: FlashKind::Read,
+        cause: Cause::Host,
+        urgent: false,
+        die: 0,
+        row: 0,
+        transfer_bytes: 4096,
+        token: 0,
+    };
+    const PROGRAM: FlashOp = FlashOp { kind: FlashKind::Program, ..READ };
+
+    /// When each operation is done, by its token; all are submitted at the times given with them.
+    fn run(config: &NandConfig, ops: &[(u64, FlashOp)]) -> Vec<(u64, FlashDone)> {
+        let (mut flash, mut around) = (Flash::new(config), Surroundings::new(false));
+        // The times of submission are events of their own.
+        for (token, (at_ns, _)) in ops.iter().enumerate() {
+            around.context().at(*at_ns, 99, token as u32);
+        }
+        let mut done = Vec::new();
+        while let Some((kind, index)) = around.next_medium_event() {
+            let mut context = around.context();
+            if kind == 99 {
+                let (_, op) = ops[index as usize];
+                flash.submit(FlashOp { token: u64::from(index), ..op }, &mut context);
+            } else if let Some(end) = flash.event(kind, index, &mut context) {
+                done.push((context.now(), end));
+            }
+        }
+        assert_eq!((done.len(), flash.slots.len()), (ops.len(), 0));
+        for (at_ns, end) in &done {
+            let submitted = ops[end.op.token as usize].0;
+            assert_eq!(end.wait_ns + end.collect_ns + end.medium_ns, at_ns - submitted, "{end:?}");
+        }
+        done
+    }
+
+    fn ends(config: &NandConfig, ops: &[(u64, FlashOp)]) -> Vec<(u64, u64)> {
+        run(config, ops).iter().map(|(at_ns, done)| (done.op.token, *at_ns)).collect()
+    }
+
+    #[test]
+    fn an_idle_die_takes_the_sum_of_the_parts() {
+        assert_eq!(ends(&config(), &[(0, READ)]), [(0, 100 + 50_000 + 4096)]);
+        assert_eq!(ends(&config(), &[(0, FlashOp { row: 3, ..READ })]), [(0, 100 + 70_000 + 4096)]);
+        assert_eq!(ends(&config(), &[(0, PROGRAM)]), [(0, 100 + 4096 + 500_000)]);
+        let erase = FlashOp { kind: FlashKind::Erase, transfer_bytes: 0, ..READ };
+        assert_eq!(ends(&config(), &[(0, erase)]), [(0, 100 + 3_000_000)]);
+    }
+
+    #[test]
+    fn dies_of_a_channel_share_it_and_dies_of_others_do_not() {
+        let on = |die| (0, FlashOp { die, ..READ });
+        // Dies 0 and 2 are on channel 0, die 1 on channel 1.
+        assert_eq!(ends(&config(), &[on(0), on(1), on(2)]), [(0, 54_196), (1, 54_196), (2, 54_196 + 4096)]);
+    }
+
+    #[test]
+    fn a_busy_chip_blocks_its_other_die_only_in_chip_busy_mode() {
+        // Dies 0 and 4 are in the same chip.
+        let both = [(0, READ), (0, FlashOp { die: 4, ..READ })];
+        assert_eq!(ends(&config(), &both), [(0, 54_196), (1, 54_196 + 4096)]);
+        let chip_busy = NandConfig { interleave: Interleave::ChipBusy, ..config() };
+        assert_eq!(ends(&chip_busy, &both), [(0, 54_196), (1, 2 * 54_196)]);
+    }
+
+    #[test]
+    fn reads_overtake_waiting_programs_if_the_drive_does_that() {
+        let ops = [(0, PROGRAM), (1, PROGRAM), (2, READ)];
+        let program = 100 + 4096 + 500_000;
+        assert_eq!(ends(&config(), &ops), [(0, program), (2, program + 54_196), (1, 2 * program + 54_196)]);
+        let in_order = NandConfig { reads_first: false, ..config() };
+        assert_eq!(ends(&in_order, &ops), [(0, program), (1, 2 * program), (2, 2 * program + 54_196)]);
+    }
+
+    #[test]
+    fn a_read_suspends_a_program_and_the_program_goes_on_where_it_was() {
+        let suspending = NandConfig { suspend_program: true, ..config() };
+        let program = 100 + 4096 + 500_000;
+        assert_eq!(
+            ends(&suspending, &[(0, PROGRAM), (100_000, READ)]),
+            [(1, 100_000 + 20_000 + 54_196), (0, program + 20_000 + 54_196)]
+        );
+        // Too late to be worth it.
+        assert_eq!(
+            ends(&suspending, &[(0, PROGRAM), (program - 10_000, READ)]),
+            [(0, program), (1, program + 54_196)]
+        );
+    }
+
+    #[test]
+    fn programs_do_not_starve_behind_reads() {
+        let suspending = NandConfig { suspend_program: true, ..config() };
+        let reads = (0..400).map(|index| (1000 + 40_000 * index, READ));
+        let ops: Vec<_> = std::iter::once((0, PROGRAM)).chain(reads).collect();
+        let order = ends(&suspending, &ops);
+        let position = order.iter().position(|(token, _)| *token == 0).unwrap();
+        assert!(position < 300, "{position}");
+    }
+
+    #[test]
+    fn waiting_for_collection_is_counted_as_that() {
+        let collect = FlashOp { cause: Cause::Collect, ..PROGRAM };
+        let done = run(&config(), &[(0, collect), (204_196, READ)]);
+        let (_, read) = done[1];
+        assert_eq!((read.wait_ns, read.collect_ns, read.medium_ns), (0, 300_000, 54_196));
+    }
+
+    #[test]
+    fn urgent_operations_go_first() {
+        let urgent = FlashOp { urgent: true, cause: Cause::Collect, ..PROGRAM };
+        let order = ends(&config(), &[(0, READ), (1, READ), (2, urgent)]);
+        assert_eq!(order.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [0, 2, 1]);
+    }
+
+    #[test]
+    fn jitter_varies_around_the_typical_latency() {
+        let noisy = NandConfig { jitter: 0.1, read_us: vec![50.0], ..config() };
+        let ops: Vec<_> = (0..4000).map(|index| (index * 100_000, READ)).collect();
+        let cells: Vec<f64> =
+            run(&noisy, &ops).iter().map(|(_, done)| done.medium_ns as f64 - 4196.0).collect();
+        let mean = cells.iter().sum::<f64>() / 4000.0;
+        let deviation = (cells.iter().map(|cell| (cell - mean).powi(2)).sum::<f64>() / 4000.0).sqrt();
+        assert!(
+            (mean / 50_000.0 - 1.0).abs() < 0.01 && (deviation / 5_000.0 - 1.0).abs() < 0.05,
+            "{mean} {deviation}"
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! A die, or a chip whose dies block each other: one operation at a time, and what waits for it.
+
+use std::collections::VecDeque;
+
+/// Reads that may go before a suspended operation, and times that one operation may be suspended: beyond that, programs would starve.
+pub(super) const SUSPENSION_LIMIT: u32 = 16;
+
+/// See the module. Numbers are slots of [`super::Flash`].
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// Operations that cannot wait.
+    pub urgent: VecDeque<u32>,
+    /// Reads that somebody waits for.
+    pub reads: VecDeque<u32>,
+    /// All others.
+    pub others: VecDeque<u32>,
+    pub running: Option<Running>,
+    pub suspended: Option<Suspended>,
+    /// Time spent on garbage collection, without what is running.
+    collected_ns: u64,
+}
+
+/// What a server is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    pub slot: u32,
+    pub began_ns: u64,
+    /// When the cells begin to work.
+    pub cells_from_ns: u64,
+    /// When the current part of the operation ends, with which event.
+    pub end_ns: u64,
+    pub end_kind: u8,
+    /// Command, cells and transfer in all.
+    pub medium_ns: u64,
+    pub for_collection: bool,
+    pub suspensions: u32,
+}
+
+/// A program or erase that gave way to reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspended {
+    pub running: Running,
+    pub left_ns: u64,
+    pub reads_left: u32,
+}
+
+impl Server {
+    /// Time spent on garbage collection until `now_ns`.
+    #[inline]
+    pub fn collected_ns(&self, now_ns: u64) -> u64 {
+        match &self.running {
+            Some(running) if running.for_collection => self.collected_ns + now_ns - running.began_ns,
+            _ => self.collected_ns,
+        }
+    }
+
+    /// What was running is not any more.
+    #[inline]
+    pub fn stop(&mut self, now_ns: u64) -> Option<Running> {
+        self.collected_ns = self.collected_ns(now_ns);
+        self.running.take()
+    }
+
+    /// The next operation to begin, and whether reads go first; none if a suspended one is to go on before.
+    #[inline]
+    pub fn next(&mut self) -> Option<u32> {
+        if let Some(slot) = self.urgent.pop_front() {
+            return Some(slot);
+        }
+        match &mut self.suspended {
+            Some(suspended) => {
+                if suspended.reads_left == 0 {
+                    return None;
+                }
+                suspended.reads_left -= 1;
+                self.reads.pop_front()
+            }
+            None => self.reads.pop_front().or_else(|| self.others.pop_front()),
+        }
+    }
+}
