@@ -13,6 +13,9 @@ pub struct HostConfig {
     pub queue_depth: u32,
     /// Time of the command processor per command; its inverse bounds the drive's requests per second.
     pub command_ns: u64,
+    /// The same for a write, which allocates and maps; `command_ns` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_command_ns: Option<u64>,
     /// More of it for a command that is no whole number of 4 KiB units.
     #[serde(default)]
     pub partial_command_ns: u64,

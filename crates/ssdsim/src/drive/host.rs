@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use flashgrain_device::Op;
+
 use crate::config::HostConfig;
 use crate::engine::transfer_ns;
 
@@ -28,9 +30,13 @@ impl Host {
 
     /// When a command that is taken up at `now_ns` has been processed.
     #[inline]
-    pub fn process(&mut self, now_ns: u64, offset_bytes: u64, length_bytes: u32) -> u64 {
+    pub fn process(&mut self, now_ns: u64, op: Op, offset_bytes: u64, length_bytes: u32) -> u64 {
+        let basic = match (op, self.config.write_command_ns) {
+            (Op::Write | Op::WriteDsync, Some(write_ns)) => write_ns,
+            _ => self.config.command_ns,
+        };
         let whole = (offset_bytes | u64::from(length_bytes)).is_multiple_of(UNIT_BYTES);
-        let work = self.config.command_ns + if whole { 0 } else { self.config.partial_command_ns };
+        let work = basic + if whole { 0 } else { self.config.partial_command_ns };
         self.processor_free_ns = self.processor_free_ns.max(now_ns) + work;
         self.processor_free_ns + self.config.fetch_ns
     }

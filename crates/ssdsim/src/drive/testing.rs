@@ -27,6 +27,7 @@ impl Surroundings {
         let host = HostConfig {
             queue_depth: 1024,
             command_ns: 0,
+            write_command_ns: None,
             partial_command_ns: 0,
             fetch_ns: 0,
             completion_ns: 0,

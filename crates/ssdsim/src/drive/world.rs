@@ -152,7 +152,7 @@ impl World {
         let host = &mut self.drives[usize::from(drive)].host;
         host.inside += 1;
         command.stages.queue = now - command.submitted_ns;
-        let start = host.process(now, command.offset_bytes, command.length_bytes);
+        let start = host.process(now, command.op, command.offset_bytes, command.length_bytes);
         command.stages.controller = start - now;
         command.started_ns = start;
         self.events.at(start, Event::Start { command: index });
