@@ -30,6 +30,12 @@ fn reap(world: &mut World, number: u32, completions: &mut Vec<Completion>) -> us
     count
 }
 
+/// Requests are in flight and nothing is going to happen: better an error than a caller who waits for ever.
+fn standstill(in_flight: usize) -> Error {
+    let source = std::io::Error::other(format!("{in_flight} requests in flight and no event to come"));
+    Error::Os { doing: "simulate a drive (this is a bug of the simulator)".into(), source }
+}
+
 impl Channel for SimChannel {
     unsafe fn submit(&mut self, request: Request) -> Result<(), Error> {
         if self.in_flight >= self.depth {
@@ -65,7 +71,11 @@ impl Channel for SimChannel {
                     world.events.pass(until.0);
                 }
             }
-            reap(&mut world, self.number, completions)
+            let count = reap(&mut world, self.number, completions);
+            if count < wanted && until.is_none() {
+                return Err(standstill(self.in_flight - count));
+            }
+            count
         };
         self.in_flight -= count;
         Ok(count)
