@@ -2,6 +2,7 @@
 
 mod check;
 mod disk;
+mod file;
 mod host;
 mod nand;
 mod state;

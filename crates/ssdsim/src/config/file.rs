@@ -1,0 +1,72 @@
+//! Configurations as TOML text and files.
+
+use std::fs;
+use std::path::Path;
+
+use super::SimConfig;
+use crate::error::Error;
+use crate::preset;
+
+/// A drive's description has a few kilobytes; something much larger is another file.
+const LARGEST_BYTES: u64 = 1 << 20;
+
+/// What stands before a simulated drive's name where a target is expected.
+const PREFIX: &str = "sim:";
+
+impl SimConfig {
+    /// Reads a description. `origin` says where the text comes from, for messages.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] with the line and what is expected there, also for unknown and missing fields; [`Error::Config`] for values that
+    /// make no drive.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, Error> {
+        let config: Self = toml::from_str(text).map_err(|error| Error::Syntax {
+            origin: origin.to_owned(),
+            problem: error.to_string().trim_end().to_owned(),
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The description as TOML, every field with its value; [`SimConfig::from_toml`] reads the same configuration back.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if a number is beyond what TOML can say (2^63).
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self)
+            .map_err(|error| Error::Syntax { origin: self.name.clone(), problem: error.to_string() })
+    }
+
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the system's reason, otherwise as [`SimConfig::from_toml`].
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let file = |source| Error::File { path: path.to_owned(), source };
+        let size = fs::metadata(path).map_err(file)?.len();
+        if size > LARGEST_BYTES {
+            return Err(Error::Syntax {
+                origin: path.display().to_string(),
+                problem: format!("{size} bytes are too many for a drive's description"),
+            });
+        }
+        Self::from_toml(&fs::read_to_string(path).map_err(file)?, &path.display().to_string())
+    }
+
+    /// What a name stands for: a preset, or a file if the name ends in `.toml`. `sim:` before it is optional.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPreset`] listing what there is, otherwise as [`SimConfig::load`].
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let name = name.strip_prefix(PREFIX).unwrap_or(name);
+        if Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+            return Self::load(Path::new(name));
+        }
+        preset::find(name)
+    }
+
+    /// Whether a target names a simulated drive.
+    pub fn is_name(target: &str) -> bool {
+        target.starts_with(PREFIX)
+    }
+}
