@@ -23,10 +23,12 @@ pub enum Error {
         problem: String,
     },
     /// There is no preset of that name.
-    #[error("there is no simulated drive '{name}'; there are {known}, or give a file: sim:FILE.toml")]
+    #[error("there is no simulated drive '{name}'{hint}; there are {known}, or give a file: sim:FILE.toml")]
     UnknownPreset {
         /// What was asked for.
         name: String,
+        /// Empty, or the nearest name in parentheses.
+        hint: String,
         /// What there is.
         known: String,
     },

@@ -17,6 +17,7 @@ mod medium;
 mod nand;
 pub mod preset;
 mod statistics;
+mod xpoint;
 
 pub use config::SimConfig;
 pub use drive::SimDevice;

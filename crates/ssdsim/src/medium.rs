@@ -6,11 +6,13 @@ use crate::config::{MediumConfig, SimConfig};
 use crate::drive::Context;
 use crate::error::Error;
 use crate::nand::Nand;
+use crate::xpoint::Xpoint;
 
 /// One of the media. Each begins a command in `start` and reports through the [`Context`] when it is done.
 #[derive(Debug)]
 pub(crate) enum Medium {
     Nand(Box<Nand>),
+    Xpoint(Box<Xpoint>),
 }
 
 impl Medium {
@@ -18,7 +20,8 @@ impl Medium {
     pub fn new(config: &SimConfig) -> Result<Self, Error> {
         match &config.medium {
             MediumConfig::Nand(nand) => Ok(Self::Nand(Box::new(Nand::new(nand, config)?))),
-            _ => todo!("other media"),
+            MediumConfig::Xpoint(xpoint) => Ok(Self::Xpoint(Box::new(Xpoint::new(xpoint)))),
+            MediumConfig::Disk(_) => todo!("disk"),
         }
     }
 
@@ -30,6 +33,7 @@ impl Medium {
     pub fn start(&mut self, command: u32, context: &mut Context<'_>) {
         match self {
             Self::Nand(nand) => nand.start(command, context),
+            Self::Xpoint(xpoint) => xpoint.start(command, context),
         }
     }
 
@@ -38,6 +42,7 @@ impl Medium {
     pub fn event(&mut self, kind: u8, index: u32, context: &mut Context<'_>) {
         match self {
             Self::Nand(nand) => nand.event(kind, index, context),
+            Self::Xpoint(xpoint) => xpoint.event(kind, index, context),
         }
     }
 
@@ -46,6 +51,7 @@ impl Medium {
     pub fn power_cycle(&mut self) {
         match self {
             Self::Nand(nand) => nand.power_cycle(),
+            Self::Xpoint(xpoint) => xpoint.power_cycle(),
         }
     }
 
@@ -53,6 +59,7 @@ impl Medium {
     pub fn is_volatile(&self) -> bool {
         match self {
             Self::Nand(nand) => nand.is_volatile(),
+            Self::Xpoint(_) => false,
         }
     }
 }

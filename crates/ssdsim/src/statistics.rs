@@ -125,6 +125,20 @@ pub struct Counters {
     pub moved_units: u64,
     /// Erased blocks.
     pub erases: u64,
+    /// Chunks or parts of chunks that banks of 3D XPoint read.
+    pub bank_reads: u64,
+    /// The same for writes.
+    pub bank_writes: u64,
+    /// Accesses for which a disk moved its arm.
+    pub seeks: u64,
+    /// Time in which its arm moved, nanoseconds.
+    pub seek_ns: u64,
+    /// Time in which it waited for the platter to turn, nanoseconds.
+    pub rotation_ns: u64,
+    /// Reads that a disk had already read ahead, or was about to.
+    pub read_ahead_hits: u64,
+    /// Bytes that a disk wrote to its platters.
+    pub platter_bytes_written: u64,
 }
 
 impl Counters {
@@ -148,6 +162,13 @@ impl Counters {
         self.collected_blocks += other.collected_blocks;
         self.moved_units += other.moved_units;
         self.erases += other.erases;
+        self.bank_reads += other.bank_reads;
+        self.bank_writes += other.bank_writes;
+        self.seeks += other.seeks;
+        self.seek_ns += other.seek_ns;
+        self.rotation_ns += other.rotation_ns;
+        self.read_ahead_hits += other.read_ahead_hits;
+        self.platter_bytes_written += other.platter_bytes_written;
     }
 
     /// Bytes programmed per byte written by the host; `None` if nothing was written.

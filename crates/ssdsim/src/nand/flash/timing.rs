@@ -1,10 +1,10 @@
 //! How long the parts of an operation take.
 
-use rand::{Rng, RngExt};
+use rand::Rng;
 
 use super::{FlashKind, FlashOp};
 use crate::config::NandConfig;
-use crate::engine::nanos_of_us;
+use crate::engine::{nanos_of_us, vary};
 
 /// Latencies of one kind of flash.
 #[derive(Debug)]
@@ -44,16 +44,7 @@ impl Timing {
             FlashKind::Program => by_type(&self.program_ns),
             FlashKind::Erase => self.erase_ns,
         };
-        if self.jitter == 0.0 { typical } else { self.vary(typical, random) }
-    }
-
-    /// Around `typical`, nearly normal: the sum of four uniform numbers of 16 bits each, which one draw gives.
-    fn vary(&self, typical: u64, random: &mut impl Rng) -> u64 {
-        let draw: u64 = random.random();
-        let sum: u64 = (0..4).map(|index| draw >> (16 * index) & 0xffff).sum();
-        // Mean 2, variance 4/12.
-        let deviations = (sum as f64 / 65536.0 - 2.0) * 3.0_f64.sqrt();
-        (typical as f64 * (1.0 + self.jitter * deviations)).max(0.0) as u64
+        vary(typical, self.jitter, random)
     }
 
     /// Bytes over the channel.
