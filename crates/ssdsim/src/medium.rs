@@ -29,6 +29,7 @@ impl Medium {
     ///
     /// The medium answers a read with [`Context::data_ready`], part by part, until all its bytes are ready, and everything else with one
     /// [`Context::finish`]; at once or after events that it schedules. Ops are `Read`, `Write`, `WriteDsync`, `Flush` and `Discard`.
+    /// The bytes of the drive have been written or discarded already; on a volatile drive the medium settles the content of writes.
     #[inline]
     pub fn start(&mut self, command: u32, context: &mut Context<'_>) {
         match self {

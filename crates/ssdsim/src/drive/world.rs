@@ -24,6 +24,8 @@ pub(crate) struct World {
     commands: Slab<Command>,
     requests: Slab<Inflight>,
     channels: Vec<VecDeque<Completion>>,
+    /// Writes whose data have arrived in a drive: their order over all drives.
+    writes: u64,
     tally: HostTally,
 }
 
@@ -68,6 +70,7 @@ impl World {
             commands: Slab::default(),
             requests: Slab::default(),
             channels: Vec::new(),
+            writes: 0,
             tally: HostTally::new(0, 0),
         })
     }
@@ -205,6 +208,10 @@ impl World {
             self.events.at(arrived, Event::DataIn { command: index });
             return;
         }
+        if command.op == Op::Discard {
+            let content = &mut self.drives[usize::from(drive)].content;
+            content.discard(command.offset_bytes, u64::from(command.length_bytes));
+        }
         let (medium, mut context) = self.parts(drive);
         medium.start(index, &mut context);
     }
@@ -215,7 +222,9 @@ impl World {
         let content = &mut self.drives[usize::from(drive)].content;
         // SAFETY: the request is in flight, so its memory is valid and nobody else writes it.
         let bytes = unsafe { std::slice::from_raw_parts(command.memory.0, command.length_bytes as usize) };
-        command.version = content.write(command.offset_bytes, bytes);
+        self.writes += 1;
+        command.version = self.writes;
+        content.write(command.version, command.offset_bytes, bytes);
         let (medium, mut context) = self.parts(drive);
         medium.start(index, &mut context);
     }

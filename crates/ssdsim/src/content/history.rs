@@ -1,0 +1,127 @@
+//! Writes that a power cut may undo, page by page, newest first, each with what was there before it.
+
+use std::sync::Arc;
+
+use super::table::{NONE, Page, Slot};
+
+/// What one write did to one page.
+#[derive(Clone)]
+pub(super) struct Entry {
+    /// Which page.
+    pub page: u64,
+    /// Which write.
+    pub version: u64,
+    /// The sectors that it wrote and that are not settled: bit `i` is sector `i` of the page. 0: the entry is not in use.
+    pub sectors: u8,
+    /// The drive has lost it although it is still read: it is never settled, and no power cut keeps it.
+    pub doomed: bool,
+    /// The page before the write; `None`: zeros.
+    pub before: Option<Arc<Page>>,
+    /// The next older entry of the page, or [`NONE`].
+    pub older: u32,
+}
+
+/// All entries of a drive.
+#[derive(Clone, Default)]
+pub(super) struct History {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl History {
+    /// Nothing to undo.
+    pub fn is_empty(&self) -> bool {
+        self.entries.len() == self.free.len()
+    }
+
+    /// Entries in use and not.
+    pub fn slots(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Stores `entry` and says where.
+    pub fn insert(&mut self, entry: Entry) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        }
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Arc<Page>> {
+        self.free.push(index);
+        self.entries[index as usize].sectors = 0;
+        self.entries[index as usize].before.take()
+    }
+
+    /// Entries in use, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.sectors != 0)
+    }
+
+    /// From `newest` to the oldest of a page.
+    pub fn chain(&self, newest: u32) -> impl Iterator<Item = &Entry> {
+        let mut next = newest;
+        std::iter::from_fn(move || {
+            let entry = (next != NONE).then(|| &self.entries[next as usize])?;
+            next = entry.older;
+            Some(entry)
+        })
+    }
+
+    /// All that is still unsettled will never be.
+    pub fn doom(&mut self) {
+        for entry in &mut self.entries {
+            entry.doomed = true;
+        }
+    }
+
+    /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages that nobody needs any more go to `spare`.
+    pub fn settle(&mut self, slot: &mut Slot, sectors: u8, version: u64, mut spare: impl FnMut(Arc<Page>)) {
+        let mut durable = 0;
+        self.retain(slot, &mut spare, |entry| {
+            if entry.version <= version {
+                durable |= if entry.doomed { 0 } else { entry.sectors & sectors };
+                // What an older write put there is overwritten on the medium, too.
+                entry.sectors &= !durable;
+            }
+        });
+    }
+
+    /// Of one page, `sectors` are no longer anybody's.
+    pub fn forget(&mut self, slot: &mut Slot, sectors: u8, mut spare: impl FnMut(Arc<Page>)) {
+        self.retain(slot, &mut spare, |entry| entry.sectors &= !sectors);
+    }
+
+    /// Lets `change` take sectors from the entries of a page, newest first, and removes those that have none left.
+    fn retain(
+        &mut self,
+        slot: &mut Slot,
+        spare: &mut impl FnMut(Arc<Page>),
+        mut change: impl FnMut(&mut Entry),
+    ) {
+        let (mut newer, mut at) = (NONE, slot.unsettled);
+        while at != NONE {
+            let entry = &mut self.entries[at as usize];
+            change(entry);
+            let (older, empty) = (entry.older, entry.sectors == 0);
+            if empty {
+                if let Some(page) = self.remove(at) {
+                    spare(page);
+                }
+                match newer {
+                    NONE => slot.unsettled = older,
+                    newer => self.entries[newer as usize].older = older,
+                }
+            } else {
+                newer = at;
+            }
+            at = older;
+        }
+    }
+}
