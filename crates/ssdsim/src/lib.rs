@@ -16,10 +16,12 @@ pub mod fault;
 mod medium;
 mod nand;
 pub mod preset;
+mod random;
 mod statistics;
 mod xpoint;
 
 pub use config::SimConfig;
 pub use drive::SimDevice;
 pub use error::Error;
+pub use random::random_drive;
 pub use statistics::Statistics;

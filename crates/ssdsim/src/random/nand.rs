@@ -1,0 +1,146 @@
+//! Random flash.
+
+use super::draw::Draw;
+use super::host;
+use super::seen::Times;
+use crate::config::{
+    CollectConfig, CollectPolicy, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
+    MediumConfig, NandConfig, WriteCacheConfig,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Erase blocks are drawn no larger than this.
+const LARGEST_BLOCK_BYTES: u64 = 8 * MIB;
+
+/// What was written small must read back slower by at least this factor.
+const LEAST_SMALL_WRITE_COST: f64 = 1.3;
+
+/// Reads of a chunk must be faster by at least this share at the hot offset.
+const LEAST_DROP: f64 = 0.10;
+
+/// Read and program latency of cells of one to four bits, microseconds: ranges.
+const CELLS: [((f64, f64), (f64, f64)); 4] = [
+    ((20.0, 40.0), (150.0, 300.0)),
+    ((35.0, 70.0), (300.0, 900.0)),
+    ((45.0, 100.0), (300.0, 1000.0)),
+    ((80.0, 150.0), (800.0, 2000.0)),
+];
+
+/// Draws until the layout shows from outside.
+pub(super) fn drive(draw: &mut Draw, sector_bytes: u32) -> (HostConfig, MediumConfig, u64) {
+    loop {
+        let host = host(draw);
+        let mut nand = array(draw);
+        if layout(draw, &mut nand, &host, sector_bytes).is_some() {
+            let dies = dies(&nand);
+            return (host, MediumConfig::Nand(Box::new(nand)), draw.power_of_two(1, 4) * dies << 30);
+        }
+    }
+}
+
+fn dies(nand: &NandConfig) -> u64 {
+    u64::from(nand.channels * nand.chips_per_channel * nand.dies_per_chip)
+}
+
+/// Everything but the layout.
+fn array(draw: &mut Draw) -> NandConfig {
+    let bits = draw.one_of(&[1, 2, 3, 3, 3, 4]);
+    let ((read_low, read_high), (program_low, program_high)) = CELLS[bits - 1];
+    let (read, program) = (draw.between(read_low, read_high), draw.between(program_low, program_high));
+    let spread = draw.unit() * 0.5;
+    // The pages of a row's cells differ evenly around the mean.
+    let by_type = |mean: f64| -> Vec<f64> {
+        let place = |index: usize| if bits == 1 { 0.0 } else { index as f64 / (bits - 1) as f64 - 0.5 };
+        (0..bits).map(|index| (mean * (1.0 + spread * place(index)) * 10.0).round() / 10.0).collect()
+    };
+    let planes_per_die = draw.power_of_two(1, 4) as u32;
+    let page_bytes = draw.power_of_two(4 * KIB, 16 * KIB) as u32;
+    let row_bytes = u64::from(page_bytes * planes_per_die);
+    NandConfig {
+        channels: draw.power_of_two(4, 16) as u32,
+        chips_per_channel: draw.power_of_two(1, 4) as u32,
+        dies_per_chip: draw.power_of_two(1, 4) as u32,
+        planes_per_die,
+        pages_per_block: draw.power_of_two(64, 512.min(LARGEST_BLOCK_BYTES / row_bytes)) as u32,
+        page_bytes,
+        over_provisioning: draw.between(0.15, 0.3),
+        read_us: by_type(read),
+        program_us: by_type(program),
+        erase_us: draw.between(2e3, 8e3).round(),
+        jitter: draw.unit() * 0.05,
+        channel_mega_transfers_per_s: draw.between(200.0, 2400.0).round(),
+        channel_command_ns: draw.between(100.0, 400.0) as u64,
+        interleave: if draw.chance(0.15) { Interleave::ChipBusy } else { Interleave::Dies },
+        multi_plane: planes_per_die > 1 && draw.chance(0.8),
+        reads_first: draw.chance(0.9),
+        suspend_program: draw.chance(0.5),
+        suspend_erase: draw.chance(0.5),
+        suspend_us: draw.between(5.0, 30.0).round(),
+        misaligned_read_us: 0.0,
+        mapping: mapping(draw),
+        write_cache: WriteCacheConfig { bytes: draw.power_of_two(MIB, 64 * MIB), volatile: draw.chance(0.7) },
+        layout: LayoutConfig {
+            stripe_bytes: 0,
+            chunk_bytes: 0,
+            desirable_write_bytes: 0,
+            small_write_dies: 0,
+        },
+        collect: CollectConfig {
+            policy: draw.one_of(&[CollectPolicy::Greedy, CollectPolicy::CostBenefit, CollectPolicy::Fifo]),
+            ..CollectConfig::default()
+        },
+    }
+}
+
+fn mapping(draw: &mut Draw) -> MappingConfig {
+    let cache = match draw.unit() {
+        share if share < 0.7 => MappingCache::Whole,
+        share if share < 0.9 => MappingCache::PagesBytes(draw.power_of_two(MIB, 32 * MIB)),
+        _ => MappingCache::EntriesBytes(draw.power_of_two(4 * MIB, 32 * MIB)),
+    };
+    MappingConfig {
+        unit_bytes: 4096,
+        entry_bytes: draw.one_of(&[4, 8]),
+        cache,
+        lookup_ns: draw.between(50.0, 500.0) as u64,
+    }
+}
+
+/// Gives `nand` a layout; `None` if this one would not show from outside.
+fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_bytes: u32) -> Option<()> {
+    let page = u64::from(nand.page_bytes);
+    let times = Times::new(nand, host);
+    let chunk = if draw.chance(0.5) {
+        // A chunk is a page, and reads that begin or end inside of one take longer.
+        let drop = draw.between(LEAST_DROP, 0.4);
+        let aligned_us = times.one_chunk(page);
+        let gained_us = aligned_us - times.two_halves(page);
+        nand.misaligned_read_us = ((aligned_us * drop / (1.0 - drop) + gained_us) * 10.0).round() / 10.0;
+        page
+    } else {
+        let chunk = draw.power_of_two(2 * page, (128 * KIB).max(2 * page));
+        let drop = 1.0 - times.two_halves(chunk) / times.one_chunk(chunk);
+        if drop < LEAST_DROP {
+            return None;
+        }
+        chunk
+    };
+    let stripe = draw.power_of_two(chunk, (256 * KIB).max(chunk));
+    // A smaller desirable write shows only if it makes smaller parts: see `LayoutConfig`.
+    let half = chunk == stripe && chunk / 2 >= u64::from(sector_bytes.max(4096)) && draw.chance(0.5);
+    let desirable = if half { chunk / 2 } else { stripe };
+    nand.layout.stripe_bytes = stripe;
+    nand.layout.chunk_bytes = chunk;
+    nand.layout.desirable_write_bytes = desirable;
+    let part = chunk.min(desirable);
+    let dies = dies(nand);
+    let striped_us = times.spread(MIB, part, dies);
+    let wanted = draw.between(LEAST_SMALL_WRITE_COST, 4.0);
+    let few = (0..=dies.ilog2()).rev().map(|exponent| 1_u64 << exponent).filter(|few| *few < dies);
+    let cost = |few: u64| times.spread(MIB, 4 * KIB, few) / striped_us;
+    let enough = few.into_iter().find(|few| cost(*few) >= wanted)?;
+    nand.layout.small_write_dies = enough as u32;
+    Some(())
+}
