@@ -1,0 +1,170 @@
+//! Sizes in mapping units, and how places on flash are numbered.
+
+use crate::config::{MappingCache, NandConfig, SimConfig};
+use crate::error::Error;
+
+/// Open blocks that a die may have: striped writes, small writes, collection.
+pub(super) const OPEN_BLOCKS_PER_DIE: u32 = 3;
+
+/// Where a mapping unit is on flash: units are numbered die by die, block by block, row by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(pub u32);
+
+/// A place, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    pub die: u32,
+    /// Counted through all dies.
+    pub block: u32,
+    /// Row of the block: what one program fills.
+    pub row: u32,
+    pub slot: u32,
+}
+
+/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page of one plane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Geometry {
+    pub dies: u32,
+    pub blocks_per_die: u32,
+    pub rows_per_block: u32,
+    pub units_per_row: u32,
+    pub units_per_block: u32,
+    pub unit_bytes: u32,
+    pub unit_shift: u32,
+    pub row_bytes: u32,
+    pub page_bytes: u32,
+    /// Units that the host sees.
+    pub host_units: u32,
+    /// Units that hold the mapping table, numbered behind those of the host; none if the table is in memory.
+    pub table_units: u32,
+    /// Mapping entries in one unit of the table.
+    pub entries_per_unit: u32,
+    /// Contiguous units on one die in striped writes.
+    pub units_per_chunk: u32,
+    /// Free blocks per die below which collection starts.
+    pub collect_below: u32,
+    /// Free blocks per die below which host writes wait; at least one is left for collection.
+    pub stop_below: u32,
+    /// Valid units that a die may hold, so that collection always finds something to gain.
+    pub valid_limit: u32,
+}
+
+impl Geometry {
+    pub fn new(nand: &NandConfig, drive: &SimConfig) -> Result<Self, Error> {
+        let unit_bytes = nand.mapping.unit_bytes;
+        if !unit_bytes.is_power_of_two() || !nand.page_bytes.is_multiple_of(unit_bytes) {
+            let allowed = format!("a power of two that divides page_bytes ({})", nand.page_bytes);
+            return Err(refuse("mapping.unit_bytes", unit_bytes, allowed));
+        }
+        let planes = if nand.multi_plane { nand.planes_per_die } else { 1 };
+        let row_bytes = nand.page_bytes * planes;
+        let dies = nand.channels * nand.chips_per_channel * nand.dies_per_chip;
+        let block_bytes = u64::from(row_bytes) * u64::from(nand.pages_per_block);
+        let physical_bytes = drive.capacity_bytes as f64 * (1.0 + nand.over_provisioning);
+        let blocks_per_die = (physical_bytes / (block_bytes as f64 * f64::from(dies))).ceil() as u64;
+        let host_units = drive.capacity_bytes.div_ceil(u64::from(unit_bytes));
+        let entries_per_unit = (unit_bytes / nand.mapping.entry_bytes).max(1);
+        let table_units = match nand.mapping.cache {
+            MappingCache::Whole => 0,
+            _ => host_units.div_ceil(u64::from(entries_per_unit)),
+        };
+        let physical_units = blocks_per_die * u64::from(dies) * block_bytes / u64::from(unit_bytes);
+        if physical_units.max(host_units + table_units) >= u64::from(u32::MAX) - 1 {
+            let smallest = (physical_bytes / f64::from(u32::MAX)).ceil() as u64;
+            let allowed = format!("at least {} for this capacity", smallest.next_power_of_two());
+            return Err(refuse("mapping.unit_bytes", unit_bytes, allowed));
+        }
+        let units_per_row = row_bytes / unit_bytes;
+        let stop_below = nand.collect.stop_writes_below_free_blocks.max(2);
+        let geometry = Self {
+            dies,
+            blocks_per_die: blocks_per_die as u32,
+            rows_per_block: nand.pages_per_block,
+            units_per_row,
+            units_per_block: units_per_row * nand.pages_per_block,
+            unit_bytes,
+            unit_shift: unit_bytes.trailing_zeros(),
+            row_bytes,
+            page_bytes: nand.page_bytes,
+            host_units: host_units as u32,
+            table_units: table_units as u32,
+            entries_per_unit,
+            units_per_chunk: ((nand.layout.chunk_bytes / u64::from(unit_bytes)) as u32).max(1),
+            collect_below: nand.collect.start_below_free_blocks.max(stop_below + 1),
+            stop_below,
+            valid_limit: 0,
+        };
+        geometry.with_limit(drive.capacity_bytes)
+    }
+
+    /// Refuses a drive that has no room to collect garbage in.
+    fn with_limit(mut self, capacity_bytes: u64) -> Result<Self, Error> {
+        let kept_free = OPEN_BLOCKS_PER_DIE + self.collect_below + 1;
+        let chunks = self.logical_units().div_ceil(self.units_per_chunk);
+        let units = u64::from(chunks.div_ceil(self.dies)) * u64::from(self.units_per_chunk);
+        let blocks = units.div_ceil(u64::from(self.units_per_block)) as u32 + kept_free;
+        if self.blocks_per_die < blocks {
+            let block_bytes = f64::from(self.units_per_block) * f64::from(self.unit_bytes);
+            let least = f64::from(blocks) * f64::from(self.dies) * block_bytes / capacity_bytes as f64 - 1.0;
+            let given = f64::from(self.blocks_per_die) * f64::from(self.dies) * block_bytes
+                / capacity_bytes as f64
+                - 1.0;
+            let allowed = format!(
+                "at least {:.3}: every die needs {kept_free} blocks beyond its data to collect garbage in",
+                (least * 1000.0).ceil() / 1000.0
+            );
+            return Err(refuse("over_provisioning", format!("{given:.3}"), allowed));
+        }
+        self.valid_limit = (self.blocks_per_die - kept_free) * self.units_per_block;
+        Ok(self)
+    }
+
+    /// Units that are mapped: the host's, and those of the mapping table.
+    pub fn logical_units(&self) -> u32 {
+        self.host_units + self.table_units
+    }
+
+    /// Blocks of all dies.
+    pub fn blocks(&self) -> u32 {
+        self.dies * self.blocks_per_die
+    }
+
+    #[inline]
+    pub fn at(&self, place: Place) -> At {
+        let block = place.0 / self.units_per_block;
+        let in_block = place.0 % self.units_per_block;
+        At {
+            die: block / self.blocks_per_die,
+            block,
+            row: in_block / self.units_per_row,
+            slot: in_block % self.units_per_row,
+        }
+    }
+
+    #[inline]
+    pub fn place(&self, block: u32, row: u32, slot: u32) -> Place {
+        Place(block * self.units_per_block + row * self.units_per_row + slot)
+    }
+
+    /// The unit that holds this byte.
+    #[inline]
+    pub fn unit_of(&self, offset_bytes: u64) -> u32 {
+        (offset_bytes >> self.unit_shift) as u32
+    }
+
+    /// Where the unit starts.
+    #[inline]
+    pub fn start_bytes(&self, unit: u32) -> u64 {
+        u64::from(unit) << self.unit_shift
+    }
+
+    /// The unit of the mapping table that holds this unit's entry.
+    #[inline]
+    pub fn table_unit(&self, unit: u32) -> u32 {
+        self.host_units + unit / self.entries_per_unit
+    }
+}
+
+fn refuse(field: &str, value: impl ToString, allowed: String) -> Error {
+    Error::Config { field: format!("medium.nand.{field}"), value: value.to_string(), allowed }
+}

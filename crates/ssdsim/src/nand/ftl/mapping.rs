@@ -1,0 +1,134 @@
+//! The mapping from units to places: what was written since the start, sparsely, over the state at the start.
+
+use std::ops::Range;
+
+use super::default_map::DefaultMap;
+use super::geometry::Place;
+
+/// Units of one table.
+const TABLE_UNITS: u32 = 512;
+/// Entry of a unit that is where it was at the start.
+const AS_AT_START: u32 = u32::MAX;
+/// Entry of a unit that is nowhere.
+const UNMAPPED: u32 = u32::MAX - 1;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    parts: Vec<Part>,
+    units: u32,
+    start: DefaultMap,
+}
+
+/// [`TABLE_UNITS`] consecutive units.
+#[derive(Clone, Debug)]
+enum Part {
+    AsAtStart,
+    Unmapped,
+    Table(Box<[u32; TABLE_UNITS as usize]>),
+}
+
+impl Mapping {
+    pub fn new(units: u32, start: DefaultMap) -> Self {
+        Self { parts: vec![Part::AsAtStart; units.div_ceil(TABLE_UNITS) as usize], units, start }
+    }
+
+    /// Where the unit is.
+    #[inline]
+    pub fn get(&self, unit: u32) -> Option<Place> {
+        match &self.parts[(unit / TABLE_UNITS) as usize] {
+            Part::AsAtStart => self.start.get(unit),
+            Part::Unmapped => None,
+            Part::Table(entries) => self.decode(unit, entries[(unit % TABLE_UNITS) as usize]),
+        }
+    }
+
+    #[inline]
+    fn decode(&self, unit: u32, entry: u32) -> Option<Place> {
+        match entry {
+            AS_AT_START => self.start.get(unit),
+            UNMAPPED => None,
+            place => Some(Place(place)),
+        }
+    }
+
+    /// The unit is at `place` from now on. Returns where it was.
+    pub fn set(&mut self, unit: u32, place: Place) -> Option<Place> {
+        let entry = std::mem::replace(self.entry(unit), place.0);
+        self.decode(unit, entry)
+    }
+
+    fn entry(&mut self, unit: u32) -> &mut u32 {
+        let part = &mut self.parts[(unit / TABLE_UNITS) as usize];
+        let fill = match part {
+            Part::AsAtStart => AS_AT_START,
+            _ => UNMAPPED,
+        };
+        if !matches!(part, Part::Table(_)) {
+            *part = Part::Table(Box::new([fill; TABLE_UNITS as usize]));
+        }
+        match part {
+            Part::Table(entries) => &mut entries[(unit % TABLE_UNITS) as usize],
+            _ => unreachable!("it has just been made a table"),
+        }
+    }
+
+    /// The units are nowhere from now on. Calls `freed` with blocks of `units_per_block` and how many of the units were in them.
+    pub fn clear(&mut self, units: Range<u32>, units_per_block: u32, mut freed: impl FnMut(u32, u32)) {
+        let mut unit = units.start;
+        while unit < units.end {
+            let part = unit / TABLE_UNITS;
+            let part_end = ((part + 1) * TABLE_UNITS).min(self.units);
+            if unit % TABLE_UNITS != 0 || units.end < part_end {
+                let end = part_end.min(units.end);
+                for unit in unit..end {
+                    let entry = std::mem::replace(self.entry(unit), UNMAPPED);
+                    if let Some(place) = self.decode(unit, entry) {
+                        freed(place.0 / units_per_block, 1);
+                    }
+                }
+                unit = end;
+                continue;
+            }
+            match std::mem::replace(&mut self.parts[part as usize], Part::Unmapped) {
+                Part::Unmapped => unit = part_end,
+                Part::Table(entries) => {
+                    for (unit, &entry) in (unit..part_end).zip(entries.iter()) {
+                        if let Some(place) = self.decode(unit, entry) {
+                            freed(place.0 / units_per_block, 1);
+                        }
+                    }
+                    unit = part_end;
+                }
+                Part::AsAtStart => {
+                    let end = self.take_run_as_at_start(part + 1, units.end);
+                    self.start.for_each_block(unit..end, &mut freed);
+                    unit = end;
+                }
+            }
+        }
+    }
+
+    /// Unmaps whole parts from `part` on that are as at the start and end by `limit`; returns the unit behind the last of them.
+    fn take_run_as_at_start(&mut self, mut part: u32, limit: u32) -> u32 {
+        while let Some(next) = self.parts.get_mut(part as usize)
+            && matches!(next, Part::AsAtStart)
+            && ((part + 1) * TABLE_UNITS).min(self.units) <= limit
+        {
+            *next = Part::Unmapped;
+            part += 1;
+        }
+        (part * TABLE_UNITS).min(self.units)
+    }
+
+    /// Which unit was at this place at the start.
+    pub fn unit_at_start(&self, place: Place) -> Option<u32> {
+        self.start.unit_at(place)
+    }
+
+    /// Tables that were made.
+    #[cfg(test)]
+    pub fn tables(&self) -> usize {
+        self.parts.iter().filter(|part| matches!(part, Part::Table(_))).count()
+    }
+}

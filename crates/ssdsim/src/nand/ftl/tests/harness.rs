@@ -1,0 +1,138 @@
+//! A translation layer, an array, and what surrounds them.
+
+use flashgrain_device::Op;
+
+use crate::config::{
+    About, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig,
+    NandConfig, SimConfig, StartState, WriteCacheConfig,
+};
+use crate::drive::testing::Surroundings;
+use crate::drive::{Command, Stages};
+use crate::nand::FIRST_FTL_KIND;
+use crate::nand::flash::Flash;
+use crate::nand::ftl::Ftl;
+use crate::nand::ftl::geometry::Place;
+
+/// 4 dies; rows of two pages of two units; blocks of 8 rows. A byte takes a nanosecond, a read 50 µs, a program 500 µs.
+pub(in super::super) fn nand() -> NandConfig {
+    NandConfig {
+        channels: 2,
+        chips_per_channel: 2,
+        dies_per_chip: 1,
+        planes_per_die: 2,
+        pages_per_block: 8,
+        page_bytes: 8192,
+        over_provisioning: 0.5,
+        read_us: vec![50.0],
+        program_us: vec![500.0],
+        erase_us: 3000.0,
+        jitter: 0.0,
+        channel_mega_transfers_per_s: 1000.0,
+        channel_command_ns: 0,
+        interleave: Interleave::Dies,
+        multi_plane: true,
+        reads_first: true,
+        suspend_program: false,
+        suspend_erase: false,
+        suspend_us: 0.0,
+        misaligned_read_us: 0.0,
+        mapping: MappingConfig { unit_bytes: 4096, entry_bytes: 4, cache: MappingCache::Whole, lookup_ns: 0 },
+        write_cache: WriteCacheConfig { bytes: 1 << 20, volatile: false },
+        layout: LayoutConfig {
+            stripe_bytes: 65536,
+            chunk_bytes: 8192,
+            desirable_write_bytes: 4096,
+            small_write_dies: 1,
+        },
+        collect: CollectConfig::default(),
+    }
+}
+
+/// A drive of 16 MiB.
+pub(in super::super) fn drive(nand: &NandConfig, state: StartState) -> SimConfig {
+    SimConfig {
+        name: "test".into(),
+        about: About::default(),
+        capacity_bytes: 16 << 20,
+        sector_bytes: 512,
+        drives: 1,
+        stripe_unit_bytes: 65536,
+        host: HostConfig {
+            queue_depth: 1024,
+            command_ns: 0,
+            write_command_ns: None,
+            partial_command_ns: 0,
+            fetch_ns: 0,
+            completion_ns: 0,
+            link_bytes_per_s: 1_000_000_000,
+            link_full_duplex: true,
+        },
+        medium: MediumConfig::Nand(Box::new(nand.clone())),
+        state,
+    }
+}
+
+/// See the module.
+pub(in super::super) struct Bench {
+    pub ftl: Ftl,
+    pub flash: Flash,
+    pub around: Surroundings,
+    versions: u64,
+}
+
+impl Bench {
+    pub fn new(nand: &NandConfig, state: StartState) -> Self {
+        Self::of(nand, &drive(nand, state))
+    }
+
+    pub fn of(nand: &NandConfig, drive: &SimConfig) -> Self {
+        Self {
+            ftl: Ftl::new(nand, drive).unwrap(),
+            flash: Flash::new(nand),
+            around: Surroundings::new(nand.write_cache.volatile),
+            versions: 0,
+        }
+    }
+
+    /// Begins a command; nothing more happens until [`Bench::run`].
+    pub fn start(&mut self, op: Op, offset_bytes: u64, length_bytes: u32) -> u32 {
+        let command = self.around.command(op, offset_bytes, length_bytes);
+        if matches!(op, Op::Write | Op::WriteDsync) {
+            self.versions += 1;
+            self.around.commands[command].version = self.versions;
+        }
+        self.ftl.start(command, &mut self.flash, &mut self.around.context());
+        command
+    }
+
+    /// One event of the medium; whether there was one.
+    pub fn step(&mut self) -> bool {
+        let Some((kind, index)) = self.around.next_medium_event() else { return false };
+        let context = &mut self.around.context();
+        if kind >= FIRST_FTL_KIND {
+            self.ftl.event(kind, index, &mut self.flash, context);
+        } else if let Some(done) = self.flash.event(kind, index, context) {
+            self.ftl.flash_done(&done, &mut self.flash, context);
+        }
+        true
+    }
+
+    /// Until nothing more happens.
+    pub fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Begins a command, lets all happen, and says where its time went.
+    pub fn finish(&mut self, op: Op, offset_bytes: u64, length_bytes: u32) -> Stages {
+        let command = self.start(op, offset_bytes, length_bytes);
+        self.run();
+        let Command { stages, bytes_left, .. } = self.around.commands[command];
+        assert!(op != Op::Read || bytes_left == 0, "{bytes_left} bytes were not read");
+        stages
+    }
+
+    /// Where a unit is.
+    pub fn place(&self, unit: u32) -> Option<Place> {
+        self.ftl.mapping.get(unit)
+    }
+}
