@@ -76,13 +76,14 @@ pub struct TargetOptions {
 /// What measuring may cost, and where its results go: the same for `tune` and `profile`.
 #[derive(Clone, Debug, Args)]
 pub struct MeasuringOptions {
-    /// Time for everything, from the first byte written to the report.
+    /// Time for everything, from the first byte written to the report; virtual time on a simulated drive.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60")]
     pub seconds: f64,
     /// Most bytes written to the drive, the scratch file included.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4GiB")]
     pub write_bytes: u64,
-    /// Size of the scratch file. By default 1 GiB, or less if the budget or the free space is small.
+    /// Size of the scratch file, or of the part of a simulated drive that is used. By default 1 GiB, or less if the budget or the free
+    /// space is small; a simulated drive that is only read is used whole.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub file_size: Option<u64>,
     /// Seed of all randomness: the same seed on the same drive runs the same trials.

@@ -55,6 +55,10 @@ fn is_usage(error: &anyhow::Error) -> bool {
     if error.is::<Usage>() {
         return true;
     }
+    if let Some(simulated) = error.downcast_ref::<flashgrain_ssdsim::Error>() {
+        // All but a failing file are descriptions and names that make no drive.
+        return !matches!(simulated, flashgrain_ssdsim::Error::File { .. });
+    }
     let device = match error.downcast_ref::<ProfileError>() {
         Some(ProfileError::Argument(_)) => return true,
         Some(ProfileError::Device(device)) => Some(device),

@@ -15,6 +15,7 @@ mod results;
 mod summary;
 mod target;
 mod units;
+mod workload;
 
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use flashgrain_device::{BackendKind, Device, FileDevice, free_bytes};
-use flashgrain_profile::{Backend, Config, Plan, Profiled, Target};
+use flashgrain_device::{Device, calendar_seconds, free_bytes};
+use flashgrain_profile::{Config, Plan, Profiled, Target};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
@@ -11,7 +11,7 @@ use crate::exit::Usage;
 use crate::output::Context;
 use crate::progress::Reporter;
 use crate::results::ResultsFolder;
-use crate::target::{self, Access, ScratchSize};
+use crate::target::{self, Access, Kind, Opened, ScratchSize};
 
 /// Says what will be done, does it, and stores the profile and its samples in the results folder.
 pub fn profile(
@@ -22,40 +22,77 @@ pub fn profile(
     context: &Context,
 ) -> anyhow::Result<(Profiled, ResultsFolder)> {
     let interrupt = context.interrupt.watch()?;
-    let device = open(targets, config, measuring.file_size, options, context)?;
+    let kind = Kind::of(targets)?;
+    let opened = open(kind, targets, config, measuring.file_size, options, context)?;
+    let device = opened.device();
     let results = ResultsFolder::prepare(&measuring.out)?;
-    let target = Target { device: &device, backends: backends(&device) };
+    let target = Target { device, backends: opened.backends() };
+    let config = &within(kind, device, config, measuring.file_size)?;
     let plan = Plan::new(&target, config)?;
-    context.note(&announcement(targets, &device, &plan, config, &results));
+    context.note(&announcement(kind, targets, device, &plan, config, &results));
     context.detail(&plan.to_string());
-    let mut reporter = Reporter::new(context.verbosity);
+    let began_s = calendar_seconds();
+    let mut reporter = Reporter::new(context.verbosity, kind == Kind::Simulated);
     let profiled = flashgrain_profile::run(&target, config, &mut reporter, interrupt)?;
     drop(reporter);
+    if kind == Kind::Simulated {
+        let took_s = calendar_seconds().saturating_sub(began_s);
+        let virtual_s = unit::seconds(profiled.profile.budget.used_s);
+        context.note(&format!("{virtual_s} of virtual time took {took_s} s"));
+    }
     results.store(&profiled)?;
     Ok((profiled, results))
 }
 
 fn open(
+    kind: Kind,
     targets: &[PathBuf],
     config: &Config,
     file_bytes: Option<u64>,
     options: &TargetOptions,
     context: &Context,
-) -> anyhow::Result<FileDevice> {
-    let scratch = target::is_scratch(targets);
+) -> anyhow::Result<Opened> {
     let mut size = ScratchSize { asked: file_bytes, default: 0 };
-    if scratch {
-        let free = targets.iter().map(|target| free_bytes(target)).collect::<Result<Vec<_>, _>>()?;
-        let free = free.into_iter().min().unwrap_or(0).saturating_mul(targets.len() as u64);
-        size.default = config.default_file_bytes(free);
-        check_write_budget(file_bytes, config)?;
-    } else if file_bytes.is_some() {
-        return Err(
-            Usage("--file-size is the size of a scratch file: name a directory to get one".into()).into()
-        );
+    match kind {
+        Kind::Scratch => {
+            let free = targets.iter().map(|target| free_bytes(target)).collect::<Result<Vec<_>, _>>()?;
+            let free = free.into_iter().min().unwrap_or(0).saturating_mul(targets.len() as u64);
+            size.default = config.default_file_bytes(free);
+            check_write_budget(file_bytes, config)?;
+        }
+        Kind::Existing if file_bytes.is_some() => {
+            return Err(Usage(
+                "--file-size is the size of a scratch file: name a directory to get one".into(),
+            )
+            .into());
+        }
+        Kind::Existing | Kind::Simulated => {}
     }
     let access = if config.write_bytes > 0 { Access::Write } else { Access::Read };
-    target::open(targets, size, access, options, context)
+    target::open(targets, size, access, config.seed, options, context)
+}
+
+/// How much of the device is used. A simulated drive that is written keeps in memory what it holds: of it as much is used as would
+/// go into a scratch file. One that is only read is used whole.
+fn within(
+    kind: Kind,
+    device: &dyn Device,
+    config: &Config,
+    file_bytes: Option<u64>,
+) -> Result<Config, Usage> {
+    if kind != Kind::Simulated {
+        return Ok(config.clone());
+    }
+    let capacity_bytes = device.geometry().capacity_bytes;
+    if file_bytes.is_some_and(|bytes| bytes > capacity_bytes) {
+        return Err(Usage(format!(
+            "--file-size is the part of a simulated drive that is used: this one has {}",
+            unit::bytes(capacity_bytes as f64)
+        )));
+    }
+    let writes = config.write_bytes >= Plan::LEAST_WRITE_BYTES;
+    let default = || writes.then(|| config.default_file_bytes(4 * capacity_bytes));
+    Ok(Config { region_bytes: file_bytes.or_else(default), ..config.clone() })
 }
 
 /// A scratch file must be written before it can be read.
@@ -71,39 +108,34 @@ fn check_write_budget(file_bytes: Option<u64>, config: &Config) -> Result<(), Us
     )))
 }
 
-/// The same storage through each kernel interface.
-fn backends(device: &FileDevice) -> Vec<Backend<'static>> {
-    let through = |kind: BackendKind| match device.with_backend(kind) {
-        Ok(device) => Ok(Box::new(device) as Box<dyn Device>),
-        Err(error) => Err(error.to_string()),
-    };
-    BackendKind::ALL
-        .into_iter()
-        .map(|kind| Backend { name: kind.name().to_owned(), device: through(kind) })
-        .collect()
-}
-
 /// What will be done, before it is done.
 fn announcement(
+    kind: Kind,
     targets: &[PathBuf],
-    device: &FileDevice,
+    device: &dyn Device,
     plan: &Plan,
     config: &Config,
     results: &ResultsFolder,
 ) -> String {
     let names: Vec<_> = targets.iter().map(|target| target.display().to_string()).collect();
     let names = names.join(", ");
-    let place = if target::is_scratch(targets) {
-        let bytes = unit::bytes(device.geometry().capacity_bytes as f64);
-        format!(
-            "scratch file  {bytes} in {names}, without a name: it vanishes when this ends, however it ends"
-        )
-    } else {
-        format!("target        {names}")
-    };
     let identity = device.identity();
+    let place = match kind {
+        Kind::Scratch => {
+            let bytes = unit::bytes(device.geometry().capacity_bytes as f64);
+            format!(
+                "scratch file  {bytes} in {names}, without a name: it vanishes when this ends, however it ends"
+            )
+        }
+        Kind::Existing => format!("target        {names}"),
+        Kind::Simulated => format!(
+            "target        {names}, simulated: the first {} of it; nothing on any disk is measured or written but the results",
+            unit::bytes(plan.site.bytes() as f64)
+        ),
+    };
+    let time = if kind == Kind::Simulated { " of virtual time" } else { "" };
     let mut text = format!(
-        "budget        {} at most, writing {} at most\n{place}\n",
+        "budget        {}{time} at most, writing {} at most\n{place}\n",
         unit::seconds(plan.seconds()),
         unit::bytes(plan.write_bytes() as f64)
     );

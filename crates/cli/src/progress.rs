@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use flashgrain_device::calendar_seconds;
 use flashgrain_profile::{Progress, Step};
 use flashgrain_report::unit;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,23 +17,53 @@ const LINES: u64 = 10;
 
 /// Listens to a run and shows it on standard error.
 pub enum Reporter {
-    Bar(ProgressBar),
-    Lines { next_mark: u64 },
+    Bar { bar: ProgressBar, clock: Clock },
+    Lines { next_mark: u64, clock: Clock },
     Silent,
 }
 
+/// Whose seconds are shown.
+#[derive(Clone, Copy)]
+pub enum Clock {
+    Real,
+    /// A simulated drive's; how long it takes is shown beside it.
+    Virtual {
+        began_s: u64,
+    },
+}
+
+impl Clock {
+    fn passed(self, elapsed_s: f64) -> String {
+        match self {
+            Self::Real => format!("{elapsed_s:.0} s"),
+            Self::Virtual { began_s } => {
+                let real_s = calendar_seconds().saturating_sub(began_s);
+                format!("{elapsed_s:.1} s of virtual time in {real_s} s")
+            }
+        }
+    }
+
+    fn left(self, elapsed_s: f64, remaining_s: f64) -> String {
+        match self {
+            Self::Real => format!("{remaining_s:>2.0} s left"),
+            Self::Virtual { .. } => self.passed(elapsed_s),
+        }
+    }
+}
+
 impl Reporter {
-    pub fn new(verbosity: Verbosity) -> Self {
+    pub fn new(verbosity: Verbosity, simulated: bool) -> Self {
+        let clock = if simulated { Clock::Virtual { began_s: calendar_seconds() } } else { Clock::Real };
         if verbosity == Verbosity::Quiet {
             return Self::Silent;
         }
         if !io::stderr().is_terminal() {
-            return Self::Lines { next_mark: 0 };
+            return Self::Lines { next_mark: 0, clock };
         }
         // The template is fixed; should it ever be wrong, indicatif's own bar does as well.
         let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {prefix}  {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self::Bar(ProgressBar::new(MARKS).with_style(style))
+        Self::Bar { bar: ProgressBar::new(MARKS).with_style(style), clock }
     }
 }
 
@@ -41,20 +72,20 @@ impl Progress for Reporter {
         let mark = (step.fraction * MARKS as f64) as u64;
         let written = unit::bytes(step.written_bytes as f64);
         match self {
-            Self::Bar(bar) => {
-                bar.set_prefix(format!("{:>2.0} s left", step.remaining_s));
+            Self::Bar { bar, clock } => {
+                bar.set_prefix(clock.left(step.elapsed_s, step.remaining_s));
                 bar.set_message(format!("{written} written  {}", step.what));
                 bar.set_position(mark);
             }
-            Self::Lines { next_mark } => {
+            Self::Lines { next_mark, clock } => {
                 if mark >= *next_mark {
                     *next_mark = mark - mark % (MARKS / LINES) + MARKS / LINES;
                     // The work goes on when nobody listens.
                     let _ = writeln!(
                         io::stderr(),
-                        "{:>3.0} % after {:.0} s, {written} written: {}",
+                        "{:>3.0} % after {}, {written} written: {}",
                         step.fraction * 100.0,
-                        step.elapsed_s,
+                        clock.passed(step.elapsed_s),
                         step.what
                     );
                 }
@@ -66,7 +97,7 @@ impl Progress for Reporter {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar { bar, .. } = self {
             bar.finish_and_clear();
         }
     }

@@ -1,8 +1,10 @@
-//! From the paths that the user named to an opened device.
+//! From the targets that the user named to an opened device.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use flashgrain_device::{Device, ErrorKind, FileDevice, OpenOptions};
+use flashgrain_device::{BackendKind, Device, ErrorKind, FileDevice, OpenOptions};
+use flashgrain_profile::Backend;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::arguments::TargetOptions;
 use crate::exit::Usage;
@@ -26,43 +28,117 @@ pub struct ScratchSize {
     pub default: u64,
 }
 
-/// Opens directories (through unnamed scratch files) or existing files and block devices.
+/// What stands behind the names of targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Directories, which get unnamed scratch files.
+    Scratch,
+    /// Files and block devices.
+    Existing,
+    /// `sim:PRESET` or `sim:FILE.toml`.
+    Simulated,
+}
+
+impl Kind {
+    /// Of all targets together.
+    pub fn of(targets: &[PathBuf]) -> Result<Self, Usage> {
+        if targets.iter().any(|target| simulated_name(target).is_some()) {
+            return match targets {
+                [_] => Ok(Self::Simulated),
+                _ => Err(Usage(
+                    "a simulated drive is used alone; for a stripe set of equal ones say `drives = 8` in its file, or take a preset such as \
+                     sim:8xpm1733"
+                        .into(),
+                )),
+            };
+        }
+        let directories = targets.iter().filter(|target| target.is_dir()).count();
+        match directories {
+            0 => Ok(Self::Existing),
+            all if all == targets.len() => Ok(Self::Scratch),
+            _ => Err(Usage(
+                "directories and existing files cannot form one stripe set: name targets of one kind".into(),
+            )),
+        }
+    }
+}
+
+/// The name, `sim:` included, if the target is a simulated drive.
+fn simulated_name(target: &Path) -> Option<&str> {
+    target.to_str().filter(|name| SimConfig::is_name(name))
+}
+
+/// An opened target.
+pub enum Opened {
+    /// Files or block devices.
+    Files(FileDevice),
+    /// A simulated drive.
+    Simulated(SimDevice),
+}
+
+impl Opened {
+    pub fn device(&self) -> &dyn Device {
+        match self {
+            Self::Files(device) => device,
+            Self::Simulated(device) => device,
+        }
+    }
+
+    /// The same storage through each kernel interface; a simulated drive knows none.
+    pub fn backends(&self) -> Vec<Backend<'static>> {
+        let Self::Files(device) = self else { return Vec::new() };
+        let through = |kind: BackendKind| match device.with_backend(kind) {
+            Ok(device) => Ok(Box::new(device) as Box<dyn Device>),
+            Err(error) => Err(error.to_string()),
+        };
+        BackendKind::ALL
+            .into_iter()
+            .map(|kind| Backend { name: kind.name().to_owned(), device: through(kind) })
+            .collect()
+    }
+}
+
+/// Opens directories (through unnamed scratch files), existing files and block devices, or a simulated drive.
 pub fn open(
     targets: &[PathBuf],
     size: ScratchSize,
     access: Access,
+    seed: u64,
     options: &TargetOptions,
     context: &Context,
-) -> anyhow::Result<FileDevice> {
+) -> anyhow::Result<Opened> {
     let open = OpenOptions {
         backend: options.backend.kind(),
         direct: !options.buffered,
         write: access == Access::Write,
         stripe_unit_bytes: options.stripe_unit,
     };
-    let device = if is_scratch(targets) {
-        FileDevice::scratch(targets, size.asked.unwrap_or(size.default), &open).map_err(|error| {
-            // More than fits is a wrong argument if it was one, and a full drive otherwise.
-            match (error.kind(), size.asked) {
-                (ErrorKind::NoSpace, Some(_)) => anyhow::Error::from(Usage(error.to_string())),
-                _ => error.into(),
-            }
-        })?
-    } else if !targets.iter().any(|target| target.is_dir()) {
-        FileDevice::existing(targets, &options.destroy_contents_of, &open)?
-    } else {
-        return Err(Usage(
-            "directories and existing files cannot form one stripe set: name targets of one kind".into(),
-        )
-        .into());
+    let device = match Kind::of(targets)? {
+        Kind::Simulated => return simulated(targets, seed, options).map(Opened::Simulated),
+        Kind::Scratch => {
+            FileDevice::scratch(targets, size.asked.unwrap_or(size.default), &open).map_err(|error| {
+                // More than fits is a wrong argument if it was one, and a full drive otherwise.
+                match (error.kind(), size.asked) {
+                    (ErrorKind::NoSpace, Some(_)) => anyhow::Error::from(Usage(error.to_string())),
+                    _ => error.into(),
+                }
+            })?
+        }
+        Kind::Existing => FileDevice::existing(targets, &options.destroy_contents_of, &open)?,
     };
     for note in &device.identity().notes {
         context.note(&format!("note: {note}"));
     }
-    Ok(device)
+    Ok(Opened::Files(device))
 }
 
-/// Whether all targets are directories, which get scratch files.
-pub fn is_scratch(targets: &[PathBuf]) -> bool {
-    targets.iter().all(|target| target.is_dir())
+fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<SimDevice> {
+    let name = targets.iter().find_map(|target| simulated_name(target)).unwrap_or_default();
+    if options.backend.kind().is_some() || options.buffered {
+        return Err(Usage(format!(
+            "{name} is simulated: no kernel interface and no page cache lies before it; leave --backend and --buffered out"
+        ))
+        .into());
+    }
+    Ok(SimDevice::new(&SimConfig::named(name)?, name, seed)?)
 }

@@ -15,7 +15,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_model", &[]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model"]),
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
-    ("flashgrain_cli", &["flashgrain_device", "flashgrain_model", "flashgrain_profile", "flashgrain_report"]),
+    (
+        "flashgrain_cli",
+        &[
+            "flashgrain_device",
+            "flashgrain_ssdsim",
+            "flashgrain_model",
+            "flashgrain_profile",
+            "flashgrain_report",
+        ],
+    ),
 ];
 
 /// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.

@@ -206,6 +206,8 @@ pub struct Config {
     /// Bytes that may be written, the layout of the scratch region included. `sustain` comes on top. Zero: nothing is written,
     /// only reads are measured.
     pub write_bytes: u64,
+    /// The part of the device that is used, from its beginning. `None`: as much as the limits allow.
+    pub region_bytes: Option<u64>,
     /// What to run.
     pub experiments: Vec<ExperimentName>,
     /// Full-size runs: each stream of `order` and `parallel` moves this many bytes, however long it takes (the papers: 1 GB and 10 GiB).
@@ -238,6 +240,7 @@ impl Default for Config {
         Self {
             budget_s: 60.0,
             write_bytes: 4 << 30,
+            region_bytes: None,
             experiments: ExperimentName::default_set(),
             bytes_per_stream: None,
             request_size_region_bytes: None,

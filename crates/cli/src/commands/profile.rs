@@ -27,8 +27,8 @@ pub struct ProfileArguments {
 
 #[derive(Debug, Args)]
 struct MeasureArguments {
-    /// A directory, a file or a block device; several of one kind for a stripe set. What exists needs `--destroy-contents-of`, or
-    /// `--write-bytes 0` to be only read.
+    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or sim:FILE.toml. What exists needs
+    /// `--destroy-contents-of`, or `--write-bytes 0` to be only read.
     #[arg(value_name = "TARGET", default_value = ".")]
     targets: Vec<PathBuf>,
     /// Run only these experiments.

@@ -17,7 +17,7 @@ use crate::summary;
 /// the predictions against fresh workloads. Writes `profile.json`, its samples and a self-contained `report.html`.
 #[derive(Debug, Args)]
 pub struct TuneArguments {
-    /// A directory on the drive. Nothing in it is touched.
+    /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or sim:FILE.toml.
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Print the profile as JSON instead of the summary.

@@ -232,11 +232,8 @@ fn may_write(geometry: &Geometry, config: &Config) -> bool {
 /// The most space whose layout takes no more than half of the write budget, divided among the experiments.
 fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Error> {
     let fills = config.precondition.fills();
-    let bytes = if writes {
-        (config.write_bytes / 2 / fills).min(geometry.capacity_bytes)
-    } else {
-        geometry.capacity_bytes
-    };
+    let most = geometry.capacity_bytes.min(config.region_bytes.unwrap_or(u64::MAX));
+    let bytes = if writes { (config.write_bytes / 2 / fills).min(most) } else { most };
     if bytes < LEAST_REGION_BYTES {
         return Err(Error::Argument(format!(
             "{} of scratch space is too little to measure on; give at least {} (a larger file, or a larger write budget)",

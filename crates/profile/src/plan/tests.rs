@@ -161,3 +161,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_the_part_that_was_asked_for_is_used() {
+    let device = Described::new(1 << 40, 512, true);
+    let target = Target::new(&device);
+    for write_bytes in [0, 4 << 30] {
+        let config = Config { region_bytes: Some(64 << 20), write_bytes, ..Config::default() };
+        let plan = Plan::new(&target, &config).unwrap();
+        assert_eq!(plan.site.bytes(), 64 << 20, "writing {write_bytes}");
+    }
+    let whole = Config { write_bytes: 0, ..Config::default() };
+    assert_eq!(Plan::new(&target, &whole).unwrap().site.bytes(), 1 << 40);
+}

@@ -77,7 +77,12 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
             limit_write_bytes: plan.budget_write_bytes + plan.sustain.map_or(0, |stage| stage.write_bytes),
             used_s: bench.elapsed_s(),
             used_write_bytes: bench.written_bytes,
-            file_bytes: bench.target.device.geometry().capacity_bytes,
+            file_bytes: bench
+                .target
+                .device
+                .geometry()
+                .capacity_bytes
+                .min(config.region_bytes.unwrap_or(u64::MAX)),
             experiments,
             left_out,
         },
