@@ -163,14 +163,14 @@ impl Direction {
 /// A line per direction.
 pub fn directions_table(read: Option<&Direction>, write: Option<&Direction>) -> String {
     let mut text = format!(
-        "{:<7}{:>9}{:>14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
-        "", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max"
+        "{:<7}{:>9}{:>14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
+        "", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"
     );
     for (name, direction) in [("reads", read), ("writes", write)] {
         let Some(Direction { requests_per_s, bytes_per_s, latency }) = direction else { continue };
         text += &format!("{name:<7}{:>9}{:>14}", unit::count(*requests_per_s), unit::rate(*bytes_per_s));
-        let Latency { mean_us, p50_us, p90_us, p99_us, p99_9_us, max_us, .. } = latency;
-        for micros in [mean_us, p50_us, p90_us, p99_us, p99_9_us, max_us] {
+        let Latency { mean_us, p50_us, p90_us, p99_us, p99_9_us, p99_99_us, max_us, .. } = latency;
+        for micros in [mean_us, p50_us, p90_us, p99_us, p99_9_us, p99_99_us, max_us] {
             text += &format!("{:>10}", unit::micros(*micros));
         }
         text.push('\n');

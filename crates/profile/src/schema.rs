@@ -102,6 +102,9 @@ pub struct Latency {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p99_9_us: f64,
+    /// 99.99th percentile; 0 in files that are older than it.
+    #[serde(default)]
+    pub p99_99_us: f64,
     /// Largest.
     pub max_us: f64,
 }
@@ -117,6 +120,7 @@ impl Latency {
             p90_us: percentile_us(0.9),
             p99_us: percentile_us(0.99),
             p99_9_us: percentile_us(0.999),
+            p99_99_us: percentile_us(0.9999),
             max_us: histogram_ns.max() as f64 * 1e-3,
         }
     }

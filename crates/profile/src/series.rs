@@ -202,6 +202,7 @@ impl Latencies {
             p90_us: us(0.9),
             p99_us: us(0.99),
             p99_9_us: us(0.999),
+            p99_99_us: us(0.9999),
             max_us: self.max_ns as f64 / 1e3,
         })
     }

@@ -24,4 +24,4 @@ pub use config::SimConfig;
 pub use drive::SimDevice;
 pub use error::Error;
 pub use random::random_drive;
-pub use statistics::Statistics;
+pub use statistics::{Counters, StageTotals, Statistics};

@@ -2,6 +2,7 @@
 
 use flashgrain_device::Op;
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
 use crate::drive::{Command, Stages};
 
@@ -85,7 +86,7 @@ impl StageTotals {
 }
 
 /// What happened inside. Fields that a medium does not have stay zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Commands that read.
     pub reads: u64,

@@ -7,4 +7,5 @@ pub mod io;
 pub mod man;
 pub mod profile;
 pub mod report;
+pub mod sim;
 pub mod tune;

@@ -49,6 +49,7 @@ fn latency_of(latencies_us: &[f64]) -> Option<Latency> {
         p90_us: at(0.9),
         p99_us: at(0.99),
         p99_9_us: at(0.999),
+        p99_99_us: at(0.9999),
         max_us: at(1.0),
     })
 }

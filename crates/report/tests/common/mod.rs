@@ -43,6 +43,7 @@ fn latency(workload: &Workload, noise: &mut Noise) -> Latency {
         p90_us: mean_us * 1.25,
         p99_us: noise.about(mean_us * 2.1, 0.2),
         p99_9_us: noise.about(mean_us * 4.4, 0.3),
+        p99_99_us: mean_us * 6.0,
         max_us: mean_us * 11.0,
     }
 }
@@ -122,6 +123,7 @@ fn measurements(noise: &mut Noise) -> Measurements {
             p90_us: p50_us * 1.4,
             p99_us: p50_us * 2.2,
             p99_9_us: p50_us * 3.9,
+            p99_99_us: p50_us * 5.0,
             max_us: p50_us * 6.0,
         };
         all.flush.push(FlushPoint { method: method.into(), latency });

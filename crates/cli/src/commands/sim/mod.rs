@@ -1,0 +1,36 @@
+//! `flashgrain sim`: drives that are simulated.
+
+mod list;
+mod result;
+mod run;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use crate::output::Context;
+
+/// List, show and run simulated drives.
+///
+/// A simulated drive has a preset's name or is described in a TOML file, and runs in virtual time: the same seed gives the same events
+/// whatever machine it runs on. Everywhere else in Flashgrain it is a target called sim:PRESET or sim:FILE.toml. What can be described, and how
+/// it behaves, is told in docs/simulated-drive.md.
+#[derive(Debug, Args)]
+pub struct SimArguments {
+    #[command(subcommand)]
+    command: SimCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SimCommand {
+    List(list::ListArguments),
+    Show(show::ShowArguments),
+    Run(run::RunArguments),
+}
+
+pub fn run(arguments: &SimArguments, context: &Context) -> anyhow::Result<()> {
+    match &arguments.command {
+        SimCommand::List(arguments) => list::run(arguments),
+        SimCommand::Show(arguments) => show::run(arguments),
+        SimCommand::Run(arguments) => run::run(arguments, context),
+    }
+}

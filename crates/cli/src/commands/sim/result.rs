@@ -1,0 +1,253 @@
+//! What a run on a simulated drive showed, outside and inside.
+
+use flashgrain_device::{Device, Geometry, Identity};
+use flashgrain_model::Workload;
+use flashgrain_profile::load::{Load, Measured};
+use flashgrain_report::unit;
+use flashgrain_ssdsim::{Counters, SimDevice, StageTotals, Statistics};
+use serde::Serialize;
+
+use crate::workload::{Direction, directions_table};
+
+/// The result, for programs; the tables for people are made from it.
+#[derive(Debug, Serialize)]
+pub struct SimResult<'a> {
+    flashgrain_version: &'static str,
+    identity: &'a Identity,
+    geometry: &'a Geometry,
+    workload: Workload,
+    rate_per_s: Option<f64>,
+    seed: u64,
+    /// Virtual.
+    elapsed_s: f64,
+    read: Option<Direction>,
+    write: Option<Direction>,
+    inside: Inside,
+    /// Of the simulation.
+    cpu_us_per_request: f64,
+    interrupted: bool,
+}
+
+/// What the drive counted.
+#[derive(Debug, Serialize)]
+pub struct Inside {
+    /// Mean over the commands that read.
+    read_stages: Option<Stages>,
+    /// Mean over the commands that wrote.
+    write_stages: Option<Stages>,
+    mean_in_flight: f64,
+    write_amplification: Option<f64>,
+    mapping_hit_share: Option<f64>,
+    counters: Counters,
+    /// Of all events since the drive was made: equal for equal runs.
+    digest: String,
+}
+
+/// Mean time of a command in each stage, in the order in which it passes them.
+#[derive(Debug, Serialize)]
+struct Stages {
+    queue_us: f64,
+    controller_us: f64,
+    link_us: f64,
+    mapping_us: f64,
+    wait_us: f64,
+    collect_us: f64,
+    medium_us: f64,
+    total_us: f64,
+}
+
+impl Stages {
+    fn new(totals: &StageTotals, commands: u64) -> Option<Self> {
+        let mean = |nanos: u64| nanos as f64 * 1e-3 / commands as f64;
+        (commands > 0).then(|| Self {
+            queue_us: mean(totals.queue_ns),
+            controller_us: mean(totals.controller_ns),
+            link_us: mean(totals.link_ns),
+            mapping_us: mean(totals.mapping_ns),
+            wait_us: mean(totals.wait_ns),
+            collect_us: mean(totals.collect_ns),
+            medium_us: mean(totals.medium_ns),
+            total_us: mean(totals.sum_ns()),
+        })
+    }
+
+    fn columns(&self) -> [f64; 8] {
+        let Self { queue_us, controller_us, link_us, mapping_us, wait_us, collect_us, medium_us, total_us } =
+            *self;
+        [queue_us, controller_us, link_us, mapping_us, wait_us, collect_us, medium_us, total_us]
+    }
+}
+
+impl Inside {
+    pub fn new(device: &SimDevice) -> Self {
+        let Statistics { elapsed_ns, in_flight_ns, read_stages, write_stages, counters, .. } =
+            device.statistics();
+        Self {
+            read_stages: Stages::new(&read_stages, counters.reads),
+            write_stages: Stages::new(&write_stages, counters.writes),
+            mean_in_flight: in_flight_ns as f64 / elapsed_ns.max(1) as f64,
+            write_amplification: counters.write_amplification(),
+            mapping_hit_share: (counters.mapping_lookups > 0)
+                .then(|| counters.mapping_hits as f64 / counters.mapping_lookups as f64),
+            counters,
+            digest: format!("{:016x}", device.digest()),
+        }
+    }
+
+    /// Where the time went.
+    fn stages_table(&self) -> String {
+        let mut text = format!("{:<11}", "mean time");
+        for stage in ["queue", "controller", "link", "mapping", "wait", "gc wait", "medium", "total"] {
+            text += &format!("{stage:>11}");
+        }
+        text.push('\n');
+        for (name, stages) in [("reads", &self.read_stages), ("writes", &self.write_stages)] {
+            let Some(stages) = stages else { continue };
+            text += &format!("  {name:<9}");
+            for micros in stages.columns() {
+                // Zero is what a stage takes that is not there.
+                let cell = if micros == 0.0 { "-".to_owned() } else { unit::micros(micros) };
+                text += &format!("{cell:>11}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// What happened behind the host's back; lines for what did not happen are left out.
+    fn counters_table(&self) -> String {
+        let Counters {
+            host_bytes_written,
+            flash_reads,
+            flash_programs,
+            programmed_bytes,
+            collect_programmed_bytes,
+            mapping_programmed_bytes,
+            journal_programmed_bytes,
+            mapping_lookups,
+            mapping_reads,
+            write_cache_hits,
+            collected_blocks,
+            moved_units,
+            erases,
+            flushes,
+            seeks,
+            seek_ns,
+            rotation_ns,
+            read_ahead_hits,
+            platter_bytes_written,
+            ..
+        } = self.counters;
+        let count = |count: u64| unit::count(count as f64);
+        let bytes = |bytes: u64| unit::bytes(bytes as f64);
+        let mut lines = Vec::new();
+        if flash_reads + flash_programs + erases > 0 {
+            lines.push((
+                "flash",
+                format!(
+                    "{} reads, {} programs, {} erases",
+                    count(flash_reads),
+                    count(flash_programs),
+                    count(erases)
+                ),
+            ));
+        }
+        if seeks > 0 {
+            let mean = |nanos: u64| unit::micros(nanos as f64 * 1e-3 / seeks as f64);
+            lines.push((
+                "seeks",
+                format!(
+                    "{}, {} and {} of rotation in the mean",
+                    count(seeks),
+                    mean(seek_ns),
+                    mean(rotation_ns)
+                ),
+            ));
+        }
+        if read_ahead_hits + platter_bytes_written > 0 {
+            lines.push((
+                "disk cache",
+                format!(
+                    "{} reads from it, {} written out",
+                    count(read_ahead_hits),
+                    bytes(platter_bytes_written)
+                ),
+            ));
+        }
+        if let Some(amplification) = self.write_amplification.filter(|amplification| *amplification > 0.0) {
+            lines.push((
+                "write amplification",
+                format!(
+                    "{amplification:.3}: {} from the host; programmed {} for it, {} by collection, {} for the mapping, {} by flushes",
+                    bytes(host_bytes_written),
+                    bytes(programmed_bytes),
+                    bytes(collect_programmed_bytes),
+                    bytes(mapping_programmed_bytes),
+                    bytes(journal_programmed_bytes)
+                ),
+            ));
+        }
+        if let Some(hits) = self.mapping_hit_share {
+            lines.push((
+                "mapping cache",
+                format!(
+                    "{} of {} lookups hit, {} page reads",
+                    unit::share(hits),
+                    count(mapping_lookups),
+                    count(mapping_reads)
+                ),
+            ));
+        }
+        if write_cache_hits > 0 {
+            lines.push(("write cache", format!("{} units read from it", count(write_cache_hits))));
+        }
+        if collected_blocks > 0 {
+            lines.push((
+                "garbage collection",
+                format!("{} blocks, {} units moved", count(collected_blocks), count(moved_units)),
+            ));
+        }
+        if flushes > 0 {
+            lines.push(("flushes", count(flushes)));
+        }
+        lines.push(("in flight", format!("{:.1} requests in the mean", self.mean_in_flight)));
+        lines.push(("digest", self.digest.clone()));
+        lines.into_iter().map(|(name, text)| format!("{name:<19} {text}\n")).collect()
+    }
+
+    pub fn tables(&self) -> String {
+        format!("{}\n{}", self.stages_table(), self.counters_table())
+    }
+}
+
+impl<'a> SimResult<'a> {
+    pub fn new(device: &'a SimDevice, load: &Load, measured: &Measured) -> Self {
+        Self {
+            flashgrain_version: env!("CARGO_PKG_VERSION"),
+            identity: device.identity(),
+            geometry: device.geometry(),
+            workload: load.workload,
+            rate_per_s: load.rate_per_s,
+            seed: load.seed,
+            elapsed_s: measured.elapsed.seconds(),
+            read: Direction::of_reads(measured),
+            write: Direction::of_writes(measured),
+            inside: Inside::new(device),
+            cpu_us_per_request: measured.cpu_us_per_request(),
+            interrupted: measured.interrupted,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        directions_table(self.read.as_ref(), self.write.as_ref())
+            + "\n"
+            + &self.inside.tables()
+            + &simulation_line(self.cpu_us_per_request, self.elapsed_s)
+    }
+}
+
+/// How fast the simulation was.
+pub fn simulation_line(cpu_us_per_request: f64, virtual_s: f64) -> String {
+    let (cpu, span) = (unit::micros(cpu_us_per_request), unit::seconds(virtual_s));
+    format!("{:<19} {cpu} of CPU per request; {span} of virtual time\n", "simulation")
+}

@@ -1,0 +1,110 @@
+//! `flashgrain sim run`.
+
+use clap::Args;
+use flashgrain_device::Device;
+use flashgrain_profile::Error;
+use flashgrain_profile::load::{self, Load, Stop};
+use flashgrain_ssdsim::config::StartState;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+use super::result::SimResult;
+use crate::output::{Context, print, print_json};
+use crate::units::{parse_seconds, parse_share};
+use crate::workload::WorkloadOptions;
+
+/// Run one workload on a simulated drive and show what happened inside.
+///
+/// Throughput and latency percentiles as `io` has them, where the time went stage by stage, write amplification, the mapping cache, garbage
+/// collection, and how fast the simulation was.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// A preset, or a FILE.toml.
+    #[arg(value_name = "DRIVE")]
+    drive: String,
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    /// Virtual time that is measured. By default 10 s or a million requests, whichever comes first.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    seconds: Option<f64>,
+    /// Requests that are measured.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Virtual time before that, in which nothing is counted.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    warmup: Option<f64>,
+    /// The drive's state at the start instead of that of its description: `fresh`, `filled`, or `steady-random`, after random writes over the
+    /// whole drive or, as `steady-random:85%`, over a share of it.
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
+    state: Option<StartState>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much is simulated unless it is said.
+const SECONDS: f64 = 10.0;
+const REQUESTS: u64 = 1_000_000;
+
+fn parse_state(text: &str) -> Result<StartState, String> {
+    match text.split_once(':').unwrap_or((text, "100%")) {
+        ("fresh", _) => Ok(StartState::Fresh),
+        ("filled", _) => Ok(StartState::Filled),
+        ("steady-random", share) => Ok(StartState::SteadyRandom { working_set: parse_share(share)? }),
+        _ => Err(
+            "expected fresh, filled, steady-random, or steady-random with a share as in steady-random:85%"
+                .into(),
+        ),
+    }
+}
+
+pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
+    arguments.workload.check()?;
+    let interrupt = context.interrupt.watch()?;
+    let mut config = SimConfig::named(&arguments.drive)?;
+    config.state = arguments.state.unwrap_or(config.state);
+    let seed = arguments.workload.seed;
+    let device = SimDevice::new(&config, &arguments.drive, seed)?;
+    context.note(&format!("{}: {}", config.name, arguments.workload.describe()));
+    if let Some(warmup_s) = arguments.warmup {
+        // Other places than those that are measured then, as if it had run before.
+        let load = Load { seed: !seed, ..arguments.workload.load(device.geometry(), 0.0, warmup_s) };
+        load::run(&device, &load, interrupt)?;
+        device.reset_statistics();
+    }
+    let load = arguments.load(&device);
+    let measured = load::run(&device, &load, interrupt)?;
+    let result = SimResult::new(&device, &load, &measured);
+    if arguments.json {
+        print_json(&result)?;
+    } else {
+        print(&result.table())?;
+    }
+    if measured.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
+}
+
+impl RunArguments {
+    fn load(&self, device: &SimDevice) -> Load {
+        let unless_said = self.seconds.is_none() && self.requests.is_none();
+        let stop = Stop {
+            after_s: self.seconds.or(unless_said.then_some(SECONDS)),
+            after_requests: self.requests.or(unless_said.then_some(REQUESTS)),
+            ..Stop::default()
+        };
+        Load { stop, warmup_share: 0.0, ..self.workload.load(device.geometry(), 0.0, SECONDS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read() {
+        assert_eq!(parse_state("fresh"), Ok(StartState::Fresh));
+        assert_eq!(parse_state("steady-random"), Ok(StartState::SteadyRandom { working_set: 1.0 }));
+        assert_eq!(parse_state("steady-random:85%"), Ok(StartState::SteadyRandom { working_set: 0.85 }));
+        for nonsense in ["full", "steady-random:2", "steady-random:"] {
+            assert!(parse_state(nonsense).is_err(), "{nonsense}");
+        }
+    }
+}
