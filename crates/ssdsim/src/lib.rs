@@ -9,6 +9,7 @@
 
 pub mod config;
 mod content;
+mod disk;
 mod drive;
 mod engine;
 mod error;

@@ -3,6 +3,7 @@
 use flashgrain_device::Op;
 
 use crate::config::{MediumConfig, SimConfig};
+use crate::disk::Disk;
 use crate::drive::Context;
 use crate::error::Error;
 use crate::nand::Nand;
@@ -13,6 +14,7 @@ use crate::xpoint::Xpoint;
 pub(crate) enum Medium {
     Nand(Box<Nand>),
     Xpoint(Box<Xpoint>),
+    Disk(Box<Disk>),
 }
 
 impl Medium {
@@ -21,7 +23,7 @@ impl Medium {
         match &config.medium {
             MediumConfig::Nand(nand) => Ok(Self::Nand(Box::new(Nand::new(nand, config)?))),
             MediumConfig::Xpoint(xpoint) => Ok(Self::Xpoint(Box::new(Xpoint::new(xpoint)))),
-            MediumConfig::Disk(_) => todo!("disk"),
+            MediumConfig::Disk(disk) => Ok(Self::Disk(Box::new(Disk::new(disk, config)))),
         }
     }
 
@@ -35,6 +37,7 @@ impl Medium {
         match self {
             Self::Nand(nand) => nand.start(command, context),
             Self::Xpoint(xpoint) => xpoint.start(command, context),
+            Self::Disk(disk) => disk.start(command, context),
         }
     }
 
@@ -44,6 +47,7 @@ impl Medium {
         match self {
             Self::Nand(nand) => nand.event(kind, index, context),
             Self::Xpoint(xpoint) => xpoint.event(kind, index, context),
+            Self::Disk(disk) => disk.event(kind, index, context),
         }
     }
 
@@ -53,6 +57,7 @@ impl Medium {
         match self {
             Self::Nand(nand) => nand.power_cycle(),
             Self::Xpoint(xpoint) => xpoint.power_cycle(),
+            Self::Disk(disk) => disk.power_cycle(),
         }
     }
 
@@ -61,6 +66,7 @@ impl Medium {
         match self {
             Self::Nand(nand) => nand.is_volatile(),
             Self::Xpoint(_) => false,
+            Self::Disk(disk) => disk.is_volatile(),
         }
     }
 }

@@ -61,16 +61,11 @@ impl Xpoint {
     /// Begins a command (see [`crate::medium::Medium::start`]).
     #[inline]
     pub fn start(&mut self, command: u32, context: &mut Context<'_>) {
-        let entry = context.commands[command];
-        match entry.op {
+        match context.commands[command].op {
             Op::Read => self.split(command, context, Self::sense),
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => self.split(command, context, Self::send_in),
             // What has completed is on the medium.
-            Op::Flush => context.finish(command, &Stages::default()),
-            Op::Discard => {
-                context.content.discard(entry.offset_bytes, u64::from(entry.length_bytes));
-                context.finish(command, &Stages::default());
-            }
+            Op::Flush | Op::Discard => context.finish(command, &Stages::default()),
         }
     }
 

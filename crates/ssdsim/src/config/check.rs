@@ -227,6 +227,7 @@ impl DiskConfig {
         at.within("inner_bytes_per_s", self.inner_bytes_per_s, *RATES.start()..=self.outer_bytes_per_s)?;
         at.within("zones", self.zones, 1..=self.cylinders)?;
         at.within("reorder_depth", self.reorder_depth, 1..=65_536)?;
+        at.within("read_ahead_bytes", self.read_ahead_bytes, 0..=drive.capacity_bytes)?;
         at.within("write_cache_bytes", self.write_cache_bytes, 0..=drive.capacity_bytes)
     }
 }

@@ -4,7 +4,29 @@ use crate::config::SimConfig;
 use crate::error::Error;
 
 /// Name and text of every preset, in the order in which they are listed: flash, 3D XPoint, disks.
-const PRESETS: &[(&str, &str)] = &[("905p", include_str!("905p.toml")), ("900p", include_str!("900p.toml"))];
+const PRESETS: &[(&str, &str)] = &[
+    ("960evo", include_str!("960evo.toml")),
+    ("xg5", include_str!("xg5.toml")),
+    ("m500", include_str!("m500.toml")),
+    ("sandisk-ultra-ii", include_str!("sandisk-ultra-ii.toml")),
+    ("860evo", include_str!("860evo.toml")),
+    ("970evo", include_str!("970evo.toml")),
+    ("980pro", include_str!("980pro.toml")),
+    ("990pro", include_str!("990pro.toml")),
+    ("t700", include_str!("t700.toml")),
+    ("cs1030", include_str!("cs1030.toml")),
+    ("pm1733", include_str!("pm1733.toml")),
+    ("8xpm1733", include_str!("8xpm1733.toml")),
+    ("intel-530", include_str!("intel-530.toml")),
+    ("intel-750", include_str!("intel-750.toml")),
+    ("905p", include_str!("905p.toml")),
+    ("900p", include_str!("900p.toml")),
+    ("seagate-250gb-2006", include_str!("seagate-250gb-2006.toml")),
+    ("hitachi-1tb-2009", include_str!("hitachi-1tb-2009.toml")),
+    ("wd-black-1tb-2011", include_str!("wd-black-1tb-2011.toml")),
+    ("seagate-2tb-2012", include_str!("seagate-2tb-2012.toml")),
+    ("wd-red-6tb-2018", include_str!("wd-red-6tb-2018.toml")),
+];
 
 /// Drives in a stripe set, at most (see [`find`]).
 const MOST_DRIVES: u32 = 1024;
@@ -29,14 +51,14 @@ pub fn text(name: &str) -> Result<&'static str, Error> {
 /// # Errors
 /// [`Error::UnknownPreset`] naming what there is, and what may have been meant.
 pub fn find(name: &str) -> Result<SimConfig, Error> {
-    if let Some((drives, one)) = stripe_set(name)
-        && let Ok(one) = text(one)
-    {
-        let config = parse(name, one)?;
-        let drives = drives * config.drives;
-        return Ok(SimConfig { name: format!("{drives} x {}", config.name), drives, ..config });
-    }
-    parse(name, text(name)?)
+    let unknown = match text(name) {
+        Ok(text) => return parse(name, text),
+        Err(unknown) => unknown,
+    };
+    let Some((drives, one)) = stripe_set(name) else { return Err(unknown) };
+    let config = parse(name, text(one).map_err(|_| unknown)?)?;
+    let drives = drives * config.drives;
+    Ok(SimConfig { name: format!("{drives} x {}", config.name), drives, ..config })
 }
 
 fn parse(name: &str, text: &str) -> Result<SimConfig, Error> {
@@ -57,11 +79,13 @@ fn essence(name: &str) -> String {
 
 fn unknown(name: &str) -> Error {
     let wanted = essence(name);
+    let length = wanted.chars().count();
+    let part = names().into_iter().find(|known| length >= 3 && essence(known).contains(&wanted));
     let distance = |known: &str| edits(&wanted, &essence(known));
     let nearest = names().into_iter().min_by_key(|known| distance(known));
     // Something else entirely is nobody's misspelling.
-    let near = nearest.filter(|known| distance(known) * 2 < wanted.chars().count().max(2));
-    let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+    let nearest = nearest.filter(|known| distance(known) * 2 < length.max(2));
+    let hint = part.or(nearest).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
     Error::UnknownPreset { name: name.to_owned(), hint, known: names().join(", ") }
 }
 
@@ -105,6 +129,7 @@ mod tests {
         for name in ["905P", " 905 p", "905-P", "905_p"] {
             assert_eq!(find(name).unwrap(), drive, "{name}");
         }
+        assert_eq!(find("WD Red 6TB 2018").unwrap(), find("wd-red-6tb-2018").unwrap());
     }
 
     #[test]
@@ -130,8 +155,10 @@ mod tests {
         let text = find("906p").unwrap_err().to_string();
         assert!(text.contains("'906p'") && text.contains("did you mean '905p'?"), "{text}");
 
-        let text = find("900").unwrap_err().to_string();
-        assert!(text.contains("did you mean '900p'?"), "{text}");
+        let text = find("wd-read-6tb-2018").unwrap_err().to_string();
+        assert!(text.contains("did you mean 'wd-red-6tb-2018'?"), "{text}");
+        let text = find("hitachi").unwrap_err().to_string();
+        assert!(text.contains("did you mean 'hitachi-1tb-2009'?"), "{text}");
         let text = find("floppy").unwrap_err().to_string();
         assert!(!text.contains("did you mean"), "{text}");
     }

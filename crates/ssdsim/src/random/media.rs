@@ -34,6 +34,7 @@ pub(super) fn disk(draw: &mut Draw) -> (HostConfig, MediumConfig, u64) {
         inner_bytes_per_s: (outer * draw.between(0.45, 0.7)) as u64,
         zones: draw.one_of(&[8, 16, 24]),
         reorder_depth: draw.one_of(&[1, 32]),
+        read_ahead_bytes: 4 << 20,
         write_cache_bytes: draw.one_of(&[0, 16 << 20, 64 << 20]),
     };
     let host = HostConfig {
