@@ -48,6 +48,15 @@ impl StripeSet {
         }
     }
 
+    /// Where on the whole the byte lies that is at `offset_bytes` on `member`.
+    pub fn whole_offset(&self, member: u32, offset_bytes: u64) -> u64 {
+        if self.members == 1 {
+            return offset_bytes;
+        }
+        let unit = offset_bytes / self.unit_bytes * u64::from(self.members) + u64::from(member);
+        unit * self.unit_bytes + offset_bytes % self.unit_bytes
+    }
+
     /// The first segment of the range that starts at `offset_bytes` and is `length_bytes` long.
     #[inline]
     pub fn first_segment(&self, offset_bytes: u64, length_bytes: u32) -> Segment {
@@ -97,6 +106,7 @@ mod tests {
                 let place = set.first_segment(offset, 1);
                 prop_assert!(place.member < members && place.offset_bytes < member_units * unit);
                 prop_assert!(seen.insert((place.member, place.offset_bytes)));
+                prop_assert_eq!(set.whole_offset(place.member, place.offset_bytes), offset);
             }
         }
 

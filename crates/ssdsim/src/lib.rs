@@ -22,7 +22,7 @@ mod statistics;
 mod xpoint;
 
 pub use config::SimConfig;
-pub use drive::SimDevice;
+pub use drive::{FaultId, Image, SimDevice, UnsettledWrite};
 pub use error::Error;
 pub use random::random_drive;
 pub use statistics::{Counters, StageTotals, Statistics};

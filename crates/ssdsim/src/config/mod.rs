@@ -10,6 +10,8 @@ mod xpoint;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
+
 pub use disk::DiskConfig;
 pub use host::HostConfig;
 pub use nand::{
@@ -46,6 +48,9 @@ pub struct SimConfig {
     /// What the drive has been through before the simulation starts.
     #[serde(default)]
     pub state: StartState,
+    /// What goes wrong.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 /// What is known of a preset and what is not.

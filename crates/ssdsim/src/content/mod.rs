@@ -90,6 +90,11 @@ impl Content {
         }
     }
 
+    /// Size of the drive.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
     /// Stores `bytes`, whole sectors. `version` numbers the writes to all drives of a device in the order in which they arrive.
     pub fn write(&mut self, version: u64, offset_bytes: u64, bytes: &[u8]) {
         debug_assert!((offset_bytes | bytes.len() as u64).is_multiple_of(SECTOR_BYTES));
@@ -209,6 +214,15 @@ impl Content {
             history.forget(slot, sectors(piece.start, piece.bytes.len()), |page| pool.give_back(page));
             overwrite(slot, pool, piece.start, &bytes[piece.bytes]);
         }
+    }
+
+    /// A bit changes, in what is read from now on.
+    pub fn flip(&mut self, offset_bytes: u64, bit: u32) {
+        let mut byte = [0];
+        self.read(offset_bytes, &mut byte);
+        byte[0] ^= 1 << bit;
+        let slot = self.table.entry(offset_bytes / PAGE_BYTES as u64);
+        overwrite(slot, &mut self.pool, (offset_bytes % PAGE_BYTES as u64) as usize, &byte);
     }
 
     /// The drive has lost what is not settled, but does not know: it is read until the next power cut, and never settled.

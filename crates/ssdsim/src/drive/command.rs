@@ -2,6 +2,9 @@
 
 use flashgrain_device::Op;
 
+use crate::fault::NO_FAULT;
+use crate::medium::medium_op;
+
 /// Where a command's time went, nanoseconds. Together they are its latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
@@ -57,6 +60,59 @@ pub(crate) struct Command {
     pub stages: Stages,
     /// Errno, or 0.
     pub errno: i32,
+    /// What is wrong with it: a number of the plan of faults.
+    pub fault: u32,
+}
+
+impl Command {
+    /// As it is handed to a drive.
+    pub fn new(
+        request: u32,
+        drive: u16,
+        op: Op,
+        offset_bytes: u64,
+        length_bytes: u32,
+        memory: *mut u8,
+        now_ns: u64,
+    ) -> Self {
+        Self {
+            request,
+            drive,
+            op: medium_op(op),
+            offset_bytes,
+            length_bytes,
+            memory: Memory(memory),
+            submitted_ns: now_ns,
+            started_ns: now_ns,
+            bytes_left: length_bytes,
+            version: 0,
+            parts: 0,
+            stages: Stages::default(),
+            errno: 0,
+            fault: NO_FAULT,
+        }
+    }
+
+    /// Whether no fault happens to it.
+    #[inline]
+    pub fn is_well(&self) -> bool {
+        self.fault == NO_FAULT
+    }
+
+    /// Whether it is a write whose data are crossing the link.
+    pub fn is_on_link(&self) -> bool {
+        matches!(self.op, Op::Write | Op::WriteDsync) && self.version == 0 && self.stages.link > 0
+    }
+
+    /// The data of a write.
+    ///
+    /// # Safety
+    /// The command is a write whose request is in flight.
+    #[inline]
+    pub unsafe fn bytes<'a>(&self) -> &'a [u8] {
+        // SAFETY: the caller of `Channel::submit` promised that the memory is valid and not modified while the request is in flight.
+        unsafe { std::slice::from_raw_parts(self.memory.0, self.length_bytes as usize) }
+    }
 }
 
 /// Memory that the channel's caller lends until completion (see `Channel::submit`).

@@ -51,10 +51,14 @@ impl SimDevice {
             ..Identity::default()
         };
         let world = World::new(config, stripes, seed)?;
-        Ok(Self { geometry, identity, world: Arc::new(Mutex::new(world)) })
+        let device = Self { geometry, identity, world: Arc::new(Mutex::new(world)) };
+        for fault in &config.faults {
+            device.inject(fault.clone());
+        }
+        Ok(device)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
         act(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -60,6 +60,11 @@ impl Host {
         *free
     }
 
+    /// The command processor stands still for so long, from now on or from when it is done with what it has.
+    pub fn stall(&mut self, now_ns: u64, span_ns: u64) {
+        self.processor_free_ns = self.processor_free_ns.max(now_ns) + span_ns;
+    }
+
     /// The power is gone.
     pub fn power_cycle(&mut self) {
         self.waiting.clear();

@@ -4,7 +4,7 @@ use flashgrain_device::Op;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::command::{Command, Memory, Stages};
+use super::command::Command;
 use super::host::Host;
 use super::world::Context;
 use crate::config::HostConfig;
@@ -59,21 +59,7 @@ impl Surroundings {
     /// A command that has arrived in the drive just now.
     pub fn command(&mut self, op: Op, offset_bytes: u64, length_bytes: u32) -> u32 {
         let now = self.events.now();
-        self.commands.insert(Command {
-            request: 0,
-            drive: 0,
-            op,
-            offset_bytes,
-            length_bytes,
-            memory: Memory(std::ptr::null_mut()),
-            submitted_ns: now,
-            started_ns: now,
-            bytes_left: length_bytes,
-            version: 0,
-            parts: 0,
-            stages: Stages::default(),
-            errno: 0,
-        })
+        self.commands.insert(Command::new(0, 0, op, offset_bytes, length_bytes, std::ptr::null_mut(), now))
     }
 
     /// The next event of the medium.

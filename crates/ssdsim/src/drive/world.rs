@@ -6,48 +6,58 @@ use flashgrain_device::{Completion, Nanos, Op, Request, StripeSet};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::command::{Command, Memory, Stages};
+use super::command::{Command, Stages};
 use super::host::Host;
 use crate::config::SimConfig;
 use crate::content::Content;
 use crate::engine::{Event, Events, Slab};
 use crate::error::Error;
-use crate::medium::{Medium, medium_op};
+use crate::fault::Plan;
+use crate::medium::Medium;
 use crate::statistics::{HostTally, Statistics, Tally};
 
 /// Everything behind a device. One lock around it serialises its channels; virtual time only moves inside.
 #[derive(Debug)]
 pub(crate) struct World {
     pub events: Events,
-    drives: Vec<Drive>,
-    stripes: StripeSet,
-    commands: Slab<Command>,
-    requests: Slab<Inflight>,
-    channels: Vec<VecDeque<Completion>>,
+    pub(super) drives: Vec<Drive>,
+    pub(super) stripes: StripeSet,
+    pub(super) commands: Slab<Command>,
+    pub(super) requests: Slab<Inflight>,
+    pub(super) channels: Vec<VecDeque<Completion>>,
     /// Writes whose data have arrived in a drive: their order over all drives.
     writes: u64,
-    tally: HostTally,
+    pub faults: Plan,
+    /// False without power, or when the device is gone.
+    pub answers: bool,
+    pub(super) tally: HostTally,
 }
 
 /// One drive.
 #[derive(Debug)]
-struct Drive {
-    host: Host,
-    medium: Medium,
-    content: Content,
+pub(super) struct Drive {
+    pub host: Host,
+    pub medium: Medium,
+    pub content: Content,
     random: Pcg64,
     tally: Tally,
 }
 
 /// A request of a channel.
 #[derive(Clone, Copy, Debug)]
-struct Inflight {
-    channel: u32,
-    tag: u64,
-    op: Op,
-    submitted_ns: u64,
-    commands_left: u32,
-    errno: i32,
+pub(super) struct Inflight {
+    pub channel: u32,
+    pub tag: u64,
+    pub op: Op,
+    pub submitted_ns: u64,
+    pub commands_left: u32,
+    pub errno: i32,
+}
+
+impl Inflight {
+    pub fn new(channel: u32, request: &Request, now_ns: u64) -> Self {
+        Self { channel, tag: request.tag, op: request.op, submitted_ns: now_ns, commands_left: 0, errno: 0 }
+    }
 }
 
 impl World {
@@ -71,6 +81,8 @@ impl World {
             requests: Slab::default(),
             channels: Vec::new(),
             writes: 0,
+            faults: Plan::new(seed),
+            answers: true,
             tally: HostTally::new(0, 0),
         })
     }
@@ -83,16 +95,11 @@ impl World {
 
     /// Takes a request that fits the geometry.
     pub fn submit(&mut self, channel: u32, request: &Request) {
+        if !self.answers {
+            return self.refuse(channel, request);
+        }
         let now = self.events.now();
-        let inflight = Inflight {
-            channel,
-            tag: request.tag,
-            op: request.op,
-            submitted_ns: now,
-            commands_left: 0,
-            errno: 0,
-        };
-        let index = self.requests.insert(inflight);
+        let index = self.requests.insert(Inflight::new(channel, request, now));
         self.tally.arrived(now);
         if request.op == Op::Flush {
             for drive in 0..self.drives.len() as u16 {
@@ -124,21 +131,8 @@ impl World {
     ) {
         self.requests[request].commands_left += 1;
         let now = self.events.now();
-        let index = self.commands.insert(Command {
-            request,
-            drive,
-            op: medium_op(op),
-            offset_bytes,
-            length_bytes,
-            memory: Memory(memory),
-            submitted_ns: now,
-            started_ns: now,
-            bytes_left: length_bytes,
-            version: 0,
-            parts: 0,
-            stages: Stages::default(),
-            errno: 0,
-        });
+        let index =
+            self.commands.insert(Command::new(request, drive, op, offset_bytes, length_bytes, memory, now));
         let host = &mut self.drives[usize::from(drive)].host;
         if host.inside < host.config.queue_depth {
             self.take_up(drive, index);
@@ -151,11 +145,12 @@ impl World {
     #[inline]
     fn take_up(&mut self, drive: u16, index: u32) {
         let now = self.events.now();
+        let delay = if self.faults.is_armed() { self.afflict(index) } else { 0 };
         let command = &mut self.commands[index];
         let host = &mut self.drives[usize::from(drive)].host;
         host.inside += 1;
         command.stages.queue = now - command.submitted_ns;
-        let start = host.process(now, command.op, command.offset_bytes, command.length_bytes);
+        let start = host.process(now, command.op, command.offset_bytes, command.length_bytes) + delay;
         command.stages.controller = start - now;
         command.started_ns = start;
         self.events.at(start, Event::Start { command: index });
@@ -164,6 +159,10 @@ impl World {
     /// Lets everything happen until `until_ns` or until `channel` has `enough` completions waiting.
     pub fn run(&mut self, channel: u32, enough: usize, until_ns: u64) {
         while self.channels[channel as usize].len() < enough {
+            if self.events.happened() >= self.faults.next_event() {
+                self.strike_due();
+                continue;
+            }
             let Some(event) = self.events.next(until_ns) else { return };
             self.happen(event);
         }
@@ -175,6 +174,7 @@ impl World {
             Event::Start { command } => self.start(command),
             Event::DataIn { command } => self.data_in(command),
             Event::Done { command } => self.done(command),
+            Event::Strike => self.strike_due(),
             Event::Medium { drive, kind, index } => {
                 let (medium, mut context) = self.parts(drive);
                 medium.event(kind, index, &mut context);
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    fn parts(&mut self, drive: u16) -> (&mut Medium, Context<'_>) {
+    pub(super) fn parts(&mut self, drive: u16) -> (&mut Medium, Context<'_>) {
         let Drive { host, medium, content, random, tally } = &mut self.drives[usize::from(drive)];
         let context = Context {
             drive,
@@ -197,50 +197,71 @@ impl World {
     }
 
     fn start(&mut self, index: u32) {
-        let command = &mut self.commands[index];
-        let drive = command.drive;
-        if matches!(command.op, Op::Write | Op::WriteDsync) {
-            let now = self.events.now();
-            let host = &mut self.drives[usize::from(drive)].host;
-            let arrived = host.into_drive(now, u64::from(command.length_bytes));
-            command.stages.link = arrived - now;
-            command.started_ns = arrived;
-            self.events.at(arrived, Event::DataIn { command: index });
+        if !self.commands[index].is_well() && !self.start_faulty(index) {
             return;
         }
-        if command.op == Op::Discard {
-            let content = &mut self.drives[usize::from(drive)].content;
-            content.discard(command.offset_bytes, u64::from(command.length_bytes));
+        let command = &self.commands[index];
+        match command.op {
+            Op::Write | Op::WriteDsync => self.send_in(index),
+            Op::Discard => {
+                let content = &mut self.drives[usize::from(command.drive)].content;
+                content.discard(command.offset_bytes, u64::from(command.length_bytes));
+                self.start_medium(index);
+            }
+            _ => self.start_medium(index),
         }
-        let (medium, mut context) = self.parts(drive);
+    }
+
+    /// The data of a write cross the link.
+    pub(super) fn send_in(&mut self, index: u32) {
+        let now = self.events.now();
+        let command = &mut self.commands[index];
+        let host = &mut self.drives[usize::from(command.drive)].host;
+        let arrived = host.into_drive(now, u64::from(command.length_bytes));
+        command.stages.link = arrived - now;
+        command.started_ns = arrived;
+        self.events.at(arrived, Event::DataIn { command: index });
+    }
+
+    #[inline]
+    pub(super) fn start_medium(&mut self, index: u32) {
+        let (medium, mut context) = self.parts(self.commands[index].drive);
         medium.start(index, &mut context);
     }
 
     fn data_in(&mut self, index: u32) {
-        let command = &mut self.commands[index];
-        let drive = command.drive;
-        let content = &mut self.drives[usize::from(drive)].content;
-        // SAFETY: the request is in flight, so its memory is valid and nobody else writes it.
-        let bytes = unsafe { std::slice::from_raw_parts(command.memory.0, command.length_bytes as usize) };
         self.writes += 1;
+        let command = &mut self.commands[index];
         command.version = self.writes;
-        content.write(command.version, command.offset_bytes, bytes);
-        let (medium, mut context) = self.parts(drive);
-        medium.start(index, &mut context);
+        if command.is_well() {
+            // SAFETY: the request is in flight, so its memory is valid and nobody else writes it.
+            let bytes = unsafe { command.bytes() };
+            let content = &mut self.drives[usize::from(command.drive)].content;
+            content.write(command.version, command.offset_bytes, bytes);
+        } else if !self.store_faulty(index) {
+            return;
+        }
+        self.start_medium(index);
     }
 
     fn done(&mut self, index: u32) {
         let now = self.events.now();
-        let command = self.commands[index];
-        let drive = &mut self.drives[usize::from(command.drive)];
+        let mut command = self.commands[index];
         if command.op == Op::Read && command.errno == 0 {
             // SAFETY: the request is in flight, so its memory is valid and nobody else uses it.
             let bytes =
                 unsafe { std::slice::from_raw_parts_mut(command.memory.0, command.length_bytes as usize) };
-            drive.content.read(command.offset_bytes, bytes);
+            if command.is_well() {
+                self.drives[usize::from(command.drive)].content.read(command.offset_bytes, bytes);
+            } else {
+                command.errno = self.read_faulty(index, bytes);
+            }
         }
+        let drive = &mut self.drives[usize::from(command.drive)];
         debug_assert_eq!(command.stages.sum(), now - command.submitted_ns, "{command:?}");
-        drive.tally.finished(&command);
+        if command.errno == 0 {
+            drive.tally.finished(&command);
+        }
         drive.host.inside -= 1;
         if let Some(next) = drive.host.waiting.pop_front() {
             self.take_up(command.drive, next);

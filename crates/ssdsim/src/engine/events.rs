@@ -14,6 +14,8 @@ pub(crate) enum Event {
     DataIn { command: u32 },
     /// A command's answer is at the host.
     Done { command: u32 },
+    /// Something goes wrong by itself.
+    Strike,
     /// Something inside a drive's medium; the medium knows what `kind` and `index` mean.
     Medium { drive: u16, kind: u8, index: u32 },
 }
@@ -23,6 +25,7 @@ impl Event {
     const DATA_IN: u64 = 1;
     const DONE: u64 = 2;
     const MEDIUM: u64 = 3;
+    const STRIKE: u64 = 4;
 
     /// As one number: tag, drive, kind, index.
     fn pack(self) -> u64 {
@@ -30,6 +33,7 @@ impl Event {
             Self::Start { command } => Self::START << 60 | u64::from(command),
             Self::DataIn { command } => Self::DATA_IN << 60 | u64::from(command),
             Self::Done { command } => Self::DONE << 60 | u64::from(command),
+            Self::Strike => Self::STRIKE << 60,
             Self::Medium { drive, kind, index } => {
                 Self::MEDIUM << 60 | u64::from(drive) << 40 | u64::from(kind) << 32 | u64::from(index)
             }
@@ -42,6 +46,7 @@ impl Event {
             Self::START => Self::Start { command: index },
             Self::DATA_IN => Self::DataIn { command: index },
             Self::DONE => Self::Done { command: index },
+            Self::STRIKE => Self::Strike,
             _ => Self::Medium { drive: (number >> 40) as u16, kind: (number >> 32) as u8, index },
         }
     }
@@ -136,6 +141,7 @@ mod tests {
             Event::Start { command: u32::MAX },
             Event::DataIn { command: 3 },
             Event::Done { command: 7 },
+            Event::Strike,
             Event::Medium { drive: 1023, kind: 255, index: u32::MAX },
         ] {
             assert_eq!(Event::unpack(event.pack()), event);

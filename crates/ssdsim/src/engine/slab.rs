@@ -36,6 +36,15 @@ impl<T> Slab<T> {
         self.free.push(index);
     }
 
+    /// The values in use, in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        let mut used = vec![true; self.slots.len()];
+        for free in &self.free {
+            used[*free as usize] = false;
+        }
+        self.slots.iter().zip(used).filter_map(|(value, used)| used.then_some(value))
+    }
+
     /// Slots in use.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

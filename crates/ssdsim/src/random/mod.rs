@@ -31,6 +31,7 @@ pub fn random_drive(seed: u64) -> SimConfig {
         host,
         medium,
         state: StartState::Filled,
+        faults: Vec::new(),
     }
 }
 

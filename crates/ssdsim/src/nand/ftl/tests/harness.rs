@@ -69,6 +69,7 @@ pub(in super::super) fn drive(nand: &NandConfig, state: StartState) -> SimConfig
         },
         medium: MediumConfig::Nand(Box::new(nand.clone())),
         state,
+        faults: Vec::new(),
     }
 }
 

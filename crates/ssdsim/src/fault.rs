@@ -1,1 +1,0 @@
-//! Faults: what a drive can do wrong, and when.

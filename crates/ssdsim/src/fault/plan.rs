@@ -1,0 +1,183 @@
+//! Which fault happens to which command.
+
+use std::ops::Range;
+
+use flashgrain_device::Op;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::{Fault, FaultKind, Repeat, Trigger};
+use crate::content::Content;
+
+/// The command is well.
+pub(crate) const NO_FAULT: u32 = u32::MAX;
+
+/// Keeps the faults' random numbers apart from the drives'.
+const STREAM: u64 = 0x6661_756c_7473;
+
+/// A fault that was injected.
+#[derive(Debug)]
+struct Armed {
+    fault: Fault,
+    /// Matching commands so far.
+    seen: u64,
+    /// How often it happened.
+    fired: u64,
+    /// What the drives held when it was injected, for stale reads.
+    before: Vec<Content>,
+}
+
+/// All faults of a device.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    faults: Vec<Armed>,
+    /// Whether any fault is left that may happen to a command.
+    armed: bool,
+    /// When so many events have happened, something strikes by itself.
+    next_event: u64,
+    random: Pcg64,
+}
+
+impl Armed {
+    fn is_spent(&self) -> bool {
+        match self.fault.repeat {
+            Repeat::Once => self.fired >= 1,
+            Repeat::Times(times) => self.fired >= times,
+            Repeat::Sticky => false,
+        }
+    }
+
+    /// Whether it strikes by itself, at an event or a time, and did not.
+    fn awaits_no_command(&self) -> bool {
+        self.fault.kind.strikes_by_itself()
+            && matches!(self.fault.at, Trigger::Always | Trigger::Event(_) | Trigger::TimeNs(_))
+    }
+}
+
+impl Plan {
+    /// No fault.
+    pub fn new(seed: u64) -> Self {
+        let random = Pcg64::seed_from_u64(seed ^ STREAM);
+        Self { faults: Vec::new(), armed: false, next_event: u64::MAX, random }
+    }
+
+    /// Adds a fault; its number.
+    pub fn add(&mut self, fault: Fault, before: Vec<Content>) -> u32 {
+        self.faults.push(Armed { fault, seen: 0, fired: 0, before });
+        self.look_ahead();
+        (self.faults.len() - 1) as u32
+    }
+
+    /// No fault happens any more; those under way do.
+    pub fn disarm(&mut self) {
+        for armed in &mut self.faults {
+            armed.fault.repeat = Repeat::Times(0);
+        }
+        self.look_ahead();
+    }
+
+    /// Whether [`Plan::choose`] needs to be asked.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// When so many events have happened, [`Plan::due`] needs to be asked.
+    #[inline]
+    pub fn next_event(&self) -> u64 {
+        self.next_event
+    }
+
+    /// How often the fault happened.
+    pub fn fired(&self, index: u32) -> u64 {
+        self.faults.get(index as usize).map_or(0, |armed| armed.fired)
+    }
+
+    /// What the fault does.
+    pub fn kind(&self, index: u32) -> &FaultKind {
+        &self.faults[index as usize].fault.kind
+    }
+
+    /// Where the fault is.
+    pub fn range(&self, index: u32) -> Range<u64> {
+        self.faults[index as usize].fault.range.clone()
+    }
+
+    /// What a drive held when the fault was injected.
+    pub fn before(&self, index: u32, drive: u16) -> Option<&Content> {
+        self.faults[index as usize].before.get(usize::from(drive))
+    }
+
+    /// Random numbers for faults only.
+    pub fn random(&mut self) -> &mut Pcg64 {
+        &mut self.random
+    }
+
+    /// The fault that happens to a command that is taken up now, or [`NO_FAULT`]. `range` is empty for a flush.
+    pub fn choose(&mut self, op: Op, range: &Range<u64>, now_ns: u64, events: u64) -> u32 {
+        let mut chosen = NO_FAULT;
+        let Self { faults, random, .. } = self;
+        for (index, armed) in faults.iter_mut().enumerate() {
+            if armed.is_spent() || armed.awaits_no_command() || !armed.fault.concerns(op, range) {
+                continue;
+            }
+            armed.seen += 1;
+            let due = match armed.fault.at {
+                Trigger::Always => true,
+                Trigger::Nth(nth) => armed.seen >= nth,
+                Trigger::Event(event) => events >= event,
+                Trigger::TimeNs(time) => now_ns >= time,
+                Trigger::Probability(share) => random.random::<f64>() < share,
+            };
+            if due && chosen == NO_FAULT {
+                armed.fired += 1;
+                chosen = index as u32;
+            }
+        }
+        if chosen != NO_FAULT {
+            self.look_ahead();
+        }
+        chosen
+    }
+
+    /// A fault that strikes by itself, now that so many events have happened and it is so late; each is returned once.
+    pub fn due(&mut self, now_ns: u64, events: u64) -> Option<u32> {
+        let due = |armed: &Armed| match armed.fault.at {
+            Trigger::Event(event) => events >= event,
+            Trigger::TimeNs(time) => now_ns >= time,
+            _ => true,
+        };
+        let found = self.faults.iter().position(|armed| {
+            armed.awaits_no_command() && armed.fired == 0 && !armed.is_spent() && due(armed)
+        });
+        if let Some(index) = found {
+            self.faults[index].fired = 1;
+        }
+        self.look_ahead();
+        found.map(|index| index as u32)
+    }
+
+    /// When something strikes by itself.
+    pub fn strike_times(&self) -> Vec<u64> {
+        let waiting = self.faults.iter().filter(|armed| armed.awaits_no_command() && armed.fired == 0);
+        waiting
+            .filter_map(|armed| match armed.fault.at {
+                Trigger::TimeNs(time) => Some(time),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn look_ahead(&mut self) {
+        let left = || self.faults.iter().filter(|armed| !armed.is_spent());
+        self.armed = left().any(|armed| !armed.awaits_no_command());
+        let events = left().filter(|armed| armed.awaits_no_command() && armed.fired == 0);
+        self.next_event = events
+            .filter_map(|armed| match armed.fault.at {
+                Trigger::Event(event) => Some(event),
+                _ => None,
+            })
+            .min()
+            .unwrap_or(u64::MAX);
+    }
+}
