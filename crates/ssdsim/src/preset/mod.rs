@@ -16,7 +16,6 @@ const PRESETS: &[(&str, &str)] = &[
     ("t700", include_str!("t700.toml")),
     ("cs1030", include_str!("cs1030.toml")),
     ("pm1733", include_str!("pm1733.toml")),
-    ("8xpm1733", include_str!("8xpm1733.toml")),
     ("intel-530", include_str!("intel-530.toml")),
     ("intel-750", include_str!("intel-750.toml")),
     ("905p", include_str!("905p.toml")),

@@ -1,0 +1,37 @@
+//! Profiling and loading simulated drives.
+
+use std::sync::atomic::AtomicBool;
+
+use flashgrain_device::Device;
+use flashgrain_model::{Access, Workload};
+use flashgrain_profile::load::{self, Load, Measured, Pattern, Region, Stop, Sync};
+use flashgrain_profile::{Config, Profiled, Silent, Target};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+/// Profiles a drive as a user would.
+pub fn profile(drive: &SimConfig, config: &Config) -> Profiled {
+    let device = SimDevice::new(drive, "a simulated drive", config.seed).unwrap();
+    flashgrain_profile::run(&Target::new(&device), config, &mut Silent, &AtomicBool::new(false)).unwrap()
+}
+
+/// A load of `seconds` on the whole device, half of them warm-up.
+pub fn loaded(device: &SimDevice, workload: Workload, seconds: f64) -> Measured {
+    let load = Load {
+        workload,
+        pattern: Pattern::Mixed { align_bytes: None },
+        region: Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes },
+        workers: 1,
+        sync: Sync::None,
+        rate_per_s: None,
+        polled: false,
+        warmup_share: 0.3,
+        stop: Stop { after_s: Some(seconds), ..Stop::default() },
+        seed: 7,
+    };
+    load::run(device, &load, &AtomicBool::new(false)).unwrap()
+}
+
+/// Random reads.
+pub fn random_reads(bytes: u64, concurrency: u32) -> Workload {
+    Workload::random(Access::Read, bytes as f64, f64::from(concurrency))
+}
