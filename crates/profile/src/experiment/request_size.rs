@@ -1,6 +1,9 @@
 //! `request-size`: the hidden-parameters paper's Experiment 1 (§3.1.1). Regions are created with sequential writes of one size each; then
 //! 1 MiB reads of all of them tell by their latency which write sizes the drive handles well.
 //!
+//! Smaller reads beside them show how large the parts are that a write was cut into, which 1 MiB reads hide where all channels work for them
+//! anyway.
+//!
 //! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for the files, and if the time for
 //! a flush behind every write is not there, there is one behind each region: a flush policy that differed between sizes would itself
 //! show as a difference. Which size gets which place, and with it when it is written, is drawn by lot, so that neither place nor age can pass
@@ -20,8 +23,14 @@ use crate::stats::mix_seed;
 use crate::target::Site;
 use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings};
 
-/// Size of the reads.
+/// Size of the paper's reads.
 pub(crate) const READ_BYTES: u64 = 1 << 20;
+
+/// Sizes of further reads.
+const SMALLER_READS_BYTES: [u64; 3] = [16 << 10, 64 << 10, 256 << 10];
+
+/// Time for each of them relative to that for the paper's.
+const SMALLER_READS_WEIGHT: f64 = 0.5;
 const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
 const LARGEST_WRITE_BYTES: u64 = 512 << 10;
 
@@ -60,24 +69,28 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     sizes.iter().enumerate().map(region).collect()
 }
 
-/// The sweep over regions.
-pub(crate) fn sweep(regions: &[SizedRegion]) -> Trial {
-    let group = |sized: &SizedRegion| Group {
-        label: sized.write_request_bytes,
-        first_bytes: sized.region.offset_bytes,
-        stride_bytes: READ_BYTES,
-        count: sized.region.length_bytes / READ_BYTES,
+/// The sweeps over regions: the paper's first.
+pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
+    let sweep = |read_bytes: u64| {
+        let group = |sized: &SizedRegion| Group {
+            label: sized.write_request_bytes,
+            first_bytes: sized.region.offset_bytes,
+            stride_bytes: read_bytes,
+            count: sized.region.length_bytes / read_bytes,
+        };
+        let papers = read_bytes == READ_BYTES;
+        Trial {
+            experiment: ExperimentName::RequestSize,
+            variant: None,
+            work: Work::Sweep(Sweep {
+                length_bytes: read_bytes as u32,
+                groups: regions.iter().map(group).collect(),
+            }),
+            rank: u32::from(!papers),
+            weight: if papers { 1.0 } else { SMALLER_READS_WEIGHT },
+        }
     };
-    Trial {
-        experiment: ExperimentName::RequestSize,
-        variant: None,
-        work: Work::Sweep(Sweep {
-            length_bytes: READ_BYTES as u32,
-            groups: regions.iter().map(group).collect(),
-        }),
-        rank: 0,
-        weight: 1.0,
-    }
+    std::iter::once(READ_BYTES).chain(SMALLER_READS_BYTES).map(sweep).collect()
 }
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
@@ -96,7 +109,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
             bytes_text(LEAST_REGION_BYTES)
         ));
     } else {
-        found.trials.push(sweep(&regions));
+        found.trials = sweeps(&regions);
     }
     found
 }

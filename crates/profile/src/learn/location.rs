@@ -1,5 +1,9 @@
 //! Chunk size, hot locations and flash page size from the location profile (hidden-parameters paper §3.1.2).
 //!
+//! Two things show. Reads that are faster across the border of a chunk than aligned to it use two channels (Figure 4c): that is what a chunk is
+//! known by. Reads that are fastest aligned do not touch more pages than they must (Figure 4d); where nothing is faster across a border,
+//! chunks and pages are the same, and otherwise pages are smaller than chunks.
+//!
 //! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets are looked at, so chance alone would
 //! often show a fast one. Three hurdles keep it out: a permutation test over the most deviating group, corrected for the number of chunk
 //! sizes; a gain that must show on reads other than those that chose the offset; and agreement of bootstrap resamples.
@@ -112,13 +116,13 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
         .collect();
     let least_p = tested.iter().map(|(_, p)| *p).fold(1.0, f64::min);
     let summary = summary_text(&enough, least_p);
-    let Some(best) = best_finding(&significant) else {
+    let Some(best) = findings(&significant) else {
         return LearnedLocations::none(
             "latency does not depend on the offset into any supposed chunk by more than noise",
             summary,
         );
     };
-    let answers: Vec<Finding> = (0..RESAMPLES)
+    let answers: Vec<Findings> = (0..RESAMPLES)
         .filter_map(|_| {
             let resampled: Vec<Supposed> = significant
                 .iter()
@@ -127,7 +131,7 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
                     groups: one.groups.resampled(&mut random),
                 })
                 .collect();
-            best_finding(&resampled.iter().collect::<Vec<_>>())
+            findings(&resampled.iter().collect::<Vec<_>>())
         })
         .collect();
     conclude(best, &answers, &significant, &summary)
@@ -201,9 +205,16 @@ fn drop_at(groups: &Groups, hot: u64) -> Option<f64> {
     (reference > 0.0).then_some(1.0 - mean_of(hot)? / reference)
 }
 
-/// The smallest chunk size that gains nearly as much as any.
-fn best_finding(supposed: &[&Supposed]) -> Option<Finding> {
-    let findings: Vec<Finding> = supposed
+/// What the supposed chunk sizes show together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Findings {
+    chunk: Finding,
+    /// Where aligned reads are fastest, and what is read is as large as a page: the chunk itself, or smaller.
+    page: Option<Finding>,
+}
+
+fn findings(supposed: &[&Supposed]) -> Option<Findings> {
+    let all: Vec<Finding> = supposed
         .iter()
         .filter_map(|one| {
             let hot_offset = hot_offset(&one.groups)?;
@@ -211,16 +222,33 @@ fn best_finding(supposed: &[&Supposed]) -> Option<Finding> {
             Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
         })
         .collect();
-    let largest = findings.iter().map(|finding| finding.drop).fold(0.0, f64::max);
-    findings.into_iter().find(|finding| largest > 0.0 && finding.drop >= NEARLY_AS_GOOD * largest)
+    let across = best_finding(all.iter().filter(|one| one.hot_offset != 0 && one.drop >= LEAST_DROP));
+    let Some(chunk) = across else {
+        let aligned = best_finding(all.iter())?;
+        return Some(Findings { chunk: aligned, page: Some(aligned) });
+    };
+    let smaller = |one: &&Finding| one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes;
+    Some(Findings { chunk, page: best_finding(all.iter().filter(smaller)) })
 }
 
-fn conclude(best: Finding, answers: &[Finding], supposed: &[&Supposed], summary: &str) -> LearnedLocations {
-    let share = |same: &dyn Fn(&Finding) -> bool| {
+/// The smallest chunk size that gains nearly as much as any.
+fn best_finding<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Option<Finding> {
+    let largest = findings.clone().map(|finding| finding.drop).fold(0.0, f64::max);
+    findings.copied().find(|finding| largest > 0.0 && finding.drop >= NEARLY_AS_GOOD * largest)
+}
+
+fn conclude(
+    Findings { chunk: best, page }: Findings,
+    answers: &[Findings],
+    supposed: &[&Supposed],
+    summary: &str,
+) -> LearnedLocations {
+    let share_of_all = |same: &dyn Fn(&Findings) -> bool| {
         answers.iter().filter(|answer| same(answer)).count() as f64 / f64::from(RESAMPLES)
     };
+    let share = |same: &dyn Fn(&Finding) -> bool| share_of_all(&|all| same(&all.chunk));
     let interval = |of: &dyn Fn(&Finding) -> f64| {
-        let values: Vec<f64> = answers.iter().map(of).collect();
+        let values: Vec<f64> = answers.iter().map(|answer| of(&answer.chunk)).collect();
         (quantile(&values, 0.025).unwrap_or(0.0), quantile(&values, 0.975).unwrap_or(0.0))
     };
     let chunk_confidence = share(&|one| one.chunk_bytes == best.chunk_bytes);
@@ -261,7 +289,10 @@ fn conclude(best: Finding, answers: &[Finding], supposed: &[&Supposed], summary:
             flash_page: unknown,
         };
     }
-    let flash_page = flash_page(best, supposed, hot_confidence, &evidence);
+    let page_bytes = |found: &Findings| found.page.map(|page| page.chunk_bytes);
+    let page_confidence =
+        share_of_all(&|all| page_bytes(all) == page.map(|page| page.chunk_bytes)).min(hot_confidence);
+    let flash_page = flash_page(best, page, supposed, page_confidence, &evidence);
     LearnedLocations {
         chunk,
         hot_offset: determined(
@@ -275,36 +306,46 @@ fn conclude(best: Finding, answers: &[Finding], supposed: &[&Supposed], summary:
     }
 }
 
-/// Figure 4's two cases. Where reads across a chunk's border are slower than aligned ones, both chunks have to be read whole: a page is a chunk.
-/// Where they are faster, two channels each read a part: pages are smaller than chunks, and nothing says how much.
-fn flash_page(best: Finding, supposed: &[&Supposed], confidence: f64, evidence: &str) -> LearnedValue {
-    if best.hot_offset != 0 {
+/// Figure 4's two cases. Where reads across a border are slower than aligned ones, two pages have to be read whole. Where they are only ever
+/// faster, two channels each read a part: pages are smaller than chunks, and nothing says how much.
+fn flash_page(
+    chunk: Finding,
+    page: Option<Finding>,
+    supposed: &[&Supposed],
+    confidence: f64,
+    evidence: &str,
+) -> LearnedValue {
+    let Some(page) = page else {
         let why = format!(
             "reads across the border of a chunk are faster, so pages are smaller than {}; how small cannot be seen",
-            bytes_text(best.chunk_bytes)
+            bytes_text(chunk.chunk_bytes)
+        );
+        return undetermined(why, evidence);
+    };
+    let bytes = page.chunk_bytes;
+    if confidence < LEAST_CONFIDENCE {
+        let why = format!(
+            "only {:.0} % of the resamples agree on pages of {}",
+            confidence * 100.0,
+            bytes_text(bytes)
         );
         return undetermined(why, evidence);
     }
-    let Some(groups) = supposed.iter().find(|one| one.chunk_bytes == best.chunk_bytes).map(|one| &one.groups)
-    else {
+    let Some(groups) = supposed.iter().find(|one| one.chunk_bytes == bytes).map(|one| &one.groups) else {
         return undetermined("no groups", evidence);
     };
     let aligned = groups.groups.iter().find(|(label, _)| *label == 0).map(|(_, values)| values.as_slice());
     let slower = |(label, values): &(u64, Vec<f64>)| {
         *label == 0 || aligned.is_some_and(|aligned| z_score(values, &[aligned]) > 2.0)
     };
-    if !groups.groups.iter().all(slower) {
+    if page.hot_offset != 0 || !groups.groups.iter().all(slower) {
         return undetermined(
-            "not all reads across the border of a chunk are slower than aligned ones",
+            "not all reads across the border of a page are slower than aligned ones",
             evidence,
         );
     }
-    let chunk = best.chunk_bytes as f64;
-    let text = format!(
-        "all reads across the border of a {} chunk are slower; {evidence}",
-        bytes_text(best.chunk_bytes)
-    );
-    determined(chunk, (chunk, chunk), confidence, text)
+    let text = format!("all reads across the border of {} are slower; {evidence}", bytes_text(bytes));
+    determined(bytes as f64, (bytes as f64, bytes as f64), confidence, text)
 }
 
 /// What was looked at and how much it varied.
@@ -398,6 +439,26 @@ mod tests {
                 panic!("{s:?}")
             };
             assert!(why.contains("pages are smaller than 64 KiB"), "{why}");
+        }
+    }
+
+    /// A drive that shows both: chunks of 64 KiB on one channel, read page by page.
+    #[test]
+    fn pages_smaller_than_chunks_are_found_beside_them() {
+        const CHUNK: u64 = 64 * KIB;
+        let pages_in = |from: u64, to: u64| to.div_ceil(4 * KIB) - from / (4 * KIB);
+        let one_by_one = |read: u64, offset: u64| {
+            over_places(CHUNK, read, offset, |place| {
+                let border = place.next_multiple_of(CHUNK).max(CHUNK).min(place + read);
+                let (first, second) =
+                    (pages_in(place, border), pages_in(border, (place + read).min(border + CHUNK)));
+                25.0 + 90.0 * first.max(second) as f64
+            })
+        };
+        for seed in 0..5 {
+            let found = learned(seed, 10, one_by_one);
+            assert_eq!((kib(&found.chunk), kib(&found.hot_offset)), (Some(64.0), Some(32.0)), "{found:?}");
+            assert_eq!(kib(&found.flash_page), Some(4.0), "{found:?}");
         }
     }
 

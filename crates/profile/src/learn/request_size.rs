@@ -6,9 +6,10 @@ use rand_pcg::Pcg64;
 use super::groups::{Clip, Groups, squared_error_of_mean};
 use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
+use crate::experiment::request_size::READ_BYTES;
 use crate::schema::LearnedValue;
 use crate::stats::{mean, mix_seed};
-use crate::trial::bytes_text;
+use crate::trial::{Work, bytes_text};
 
 /// Latencies within this of the smallest count as equally good. A write size that costs its readers less is not worth avoiding.
 const GOOD_WITHIN: f64 = 0.10;
@@ -43,29 +44,54 @@ pub(super) struct LearnedSizes {
     pub stripe: LearnedValue,
 }
 
+/// The reads of one size, by the size of the writes before.
+struct Profile {
+    read_bytes: u64,
+    groups: Groups,
+    resamples: Vec<Groups>,
+}
+
 pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedSizes {
     let neither =
         |why: &str| LearnedSizes { desirable: undetermined(why, ""), stripe: undetermined(why, "") };
-    let found = evidence.series.iter().find(|series| series.trial.experiment == ExperimentName::RequestSize);
-    let Some(series) = found else { return neither("request-size was not run") };
+    let mut sweeps: Vec<(u64, Groups)> = evidence
+        .series
+        .iter()
+        .filter(|series| series.trial.experiment == ExperimentName::RequestSize)
+        .filter_map(|series| match &series.trial.work {
+            Work::Sweep(sweep) => {
+                Some((u64::from(sweep.length_bytes), Groups::new(&series.reads, Clip::ByGroup)))
+            }
+            Work::Load(_) => None,
+        })
+        .collect();
+    sweeps.sort_by_key(|(read_bytes, _)| std::cmp::Reverse(*read_bytes));
+    if sweeps.is_empty() {
+        return neither("request-size was not run");
+    }
     if !evidence.direct {
         return neither("requests went through the page cache, which hides the drive's latency");
     }
-    from_groups(&Groups::new(&series.reads, Clip::ByGroup), evidence.creation, mix_seed(evidence.seed, 0x51))
+    from_sweeps(sweeps, evidence.creation, mix_seed(evidence.seed, 0x51))
 }
 
-fn from_groups(groups: &Groups, creation: &str, seed: u64) -> LearnedSizes {
-    if groups.groups.len() < 3 || groups.least_reads() < LEAST_READS {
+/// The paper's reads, which are the largest, tell the desirable sizes; all together tell the stripe.
+fn from_sweeps(sweeps: Vec<(u64, Groups)>, creation: &str, seed: u64) -> LearnedSizes {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let profiles: Vec<Profile> = sweeps
+        .into_iter()
+        .filter(|(_, groups)| groups.groups.len() >= 3 && groups.least_reads() >= LEAST_READS)
+        .map(|(read_bytes, groups)| {
+            let resamples = (0..RESAMPLES).map(|_| groups.resampled(&mut random)).collect();
+            Profile { read_bytes, groups, resamples }
+        })
+        .collect();
+    let Some(papers) = profiles.first().filter(|first| first.read_bytes == READ_BYTES) else {
         let why = format!("fewer than {LEAST_READS} reads of each region were made");
         return LearnedSizes { desirable: undetermined(&*why, ""), stripe: undetermined(why, "") };
-    }
-    let profile = profile_text(groups, creation);
-    let mut random = Pcg64::seed_from_u64(seed);
-    let resamples: Vec<Groups> = (0..RESAMPLES).map(|_| groups.resampled(&mut random)).collect();
-    LearnedSizes {
-        desirable: desirable(groups, &resamples, &profile),
-        stripe: stripe(groups, &resamples, &profile),
-    }
+    };
+    let text = profile_text(papers, creation);
+    LearnedSizes { desirable: desirable(papers, &text), stripe: stripe(&profiles, &text) }
 }
 
 /// The smallest size whose latency is as good as the best, all larger ones being about as good.
@@ -81,31 +107,38 @@ fn first_desirable(groups: &Groups) -> Option<usize> {
 
 /// The smallest size from which latency is constant: from the largest size downwards, the first that differs from all above it, by more than
 /// a little and by more than noise, ends it.
-fn first_constant(groups: &Groups) -> Option<usize> {
+fn first_constant(groups: &Groups) -> usize {
     let differs = |from: &usize| {
         let step = step_at(groups, *from);
         step.relative.abs() > CONSTANT_WITHIN && step.z().abs() > LEAST_STEP_Z
     };
-    (1..groups.groups.len()).rev().find(differs).or(Some(0))
+    (1..groups.groups.len()).rev().find(differs).unwrap_or(0)
 }
 
-fn desirable(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue {
+/// The same for reads of all sizes together: where a layout differs, it need not show in all of them.
+fn first_constant_of_all<'a>(all: impl Iterator<Item = &'a Groups>) -> usize {
+    all.map(first_constant).max().unwrap_or(0)
+}
+
+fn desirable(papers: &Profile, text: &str) -> LearnedValue {
+    let groups = &papers.groups;
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
     let Some(first) = first_desirable(groups) else {
-        return undetermined("the largest writes read more slowly than smaller ones", profile);
+        return undetermined("the largest writes read more slowly than smaller ones", text);
     };
-    let (confidence, interval) = agreement(resamples, &sizes, first, first_desirable);
-    let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", profile) };
+    let answers: Vec<Option<usize>> = papers.resamples.iter().map(first_desirable).collect();
+    let (confidence, interval) = agreement(&answers, &sizes, first);
+    let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", text) };
     if confidence < LEAST_CONFIDENCE {
         let why = format!(
             "only {:.0} % of the resamples lead to {}: noise hides the difference between write sizes",
             confidence * 100.0,
             bytes_text(size)
         );
-        return undetermined(why, profile);
+        return undetermined(why, text);
     }
     if first == 0 {
-        let evidence = format!("all sizes alike, none is undesirable: {profile}");
+        let evidence = format!("all sizes alike, none is undesirable: {text}");
         return determined(size as f64, interval, confidence, evidence);
     }
     let step = step_at(groups, first);
@@ -116,36 +149,43 @@ fn desirable(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedVal
                 step.relative * 100.0,
                 step.z()
             ),
-            profile,
+            text,
         );
     }
-    let evidence = format!("reads of smaller writes take {:.0} % longer: {profile}", step.relative * 100.0);
+    let evidence = format!("reads of smaller writes take {:.0} % longer: {text}", step.relative * 100.0);
     determined(size as f64, interval, confidence, evidence)
 }
 
-fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue {
-    let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
-    let first = match first_constant(groups) {
-        None | Some(0) => {
-            return undetermined(
-                "latency is the same for all write sizes, which tells nothing of stripes",
-                profile,
-            );
-        }
-        Some(first) if sizes.len() - first < LEAST_CONSTANT_SIZES => {
-            return undetermined("latency does not become constant within the sizes measured", profile);
-        }
-        Some(first) => first,
-    };
-    if first < LEAST_OTHER_SIZES || !all_below_differ(groups, first) {
+fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
+    let all = || profiles.iter().map(|profile| &profile.groups);
+    let Some(papers) = profiles.first() else { return undetermined("no sizes", text) };
+    let sizes: Vec<u64> = papers.groups.groups.iter().map(|(size, _)| *size).collect();
+    let first = first_constant_of_all(all());
+    if first == 0 {
+        return undetermined("latency is the same for all write sizes, which tells nothing of stripes", text);
+    }
+    if sizes.len() - first < LEAST_CONSTANT_SIZES {
+        return undetermined("latency does not become constant within the sizes measured", text);
+    }
+    let differs = |index: usize| all().any(|groups| differs_from_constant(groups, index, first));
+    if first < LEAST_OTHER_SIZES || !(0..first).all(differs) {
         return undetermined(
             "single write sizes stand out, and smaller ones do not: places of the drive that differ, rather than stripes",
-            profile,
+            text,
         );
     }
-    let (confidence, interval) = agreement(resamples, &sizes, first, first_constant);
-    let step = step_at(groups, first);
-    let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", profile) };
+    // The reads in which the step shows most clearly speak for it.
+    let clearest = profiles
+        .iter()
+        .filter(|profile| first_constant(&profile.groups) == first)
+        .max_by(|a, b| step_at(&a.groups, first).z().abs().total_cmp(&step_at(&b.groups, first).z().abs()));
+    let Some(clearest) = clearest else { return undetermined("no sizes", text) };
+    let step = step_at(&clearest.groups, first);
+    let answers: Vec<Option<usize>> = (0..papers.resamples.len())
+        .map(|index| Some(first_constant_of_all(profiles.iter().filter_map(|one| one.resamples.get(index)))))
+        .collect();
+    let (confidence, interval) = agreement(&answers, &sizes, first);
+    let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", text) };
     if confidence < LEAST_CONFIDENCE || step.z().abs() < LEAST_Z {
         let why = format!(
             "latency seems constant from {} on, but only {:.0} % of the resamples agree and the step of {:.0} % is {:.1} standard errors",
@@ -154,12 +194,14 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
             step.relative * 100.0,
             step.z().abs()
         );
-        return undetermined(why, profile);
+        return undetermined(why, text);
     }
     // Sizes above may differ by a little that noise hides; then the stripe may be larger.
     let unclear = |from: &usize| {
-        let step = step_at(groups, *from);
-        step.relative.abs() + 2.0 * step.error > SURELY_CONSTANT_WITHIN
+        all().any(|groups| {
+            let step = step_at(groups, *from);
+            step.relative.abs() + 2.0 * step.error > SURELY_CONSTANT_WITHIN
+        })
     };
     if let Some(doubtful) = (first + 1..sizes.len()).rev().find(unclear).and_then(|from| sizes.get(from)) {
         let why = format!(
@@ -167,24 +209,25 @@ fn stripe(groups: &Groups, resamples: &[Groups], profile: &str) -> LearnedValue 
             bytes_text(size),
             bytes_text(*doubtful)
         );
-        return undetermined(why, profile);
+        return undetermined(why, text);
     }
     let evidence = format!(
-        "latency is constant within {:.0} % from {} on and {:.0} % {} just below: {profile}",
+        "latency is constant within {:.0} % from {} on and that of {} reads {:.0} % {} just below: {text}",
         CONSTANT_WITHIN * 100.0,
         bytes_text(size),
+        bytes_text(clearest.read_bytes),
         step.relative.abs() * 100.0,
         if step.relative > 0.0 { "higher" } else { "lower" }
     );
     determined(size as f64, interval, confidence, evidence)
 }
 
-/// Whether every size below `first` has a latency of its own, rather than that of the sizes from `first` on.
-fn all_below_differ(groups: &Groups, first: usize) -> bool {
+/// Whether the size at `index` has a latency of its own, rather than that of the sizes from `first` on.
+fn differs_from_constant(groups: &Groups, index: usize, first: usize) -> bool {
     let means: Vec<f64> = groups.means().into_iter().map(|(_, mean)| mean).collect();
-    let (below, above) = means.split_at(first.min(means.len()));
-    mean(above)
-        .is_some_and(|constant| below.iter().all(|mean| (mean / constant - 1.0).abs() > CONSTANT_WITHIN))
+    let constant = means.get(first..).and_then(mean);
+    let own = means.get(index).copied();
+    own.zip(constant).is_some_and(|(own, constant)| (own / constant - 1.0).abs() > CONSTANT_WITHIN)
 }
 
 /// How much slower one size is than those above it.
@@ -214,23 +257,18 @@ fn step_at(groups: &Groups, first: usize) -> Step {
     Step { relative: mean_below / mean_above - 1.0, error: error / mean_above }
 }
 
-/// Share of the resamples in which `find` gives the same index, and the sizes between which it gives 95 % of its answers.
-fn agreement(
-    resamples: &[Groups],
-    sizes: &[u64],
-    found: usize,
-    find: fn(&Groups) -> Option<usize>,
-) -> (f64, (f64, f64)) {
-    let answers: Vec<Option<usize>> = resamples.iter().map(find).collect();
+/// Share of the resamples that give the same index, and the sizes between which they give 95 % of their answers.
+fn agreement(answers: &[Option<usize>], sizes: &[u64], found: usize) -> (f64, (f64, f64)) {
     let same = answers.iter().filter(|answer| **answer == Some(found)).count();
     let values: Vec<f64> =
         answers.iter().flatten().filter_map(|index| sizes.get(*index)).map(|size| *size as f64).collect();
     let at = |share: f64| crate::stats::quantile(&values, share).unwrap_or(0.0);
-    (same as f64 / resamples.len().max(1) as f64, (at(0.025), at(0.975)))
+    (same as f64 / answers.len().max(1) as f64, (at(0.025), at(0.975)))
 }
 
 /// Such as `1 MiB reads take 812 µs behind 1 KiB writes, ...; regions of 25 MiB with one flush behind each region`.
-fn profile_text(groups: &Groups, creation: &str) -> String {
+fn profile_text(papers: &Profile, creation: &str) -> String {
+    let groups = &papers.groups;
     let latencies: Vec<String> = groups
         .means()
         .iter()
@@ -250,7 +288,12 @@ mod tests {
 
     fn learned(seed: u64, latency_us: impl Fn(u64) -> f64) -> LearnedSizes {
         let reads = reads(&doublings(KIB, 512 * KIB), 8, 75, seed, latency_us);
-        from_groups(&Groups::new(&reads, Clip::ByGroup), "", seed)
+        papers_only(&reads, seed)
+    }
+
+    /// From 1 MiB reads alone.
+    fn papers_only(reads: &[crate::series::SweepRead], seed: u64) -> LearnedSizes {
+        from_sweeps(vec![(READ_BYTES, Groups::new(reads, Clip::ByGroup))], "", seed)
     }
 
     fn kib(value: &LearnedValue) -> Option<f64> {
@@ -293,7 +336,7 @@ mod tests {
         let mut false_finds = 0;
         for seed in 0..400 {
             let few = reads(&doublings(KIB, 512 * KIB), 3, 5, seed, |_| 800.0);
-            let noise = from_groups(&Groups::new(&few, Clip::ByGroup), "", seed);
+            let noise = papers_only(&few, seed);
             let wrong = kib(&noise.desirable).is_some_and(|size| size > 1.0) || kib(&noise.stripe).is_some();
             false_finds += u32::from(wrong);
         }
@@ -325,6 +368,31 @@ mod tests {
         }
     }
 
+    /// A drive of many channels reads 1 MiB equally fast from parts of 32 and of 64 KiB, but not 64 KiB.
+    #[test]
+    fn smaller_reads_show_a_stripe_that_large_ones_hide() {
+        for seed in 0..20 {
+            let sizes = doublings(KIB, 512 * KIB);
+            let small = |size: u64| if size < 32 * KIB { 2.0 } else { 1.0 };
+            let large = reads(&sizes, 8, 75, seed, |size| 1000.0 * small(size));
+            let few =
+                reads(
+                    &sizes,
+                    8,
+                    75,
+                    seed + 100,
+                    |size| {
+                        if size == 32 * KIB { 120.0 } else { 200.0 * small(size) }
+                    },
+                );
+            let sweeps = [(READ_BYTES, large), (64 * KIB, few)];
+            let groups = sweeps.map(|(bytes, reads)| (bytes, Groups::new(&reads, Clip::ByGroup)));
+            let found = from_sweeps(groups.into(), "", seed);
+            assert_eq!(kib(&found.desirable), Some(32.0), "{seed}: {:?}", found.desirable);
+            assert_eq!(kib(&found.stripe), Some(64.0), "{seed}: {:?}", found.stripe);
+        }
+    }
+
     #[test]
     fn a_step_at_the_very_end_makes_no_stripe() {
         let end = learned(1, |size| if size < 256 * KIB { 1000.0 } else { 500.0 });
@@ -334,7 +402,7 @@ mod tests {
     #[test]
     fn too_few_reads_are_not_enough() {
         let few = reads(&doublings(KIB, 512 * KIB), 1, 3, 1, |_| 800.0);
-        let none = from_groups(&Groups::new(&few, Clip::ByGroup), "", 1);
+        let none = papers_only(&few, 1);
         assert!(none.desirable.estimate.value().is_none() && none.desirable.confidence == 0.0);
     }
 }

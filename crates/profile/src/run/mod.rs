@@ -99,7 +99,7 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
         let named = match name {
             ExperimentName::RequestSize => Trials {
                 // The regions as they were made, not as they were planned.
-                trials: if regions.is_empty() { Vec::new() } else { vec![request_size::sweep(&regions)] },
+                trials: if regions.is_empty() { Vec::new() } else { request_size::sweeps(&regions) },
                 ..plan.trials(bench.target, config, name)
             },
             _ => plan.trials(bench.target, config, name),
