@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flashgrain_device::{Channel, Completion, Error, Geometry, Nanos, Request};
+use flashgrain_device::{Arena, Channel, Completion, Error, Geometry, Nanos, Request};
 
 use super::world::World;
 
@@ -13,6 +13,8 @@ pub(super) struct SimChannel {
     pub number: u32,
     pub depth: usize,
     pub in_flight: usize,
+    /// Keeps the memory of requests that are still in flight when the channel is dropped.
+    pub _arena: Option<Arc<Arena>>,
 }
 
 impl SimChannel {

@@ -95,6 +95,7 @@ impl Device for SimDevice {
             number,
             depth: options.depth as usize,
             in_flight: 0,
+            _arena: options.arena.clone(),
         }))
     }
 }
