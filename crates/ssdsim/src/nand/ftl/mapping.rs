@@ -79,7 +79,7 @@ impl Mapping {
         while unit < units.end {
             let part = unit / TABLE_UNITS;
             let part_end = ((part + 1) * TABLE_UNITS).min(self.units);
-            if unit % TABLE_UNITS != 0 || units.end < part_end {
+            if !unit.is_multiple_of(TABLE_UNITS) || units.end < part_end {
                 let end = part_end.min(units.end);
                 for unit in unit..end {
                     let entry = std::mem::replace(self.entry(unit), UNMAPPED);

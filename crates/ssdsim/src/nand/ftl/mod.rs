@@ -1,41 +1,78 @@
 //! The flash translation layer: where every unit is, the write cache, garbage collection.
 
 mod blocks;
+mod collect;
 mod default_map;
+mod discard;
+mod flush;
 mod geometry;
+mod lru;
 mod mapping;
+mod mapping_cache;
 mod permutation;
+mod place;
+mod power;
+mod program;
 mod read;
+mod rows;
 mod start;
 mod steady;
+mod write;
 
 use flashgrain_device::Op;
 
 use self::blocks::Blocks;
+use self::collect::Collector;
+use self::flush::Flushes;
 use self::geometry::Geometry;
 use self::mapping::Mapping;
+use self::mapping_cache::TableCache;
+use self::place::Placement;
 use self::read::ReadPath;
+use self::rows::Rows;
+use self::write::WriteQueue;
 use super::flash::{Flash, FlashDone};
-use crate::config::{NandConfig, SimConfig};
+use crate::config::{CollectPolicy, NandConfig, SimConfig};
 use crate::drive::Context;
 use crate::error::Error;
 
-/// What an operation on flash was made for, in the upper bits of its token.
+/// What an operation on flash was made for: the upper bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 enum Purpose {
     /// A host's read. The token holds the command and the bytes for it.
     HostRead,
+    /// Something that a row waits for; the token holds the row.
+    RowRead,
+    /// A row.
+    Program,
+    /// Recycling of the journal.
+    JournalErase,
+    /// A part of the mapping table; the token holds its number.
+    TableRead,
+    /// Collection; the token holds the die.
+    CollectRead,
+    CollectErase,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Ftl {
     geometry: Geometry,
+    policy: CollectPolicy,
+    wear_gap: u32,
+    /// Whether a write that has completed may be lost.
+    volatile: bool,
     mapping: Mapping,
+    table: Option<TableCache>,
     blocks: Blocks,
     read: ReadPath,
-    volatile: bool,
+    placement: Placement,
+    rows: Rows,
+    writes: WriteQueue,
+    flushes: Flushes,
+    collectors: Vec<Collector>,
+    /// Scratch memory of collection.
+    moving: Vec<u32>,
 }
 
 impl Ftl {
@@ -47,35 +84,55 @@ impl Ftl {
         let geometry = Geometry::new(config, drive)?;
         let (mapping, blocks) = start::start(&geometry, drive.state, config.collect.policy);
         Ok(Self {
-            read: ReadPath::new(config, &geometry),
-            geometry,
-            mapping,
-            blocks,
+            policy: config.collect.policy,
+            wear_gap: config.collect.wear_gap,
             volatile: config.write_cache.volatile && config.write_cache.bytes > 0,
+            mapping,
+            table: TableCache::new(&config.mapping, &geometry),
+            blocks,
+            read: ReadPath::new(config, &geometry),
+            placement: Placement::new(config, &geometry),
+            rows: Rows::default(),
+            writes: WriteQueue::new(config),
+            flushes: Flushes::new(&geometry),
+            collectors: vec![Collector::default(); geometry.dies as usize],
+            moving: Vec::new(),
+            geometry,
         })
     }
 
     /// Begins a command (see [`crate::medium::Medium::start`]).
+    #[inline]
     pub fn start(&mut self, command: u32, flash: &mut Flash, context: &mut Context<'_>) {
         match context.commands[command].op {
             Op::Read => self.start_read(command, flash, context),
-            Op::Write | Op::WriteDsync | Op::WriteThenFlush | Op::Flush | Op::Discard => todo!(),
+            Op::Write | Op::WriteDsync | Op::WriteThenFlush => self.start_write(command, flash, context),
+            Op::Flush => self.start_flush(command, flash, context),
+            Op::Discard => self.discard(command, flash, context),
         }
     }
 
     /// An event that was scheduled here (kinds from [`super::FIRST_FTL_KIND`] on).
-    pub fn event(&mut self, _kind: u8, index: u32, flash: &mut Flash, context: &mut Context<'_>) {
+    #[inline]
+    pub fn event(&mut self, kind: u8, index: u32, flash: &mut Flash, context: &mut Context<'_>) {
+        debug_assert_eq!(kind, read::LOOKED_UP);
         self.look_up(index, flash, context);
     }
 
     /// An operation that was submitted here is done.
-    pub fn flash_done(&mut self, done: &FlashDone, _flash: &mut Flash, context: &mut Context<'_>) {
-        self.read_done(done, context);
+    #[inline]
+    pub fn flash_done(&mut self, done: &FlashDone, flash: &mut Flash, context: &mut Context<'_>) {
+        let number = Purpose::payload(done.op.token) as u32;
+        match Purpose::of(done.op.token) {
+            Purpose::HostRead => self.read_done(done, context),
+            Purpose::RowRead => self.row_read_done(number, flash, context),
+            Purpose::Program => self.programmed(done, flash, context),
+            Purpose::JournalErase => {}
+            Purpose::TableRead => self.table_read_done(number, flash, context),
+            Purpose::CollectRead => self.collect_read_done(number, flash, context),
+            Purpose::CollectErase => self.collect_erase_done(number, flash, context),
+        }
     }
-
-    /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as if it had been programmed: the
-    /// content knows what was lost.
-    pub fn power_cycle(&mut self) {}
 
     /// Whether a write that has completed may be lost.
     pub fn is_volatile(&self) -> bool {
@@ -91,6 +148,20 @@ impl Purpose {
     fn token(self, payload: u64) -> u64 {
         debug_assert!(payload < 1 << Self::SHIFT);
         (self as u64) << Self::SHIFT | payload
+    }
+
+    #[inline]
+    fn of(token: u64) -> Self {
+        const ALL: [Purpose; 7] = [
+            Purpose::HostRead,
+            Purpose::RowRead,
+            Purpose::Program,
+            Purpose::JournalErase,
+            Purpose::TableRead,
+            Purpose::CollectRead,
+            Purpose::CollectErase,
+        ];
+        ALL[(token >> Self::SHIFT) as usize]
     }
 
     #[inline]

@@ -88,7 +88,7 @@ impl Ftl {
         let entry = &context.commands[command];
         let first = self.geometry.unit_of(entry.offset_bytes);
         let last = self.geometry.unit_of(entry.offset_bytes + u64::from(entry.length_bytes) - 1);
-        self.read_units(command, first..last + 1, flash, context);
+        self.translate(command, first..last + 1, flash, context);
     }
 
     /// Reads some units of a command whose mapping is in memory.

@@ -11,6 +11,7 @@ use crate::drive::{Command, Stages};
 use crate::nand::FIRST_FTL_KIND;
 use crate::nand::flash::Flash;
 use crate::nand::ftl::Ftl;
+use crate::nand::ftl::blocks::State;
 use crate::nand::ftl::geometry::Place;
 
 /// 4 dies; rows of two pages of two units; blocks of 8 rows. A byte takes a nanosecond, a read 50 µs, a program 500 µs.
@@ -130,6 +131,41 @@ impl Bench {
         let Command { stages, bytes_left, .. } = self.around.commands[command];
         assert!(op != Op::Read || bytes_left == 0, "{bytes_left} bytes were not read");
         stages
+    }
+
+    /// Writes one unit that a cache takes, and lets as much happen as is necessary for it.
+    pub fn write_unit(&mut self, unit: u32) {
+        let unit_bytes = self.ftl.geometry.unit_bytes;
+        let command = self.start(Op::Write, u64::from(unit) * u64::from(unit_bytes), unit_bytes);
+        while !self.ftl.writes.is_idle() {
+            assert!(self.step(), "a write waits for nothing");
+        }
+        self.around.commands.remove(command);
+    }
+
+    /// Fails unless everything that is known of blocks agrees with the mapping.
+    pub fn check(&self) {
+        let Ftl { geometry, blocks, mapping, .. } = &self.ftl;
+        let mut valid = vec![0; geometry.blocks() as usize];
+        for unit in 0..geometry.logical_units() {
+            let Some(place) = mapping.get(unit) else { continue };
+            let at = geometry.at(place);
+            assert_eq!(blocks.unit_at(at.block, at.row, at.slot, mapping), Some(unit), "{at:?}");
+            valid[at.block as usize] += 1;
+        }
+        for die in 0..geometry.dies {
+            let of_die = blocks.of_die(die);
+            let free = of_die.clone().filter(|block| blocks.get(*block).state == State::Free).count();
+            assert_eq!(blocks.free(die) as usize, free);
+            let total: u32 = of_die.clone().map(|block| valid[block as usize]).sum();
+            assert_eq!(blocks.valid_of_die[die as usize], total);
+            for block in of_die {
+                let entry = blocks.get(block);
+                assert_eq!(entry.valid, valid[block as usize], "block {block}: {entry:?}");
+                assert!(entry.state != State::Free || entry.valid == 0);
+                assert!(entry.programmed <= entry.sealed && entry.sealed <= geometry.rows_per_block);
+            }
+        }
     }
 
     /// Where a unit is.

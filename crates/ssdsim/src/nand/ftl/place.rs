@@ -1,0 +1,218 @@
+//! Where new data go: which die, and which row of which block there.
+
+use super::Ftl;
+use super::geometry::Geometry;
+use super::rows::{Slot, Stream};
+use crate::config::{LayoutConfig, NandConfig};
+use crate::drive::{Command, Context};
+use crate::nand::flash::Flash;
+
+/// The block of a die that a stream writes to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Opened {
+    block: Option<u32>,
+    /// The block's next row in memory.
+    row: Option<u32>,
+}
+
+/// Where the next units of a write go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub stream: Stream,
+    pub die: u32,
+    /// First unit that goes elsewhere.
+    until: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Placement {
+    layout: LayoutConfig,
+    /// Of each die: striped, small, collect.
+    opened: Vec<[Opened; 3]>,
+    /// The die that the next chunk goes to.
+    next_die: u32,
+    /// The dies that small writes go to now, in turns.
+    small: Vec<SmallLog>,
+    next_small: u32,
+}
+
+/// A die that small writes go to.
+#[derive(Clone, Copy, Debug)]
+struct SmallLog {
+    die: u32,
+    /// Whether the one block that it gives has been opened.
+    used: bool,
+}
+
+impl Placement {
+    pub fn new(config: &NandConfig, geometry: &Geometry) -> Self {
+        let small_dies = config.layout.small_write_dies.clamp(1, geometry.dies);
+        Self {
+            layout: config.layout.clone(),
+            opened: vec![[Opened::default(); 3]; geometry.dies as usize],
+            next_die: 0,
+            small: (0..small_dies).map(|die| SmallLog { die, used: false }).collect(),
+            next_small: 0,
+        }
+    }
+
+    fn opened(&mut self, stream: Stream, die: u32) -> &mut Opened {
+        let stream = match stream {
+            Stream::Striped => 0,
+            Stream::Small => 1,
+            Stream::Collect | Stream::Journal => 2,
+        };
+        &mut self.opened[die as usize][stream]
+    }
+
+    /// The row of this block that is being filled.
+    #[inline]
+    pub fn open_row(&self, die: u32, block: u32) -> Option<u32> {
+        self.opened[die as usize].iter().find(|opened| opened.block == Some(block))?.row
+    }
+
+    /// All rows that are being filled with what hosts wrote.
+    pub fn open_host_rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.opened.iter().flat_map(|streams| streams[..2].iter().filter_map(|opened| opened.row))
+    }
+
+    /// All rows that are being filled.
+    pub fn open_rows_mut(&mut self) -> impl Iterator<Item = &mut u32> + '_ {
+        self.opened.iter_mut().flatten().filter_map(|opened| opened.row.as_mut())
+    }
+
+    /// The row takes no more units.
+    pub fn seal(&mut self, stream: Stream, die: u32, last_of_block: bool) {
+        let opened = self.opened(stream, die);
+        opened.row = None;
+        if last_of_block {
+            opened.block = None;
+        }
+    }
+
+    /// The next die in turn that has room for a chunk.
+    fn striped_die(&mut self, has_room: impl Fn(u32) -> bool) -> u32 {
+        let dies = self.opened.len() as u32;
+        let first = self.next_die;
+        let die = (0..dies).map(|step| (first + step) % dies).find(|die| has_room(*die)).unwrap_or(first);
+        self.next_die = (die + 1) % dies;
+        die
+    }
+
+    /// The next of the dies that small writes go to, or of the next group of dies if the blocks of these are full.
+    fn small_die(&mut self, has_room: impl Fn(u32) -> bool) -> Option<u32> {
+        let (dies, group) = (self.opened.len() as u32, self.small.len() as u32);
+        for _ in 0..=dies.div_ceil(group) {
+            for step in 0..group {
+                let turn = (self.next_small + step) % group;
+                let log = &mut self.small[turn as usize];
+                let open = self.opened[log.die as usize][1].block.is_some();
+                if (open || !log.used) && has_room(log.die) {
+                    log.used = true;
+                    self.next_small = (turn + 1) % group;
+                    return Some(log.die);
+                }
+            }
+            for log in &mut self.small {
+                *log = SmallLog { die: (log.die + group) % dies, used: false };
+            }
+            self.next_small = 0;
+        }
+        None
+    }
+}
+
+impl Ftl {
+    /// Where `unit` of a write goes, if it is in no open row already. `known` is where the units before it went.
+    pub(super) fn target(&mut self, known: Option<Target>, unit: u32, command: &Command) -> Target {
+        let Self { geometry, blocks, placement, .. } = self;
+        let has_room = |die: u32| blocks.valid_of_die[die as usize] < geometry.valid_limit;
+        if let Some(target) = known
+            && unit < target.until
+            && has_room(target.die)
+        {
+            return target;
+        }
+        let end_bytes = command.offset_bytes + u64::from(command.length_bytes);
+        let at_bytes = geometry.start_bytes(unit).max(command.offset_bytes);
+        let stripe_bytes = placement.layout.stripe_bytes;
+        let stripe_start = at_bytes / stripe_bytes * stripe_bytes;
+        let piece_start = stripe_start.max(command.offset_bytes);
+        let piece_end = (stripe_start + stripe_bytes).min(end_bytes);
+        let units_until = |bytes: u64| geometry.unit_of(bytes - 1) + 1;
+        if piece_end - piece_start < placement.layout.desirable_write_bytes
+            && let Some(die) = placement.small_die(has_room)
+        {
+            return Target { stream: Stream::Small, die, until: units_until(piece_end) };
+        }
+        let chunk = unit / geometry.units_per_chunk;
+        let until = units_until(piece_end).min((chunk + 1) * geometry.units_per_chunk);
+        Target { stream: Stream::Striped, die: placement.striped_die(has_room), until }
+    }
+
+    /// The next die in turn for a unit of the mapping table.
+    pub(super) fn table_die(&mut self) -> u32 {
+        let Self { geometry, blocks, placement, .. } = self;
+        placement.striped_die(|die| {
+            let writable = placement_is_writable(blocks.free(die), geometry);
+            writable && blocks.valid_of_die[die as usize] < geometry.valid_limit
+        })
+    }
+
+    /// The row that the stream fills on this die; `None` if the die has too few free blocks to open one for hosts.
+    pub(super) fn row_on(
+        &mut self,
+        stream: Stream,
+        die: u32,
+        flash: &mut Flash,
+        context: &mut Context<'_>,
+    ) -> Option<u32> {
+        let opened = *self.placement.opened(stream, die);
+        if opened.row.is_some() {
+            return opened.row;
+        }
+        let block = match opened.block {
+            Some(block) => block,
+            None if stream != Stream::Collect
+                && !placement_is_writable(self.blocks.free(die), &self.geometry) =>
+            {
+                self.collect(die, flash, context);
+                return None;
+            }
+            None => {
+                let block = self.blocks.open(die)?;
+                self.collect(die, flash, context);
+                block
+            }
+        };
+        let row = self.rows.insert(stream, die, block, self.blocks.get(block).sealed);
+        *self.placement.opened(stream, die) = Opened { block: Some(block), row: Some(row) };
+        Some(row)
+    }
+
+    /// Puts a unit into an open row, and seals the row if that fills it.
+    pub(super) fn put(&mut self, row: u32, slot: Slot, flash: &mut Flash, context: &mut Context<'_>) {
+        let entry = &mut self.rows[row];
+        let index = entry.slots.len() as u32;
+        let (block, number) = (entry.block, entry.row);
+        if !slot.durable {
+            entry.volatile += 1;
+        }
+        let place = self.geometry.place(block, number, index);
+        let before = self.mapping.set(slot.unit, place);
+        if let Some(before) = before {
+            self.blocks.invalidate(before.0 / self.geometry.units_per_block, 1);
+        }
+        self.blocks.put(block, number * self.geometry.units_per_row + index, slot.unit);
+        entry.slots.push(Slot { before, ..slot });
+        if index + 1 == self.geometry.units_per_row {
+            self.seal(row, flash, context);
+        }
+    }
+}
+
+/// Whether hosts may open a block where `free` blocks are free: one is always left for collection.
+fn placement_is_writable(free: u32, geometry: &Geometry) -> bool {
+    free >= geometry.stop_below
+}

@@ -1,0 +1,45 @@
+//! The power is gone and back.
+
+use super::Ftl;
+use super::blocks::State;
+
+impl Ftl {
+    /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as if it had been programmed: the
+    /// content knows what was lost.
+    pub fn power_cycle(&mut self) {
+        let rows_per_block = self.geometry.rows_per_block;
+        for block in &mut self.blocks.all {
+            if block.state == State::Open {
+                block.programmed = block.sealed;
+            }
+            if block.state == State::Open && block.programmed == rows_per_block {
+                block.state = State::Closed;
+            }
+        }
+        for victim in self.collectors.iter_mut().filter_map(|collector| collector.power_cycle()) {
+            self.blocks.get_mut(victim).state = State::Closed;
+        }
+        if let Some(table) = &mut self.table {
+            table.power_cycle();
+        }
+        self.writes.power_cycle();
+        self.flushes.power_cycle();
+        self.keep_open_rows();
+    }
+
+    /// Open rows stay as they are, but for what waits for them; all others were being programmed.
+    fn keep_open_rows(&mut self) {
+        let mut old = std::mem::take(&mut self.rows);
+        self.writes.used_units = 0;
+        for row in self.placement.open_rows_mut() {
+            let from = &mut old[*row];
+            let to = self.rows.insert(from.stream, from.die, from.block, from.row);
+            let kept = &mut self.rows[to];
+            kept.slots = std::mem::take(&mut from.slots);
+            kept.slots.iter_mut().for_each(|slot| slot.durable = true);
+            (kept.cached, kept.table) = (from.cached, from.table);
+            self.writes.used_units += kept.cached;
+            *row = to;
+        }
+    }
+}
