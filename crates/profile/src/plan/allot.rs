@@ -9,6 +9,10 @@ const LEAST_SLICE_S: f64 = 0.02;
 /// Longest time slice of weight 1; more repeats tell more than longer ones.
 const LONGEST_SLICE_S: f64 = 0.25;
 
+/// The same for trials that end by their number of requests. Fast drives end them long before; on a disk, a slice of the length above holds
+/// a dozen reads, of which the last is likely to be a long one.
+const LONGEST_COUNTED_SLICE_S: f64 = 2.0;
+
 /// What opening a channel and settling behind a write take, roughly.
 const OVERHEAD_S: f64 = 0.004;
 
@@ -133,15 +137,23 @@ fn left_out_text(trials: &[Trial], of: usize, lacking: &str) -> Option<String> {
     })
 }
 
+fn longest_slice_s(trial: &Trial) -> f64 {
+    match &trial.work {
+        Work::Load(load) if load.max_requests.is_some() => LONGEST_COUNTED_SLICE_S,
+        _ => LONGEST_SLICE_S,
+    }
+}
+
 /// Raises all slices alike until the time for the wanted rounds is used, and all byte limits likewise.
 fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     let rounds = f64::from(limits.rounds);
     let per_round_s = limits.seconds / rounds;
     let slice_of = |(trial, need): &(Trial, Need), level: f64| {
+        let level = level.min(longest_slice_s(trial));
         (level * trial.weight).max(need.seconds - OVERHEAD_S).max(LEAST_SLICE_S)
     };
     let slices = |level: f64| kept.iter().map(|one| slice_of(one, level) + OVERHEAD_S).sum::<f64>();
-    let slice_level = largest_level(LONGEST_SLICE_S, |level| slices(level) <= per_round_s);
+    let slice_level = largest_level(LONGEST_COUNTED_SLICE_S, |level| slices(level) <= per_round_s);
 
     let once_bytes = limits.write_bytes as f64 * ONCE_SHARE;
     let once = |need: &Need| {
