@@ -1,5 +1,6 @@
 //! Whole simulated drives.
 
+mod affine;
 mod common;
 mod learned;
 mod nvme;
