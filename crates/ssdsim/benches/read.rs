@@ -3,7 +3,7 @@
 //! `cargo bench -p flashgrain_ssdsim --bench read`. Medians of rounds; the driver's own few nanoseconds are included.
 
 use flashgrain_device::{ChannelOptions, Completion, Device, Op, Request, thread_cpu};
-use flashgrain_ssdsim::{SimDevice, preset};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -16,17 +16,19 @@ fn main() {
         "{:<14} {:>5} {:>6} {:>14} {:>16}",
         "drive", "op", "depth", "us CPU each", "requests/s (virtual)"
     );
-    for name in ["pm1733", "970evo", "905p"] {
-        for (op, label) in [(Op::Read, "read"), (Op::Write, "write")] {
-            for depth in [1, 64, 1024] {
-                measure(name, op, label, depth);
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let usual = ["pm1733", "970evo", "905p"].map(str::to_owned).to_vec();
+    for name in if named.is_empty() { usual } else { named } {
+        for (op, label) in [(Op::Read, "read")] {
+            for depth in [1, 4, 16, 64, 1024] {
+                measure(&name, op, label, depth);
             }
         }
     }
 }
 
 fn measure(name: &str, op: Op, label: &str, depth: u32) {
-    let config = preset::find(name).expect("a preset");
+    let config = SimConfig::named(name).expect("a drive");
     let mut rounds: Vec<(f64, f64)> = (0..ROUNDS as u64)
         .map(|seed| {
             let device = SimDevice::new(&config, name, seed).expect("a drive");

@@ -1,5 +1,6 @@
 //! Operations on the array, from their submission to their end.
 
+use super::channel::Channel;
 use super::server::{Running, SUSPENSION_LIMIT, Server, Suspended};
 use super::timing::Timing;
 use super::{Cause, FlashDone, FlashKind, FlashOp};
@@ -7,18 +8,22 @@ use crate::config::{Interleave, NandConfig};
 use crate::drive::Context;
 use crate::engine::Slab;
 
-/// The cells have been sensed; `index` is the server. The other kind is [`ENDED`].
+/// Events: the cells have been sensed; the index is the server.
 const SENSED: u8 = 0;
-/// The operation has ended.
+/// The operation has ended; the index is the server.
 const ENDED: u8 = 1;
+/// A channel is free again and somebody waits for it; the index is the channel.
+const RELEASED: u8 = 2;
+/// What was running has been suspended; the index is the server.
+const SUSPENDED: u8 = 3;
 
-/// Channels are servers of their own: whoever needs one gets it in the order of asking.
+/// See the module. A server is busy from the moment when a channel takes its command until the operation has ended.
 #[derive(Debug)]
 pub(crate) struct Flash {
     timing: Timing,
     /// One per die, or per chip where a busy chip blocks its other dies.
     servers: Vec<Server>,
-    channel_free_ns: Vec<u64>,
+    channels: Vec<Channel>,
     slots: Slab<Slot>,
     reads_first: bool,
     suspend_program: bool,
@@ -44,7 +49,7 @@ impl Flash {
         Self {
             timing: Timing::new(config),
             servers: (0..servers).map(|_| Server::default()).collect(),
-            channel_free_ns: vec![0; config.channels as usize],
+            channels: (0..config.channels).map(|_| Channel::default()).collect(),
             slots: Slab::default(),
             reads_first: config.reads_first,
             suspend_program: config.suspend_program,
@@ -69,7 +74,7 @@ impl Flash {
         };
         queue.push_back(slot);
         if server.running.is_none() {
-            self.go_on(index, now, context);
+            self.go_on(index, context);
         } else if op.is_foreground_read() {
             self.suspend(index, context);
         }
@@ -97,47 +102,76 @@ impl Flash {
         let Some(running) = server.stop(now) else { return };
         let running = Running { suspensions: running.suspensions + 1, ..running };
         server.suspended = Some(Suspended { running, left_ns, reads_left: SUSPENSION_LIMIT });
-        self.go_on(index, now + self.timing.suspend_ns, context);
+        server.asking = true;
+        context.at(now + self.timing.suspend_ns, SUSPENDED, index as u32);
     }
 
-    /// An idle server takes up what is next, not before `from_ns`.
+    /// A server that is not busy asks for its channel if it has something to do, or goes on with what was suspended.
     #[inline]
-    fn go_on(&mut self, index: usize, from_ns: u64, context: &mut Context<'_>) {
+    fn go_on(&mut self, index: usize, context: &mut Context<'_>) {
         let server = &mut self.servers[index];
-        match server.next() {
-            Some(slot) => self.begin(index, slot, from_ns, context),
-            None => {
-                let Some(Suspended { running, left_ns, .. }) = server.suspended.take() else { return };
-                let running = Running {
-                    began_ns: from_ns,
-                    cells_from_ns: from_ns,
-                    end_ns: from_ns + left_ns,
-                    ..running
-                };
-                server.running = Some(running);
-                context.at(running.end_ns, ENDED, index as u32);
-            }
+        if server.asking {
+            return;
+        }
+        if server.has_next() {
+            server.asking = true;
+            self.ask(index, context);
+        } else if let Some(Suspended { running, left_ns, .. }) = server.suspended.take() {
+            let now = context.now();
+            let running = Running { began_ns: now, cells_from_ns: now, end_ns: now + left_ns, ..running };
+            server.running = Some(running);
+            context.at(running.end_ns, ENDED, index as u32);
         }
     }
 
+    fn ask(&mut self, index: usize, context: &mut Context<'_>) {
+        let channel = index % self.channels.len();
+        self.channels[channel].commands.push_back(index as u32);
+        self.serve(channel, context);
+    }
+
+    /// A channel that is free does what is next.
     #[inline]
-    fn begin(&mut self, index: usize, slot: u32, from_ns: u64, context: &mut Context<'_>) {
+    fn serve(&mut self, index: usize, context: &mut Context<'_>) {
+        let now = context.now();
+        while self.channels[index].free_ns <= now {
+            let channel = &mut self.channels[index];
+            if let Some(server) = channel.transfers.pop_front() {
+                self.transfer(server as usize, context);
+            } else if let Some(server) = channel.commands.pop_front() {
+                self.begin(server as usize, context);
+            } else {
+                return;
+            }
+        }
+        let channel = &mut self.channels[index];
+        if channel.is_wanted() && channel.release_ns != channel.free_ns {
+            channel.release_ns = channel.free_ns;
+            context.at(channel.free_ns, RELEASED, index as u32);
+        }
+    }
+
+    /// The channel takes the command of a server's next operation, and what it programs.
+    #[inline]
+    fn begin(&mut self, index: usize, context: &mut Context<'_>) {
+        let now = context.now();
         let server = &mut self.servers[index];
+        server.asking = false;
+        let Some(slot) = server.next() else { return self.go_on(index, context) };
         let Slot { op, collect_ns, .. } = &mut self.slots[slot];
-        *collect_ns = server.collected_ns(from_ns) - *collect_ns;
-        let channel = op.die as usize % self.channel_free_ns.len();
-        let free_ns = &mut self.channel_free_ns[channel];
+        *collect_ns = server.collected_ns(now) - *collect_ns;
         let transfer_ns = self.timing.transfer_ns(op.transfer_bytes);
-        let into_ns = self.timing.command_ns + if op.kind == FlashKind::Program { transfer_ns } else { 0 };
-        let cells_from_ns = (*free_ns).max(from_ns) + into_ns;
-        *free_ns = cells_from_ns;
+        let (into_ns, out_ns, end_kind) = match op.kind {
+            FlashKind::Read => (self.timing.command_ns, transfer_ns, SENSED),
+            FlashKind::Program => (self.timing.command_ns + transfer_ns, 0, ENDED),
+            FlashKind::Erase => (self.timing.command_ns, 0, ENDED),
+        };
+        let cells_from_ns = now + into_ns;
         let cells_ns = self.timing.cells_ns(op, context.random);
-        let out_ns = if op.kind == FlashKind::Read { transfer_ns } else { 0 };
         let end_ns = cells_from_ns + cells_ns;
-        let end_kind = if op.kind == FlashKind::Read { SENSED } else { ENDED };
         server.running = Some(Running {
             slot,
-            began_ns: from_ns,
+            began_ns: now,
             cells_from_ns,
             end_ns,
             end_kind,
@@ -145,30 +179,55 @@ impl Flash {
             for_collection: op.cause == Cause::Collect,
             suspensions: 0,
         });
+        let channel = index % self.channels.len();
+        self.channels[channel].free_ns = cells_from_ns;
         context.at(end_ns, end_kind, index as u32);
+    }
+
+    /// The channel takes what a server has sensed.
+    #[inline]
+    fn transfer(&mut self, index: usize, context: &mut Context<'_>) {
+        let Some(running) = &mut self.servers[index].running else { return };
+        let bytes = self.slots[running.slot].op.transfer_bytes;
+        running.end_ns = context.now() + self.timing.transfer_ns(bytes);
+        running.end_kind = ENDED;
+        let channel = index % self.channels.len();
+        self.channels[channel].free_ns = running.end_ns;
+        context.at(running.end_ns, ENDED, index as u32);
     }
 
     /// An event of the array (kinds below [`super::super::FIRST_FTL_KIND`]); at most one operation is done in it.
     #[inline]
     pub fn event(&mut self, kind: u8, index: u32, context: &mut Context<'_>) -> Option<FlashDone> {
-        let now = context.now();
-        let server = &mut self.servers[index as usize];
-        // The end of an operation that was suspended since has been overtaken.
-        let running =
-            server.running.as_mut().filter(|running| (running.end_ns, running.end_kind) == (now, kind))?;
-        let Slot { op, submitted_ns, collect_ns } = self.slots[running.slot];
-        if kind == SENSED {
-            let channel = op.die as usize % self.channel_free_ns.len();
-            let free_ns = &mut self.channel_free_ns[channel];
-            *free_ns = (*free_ns).max(now) + self.timing.transfer_ns(op.transfer_bytes);
-            (running.end_ns, running.end_kind) = (*free_ns, ENDED);
-            context.at(running.end_ns, ENDED, index);
-            return None;
+        let index = index as usize;
+        match kind {
+            RELEASED => self.serve(index, context),
+            SUSPENDED => {
+                if self.servers[index].asking {
+                    self.ask(index, context);
+                }
+            }
+            SENSED => {
+                let channel = index % self.channels.len();
+                self.channels[channel].transfers.push_back(index as u32);
+                self.serve(channel, context);
+            }
+            _ => return self.end(index, context),
         }
-        let Running { slot, medium_ns, .. } = *running;
+        None
+    }
+
+    fn end(&mut self, index: usize, context: &mut Context<'_>) -> Option<FlashDone> {
+        let now = context.now();
+        let server = &mut self.servers[index];
+        // The end of an operation that was suspended since has been overtaken.
+        let ended = |running: &Running| (running.end_ns, running.end_kind) == (now, ENDED);
+        let Running { slot, medium_ns, .. } = server.running.filter(ended)?;
         server.stop(now);
+        let Slot { op, submitted_ns, collect_ns } = self.slots[slot];
         self.slots.remove(slot);
-        self.go_on(index as usize, now, context);
+        self.go_on(index, context);
+        self.serve(index % self.channels.len(), context);
         let wait_ns = now - submitted_ns - medium_ns - collect_ns;
         Some(FlashDone { op, wait_ns, collect_ns, medium_ns })
     }
@@ -176,7 +235,7 @@ impl Flash {
     /// All operations are lost.
     pub fn power_cycle(&mut self) {
         self.servers.iter_mut().for_each(|server| *server = Server::default());
-        self.channel_free_ns.fill(0);
+        self.channels.iter_mut().for_each(|channel| *channel = Channel::default());
         self.slots = Slab::default();
     }
 }

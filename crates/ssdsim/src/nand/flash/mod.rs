@@ -1,6 +1,7 @@
 //! The array: channels, chips, dies. It knows operations and timings, and nothing of what the bytes mean.
 
 mod array;
+mod channel;
 mod server;
 mod timing;
 

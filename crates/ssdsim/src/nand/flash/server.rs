@@ -16,6 +16,8 @@ pub(super) struct Server {
     pub others: VecDeque<u32>,
     pub running: Option<Running>,
     pub suspended: Option<Suspended>,
+    /// Waiting for the channel to take a command, or for a suspension to be over.
+    pub asking: bool,
     /// Time spent on garbage collection, without what is running.
     collected_ns: u64,
 }
@@ -61,7 +63,17 @@ impl Server {
         self.running.take()
     }
 
-    /// The next operation to begin, and whether reads go first; none if a suspended one is to go on before.
+    /// Whether there is something to begin; if not, what was suspended goes on.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        !self.urgent.is_empty()
+            || match &self.suspended {
+                Some(suspended) => suspended.reads_left > 0 && !self.reads.is_empty(),
+                None => !self.reads.is_empty() || !self.others.is_empty(),
+            }
+    }
+
+    /// The next operation to begin; none if a suspended one is to go on before.
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
         if let Some(slot) = self.urgent.pop_front() {
