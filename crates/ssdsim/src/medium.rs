@@ -1,7 +1,5 @@
 //! What stores the bytes, as the drive's front end sees it.
 
-use flashgrain_device::Op;
-
 use crate::config::{MediumConfig, SimConfig};
 use crate::disk::Disk;
 use crate::drive::Context;
@@ -68,13 +66,5 @@ impl Medium {
             Self::Xpoint(_) => false,
             Self::Disk(disk) => disk.is_volatile(),
         }
-    }
-}
-
-/// What the front end makes of an op before a medium sees it.
-pub(crate) fn medium_op(op: Op) -> Op {
-    match op {
-        Op::WriteThenFlush => Op::WriteDsync,
-        other => other,
     }
 }

@@ -3,7 +3,6 @@
 use flashgrain_device::Op;
 
 use crate::fault::NO_FAULT;
-use crate::medium::medium_op;
 
 /// Where a command's time went, nanoseconds. Together they are its latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub(crate) struct Command {
     pub request: u32,
     /// Which drive.
     pub drive: u16,
-    /// `WriteThenFlush` has become a write with `flush_after`.
+    /// Never `WriteThenFlush`: that is a write, and then a flush.
     pub op: Op,
     /// On the drive.
     pub offset_bytes: u64,
@@ -78,7 +77,7 @@ impl Command {
         Self {
             request,
             drive,
-            op: medium_op(op),
+            op: if op == Op::WriteThenFlush { Op::Write } else { op },
             offset_bytes,
             length_bytes,
             memory: Memory(memory),

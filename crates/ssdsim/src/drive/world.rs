@@ -52,11 +52,21 @@ pub(super) struct Inflight {
     pub submitted_ns: u64,
     pub commands_left: u32,
     pub errno: i32,
+    /// Whether a flush of all drives follows.
+    pub flush_after: bool,
 }
 
 impl Inflight {
     pub fn new(channel: u32, request: &Request, now_ns: u64) -> Self {
-        Self { channel, tag: request.tag, op: request.op, submitted_ns: now_ns, commands_left: 0, errno: 0 }
+        Self {
+            channel,
+            tag: request.tag,
+            op: request.op,
+            submitted_ns: now_ns,
+            commands_left: 0,
+            errno: 0,
+            flush_after: request.op == Op::WriteThenFlush,
+        }
     }
 }
 
@@ -102,10 +112,7 @@ impl World {
         let index = self.requests.insert(Inflight::new(channel, request, now));
         self.tally.arrived(now);
         if request.op == Op::Flush {
-            for drive in 0..self.drives.len() as u16 {
-                self.command(index, drive, request.op, 0, 0, request.memory);
-            }
-            return;
+            return self.flush_all(index);
         }
         let (mut offset, mut left, mut memory) = (request.offset_bytes, request.length_bytes, request.memory);
         while left > 0 {
@@ -117,6 +124,12 @@ impl World {
             if request.op.moves_data() {
                 memory = memory.wrapping_add(segment.length_bytes as usize);
             }
+        }
+    }
+
+    fn flush_all(&mut self, request: u32) {
+        for drive in 0..self.drives.len() as u16 {
+            self.command(request, drive, Op::Flush, 0, 0, std::ptr::null_mut());
         }
     }
 
@@ -270,18 +283,22 @@ impl World {
         let request = &mut self.requests[command.request];
         request.commands_left -= 1;
         request.errno = if request.errno == 0 { command.errno } else { request.errno };
-        if request.commands_left == 0 {
-            let completion = Completion {
-                tag: request.tag,
-                result: if request.errno == 0 { Ok(()) } else { Err(request.errno) },
-                submitted: Nanos(request.submitted_ns),
-                completed: Nanos(now),
-            };
-            let (channel, op) = (request.channel as usize, request.op);
-            self.requests.remove(command.request);
-            self.tally.left(op, completion.latency().0, now);
-            self.channels[channel].push_back(completion);
+        if request.commands_left > 0 {
+            return;
         }
+        if std::mem::take(&mut request.flush_after) && request.errno == 0 {
+            return self.flush_all(command.request);
+        }
+        let completion = Completion {
+            tag: request.tag,
+            result: if request.errno == 0 { Ok(()) } else { Err(request.errno) },
+            submitted: Nanos(request.submitted_ns),
+            completed: Nanos(now),
+        };
+        let (channel, op) = (request.channel as usize, request.op);
+        self.requests.remove(command.request);
+        self.tally.left(op, completion.latency().0, now);
+        self.channels[channel].push_back(completion);
     }
 
     /// Counted so far.

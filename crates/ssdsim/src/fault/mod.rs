@@ -135,8 +135,8 @@ pub enum Operation {
     Discard,
 }
 
-/// When a fault happens. Power cuts, vanishing devices and bit flips at rest happen by themselves at an event or a time (and at once with
-/// [`Trigger::Always`]); everything else happens to the next command that matches from then on.
+/// When a fault happens. Power cuts, vanishing devices and bit flips at rest happen by themselves at an event or a time, and at once with
+/// [`Trigger::Always`] and [`Operation::Any`]; everything else happens to the next command that matches from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {

@@ -6,7 +6,7 @@ use flashgrain_device::Op;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{Fault, FaultKind, Repeat, Trigger};
+use super::{Fault, FaultKind, Operation, Repeat, Trigger};
 use crate::content::Content;
 
 /// The command is well.
@@ -50,7 +50,11 @@ impl Armed {
     /// Whether it strikes by itself, at an event or a time, and did not.
     fn awaits_no_command(&self) -> bool {
         self.fault.kind.strikes_by_itself()
-            && matches!(self.fault.at, Trigger::Always | Trigger::Event(_) | Trigger::TimeNs(_))
+            && match self.fault.at {
+                Trigger::Event(_) | Trigger::TimeNs(_) => true,
+                Trigger::Always => self.fault.operation == Operation::Any,
+                Trigger::Nth(_) | Trigger::Probability(_) => false,
+            }
     }
 }
 

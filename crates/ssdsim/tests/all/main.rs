@@ -2,7 +2,10 @@
 
 mod affine;
 mod common;
+mod faults;
+mod host;
 mod learned;
 mod nvme;
+mod power_cut;
 mod random_drives;
 mod score;
