@@ -9,3 +9,4 @@ mod nvme;
 mod power_cut;
 mod random_drives;
 mod score;
+mod xpoint;
