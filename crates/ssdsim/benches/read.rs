@@ -19,8 +19,8 @@ fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
     let usual = ["pm1733", "970evo", "905p"].map(str::to_owned).to_vec();
     for name in if named.is_empty() { usual } else { named } {
-        for (op, label) in [(Op::Read, "read")] {
-            for depth in [1, 4, 16, 64, 1024] {
+        for (op, label) in [(Op::Read, "read"), (Op::Write, "write")] {
+            for depth in [1, 64, 1024] {
                 measure(&name, op, label, depth);
             }
         }
