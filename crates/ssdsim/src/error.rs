@@ -40,4 +40,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The device layer refused.
+    #[error(transparent)]
+    Device(#[from] flashgrain_device::Error),
 }

@@ -15,6 +15,7 @@ mod engine;
 mod error;
 pub mod fault;
 mod medium;
+pub mod mqsim;
 mod nand;
 pub mod preset;
 mod random;

@@ -6,8 +6,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::{
-    DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig, SimConfig, StartState,
-    XpointConfig,
+    CollectConfig, DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig, SimConfig,
+    StartState, XpointConfig,
 };
 use crate::error::Error;
 
@@ -23,9 +23,6 @@ const LARGEST_BYTES: u64 = 1 << 50;
 
 /// Most dies of a drive.
 const MOST_DIES: u64 = 65_536;
-
-/// Erased blocks of a die that are open for writing: for stripes, small writes, collection and the mapping table.
-const OPEN_BLOCKS: u64 = 4;
 
 impl SimConfig {
     /// Refuses what makes no drive.
@@ -61,6 +58,7 @@ impl HostConfig {
         let at = At("host");
         at.within("queue_depth", self.queue_depth, 1..=1 << 20)?;
         at.within("command_ns", self.command_ns, 0..=LONGEST_NS)?;
+        at.within("write_command_ns", self.write_command_ns.unwrap_or(0), 0..=LONGEST_NS)?;
         at.within("partial_command_ns", self.partial_command_ns, 0..=LONGEST_NS)?;
         at.within("fetch_ns", self.fetch_ns, 0..=LONGEST_NS)?;
         at.within("completion_ns", self.completion_ns, 0..=LONGEST_NS)?;
@@ -147,31 +145,13 @@ impl NandConfig {
 
     /// Without free blocks in every die nothing could be collected.
     fn check_spare(&self, drive: &SimConfig) -> Result<(), Error> {
-        let at = At("medium.nand");
-        let collect = &self.collect;
-        let at_collect = At("medium.nand.collect");
-        at_collect.within(
-            "stop_writes_below_free_blocks",
-            collect.stop_writes_below_free_blocks,
-            1..=65_536,
-        )?;
-        at_collect.within(
-            "start_below_free_blocks",
-            collect.start_below_free_blocks,
-            collect.stop_writes_below_free_blocks..=65_536,
-        )?;
-        at.within("over_provisioning", self.over_provisioning, 0.0..=10.0)?;
-        let row_pages = if self.multi_plane { u64::from(self.planes_per_die) } else { 1 };
-        let block = u64::from(self.page_bytes) * u64::from(self.pages_per_block) * row_pages;
-        let spare = drive.capacity_bytes as f64 * self.over_provisioning;
-        let needed_blocks = OPEN_BLOCKS + u64::from(collect.start_below_free_blocks);
-        let needed = (needed_blocks * block * self.dies()) as f64;
-        let least = needed / drive.capacity_bytes as f64;
-        let allowed = format!(
-            "at least {least:.4} here: {needed_blocks} blocks of {block} bytes in each of {} dies to write into and to collect",
-            self.dies()
-        );
-        at.require(spare >= needed, "over_provisioning", self.over_provisioning, allowed)
+        let at = At("medium.nand.collect");
+        let CollectConfig { start_below_free_blocks: start, stop_writes_below_free_blocks: stop, .. } =
+            self.collect;
+        at.within("stop_writes_below_free_blocks", stop, 1..=65_536)?;
+        at.within("start_below_free_blocks", start, stop..=65_536)?;
+        At("medium.nand").within("over_provisioning", self.over_provisioning, 0.0..=10.0)?;
+        crate::nand::check_room(self, drive)
     }
 }
 
@@ -227,6 +207,7 @@ impl DiskConfig {
         at.within("inner_bytes_per_s", self.inner_bytes_per_s, *RATES.start()..=self.outer_bytes_per_s)?;
         at.within("zones", self.zones, 1..=self.cylinders)?;
         at.within("reorder_depth", self.reorder_depth, 1..=65_536)?;
+        at.within("read_ahead_bytes", self.read_ahead_bytes, 0..=drive.capacity_bytes)?;
         at.within("read_ahead_bytes", self.read_ahead_bytes, 0..=drive.capacity_bytes)?;
         at.within("write_cache_bytes", self.write_cache_bytes, 0..=drive.capacity_bytes)
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::SimConfig;
 use crate::error::Error;
+use crate::mqsim::import_drive;
 use crate::preset;
 
 /// A drive's description has a few kilobytes; something much larger is another file.
@@ -37,10 +38,10 @@ impl SimConfig {
             .map_err(|error| Error::Syntax { origin: self.name.clone(), problem: error.to_string() })
     }
 
-    /// Reads a TOML file.
+    /// Reads a TOML file, or MQSim's `ssdconfig.xml` if its name ends in `.xml`.
     ///
     /// # Errors
-    /// [`Error::File`] with the system's reason, otherwise as [`SimConfig::from_toml`].
+    /// [`Error::File`] with the system's reason, otherwise as [`SimConfig::from_toml`] and [`import_drive`].
     pub fn load(path: &Path) -> Result<Self, Error> {
         let file = |source| Error::File { path: path.to_owned(), source };
         let size = fs::metadata(path).map_err(file)?.len();
@@ -50,23 +51,33 @@ impl SimConfig {
                 problem: format!("{size} bytes are too many for a drive's description"),
             });
         }
-        Self::from_toml(&fs::read_to_string(path).map_err(file)?, &path.display().to_string())
+        let (text, origin) = (fs::read_to_string(path).map_err(file)?, path.display().to_string());
+        if has_extension(path, "xml") {
+            return Ok(import_drive(&text, &origin)?.config);
+        }
+        Self::from_toml(&text, &origin)
     }
 
-    /// What a name stands for: a preset, or a file if the name ends in `.toml`. `sim:` before it is optional.
+    /// What a name stands for: a preset, or a file if the name ends in `.toml` or `.xml`. `sim:` before it is optional.
     ///
     /// # Errors
     /// [`Error::UnknownPreset`] listing what there is, otherwise as [`SimConfig::load`].
     pub fn named(name: &str) -> Result<Self, Error> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
-        if Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
-            return Self::load(Path::new(name));
+        let path = Path::new(name);
+        if has_extension(path, "toml") || has_extension(path, "xml") {
+            Self::load(path)
+        } else {
+            preset::find(name)
         }
-        preset::find(name)
     }
 
     /// Whether a target names a simulated drive.
     pub fn is_name(target: &str) -> bool {
         target.starts_with(PREFIX)
     }
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
 }

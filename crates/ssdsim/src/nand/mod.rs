@@ -12,6 +12,11 @@ use crate::error::Error;
 /// Kinds of events from here on belong to the translation layer, those below to the array.
 const FIRST_FTL_KIND: u8 = 128;
 
+/// Refuses a drive that has no room to collect garbage in.
+pub(crate) fn check_room(config: &NandConfig, drive: &SimConfig) -> Result<(), Error> {
+    ftl::check_room(config, drive)
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Nand {

@@ -34,6 +34,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     (NAND, "stripe_unit_bytes", "4294967296", "to 1073741824"),
     (NAND, "host.queue_depth", "0", "1 to"),
     (NAND, "host.command_ns", "99999999999", "0 to 10000000000"),
+    (NAND, "host.write_command_ns", "99999999999", "0 to 10000000000"),
     (NAND, "host.partial_command_ns", "99999999999", "0 to 10000000000"),
     (NAND, "host.fetch_ns", "99999999999", "0 to 10000000000"),
     (NAND, "host.completion_ns", "99999999999", "0 to 10000000000"),
@@ -45,7 +46,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     (NAND, "medium.nand.pages_per_block", "0", "1 to 65536"),
     (NAND, "medium.nand.page_bytes", "12288", "a power of two from 512"),
     (NAND, "medium.nand.page_bytes", "256", "a power of two from 512"),
-    (NAND, "medium.nand.over_provisioning", "0.0", "at least 0.2500 here"),
+    (NAND, "medium.nand.over_provisioning", "0.0", "at least 0."),
     (NAND, "medium.nand.over_provisioning", "-0.1", "0 to 10"),
     (NAND, "medium.nand.over_provisioning", "nan", "0 to 10"),
     (NAND, "medium.nand.read_us", "[]", "1 (SLC) to 4 (QLC)"),
@@ -100,6 +101,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     (DISK, "medium.disk.inner_bytes_per_s", "200000000", "100000 to 150000000"),
     (DISK, "medium.disk.zones", "0", "1 to"),
     (DISK, "medium.disk.reorder_depth", "0", "1 to"),
+    (DISK, "medium.disk.read_ahead_bytes", "2147483648", "0 to 1073741824"),
     (DISK, "medium.disk.write_cache_bytes", "2147483648", "0 to 1073741824"),
 ];
 

@@ -54,6 +54,11 @@ enum Purpose {
     CollectErase,
 }
 
+/// Refuses a drive that has no room to collect garbage in, or more units than can be numbered.
+pub(super) fn check_room(config: &NandConfig, drive: &SimConfig) -> Result<(), Error> {
+    Geometry::new(config, drive).map(drop)
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Ftl {

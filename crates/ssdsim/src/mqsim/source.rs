@@ -1,0 +1,213 @@
+//! The requests of one flow, one after another.
+
+use std::ops::Range;
+
+use rand::{Rng, RngExt as _, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::SECTOR_BYTES;
+use super::flow::{Addresses, Arrivals, Flow, FlowKind, Sizes, Synthetic};
+use super::trace::{self, Recorded};
+use crate::error::Error;
+
+/// The next request of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Wanted {
+    pub offset_bytes: u64,
+    pub length_bytes: u64,
+    pub is_read: bool,
+}
+
+/// When a flow's next request comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// As soon as one of its requests is done.
+    Done,
+    /// At this time.
+    At(u64),
+    /// Never: it has ended.
+    Never,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) enum Source {
+    Synthetic(Box<Generator>),
+    Trace(Replay),
+}
+
+impl Source {
+    /// Of a flow that has `addresses` of a drive to itself.
+    pub fn new(flow: &Flow, addresses: Range<u64>) -> Result<Self, Error> {
+        Ok(match &flow.kind {
+            FlowKind::Synthetic(synthetic) => Self::Synthetic(Box::new(Generator::new(synthetic, addresses))),
+            FlowKind::Trace(recorded) => Self::Trace(Replay {
+                requests: trace::read(recorded)?,
+                addresses,
+                next: 0,
+                repeats_left: recorded.repeats,
+                repeat_ns: 0,
+            }),
+        })
+    }
+
+    /// Requests that are in flight from the beginning.
+    pub fn depth(&self) -> u32 {
+        match self {
+            Self::Synthetic(generator) => match generator.flow.arrivals {
+                Arrivals::QueueDepth(depth) => depth,
+                Arrivals::BytesPerSecond(_) => 0,
+            },
+            Self::Trace(_) => 0,
+        }
+    }
+
+    /// When the next request comes, now that it is `now_ns`.
+    pub fn next(&self, now_ns: u64) -> Next {
+        match self {
+            Self::Synthetic(generator) => generator.next(now_ns),
+            Self::Trace(replay) => replay.next(),
+        }
+    }
+
+    /// Takes the next request.
+    pub fn take(&mut self) -> Wanted {
+        match self {
+            Self::Synthetic(generator) => generator.take(),
+            Self::Trace(replay) => replay.take(),
+        }
+    }
+}
+
+/// Makes up requests.
+#[derive(Debug)]
+pub(super) struct Generator {
+    flow: Synthetic,
+    addresses: Range<u64>,
+    random: Pcg64,
+    taken: u64,
+    /// Where the next one of a stream starts.
+    stream_at: u64,
+    arrival_ns: f64,
+}
+
+impl Generator {
+    fn new(flow: &Synthetic, addresses: Range<u64>) -> Self {
+        let used = ((addresses.end - addresses.start) as f64 * flow.working_set) as u64;
+        let used = (used / SECTOR_BYTES * SECTOR_BYTES).max(SECTOR_BYTES);
+        Self {
+            flow: flow.clone(),
+            addresses: addresses.start..addresses.start + used,
+            random: Pcg64::seed_from_u64(flow.seed),
+            taken: 0,
+            stream_at: 0,
+            arrival_ns: 0.0,
+        }
+    }
+
+    fn next(&self, now_ns: u64) -> Next {
+        let stop_ns = self.flow.stop_ns.unwrap_or(u64::MAX);
+        let by_depth = matches!(self.flow.arrivals, Arrivals::QueueDepth(_));
+        let at_ns = if by_depth { now_ns } else { self.arrival_ns as u64 };
+        if at_ns >= stop_ns || self.flow.requests.is_some_and(|most| self.taken >= most) {
+            Next::Never
+        } else if by_depth {
+            Next::Done
+        } else {
+            Next::At(at_ns)
+        }
+    }
+
+    fn take(&mut self) -> Wanted {
+        self.taken += 1;
+        let used = self.addresses.end - self.addresses.start;
+        let length_bytes = (self.sectors() * SECTOR_BYTES).min(used);
+        if let Arrivals::BytesPerSecond(rate) = self.flow.arrivals {
+            let mean_ns = self.mean_bytes() / rate * 1e9;
+            self.arrival_ns += -mean_ns * (1.0 - self.random.random::<f64>()).ln();
+        }
+        let is_read = self.random.random::<f64>() < self.flow.read_share;
+        let last_start = used - length_bytes;
+        let offset_bytes = self.addresses.start + self.start(last_start);
+        Wanted { offset_bytes, length_bytes, is_read }
+    }
+
+    /// Where a request starts that may start no later than `last_start`.
+    fn start(&mut self, last_start: u64) -> u64 {
+        let align = self.flow.align_bytes;
+        match self.flow.addresses {
+            Addresses::Streaming => {
+                let start = if self.stream_at > last_start { 0 } else { self.stream_at };
+                let length = (self.mean_bytes() as u64).next_multiple_of(align);
+                self.stream_at = start + length;
+                start
+            }
+            Addresses::Uniform => self.random.random_range(0..=last_start / align) * align,
+            Addresses::HotCold { hot } => {
+                let border = (last_start as f64 * hot) as u64 / align;
+                let is_hot = self.random.random::<f64>() >= hot;
+                let range = if is_hot { 0..=border } else { border..=last_start / align };
+                self.random.random_range(range) * align
+            }
+        }
+    }
+
+    fn mean_bytes(&self) -> f64 {
+        match self.flow.sizes {
+            Sizes::Fixed { sectors } => (sectors * SECTOR_BYTES) as f64,
+            Sizes::Normal { mean, .. } => mean * SECTOR_BYTES as f64,
+        }
+    }
+
+    fn sectors(&mut self) -> u64 {
+        match self.flow.sizes {
+            Sizes::Fixed { sectors } => sectors,
+            // Box and Muller.
+            Sizes::Normal { mean, deviation } => {
+                let radius = (-2.0 * (1.0 - self.random.random::<f64>()).ln()).sqrt();
+                let angle = std::f64::consts::TAU * self.random.random::<f64>();
+                ((mean + deviation * radius * angle.cos()).round() as u64).clamp(1, 1 << 17)
+            }
+        }
+    }
+}
+
+/// Repeats recorded requests.
+#[derive(Debug)]
+pub(super) struct Replay {
+    requests: Vec<Recorded>,
+    addresses: Range<u64>,
+    next: usize,
+    repeats_left: u32,
+    /// When the running repeat began.
+    repeat_ns: u64,
+}
+
+impl Replay {
+    fn next(&self) -> Next {
+        let recorded = self.requests.get(self.next).filter(|_| self.repeats_left > 0);
+        recorded.map_or(Next::Never, |recorded| Next::At(self.repeat_ns + recorded.arrival_ns))
+    }
+
+    fn take(&mut self) -> Wanted {
+        let recorded = self.requests.get(self.next).copied();
+        let recorded = recorded.unwrap_or(Recorded {
+            arrival_ns: 0,
+            offset_bytes: 0,
+            length_bytes: SECTOR_BYTES,
+            is_read: true,
+        });
+        self.next += 1;
+        if self.next >= self.requests.len() {
+            self.next = 0;
+            self.repeats_left -= 1;
+            self.repeat_ns += recorded.arrival_ns;
+        }
+        let have = self.addresses.end - self.addresses.start;
+        let length_bytes = recorded.length_bytes.min(have);
+        // Traces come from drives of any size.
+        let offset_bytes =
+            self.addresses.start + recorded.offset_bytes % (have - length_bytes + SECTOR_BYTES);
+        Wanted { offset_bytes, length_bytes, is_read: recorded.is_read }
+    }
+}
