@@ -145,13 +145,15 @@ impl Ftl {
         flash: &mut Flash,
         context: &mut Context<'_>,
     ) {
-        let place = self.table_place(unit);
-        let (Some(table), Some((die, row))) = (&mut self.table, place) else { return };
         let index = unit / self.geometry.entries_per_unit;
+        let place = self.table_place(unit);
+        let Some(table) = &mut self.table else { return };
+        // A unit of the table that is being read may have been put into a row in memory since: those who wait for it wait for the read.
         if let Some(waiters) = &mut table.fetches[index as usize] {
             waiters.push(waiter);
             return;
         }
+        let Some((die, row)) = place else { return };
         let mut waiters = table.spare.pop().unwrap_or_default();
         waiters.push(waiter);
         table.fetches[index as usize] = Some(waiters);

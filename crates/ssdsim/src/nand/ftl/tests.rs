@@ -2,5 +2,7 @@
 
 mod amplification;
 pub(in crate::nand::ftl) mod harness;
+mod mapping_cache;
+mod model;
 mod reads;
 mod writes;

@@ -6,8 +6,9 @@ use crate::config::{
     About, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig,
     NandConfig, SimConfig, StartState, WriteCacheConfig,
 };
+use crate::drive::Stages;
 use crate::drive::testing::Surroundings;
-use crate::drive::{Command, Stages};
+use crate::engine::{Event, Slab};
 use crate::nand::FIRST_FTL_KIND;
 use crate::nand::flash::Flash;
 use crate::nand::ftl::Ftl;
@@ -80,6 +81,8 @@ pub(in super::super) struct Bench {
     pub flash: Flash,
     pub around: Surroundings,
     versions: u64,
+    /// Commands that are done, until somebody takes them.
+    pub done: Vec<u32>,
 }
 
 impl Bench {
@@ -93,6 +96,7 @@ impl Bench {
             flash: Flash::new(nand),
             around: Surroundings::new(nand.write_cache.volatile),
             versions: 0,
+            done: Vec::new(),
         }
     }
 
@@ -102,19 +106,33 @@ impl Bench {
         if matches!(op, Op::Write | Op::WriteDsync) {
             self.versions += 1;
             self.around.commands[command].version = self.versions;
+            let bytes = vec![1; length_bytes as usize];
+            self.around.content.write(self.versions, offset_bytes, &bytes);
         }
         self.ftl.start(command, &mut self.flash, &mut self.around.context());
         command
     }
 
-    /// One event of the medium; whether there was one.
+    /// One event; whether there was one. Commands that are done go to `done`.
     pub fn step(&mut self) -> bool {
-        let Some((kind, index)) = self.around.next_medium_event() else { return false };
-        let context = &mut self.around.context();
-        if kind >= FIRST_FTL_KIND {
-            self.ftl.event(kind, index, &mut self.flash, context);
-        } else if let Some(done) = self.flash.event(kind, index, context) {
-            self.ftl.flash_done(&done, &mut self.flash, context);
+        match self.around.events.next(u64::MAX) {
+            None => return false,
+            Some(Event::Medium { kind, index, .. }) => {
+                let context = &mut self.around.context();
+                if kind >= FIRST_FTL_KIND {
+                    self.ftl.event(kind, index, &mut self.flash, context);
+                } else if let Some(done) = self.flash.event(kind, index, context) {
+                    self.ftl.flash_done(&done, &mut self.flash, context);
+                }
+            }
+            Some(Event::Done { command }) => {
+                let entry = &self.around.commands[command];
+                assert_eq!(entry.stages.sum(), self.around.events.now() - entry.submitted_ns, "{entry:?}");
+                assert!(entry.op != Op::Read || entry.bytes_left == 0, "{entry:?}");
+                self.done.push(command);
+                self.around.commands.remove(command);
+            }
+            Some(event) => panic!("nobody schedules {event:?} here"),
         }
         true
     }
@@ -128,19 +146,18 @@ impl Bench {
     pub fn finish(&mut self, op: Op, offset_bytes: u64, length_bytes: u32) -> Stages {
         let command = self.start(op, offset_bytes, length_bytes);
         self.run();
-        let Command { stages, bytes_left, .. } = self.around.commands[command];
-        assert!(op != Op::Read || bytes_left == 0, "{bytes_left} bytes were not read");
-        stages
+        assert_eq!(self.done.pop(), Some(command), "the command is not done");
+        self.around.commands[command].stages
     }
 
     /// Writes one unit that a cache takes, and lets as much happen as is necessary for it.
     pub fn write_unit(&mut self, unit: u32) {
         let unit_bytes = self.ftl.geometry.unit_bytes;
-        let command = self.start(Op::Write, u64::from(unit) * u64::from(unit_bytes), unit_bytes);
+        self.start(Op::Write, u64::from(unit) * u64::from(unit_bytes), unit_bytes);
         while !self.ftl.writes.is_idle() {
             assert!(self.step(), "a write waits for nothing");
         }
-        self.around.commands.remove(command);
+        self.done.clear();
     }
 
     /// Fails unless everything that is known of blocks agrees with the mapping.
@@ -166,6 +183,25 @@ impl Bench {
                 assert!(entry.programmed <= entry.sealed && entry.sealed <= geometry.rows_per_block);
             }
         }
+    }
+
+    /// The die that a unit is on.
+    pub fn die(&self, unit: u32) -> u32 {
+        self.ftl.geometry.at(self.place(unit).unwrap()).die
+    }
+
+    /// Writes that a power cut would lose.
+    pub fn unsettled(&self) -> Vec<u64> {
+        self.around.content.unsettled().into_keys().collect()
+    }
+
+    /// The power is gone and back; commands under way are forgotten.
+    pub fn power_cycle(&mut self) {
+        self.around.events.clear();
+        self.around.commands = Slab::default();
+        self.around.content.cut_power(|_, _| true);
+        self.flash.power_cycle();
+        self.ftl.power_cycle();
     }
 
     /// Where a unit is.
