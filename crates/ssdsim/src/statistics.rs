@@ -223,17 +223,22 @@ pub(crate) struct HostTally {
     in_flight_ns: u128,
 }
 
-/// Latencies are kept to three digits, up to any that fits.
+/// Latencies are kept to three digits, up to a thousand seconds.
 const DIGITS: u8 = 3;
+const LONGEST_NS: u64 = 1_000_000_000_000;
+
+/// For latencies in nanoseconds. Its bounds are given: one that grows by itself would keep what is recorded as saturating at 2 ns.
+#[expect(clippy::expect_used, reason = "the bounds are valid")]
+pub(crate) fn latency_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("valid bounds")
+}
 
 impl HostTally {
     /// Begins to count at `now_ns`, with `in_flight` requests on their way.
     pub fn new(now_ns: u64, in_flight: u64) -> Self {
-        #[expect(clippy::expect_used, reason = "three digits are a valid precision")]
-        let histogram = || Histogram::new(DIGITS).expect("a histogram of three digits");
         Self {
-            read_latency_ns: histogram(),
-            write_latency_ns: histogram(),
+            read_latency_ns: latency_histogram(),
+            write_latency_ns: latency_histogram(),
             since_ns: now_ns,
             in_flight,
             changed_ns: now_ns,

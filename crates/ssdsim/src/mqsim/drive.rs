@@ -250,7 +250,10 @@ impl Parts {
         )?;
         let suspending = if suspend_program { "Suspend_Program_Time" } else { "Suspend_Erase_Time" };
         let planes_per_die = self.flash.number("Plane_No_Per_Die", 1..=MANY)?;
-        let page_bytes = self.flash.number("Page_Capacity", 1..=MANY)?;
+        let page_bytes: u32 = self.flash.number("Page_Capacity", super::SECTOR_BYTES as u32..=MANY)?;
+        if !page_bytes.is_power_of_two() {
+            return Err(self.flash.wrong("Page_Capacity", format!("a power of two from 512 to {MANY}")));
+        }
         let mut nand = NandConfig {
             channels: self.device.number("Flash_Channel_Count", 1..=MANY)?,
             chips_per_channel: self.device.number("Chip_No_Per_Channel", 1..=MANY)?,

@@ -12,6 +12,7 @@ use super::flow::Scenario;
 use super::source::{Next, Source};
 use crate::SimDevice;
 use crate::error::Error;
+use crate::statistics::latency_histogram;
 
 /// Most requests in flight of flows whose requests come at times of their own; more wait before they are submitted.
 const MOST_OF_OPEN_FLOWS: u32 = 65_536;
@@ -51,11 +52,9 @@ pub struct FlowResult {
 
 impl FlowResult {
     fn new() -> Self {
-        #[expect(clippy::expect_used, reason = "three digits are a valid precision")]
-        let histogram = || Histogram::new(3).expect("a histogram of three digits");
         Self {
-            read_latency_ns: histogram(),
-            write_latency_ns: histogram(),
+            read_latency_ns: latency_histogram(),
+            write_latency_ns: latency_histogram(),
             bytes_read: 0,
             bytes_written: 0,
             failed: 0,

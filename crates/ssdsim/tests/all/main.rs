@@ -6,6 +6,7 @@ mod durability;
 mod faults;
 mod host;
 mod learned;
+mod mqsim;
 mod nvme;
 mod power_cut;
 mod random_drives;
