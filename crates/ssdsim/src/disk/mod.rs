@@ -37,11 +37,12 @@ pub(crate) struct Disk {
     flushes: VecDeque<(u32, u64)>,
     running: Option<Running>,
     cylinder: u32,
-    head: Head,
+    /// `None` before the first access.
+    head: Option<Head>,
 }
 
 /// Where the head is on its way along the tracks, as long as the arm does not move.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Head {
     /// The first byte behind the last access.
     next_byte: u64,
@@ -81,7 +82,7 @@ impl Disk {
             flushes: VecDeque::new(),
             running: None,
             cylinder: 0,
-            head: Head::default(),
+            head: None,
         }
     }
 
@@ -127,7 +128,7 @@ impl Disk {
             return;
         }
         let passing_ns = self.geometry.transfer_ns(access.offset_bytes, access.end());
-        self.head = Head { next_byte: access.end(), at_ns: running.head_ns + passing_ns };
+        self.head = Some(Head { next_byte: access.end(), at_ns: running.head_ns + passing_ns });
         self.cylinder = self.geometry.place(access.end() - 1).cylinder;
         self.complete(&running, context);
         self.dispatch(context);
@@ -141,7 +142,7 @@ impl Disk {
         self.flushes.clear();
         self.running = None;
         self.cylinder = 0;
-        self.head = Head::default();
+        self.head = None;
     }
 
     /// Whether a completed write may be lost.
@@ -222,7 +223,7 @@ impl Disk {
     /// While nothing else is to be done the head goes on reading until its buffer is full; then it waits, and goes on at once as
     /// soon as something of it is asked for.
     fn following_ns(&self, access: &Access, now: u64) -> Option<u64> {
-        let Head { next_byte, at_ns } = self.head;
+        let Head { next_byte, at_ns } = self.head?;
         let ahead = access.offset_bytes.checked_sub(next_byte)?;
         if ahead == 0 && at_ns == now {
             return Some(now);

@@ -2,6 +2,7 @@
 
 mod affine;
 mod common;
+mod disk;
 mod durability;
 mod faults;
 mod host;
