@@ -160,23 +160,30 @@ impl Direction {
     }
 }
 
-/// A line per direction.
+/// A line for each of two directions.
 pub fn directions_table(read: Option<&Direction>, write: Option<&Direction>) -> String {
+    let rows = [("reads", read), ("writes", write)];
+    table(rows.into_iter().filter_map(|(name, direction)| Some((name.to_owned(), direction?))))
+}
+
+/// A line per direction with its name.
+pub fn table<'a>(rows: impl Iterator<Item = (String, &'a Direction)>) -> String {
+    let rows: Vec<_> = rows.collect();
+    let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0).max(7);
     let mut text = format!(
-        "{:<7}{:>9}{:>14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
+        "{:<width$}{:>9}{:>14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
         "", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"
     );
-    for (name, direction) in [("reads", read), ("writes", write)] {
-        let Some(Direction { requests_per_s, bytes_per_s, latency }) = direction else { continue };
-        text += &format!("{name:<7}{:>9}{:>14}", unit::count(*requests_per_s), unit::rate(*bytes_per_s));
+    if rows.is_empty() {
+        text += "nothing was completed in the measured time\n";
+    }
+    for (name, Direction { requests_per_s, bytes_per_s, latency }) in rows {
+        text += &format!("{name:<width$}{:>9}{:>14}", unit::count(*requests_per_s), unit::rate(*bytes_per_s));
         let Latency { mean_us, p50_us, p90_us, p99_us, p99_9_us, p99_99_us, max_us, .. } = latency;
         for micros in [mean_us, p50_us, p90_us, p99_us, p99_9_us, p99_99_us, max_us] {
             text += &format!("{:>10}", unit::micros(*micros));
         }
         text.push('\n');
-    }
-    if read.is_none() && write.is_none() {
-        text += "nothing was completed in the measured time\n";
     }
     text
 }

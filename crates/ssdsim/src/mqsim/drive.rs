@@ -183,7 +183,8 @@ impl Parts {
         let page = u64::from(nand.page_bytes).max(1);
         let capacity_bytes = ((physical_bytes as f64 * (1.0 - ratio)) as u64 / page * page).max(page);
         // A little less, so that rounding up to whole blocks does not find one more than there is.
-        nand.over_provisioning = physical_bytes as f64 * (1.0 - 1e-12) / capacity_bytes as f64 - 1.0;
+        nand.over_provisioning =
+            (physical_bytes as f64 * (1.0 - 1e-12) / capacity_bytes as f64 - 1.0).max(0.0);
         nand.mapping = self.mapping(&nand, blocks)?;
         let table_share = f64::from(nand.mapping.entry_bytes) / page as f64;
         let taken = KEPT_BLOCKS + (f64::from(blocks) * (1.0 - ratio) * table_share).ceil();

@@ -4,10 +4,11 @@ use flashgrain_device::{Device, Geometry, Identity};
 use flashgrain_model::Workload;
 use flashgrain_profile::load::{Load, Measured};
 use flashgrain_report::unit;
+use flashgrain_ssdsim::mqsim::{self, FlowResult};
 use flashgrain_ssdsim::{Counters, SimDevice, StageTotals, Statistics};
 use serde::Serialize;
 
-use crate::workload::{Direction, directions_table};
+use crate::workload::{Direction, directions_table, table};
 
 /// The result, for programs; the tables for people are made from it.
 #[derive(Debug, Serialize)]
@@ -217,6 +218,65 @@ impl Inside {
 
     pub fn tables(&self) -> String {
         format!("{}\n{}", self.stages_table(), self.counters_table())
+    }
+}
+
+/// What a scenario of MQSim's reached.
+#[derive(Debug, Serialize)]
+pub struct ScenarioResult {
+    /// Counted from 1.
+    scenario: u32,
+    /// Virtual.
+    elapsed_s: f64,
+    flows: Vec<Flow>,
+    inside: Inside,
+    /// Of the simulation.
+    cpu_us_per_request: f64,
+    interrupted: bool,
+}
+
+/// What one flow reached in the time until its last completion.
+#[derive(Debug, Serialize)]
+struct Flow {
+    elapsed_s: f64,
+    read: Option<Direction>,
+    write: Option<Direction>,
+    failed: u64,
+}
+
+impl ScenarioResult {
+    pub fn new(scenario: u32, device: &SimDevice, reached: &mqsim::ScenarioResult) -> Self {
+        let flow = |flow: &FlowResult| {
+            let elapsed_s = flow.elapsed.seconds();
+            Flow {
+                elapsed_s,
+                read: Direction::new(flow.bytes_read, &flow.read_latency_ns, elapsed_s),
+                write: Direction::new(flow.bytes_written, &flow.write_latency_ns, elapsed_s),
+                failed: flow.failed,
+            }
+        };
+        let requests: u64 = reached.flows.iter().map(FlowResult::requests).sum();
+        Self {
+            scenario,
+            elapsed_s: reached.elapsed.seconds(),
+            flows: reached.flows.iter().map(flow).collect(),
+            inside: Inside::new(device),
+            cpu_us_per_request: reached.cpu.seconds() * 1e6 / requests.max(1) as f64,
+            interrupted: reached.interrupted,
+        }
+    }
+
+    pub fn table(&self) -> String {
+        let rows = self.flows.iter().zip(1..).flat_map(|(flow, number)| {
+            let row = |name: &str, direction| Some((format!("flow {number} {name}"), direction?));
+            [row("reads", flow.read.as_ref()), row("writes", flow.write.as_ref())]
+        });
+        let mut text = table(rows.flatten()) + "\n" + &self.inside.tables();
+        let failed: u64 = self.flows.iter().map(|flow| flow.failed).sum();
+        if failed > 0 {
+            text += &format!("{:<19} {failed} requests\n", "failed");
+        }
+        text + &simulation_line(self.cpu_us_per_request, self.elapsed_s) + "\n"
     }
 }
 

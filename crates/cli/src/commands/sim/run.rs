@@ -1,13 +1,19 @@
 //! `flashgrain sim run`.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 use clap::Args;
 use flashgrain_device::Device;
 use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Load, Stop};
 use flashgrain_ssdsim::config::StartState;
+use flashgrain_ssdsim::mqsim::{self, import_workload};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
-use super::result::SimResult;
+use super::result::{ScenarioResult, SimResult};
+use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::units::{parse_seconds, parse_share};
 use crate::workload::WorkloadOptions;
@@ -18,9 +24,18 @@ use crate::workload::WorkloadOptions;
 /// collection, and how fast the simulation was.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A preset, or a FILE.toml.
-    #[arg(value_name = "DRIVE")]
-    drive: String,
+    /// A preset, a FILE.toml, or MQSim's ssdconfig.xml.
+    #[arg(value_name = "DRIVE", required_unless_present = "config")]
+    drive: Option<String>,
+    /// The drive, as MQSim names it: the same as DRIVE.
+    #[arg(long, value_name = "FILE", conflicts_with = "drive")]
+    config: Option<String>,
+    /// Run the scenarios of MQSim's workload.xml, each on a fresh drive, instead of the workload that the other options describe.
+    #[arg(long = "workload", value_name = "FILE", conflicts_with_all = WORKLOAD_OPTIONS)]
+    mqsim_workload: Option<PathBuf>,
+    /// Only this scenario of it, counted from 1.
+    #[arg(long, value_name = "NUMBER", requires = "mqsim_workload", value_parser = clap::value_parser!(u32).range(1..))]
+    scenario: Option<u32>,
     #[command(flatten)]
     workload: WorkloadOptions,
     /// Virtual time that is measured. By default 10 s or a million requests, whichever comes first.
@@ -41,6 +56,20 @@ pub struct RunArguments {
     json: bool,
 }
 
+/// What a workload file says itself.
+const WORKLOAD_OPTIONS: [&str; 10] = [
+    "pattern",
+    "read_share",
+    "block_size",
+    "depth",
+    "sync",
+    "rate",
+    "region",
+    "seconds",
+    "requests",
+    "warmup",
+];
+
 /// How much is simulated unless it is said.
 const SECONDS: f64 = 10.0;
 const REQUESTS: u64 = 1_000_000;
@@ -58,12 +87,29 @@ fn parse_state(text: &str) -> Result<StartState, String> {
 }
 
 pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
+    let name = arguments.drive.as_ref().or(arguments.config.as_ref()).map_or("", String::as_str);
+    let mut config = SimConfig::named(name)?;
+    config.state = arguments.state.unwrap_or(config.state);
+    if name.ends_with(".xml") {
+        let notes = config.about.assumed.len();
+        context.note(&format!("{notes} of MQSim's fields count for nothing here or for something else: `flashgrain sim show {name}` lists them"));
+    }
+    match &arguments.mqsim_workload {
+        Some(path) => run_scenarios(&config, name, path, arguments, context),
+        None => run_workload(&config, name, arguments, context),
+    }
+}
+
+fn run_workload(
+    config: &SimConfig,
+    name: &str,
+    arguments: &RunArguments,
+    context: &Context,
+) -> anyhow::Result<()> {
     arguments.workload.check()?;
     let interrupt = context.interrupt.watch()?;
-    let mut config = SimConfig::named(&arguments.drive)?;
-    config.state = arguments.state.unwrap_or(config.state);
     let seed = arguments.workload.seed;
-    let device = SimDevice::new(&config, &arguments.drive, seed)?;
+    let device = SimDevice::new(config, name, seed)?;
     context.note(&format!("{}: {}", config.name, arguments.workload.describe()));
     if let Some(warmup_s) = arguments.warmup {
         // Other places than those that are measured then, as if it had run before.
@@ -80,6 +126,44 @@ pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
         print(&result.table())?;
     }
     if measured.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
+}
+
+/// Runs the scenarios of a file of MQSim's.
+fn run_scenarios(
+    config: &SimConfig,
+    name: &str,
+    path: &Path,
+    arguments: &RunArguments,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let named = || path.display().to_string();
+    let text = fs::read_to_string(path).with_context(named)?;
+    let scenarios = import_workload(&text, &named(), path.parent().unwrap_or(Path::new("")))?;
+    let interrupt = context.interrupt.watch()?;
+    let count = scenarios.len();
+    let wanted = arguments.scenario;
+    if let Some(number) = wanted.filter(|number| *number as usize > count) {
+        return Err(Usage(format!("--scenario {number}: there are {count} in {}", named())).into());
+    }
+    let mut results = Vec::new();
+    for (scenario, number) in scenarios.iter().zip(1..) {
+        if wanted.is_some_and(|wanted| wanted != number) {
+            continue;
+        }
+        context.note(&format!("scenario {number} of {count} on {}", config.name));
+        scenario.notes.iter().for_each(|note| context.detail(note));
+        let device = SimDevice::new(&scenario.prepare(config), name, arguments.workload.seed)?;
+        let reached = mqsim::run(&device, scenario, interrupt)?;
+        let result = ScenarioResult::new(number, &device, &reached);
+        if !arguments.json {
+            print(&result.table())?;
+        }
+        results.push(result);
+        if reached.interrupted {
+            return Err(Error::Interrupted.into());
+        }
+    }
+    if arguments.json { print_json(&results) } else { Ok(()) }
 }
 
 impl RunArguments {

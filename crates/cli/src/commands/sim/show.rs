@@ -7,10 +7,10 @@ use crate::output::{print, print_json};
 
 /// Print the description of a simulated drive: every field with its value, and where the numbers come from.
 ///
-/// `flashgrain sim show 960evo > mine.toml` is the way to a drive of your own.
+/// `flashgrain sim show 960evo > mine.toml` is the way to a drive of your own, `flashgrain sim show ssdconfig.xml > mine.toml` that from MQSim.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// A preset, or a FILE.toml.
+    /// A preset, a FILE.toml, or MQSim's ssdconfig.xml.
     #[arg(value_name = "DRIVE")]
     drive: String,
     /// Print it as JSON.
