@@ -29,6 +29,8 @@ pub(super) struct Block {
     pub erases: u32,
     /// Rows that take no more units.
     pub sealed: u32,
+    /// Rows that flash has been told to program.
+    pub submitted: u32,
     /// Rows that are on flash; what is mapped to a row behind them is in memory.
     pub programmed: u32,
     /// The how manieth block it is that was opened.
@@ -73,6 +75,7 @@ impl Blocks {
                     valid: found.unwrap_or(0),
                     erases: 0,
                     sealed: rows,
+                    submitted: rows,
                     programmed: rows,
                     opened: u64::from(number),
                     units: None,
@@ -125,7 +128,7 @@ impl Blocks {
         let block = &mut self.all[number as usize];
         debug_assert_eq!((block.state, block.valid), (State::Free, 0));
         (block.state, block.opened, block.units) = (State::Open, self.opened, Some(units));
-        (block.sealed, block.programmed) = (0, 0);
+        (block.sealed, block.submitted, block.programmed) = (0, 0, 0);
         self.opened += 1;
         Some(number)
     }

@@ -18,7 +18,9 @@ pub(super) struct Collector {
     /// Its next row.
     row: u32,
     step: Step,
+    /// Rows of moved units that are sealed and not programmed.
     programs: u32,
+    programs_urgent: bool,
     /// Whether host writes wait for it.
     pub urgent: bool,
     /// Most erases of a block of the die.
@@ -36,6 +38,14 @@ enum Step {
 }
 
 impl Collector {
+    /// Whether a program goes before others of the die. It never overtakes one of the same block: as long as there are any, all are alike.
+    pub fn programs_are_urgent(&mut self) -> bool {
+        if self.programs <= 1 {
+            self.programs_urgent = self.urgent;
+        }
+        self.programs_urgent
+    }
+
     /// The power is gone. Returns the block that was being collected.
     pub fn power_cycle(&mut self) -> Option<u32> {
         let victim = self.victim.take();

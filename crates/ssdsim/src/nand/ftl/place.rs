@@ -11,8 +11,10 @@ use crate::nand::flash::Flash;
 #[derive(Clone, Copy, Debug, Default)]
 struct Opened {
     block: Option<u32>,
-    /// The block's next row in memory.
+    /// The block's row that is being filled.
     row: Option<u32>,
+    /// The row that was filled before it; it may be programmed already.
+    last: Option<u32>,
 }
 
 /// Where the next units of a write go.
@@ -85,9 +87,9 @@ impl Placement {
     /// The row takes no more units.
     pub fn seal(&mut self, stream: Stream, die: u32, last_of_block: bool) {
         let opened = self.opened(stream, die);
-        opened.row = None;
+        opened.last = opened.row.take();
         if last_of_block {
-            opened.block = None;
+            *opened = Opened::default();
         }
     }
 
@@ -186,8 +188,15 @@ impl Ftl {
                 block
             }
         };
-        let row = self.rows.insert(stream, die, block, self.blocks.get(block).sealed);
-        *self.placement.opened(stream, die) = Opened { block: Some(block), row: Some(row) };
+        let entry = self.blocks.get(block);
+        let (number, submitted) = (entry.sealed, entry.submitted);
+        let row = self.rows.insert(stream, die, block, number);
+        if let Some(last) = opened.last
+            && submitted < number
+        {
+            self.rows[last].next = Some(row);
+        }
+        *self.placement.opened(stream, die) = Opened { block: Some(block), row: Some(row), last: None };
         Some(row)
     }
 

@@ -10,7 +10,7 @@ impl Ftl {
         let rows_per_block = self.geometry.rows_per_block;
         for block in &mut self.blocks.all {
             if block.state == State::Open {
-                block.programmed = block.sealed;
+                (block.submitted, block.programmed) = (block.sealed, block.sealed);
             }
             if block.state == State::Open && block.programmed == rows_per_block {
                 block.state = State::Closed;

@@ -3,7 +3,7 @@
 use super::blocks::State;
 use super::geometry::Place;
 use super::read::SECTOR_BYTES;
-use super::rows::{Slot, Stream, WHOLE};
+use super::rows::{Row, Slot, Stream, WHOLE};
 use super::{Ftl, Purpose};
 use crate::drive::Context;
 use crate::nand::flash::{Cause, Flash, FlashDone, FlashKind, FlashOp};
@@ -65,21 +65,38 @@ impl Ftl {
         self.program_if_ready(row, flash, context);
     }
 
+    /// Programs the row, and those of its block that waited for it.
     pub(super) fn program_if_ready(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
-        let entry = &self.rows[row];
-        if !entry.sealed || entry.reads > 0 {
-            return;
+        let mut next = Some(row);
+        while let Some(row) = next {
+            let Row { stream, block, row: number, sealed, reads, .. } = self.rows[row];
+            if !sealed || reads > 0 {
+                return;
+            }
+            if stream != Stream::Journal {
+                let block = self.blocks.get_mut(block);
+                if block.submitted < number {
+                    return;
+                }
+                block.submitted += 1;
+            }
+            next = self.rows[row].next.take();
+            self.program(row, flash, context);
         }
+    }
+
+    fn program(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
+        let entry = &self.rows[row];
         let units = entry.slots.len() as u32;
-        let cause = match entry.stream {
-            Stream::Collect => Cause::Collect,
-            _ if entry.table == units => Cause::Mapping,
-            _ => Cause::Host,
+        let (cause, urgent) = match entry.stream {
+            Stream::Collect => (Cause::Collect, self.collectors[entry.die as usize].programs_are_urgent()),
+            _ if entry.table == units => (Cause::Mapping, false),
+            _ => (Cause::Host, false),
         };
         let op = FlashOp {
             kind: FlashKind::Program,
             cause,
-            urgent: cause == Cause::Collect && self.collectors[entry.die as usize].urgent,
+            urgent,
             die: entry.die,
             row: entry.row,
             transfer_bytes: units * self.geometry.unit_bytes,
@@ -97,7 +114,12 @@ impl Ftl {
         self.count_program(row, context);
         if stream != Stream::Journal {
             let block = self.blocks.get_mut(at);
-            block.programmed = block.programmed.max(programmed);
+            debug_assert_eq!(
+                block.programmed + 1,
+                programmed,
+                "rows of a block are programmed in their order"
+            );
+            block.programmed = programmed;
             if block.programmed == self.geometry.rows_per_block {
                 block.state = State::Closed;
             }

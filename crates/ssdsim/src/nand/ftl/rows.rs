@@ -61,6 +61,8 @@ pub(super) struct Row {
     pub table: u32,
     /// Slots that a power cut would lose.
     pub volatile: u32,
+    /// The next row of the block, if that must wait for this one: rows of a block are programmed in their order.
+    pub next: Option<u32>,
     /// Commands that are done when it is programmed.
     pub writers: Vec<u32>,
 }
@@ -87,6 +89,7 @@ impl Rows {
             cached: 0,
             table: 0,
             volatile: 0,
+            next: None,
             writers,
         })
     }

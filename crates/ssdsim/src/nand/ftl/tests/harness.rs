@@ -180,7 +180,8 @@ impl Bench {
                 let entry = blocks.get(block);
                 assert_eq!(entry.valid, valid[block as usize], "block {block}: {entry:?}");
                 assert!(entry.state != State::Free || entry.valid == 0);
-                assert!(entry.programmed <= entry.sealed && entry.sealed <= geometry.rows_per_block);
+                let rows = [entry.programmed, entry.submitted, entry.sealed, geometry.rows_per_block];
+                assert!(rows.is_sorted(), "{entry:?}");
             }
         }
     }
