@@ -43,11 +43,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..25)
 }
 
+/// Version, value, and whether the drive has lost it.
+type Written = (u64, u8, bool);
+
 /// The obvious way: per sector, all values since it was last settled.
 #[derive(Clone, Default)]
 struct Model {
-    /// Settled value, and then (version, value, doomed).
-    sectors: Vec<(u8, Vec<(u64, u8, bool)>)>,
+    /// Settled value, and what was written since.
+    sectors: Vec<(u8, Vec<Written>)>,
 }
 
 impl Model {

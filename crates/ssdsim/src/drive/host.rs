@@ -43,13 +43,13 @@ impl Host {
 
     /// When `bytes` that are ready now have crossed the link into the drive.
     #[inline]
-    pub fn into_drive(&mut self, now_ns: u64, bytes: u64) -> u64 {
+    pub fn receive(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.cross(0, now_ns, bytes)
     }
 
     /// When `bytes` that are ready now have crossed the link to the host.
     #[inline]
-    pub fn to_host(&mut self, now_ns: u64, bytes: u64) -> u64 {
+    pub fn send(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.cross(usize::from(self.config.link_full_duplex), now_ns, bytes)
     }
 

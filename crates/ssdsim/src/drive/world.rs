@@ -230,7 +230,7 @@ impl World {
         let now = self.events.now();
         let command = &mut self.commands[index];
         let host = &mut self.drives[usize::from(command.drive)].host;
-        let arrived = host.into_drive(now, u64::from(command.length_bytes));
+        let arrived = host.receive(now, u64::from(command.length_bytes));
         command.stages.link = arrived - now;
         command.started_ns = arrived;
         self.events.at(arrived, Event::DataIn { command: index });
@@ -353,7 +353,7 @@ impl Context<'_> {
     #[inline]
     pub fn data_ready(&mut self, command: u32, bytes: u32, stages: &Stages) {
         let now = self.now();
-        let at_host = self.host.to_host(now, u64::from(bytes));
+        let at_host = self.host.send(now, u64::from(bytes));
         let entry = &mut self.commands[command];
         debug_assert!(entry.bytes_left >= bytes, "more bytes than the command has");
         entry.bytes_left -= bytes;

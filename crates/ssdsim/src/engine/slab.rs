@@ -46,6 +46,7 @@ impl<T> Slab<T> {
     }
 
     /// Slots in use.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -35,7 +35,7 @@ pub(super) fn drive(draw: &mut Draw, sector_bytes: u32) -> (HostConfig, MediumCo
         let mut nand = array(draw);
         if layout(draw, &mut nand, &host, sector_bytes).is_some() {
             let dies = dies(&nand);
-            return (host, MediumConfig::Nand(Box::new(nand)), draw.power_of_two(1, 4) * dies << 30);
+            return (host, MediumConfig::Nand(Box::new(nand)), (draw.power_of_two(1, 4) * dies) << 30);
         }
     }
 }
