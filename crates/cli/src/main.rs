@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod exit;
 mod interrupt;
+mod learned;
 mod measure;
 mod output;
 mod progress;

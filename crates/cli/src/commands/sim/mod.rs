@@ -1,5 +1,6 @@
 //! `flashgrain sim`: drives that are simulated.
 
+mod export;
 mod list;
 mod result;
 mod run;
@@ -9,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::Context;
 
-/// List, show and run simulated drives.
+/// List, show, run and export simulated drives.
 ///
 /// A simulated drive has a preset's name or is described in a TOML file, and runs in virtual time: the same seed gives the same events
 /// whatever machine it runs on. Everywhere else in Flashgrain it is a target called sim:PRESET or sim:FILE.toml. What can be described, and how
@@ -25,6 +26,7 @@ enum SimCommand {
     List(list::ListArguments),
     Show(show::ShowArguments),
     Run(run::RunArguments),
+    Export(export::ExportArguments),
 }
 
 pub fn run(arguments: &SimArguments, context: &Context) -> anyhow::Result<()> {
@@ -32,5 +34,6 @@ pub fn run(arguments: &SimArguments, context: &Context) -> anyhow::Result<()> {
         SimCommand::List(arguments) => list::run(arguments),
         SimCommand::Show(arguments) => show::run(arguments),
         SimCommand::Run(arguments) => run::run(arguments, context),
+        SimCommand::Export(arguments) => export::run(arguments, context),
     }
 }

@@ -1,0 +1,139 @@
+//! What a profile says of a drive, as far as a simulated one needs it.
+
+use anyhow::anyhow;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::{LearnedValue, Measurements, Point};
+
+/// Size of the reads that latency and parallelism are taken from.
+pub const READ_BYTES: f64 = 4096.0;
+
+/// A flush that takes no longer than this many times a write has nothing to write.
+const NOTHING_TO_FLUSH: f64 = 2.0;
+
+/// A value with what the profile says about it, or why there is none.
+pub type Fact<T> = Result<(T, String), String>;
+
+/// See the module. Times are in seconds.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub name: String,
+    /// Of the drive; a profile of a file does not know it.
+    pub capacity_bytes: Fact<u64>,
+    /// One 4 KiB random read at a time.
+    pub read_s: f64,
+    /// Most 4 KiB random reads per second, and how many were in flight then.
+    pub reads_per_s: f64,
+    pub reads_in_flight: f64,
+    /// Most bytes read per second.
+    pub read_bytes_per_s: f64,
+    /// One 4 KiB write at a time.
+    pub write_s: Fact<f64>,
+    /// Most bytes written per second.
+    pub write_bytes_per_s: Fact<f64>,
+    /// Whether flushes have something to do.
+    pub volatile_cache: Fact<bool>,
+    pub chunk_bytes: Fact<u64>,
+    pub stripe_bytes: Fact<u64>,
+    pub desirable_write_bytes: Fact<u64>,
+    pub page_bytes: Fact<u64>,
+}
+
+impl Facts {
+    /// What the profile says.
+    ///
+    /// # Errors
+    /// If it has no 4 KiB random reads one at a time: nothing can be made of it then.
+    pub fn of(profile: &DeviceProfile) -> anyhow::Result<Self> {
+        let measurements = &profile.measurements;
+        let reads: Vec<&Point> = points(measurements).filter(|point| is_random_read(point)).collect();
+        let single = reads.iter().find(|point| point.workload.concurrency == 1.0).ok_or_else(|| {
+            anyhow!("the profile has no 4 KiB random reads one at a time: make one with `flashgrain profile --only depth,order`, or without --only")
+        })?;
+        let per_s = |point: &Point| point.bytes_per_second / READ_BYTES;
+        let most =
+            reads.iter().copied().max_by(|one, other| per_s(one).total_cmp(&per_s(other))).unwrap_or(single);
+        let pure =
+            |wanted: f64| points(measurements).filter(move |point| point.workload.read_share == wanted);
+        let fastest = |share: f64| pure(share).map(|point| point.bytes_per_second).reduce(f64::max);
+        let learned = &profile.learned;
+        Ok(Self {
+            name: profile_name(profile),
+            capacity_bytes: capacity(profile),
+            read_s: READ_BYTES / single.bytes_per_second,
+            reads_per_s: per_s(most),
+            reads_in_flight: most.workload.concurrency,
+            read_bytes_per_s: fastest(1.0).unwrap_or(single.bytes_per_second),
+            write_s: single_write(measurements),
+            write_bytes_per_s: fastest(0.0)
+                .map(|rate| (rate, format!("writes reached {:.0} MB/s", rate / 1e6)))
+                .ok_or_else(|| "no writes were measured".to_owned()),
+            volatile_cache: volatile_cache(measurements),
+            chunk_bytes: fact(&learned.chunk_bytes),
+            stripe_bytes: fact(&learned.stripe_bytes),
+            desirable_write_bytes: fact(&learned.desirable_write_bytes),
+            page_bytes: fact(&learned.flash_page_bytes),
+        })
+    }
+}
+
+fn points(measurements: &Measurements) -> impl Iterator<Item = &Point> {
+    let Measurements { order, parallel, depth, mix, sequential, .. } = measurements;
+    [order, parallel, depth, mix, sequential].into_iter().flatten()
+}
+
+fn is_random_read(point: &Point) -> bool {
+    let workload = &point.workload;
+    workload.read_share == 1.0 && workload.random_share == 1.0 && workload.request_bytes == READ_BYTES
+}
+
+fn profile_name(profile: &DeviceProfile) -> String {
+    let identity = &profile.provenance.identity;
+    format!("{} as learned", identity.model.as_ref().unwrap_or(&identity.target))
+}
+
+fn capacity(profile: &DeviceProfile) -> Fact<u64> {
+    let provenance = &profile.provenance;
+    match provenance.identity.kind.as_str() {
+        "file" => Err("a file was profiled: the size of its drive is unknown".into()),
+        "simulated" => Ok((provenance.geometry.capacity_bytes, "size of the simulated drive".into())),
+        kind => Ok((provenance.geometry.capacity_bytes, format!("size of the {kind}"))),
+    }
+}
+
+fn single_write(measurements: &Measurements) -> Fact<f64> {
+    let single = points(measurements).find(|point| {
+        let workload = &point.workload;
+        workload.read_share == 0.0 && workload.concurrency == 1.0 && workload.request_bytes == READ_BYTES
+    });
+    let of_points = single.map(|point| READ_BYTES / point.bytes_per_second);
+    let of_flush = || {
+        measurements
+            .flush
+            .iter()
+            .find(|point| point.method == "no flush")
+            .map(|point| point.latency.mean_us * 1e-6)
+    };
+    of_points
+        .or_else(of_flush)
+        .map(|write_s| (write_s, format!("a 4 KiB write takes {:.1} us", write_s * 1e6)))
+        .ok_or_else(|| "no single 4 KiB writes were measured".to_owned())
+}
+
+fn volatile_cache(measurements: &Measurements) -> Fact<bool> {
+    let mean_us = |method: &str| {
+        measurements.flush.iter().find(|point| point.method == method).map(|point| point.latency.mean_us)
+    };
+    let (Some(write_us), Some(flushed_us)) = (mean_us("no flush"), mean_us("fdatasync")) else {
+        return Err("flush was not run".into());
+    };
+    let text = format!("a 4 KiB write takes {write_us:.1} us, with a flush {flushed_us:.1} us");
+    Ok((flushed_us > NOTHING_TO_FLUSH * write_us, text))
+}
+
+fn fact(learned: &LearnedValue) -> Fact<u64> {
+    use flashgrain_model::Estimate;
+    match &learned.estimate {
+        Estimate::Determined { value, .. } => Ok((*value as u64, learned.evidence.clone())),
+        Estimate::Undetermined { why } => Err(why.clone()),
+    }
+}
