@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use flashgrain_device::{Device, Op};
 use flashgrain_model::{Access, Workload};
+use flashgrain_profile::{Config, ExperimentName};
 use flashgrain_ssdsim::config::{DiskConfig, HostConfig, MediumConfig};
 use flashgrain_ssdsim::fault::PowerCut;
 use flashgrain_ssdsim::{SimConfig, SimDevice, preset};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::common::{loaded, random_reads};
+use crate::common::{loaded, profile, random_reads};
 use crate::host::Host;
+use crate::score::{Hidden, Verdict};
 
 const DISKS: [&str; 5] =
     ["seagate-250gb-2006", "hitachi-1tb-2009", "wd-black-1tb-2011", "seagate-2tb-2012", "wd-red-6tb-2018"];
@@ -393,6 +395,25 @@ fn requests_in_the_disk_are_rate_times_latency() {
         assert_eq!(statistics.in_flight_ns, u128::from(waited), "{depth}");
         let in_flight = statistics.in_flight_ns as f64 / statistics.elapsed_ns as f64;
         assert_near("requests in flight", in_flight, f64::from(depth), 0.02);
+    }
+}
+
+/// Platters turn and the arm moves, but nothing of it is a chunk, a stripe, or a page.
+#[test]
+fn nothing_hidden_is_found_in_a_disk() {
+    for name in DISKS {
+        let options = Config {
+            experiments: vec![ExperimentName::RequestSize, ExperimentName::Location],
+            budget_s: 1200.0,
+            write_bytes: 512 << 20,
+            ..Config::default()
+        };
+        let config = preset::find(name).unwrap();
+        let learned = profile(&config, &options).profile.learned;
+        let rows = Hidden::of(&config).rows(&learned);
+        println!("{name}");
+        rows.iter().for_each(|row| println!("{}", row.text()));
+        assert!(rows.iter().all(|row| row.verdict != Verdict::Wrong), "{name}: {learned:#?}");
     }
 }
 
