@@ -6,7 +6,7 @@ use super::cache::Dirty;
 use super::geometry::Place;
 
 /// An access may be passed over so many times for each place in the queue; then it is the next, however far away it is.
-const PATIENCE: u32 = 4;
+const PATIENCE: u32 = 2;
 
 /// What the arm is to do.
 #[derive(Clone, Copy, Debug)]
