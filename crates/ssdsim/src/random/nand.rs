@@ -142,5 +142,8 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     let cost = |few: u64| times.spread(MIB, 4 * KIB, few) / striped_us;
     let enough = few.into_iter().find(|few| cost(*few) >= wanted)?;
     nand.layout.small_write_dies = enough as u32;
+    // Room for a row of every die, and as much again on its way to flash.
+    let rows = 2 * dies * page * u64::from(nand.planes_per_die);
+    nand.write_cache.bytes = nand.write_cache.bytes.max(rows);
     Some(())
 }

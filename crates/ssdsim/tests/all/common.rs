@@ -14,8 +14,13 @@ pub fn profile(drive: &SimConfig, config: &Config) -> Profiled {
     flashgrain_profile::run(&Target::new(&device), config, &mut Silent, &AtomicBool::new(false)).unwrap()
 }
 
-/// A load of `seconds` on the whole device, half of them warm-up.
+/// A load of `seconds` on the whole device, a part of them warm-up.
 pub fn loaded(device: &SimDevice, workload: Workload, seconds: f64) -> Measured {
+    until(device, workload, Stop { after_s: Some(seconds), ..Stop::default() })
+}
+
+/// A load on the whole device, a part of it warm-up.
+pub fn until(device: &SimDevice, workload: Workload, stop: Stop) -> Measured {
     let load = Load {
         workload,
         pattern: Pattern::Mixed { align_bytes: None },
@@ -25,7 +30,7 @@ pub fn loaded(device: &SimDevice, workload: Workload, seconds: f64) -> Measured 
         rate_per_s: None,
         polled: false,
         warmup_share: 0.3,
-        stop: Stop { after_s: Some(seconds), ..Stop::default() },
+        stop,
         seed: 7,
     };
     load::run(device, &load, &AtomicBool::new(false)).unwrap()

@@ -2,7 +2,7 @@
 
 use flashgrain_profile::schema::{Learned, LearnedValue};
 use flashgrain_ssdsim::SimConfig;
-use flashgrain_ssdsim::config::{HostConfig, MediumConfig, NandConfig};
+use flashgrain_ssdsim::config::{MediumConfig, NandConfig};
 
 /// Confidence from which a wrong value cannot be excused.
 pub const CONFIDENT: f64 = 0.9;
@@ -87,13 +87,19 @@ impl Hidden {
         let layout = &nand.layout;
         // Figure 4 of the hidden-parameters paper: pages smaller than a chunk let a read across its border use two channels (c);
         // where a chunk is a page, such a read has to touch two of them (d).
-        let split = layout.chunk_bytes > u64::from(nand.page_bytes);
+        let page = u64::from(nand.page_bytes);
+        let planes = if nand.multi_plane { u64::from(nand.planes_per_die) } else { 1 };
+        let split = layout.chunk_bytes > page;
+        // A die senses the pages of all planes at once; where that is a whole chunk or more, pages do not show.
+        let sensed = page * planes;
+        let flash_page =
+            if split { Some(sensed).filter(|sensed| *sensed < layout.chunk_bytes) } else { Some(page) };
         Self {
             desirable: (layout.desirable_write_bytes as f64).max(smallest),
             stripe: Some(layout.stripe_bytes as f64),
             chunk: Some(layout.chunk_bytes as f64),
             hot_offset: Some(if split { layout.chunk_bytes as f64 / 2.0 } else { 0.0 }),
-            flash_page: Some(f64::from(nand.page_bytes)),
+            flash_page: flash_page.map(|bytes| bytes as f64),
         }
     }
 
@@ -109,16 +115,10 @@ impl Hidden {
     }
 }
 
-/// P and saturation beside those of the same rounds run for much longer.
-pub fn parallel_rows(parallelism: f64, saturation: f64, learned: &Learned) -> Vec<Row> {
-    vec![
-        Row::new("P", Some(parallelism), &learned.parallelism, 0.10),
-        Row::new("saturation", Some(saturation), &learned.saturation_bytes_per_second, 0.05),
-    ]
-}
-
-/// The rate beyond which no drive goes: its link, or its command processor.
-pub fn front_end_bytes_per_s(host: &HostConfig, request_bytes: u64) -> f64 {
-    let command = request_bytes as f64 / (host.command_ns.max(1) as f64 * 1e-9);
-    command.min(host.link_bytes_per_s as f64)
+/// P and saturation beside those of the same rounds run for much longer; a number that these do not give is not judged.
+pub fn parallel_rows(parallelism: Option<f64>, saturation: Option<f64>, learned: &Learned) -> Vec<Row> {
+    let parallelism = parallelism.map(|p| Row::new("P", Some(p), &learned.parallelism, 0.10));
+    let saturation =
+        saturation.map(|rate| Row::new("saturation", Some(rate), &learned.saturation_bytes_per_second, 0.05));
+    parallelism.into_iter().chain(saturation).collect()
 }
