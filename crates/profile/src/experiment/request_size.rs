@@ -69,6 +69,16 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     sizes.iter().enumerate().map(region).collect()
 }
 
+/// What is written behind the regions, so that nothing of the last of them is still in the drive's cache: as much as a region has.
+pub(crate) fn tail_bytes(regions: &[SizedRegion]) -> u64 {
+    regions.first().map_or(0, |sized| sized.region.length_bytes)
+}
+
+/// What making the regions writes.
+pub(crate) fn creation_bytes(regions: &[SizedRegion]) -> u64 {
+    regions.iter().map(|sized| sized.region.length_bytes).sum::<u64>() + tail_bytes(regions)
+}
+
 /// The sweeps over regions: the paper's first.
 pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
     let sweep = |read_bytes: u64| {

@@ -12,7 +12,7 @@ pub(crate) use allot::{Limits, PlannedTrial, allot};
 
 use crate::Error;
 use crate::config::{Config, ExperimentName};
-use crate::experiment::request_size::{READ_BYTES, regions, write_sizes};
+use crate::experiment::request_size::{READ_BYTES, creation_bytes, regions, write_sizes};
 use crate::experiment::{Setting, Trials};
 use crate::target::{Site, Target};
 use crate::trial::bytes_text;
@@ -96,8 +96,7 @@ impl Plan {
         let writes = may_write(geometry, config);
         let site = site(geometry, config, writes)?;
         let layout_bytes = if writes { layout_bytes(&site, config) } else { 0 };
-        let creation_bytes: u64 =
-            regions(&site, config.seed).iter().map(|sized| sized.region.length_bytes).sum();
+        let creation_bytes = creation_bytes(&regions(&site, config.seed));
         let models = config.experiments.iter().any(|name| name.feeds_models());
         let verification_share = if config.verify && models { VERIFICATION_SHARE } else { 0.0 };
         let layout_share = if layout_bytes > 0 { LAYOUT_SHARE } else { 0.0 };

@@ -2,8 +2,8 @@
 
 use super::bench::Bench;
 use crate::Error;
-use crate::experiment::request_size::{LEAST_REGION_BYTES, READ_BYTES, SizedRegion, regions};
-use crate::load::layout::writes_in_order;
+use crate::experiment::request_size::{LEAST_REGION_BYTES, READ_BYTES, SizedRegion, regions, tail_bytes};
+use crate::load::layout::{CONCURRENCY, REQUEST_BYTES, writes_in_order};
 use crate::load::{Region, Sync};
 use crate::plan::Plan;
 use crate::trial::bytes_text;
@@ -69,6 +69,7 @@ pub(crate) fn create(
         complete_bytes = complete_bytes.min(written / READ_BYTES * READ_BYTES);
         bench.flush()?;
     }
+    write_tail(bench, plan, tail_bytes(&making.regions), deadline_s)?;
     // Only what was written in every region may be read, or the regions would differ by more than their write size.
     created.regions = making.regions;
     for sized in &mut created.regions {
@@ -146,6 +147,21 @@ fn write_region(
     load.sync = if flush { Sync::WriteThenFdatasync } else { Sync::None };
     load.stop.after_s = Some((deadline_s - bench.elapsed_s()).max(0.01));
     Ok(bench.load(bench.target.device, load)?.bytes_written_total)
+}
+
+/// Writes `bytes` of the main region again with large requests: a cache that keeps what came last keeps these, and no part of a region.
+fn write_tail(bench: &mut Bench<'_>, plan: &Plan, bytes: u64, deadline_s: f64) -> Result<(), Error> {
+    let main = plan.site.main;
+    let requests = bytes.min(main.length_bytes) / REQUEST_BYTES;
+    if requests == 0 {
+        return Ok(());
+    }
+    let offsets = (0..requests).map(|index| main.offset_bytes + index * REQUEST_BYTES).collect();
+    let mut load = writes_in_order(main, REQUEST_BYTES, offsets, CONCURRENCY);
+    load.stop.after_s = Some((deadline_s - bench.elapsed_s()).max(0.01));
+    bench.load(bench.target.device, load)?;
+    bench.flush()?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use flashgrain_device::Op;
 use crate::config::HostConfig;
 use crate::engine::transfer_ns;
 
-/// Commands that are no whole number of these cost more.
+/// Commands that are no whole number of these cost more; the link carries parts of this size.
 const UNIT_BYTES: u64 = 4096;
 
 /// See the module.
@@ -51,6 +51,15 @@ impl Host {
     #[inline]
     pub fn send(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.cross(usize::from(self.config.link_full_duplex), now_ns, bytes)
+    }
+
+    /// The same for bytes that have been coming in over the last `over_ns` until now: the first of them are on the link while the others come.
+    #[inline]
+    pub fn stream(&mut self, now_ns: u64, over_ns: u64, bytes: u64) -> u64 {
+        let unit = bytes.min(UNIT_BYTES);
+        let first_ns = now_ns - over_ns * (bytes - unit) / bytes.max(1);
+        let all_ns = self.send(first_ns, bytes);
+        all_ns.max(now_ns + transfer_ns(unit, self.config.link_bytes_per_s))
     }
 
     #[inline]

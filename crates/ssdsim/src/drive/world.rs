@@ -352,8 +352,14 @@ impl Context<'_> {
     /// medium's time for this part went, from the command's `started_ns` to now; that of the last part counts.
     #[inline]
     pub fn data_ready(&mut self, command: u32, bytes: u32, stages: &Stages) {
+        self.data_streamed(command, bytes, 0, stages);
+    }
+
+    /// The same for bytes that have come evenly over the last `over_ns`.
+    #[inline]
+    pub fn data_streamed(&mut self, command: u32, bytes: u32, over_ns: u64, stages: &Stages) {
         let now = self.now();
-        let at_host = self.host.send(now, u64::from(bytes));
+        let at_host = self.host.stream(now, over_ns, u64::from(bytes));
         let entry = &mut self.commands[command];
         debug_assert!(entry.bytes_left >= bytes, "more bytes than the command has");
         entry.bytes_left -= bytes;

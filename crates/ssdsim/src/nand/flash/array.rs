@@ -229,7 +229,8 @@ impl Flash {
         self.go_on(index, context);
         self.serve(index % self.channels.len(), context);
         let wait_ns = now - submitted_ns - medium_ns - collect_ns;
-        Some(FlashDone { op, wait_ns, collect_ns, medium_ns })
+        let out_ns = if op.kind == FlashKind::Read { self.timing.transfer_ns(op.transfer_bytes) } else { 0 };
+        Some(FlashDone { op, wait_ns, collect_ns, medium_ns, out_ns })
     }
 
     /// All operations are lost.

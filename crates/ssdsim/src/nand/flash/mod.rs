@@ -64,4 +64,6 @@ pub(crate) struct FlashDone {
     pub collect_ns: u64,
     /// Command, cells and transfer.
     pub medium_ns: u64,
+    /// Of that: the transfer of what was read, at its end.
+    pub out_ns: u64,
 }

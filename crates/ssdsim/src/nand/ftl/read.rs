@@ -154,6 +154,6 @@ impl Ftl {
         let before = self.read_stages(command, context.now() - in_flash_ns, context);
         let stages =
             Stages { wait: done.wait_ns, collect: done.collect_ns, medium: done.medium_ns, ..before };
-        context.data_ready(command, bytes, &stages);
+        context.data_streamed(command, bytes, done.out_ns, &stages);
     }
 }
