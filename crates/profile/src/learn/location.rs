@@ -216,6 +216,7 @@ struct Findings {
 fn findings(supposed: &[&Supposed]) -> Option<Findings> {
     let all: Vec<Finding> = supposed
         .iter()
+        .filter(|one| !has_half_period(&one.groups, one.chunk_bytes))
         .filter_map(|one| {
             let hot_offset = hot_offset(&one.groups)?;
             let drop = drop_at(&one.groups, hot_offset)?;
@@ -229,6 +230,15 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
     };
     let smaller = |one: &&Finding| one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes;
     Some(Findings { chunk, page: best_finding(all.iter().filter(smaller)) })
+}
+
+/// Whether reads in the middle of the supposed chunk are as fast as aligned ones and faster than others: then the true chunk is smaller.
+fn has_half_period(groups: &Groups, chunk_bytes: u64) -> bool {
+    let means = groups.means();
+    let mean_of = |offset: u64| means.iter().find(|(label, _)| *label == offset).map(|(_, mean)| *mean);
+    let (Some(aligned), Some(middle)) = (mean_of(0), mean_of(chunk_bytes / 2)) else { return false };
+    let gain = drop_at(groups, 0).unwrap_or(0.0);
+    gain >= LEAST_DROP && (middle / aligned - 1.0).abs() < LEAST_DROP / 2.0
 }
 
 /// The smallest chunk size that gains nearly as much as any.

@@ -54,14 +54,15 @@ fn the_papers_hidden_parameters_are_learned() {
 
 #[test]
 fn every_preset_is_learned_as_it_is_configured() {
+    let mut wrong: Vec<(&str, Row)> = Vec::new();
     for (name, config) in flash() {
         let learned = profile(&config, &hidden_experiments()).profile.learned;
         let rows = Hidden::of(&config).rows(&learned);
         println!("{name}");
         rows.iter().for_each(|row| println!("{}", row.text()));
-        let wrong: Vec<&Row> = rows.iter().filter(|row| row.verdict == Verdict::Wrong).collect();
-        assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+        wrong.extend(rows.into_iter().filter(|row| row.verdict == Verdict::Wrong).map(|row| (name, row)));
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Table 1 of the dictionaries paper: P and saturation in MB/s.
