@@ -23,7 +23,9 @@ pub enum Error {
         problem: String,
     },
     /// There is no preset of that name.
-    #[error("there is no simulated drive '{name}'{hint}; there are {known} (8xNAME is a stripe set of eight), or give a file: sim:FILE.toml")]
+    #[error(
+        "there is no simulated drive '{name}'{hint}; there are {known} (8xNAME is a stripe set of eight), or give a file: sim:FILE.toml"
+    )]
     UnknownPreset {
         /// What was asked for.
         name: String,
