@@ -1,5 +1,7 @@
 //! Whole simulated drives.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 mod affine;
 mod common;
 mod disk;
