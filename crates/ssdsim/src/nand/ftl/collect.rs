@@ -209,3 +209,98 @@ impl Ftl {
         self.pump(flash, context);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flashgrain_device::Op;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::config::{CollectConfig, NandConfig, StartState};
+    use crate::nand::ftl::tests::harness::{Bench, nand};
+
+    fn bench(policy: CollectPolicy, wear_gap: u32) -> Bench {
+        let collect = CollectConfig { policy, wear_gap, ..CollectConfig::default() };
+        Bench::new(&NandConfig { collect, ..nand() }, StartState::Filled)
+    }
+
+    #[test]
+    fn each_policy_has_its_victim() {
+        // Blocks hold 32 units. The oldest has the most valid ones, the youngest the fewest.
+        let victim = |policy| {
+            let mut bench = bench(policy, 0);
+            let first = bench.ftl.blocks.of_die(1).start;
+            for (block, valid, opened) in [(0, 31, 0), (1, 16, 2), (2, 14, 30)] {
+                let entry = bench.ftl.blocks.get_mut(first + block);
+                (entry.valid, entry.opened) = (valid, opened);
+            }
+            bench.ftl.victim(1).unwrap() - first
+        };
+        assert_eq!(victim(CollectPolicy::Fifo), 0);
+        assert_eq!(victim(CollectPolicy::CostBenefit), 1);
+        assert_eq!(victim(CollectPolicy::Greedy), 2);
+    }
+
+    #[test]
+    fn nothing_is_collected_where_nothing_is_gained() {
+        for policy in [CollectPolicy::Fifo, CollectPolicy::CostBenefit, CollectPolicy::Greedy] {
+            assert_eq!(bench(policy, 0).ftl.victim(1), None);
+        }
+    }
+
+    /// Erases of all blocks after many writes to an eighth of the drive, least and most.
+    fn erases_of_a_hot_spot(wear_gap: u32) -> (u32, u32) {
+        let mut bench = bench(CollectPolicy::Greedy, wear_gap);
+        let mut random = Pcg64::seed_from_u64(5);
+        for _ in 0..40_000 {
+            bench.write_unit(random.random_range(0..512));
+        }
+        bench.run();
+        bench.check();
+        let erases = || bench.ftl.blocks.all.iter().map(|block| block.erases);
+        (erases().min().unwrap(), erases().max().unwrap())
+    }
+
+    #[test]
+    fn static_wear_levelling_moves_what_never_changes() {
+        let (least, most) = erases_of_a_hot_spot(0);
+        assert!(least == 0 && most > 15, "{least} to {most}");
+        let (least, most) = erases_of_a_hot_spot(4);
+        assert!(most - least <= 4 + 2, "{least} to {most}");
+    }
+
+    #[test]
+    fn free_blocks_are_used_in_turn() {
+        let mut bench = bench(CollectPolicy::Fifo, 0);
+        let mut random = Pcg64::seed_from_u64(5);
+        for _ in 0..40_000 {
+            bench.write_unit(random.random_range(0..4096));
+        }
+        let erases = || bench.ftl.blocks.all.iter().map(|block| block.erases);
+        let (least, most) = (erases().min().unwrap(), erases().max().unwrap());
+        assert!(least > 3 && most - least <= 3, "{least} to {most}");
+    }
+
+    #[test]
+    fn writes_wait_for_collection_and_it_is_urgent_then() {
+        let mut bench = bench(CollectPolicy::Greedy, 0);
+        let mut random = Pcg64::seed_from_u64(5);
+        let mut collect_ns = 0;
+        let mut urgent = false;
+        for _ in 0..6_000 {
+            let unit = u64::from(random.random_range(0..4096_u32));
+            let write = bench.start(Op::Write, unit * 4096, 4096);
+            while !bench.done.contains(&write) {
+                urgent |= bench.ftl.collectors.iter().any(|collector| collector.urgent);
+                assert!(bench.step());
+            }
+            bench.done.clear();
+            collect_ns += bench.around.commands[write].stages.collect;
+        }
+        assert!(urgent && collect_ns > 10_000_000, "{urgent} {collect_ns}");
+        bench.run();
+        assert!(bench.ftl.collectors.iter().all(|collector| !collector.urgent));
+        bench.check();
+    }
+}

@@ -94,11 +94,11 @@ impl Geometry {
             stop_below,
             valid_limit: 0,
         };
-        geometry.with_limit(drive.capacity_bytes)
+        geometry.with_limit(nand.over_provisioning, drive.capacity_bytes)
     }
 
     /// Refuses a drive that has no room to collect garbage in.
-    fn with_limit(mut self, capacity_bytes: u64) -> Result<Self, Error> {
+    fn with_limit(mut self, over_provisioning: f64, capacity_bytes: u64) -> Result<Self, Error> {
         let kept_free = OPEN_BLOCKS_PER_DIE + self.collect_below + 1;
         let chunks = self.logical_units().div_ceil(self.units_per_chunk);
         let units = u64::from(chunks.div_ceil(self.dies)) * u64::from(self.units_per_chunk);
@@ -106,14 +106,11 @@ impl Geometry {
         if self.blocks_per_die < blocks {
             let block_bytes = f64::from(self.units_per_block) * f64::from(self.unit_bytes);
             let least = f64::from(blocks) * f64::from(self.dies) * block_bytes / capacity_bytes as f64 - 1.0;
-            let given = f64::from(self.blocks_per_die) * f64::from(self.dies) * block_bytes
-                / capacity_bytes as f64
-                - 1.0;
             let allowed = format!(
                 "at least {:.3}: every die needs {kept_free} blocks beyond its data to collect garbage in",
                 (least * 1000.0).ceil() / 1000.0
             );
-            return Err(refuse("over_provisioning", format!("{given:.3}"), allowed));
+            return Err(refuse("over_provisioning", over_provisioning, allowed));
         }
         self.valid_limit = (self.blocks_per_die - kept_free) * self.units_per_block;
         Ok(self)
@@ -167,4 +164,58 @@ impl Geometry {
 
 fn refuse(field: &str, value: impl ToString, allowed: String) -> Error {
     Error::Config { field: format!("medium.nand.{field}"), value: value.to_string(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{MappingConfig, StartState};
+    use crate::nand::ftl::tests::harness::{drive, nand};
+
+    fn geometry(nand: &NandConfig) -> Result<Geometry, Error> {
+        Geometry::new(nand, &drive(nand, StartState::Fresh))
+    }
+
+    #[test]
+    fn places_come_apart_and_together() {
+        let geometry = geometry(&nand()).unwrap();
+        for place in [0, 1, 31, 32, 12_345, geometry.blocks() * geometry.units_per_block - 1].map(Place) {
+            let at = geometry.at(place);
+            assert_eq!(geometry.place(at.block, at.row, at.slot), place);
+            assert_eq!(at.die, at.block / geometry.blocks_per_die);
+            assert!(at.row < geometry.rows_per_block && at.slot < geometry.units_per_row);
+        }
+    }
+
+    #[test]
+    fn planes_without_multi_plane_commands_are_more_blocks() {
+        let together = geometry(&nand()).unwrap();
+        let apart = geometry(&NandConfig { multi_plane: false, ..nand() }).unwrap();
+        assert_eq!(together.units_per_row, 2 * apart.units_per_row);
+        assert_eq!(2 * together.blocks_per_die, apart.blocks_per_die);
+    }
+
+    #[test]
+    fn a_drive_without_room_to_collect_is_refused_with_what_it_needs() {
+        // 16 MiB are 32 blocks of 128 KiB in each of four dies.
+        let tight = |over_provisioning| geometry(&NandConfig { over_provisioning, ..nand() });
+        let error = tight(0.2).unwrap_err().to_string();
+        assert!(
+            error.starts_with("medium.nand.over_provisioning is 0.2: allowed is at least 0.25"),
+            "{error}"
+        );
+        assert!(tight(0.25).is_ok());
+    }
+
+    #[test]
+    fn more_units_than_can_be_numbered_are_refused_with_a_unit_that_works() {
+        let small_units =
+            NandConfig { mapping: MappingConfig { unit_bytes: 512, ..nand().mapping }, ..nand() };
+        let drive = SimConfig { capacity_bytes: 4 << 40, ..drive(&small_units, StartState::Fresh) };
+        let error = Geometry::new(&small_units, &drive).unwrap_err().to_string();
+        assert!(
+            error.starts_with("medium.nand.mapping.unit_bytes is 512: allowed is at least 2048"),
+            "{error}"
+        );
+    }
 }

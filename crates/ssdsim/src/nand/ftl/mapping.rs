@@ -126,9 +126,74 @@ impl Mapping {
         self.start.unit_at(place)
     }
 
+    /// Memory that it takes.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.parts.len() * size_of::<Part>() + self.tables() * TABLE_UNITS as usize * 4
+    }
+
     /// Tables that were made.
     #[cfg(test)]
     pub fn tables(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, Part::Table(_))).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::StartState;
+    use crate::nand::ftl::default_map::Striped;
+    use crate::nand::ftl::geometry::Geometry;
+    use crate::nand::ftl::tests::harness::{drive, nand};
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(u32),
+        Clear(Range<u32>),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0_u32..4096).prop_map(Step::Set),
+            1 => (0_u32..4096, 0_u32..3000).prop_map(|(unit, units)| Step::Clear(unit..(unit + units).min(4096))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in prop::collection::vec(step(), 0..60)) {
+            let nand = nand();
+            let geometry = Geometry::new(&nand, &drive(&nand, StartState::Filled)).unwrap();
+            let mut mapping = Mapping::new(4096, DefaultMap::Filled(Striped::new(&geometry)));
+            let mut model: BTreeMap<u32, Place> =
+                (0..4096).filter_map(|unit| Some((unit, mapping.get(unit)?))).collect();
+            prop_assert_eq!(model.len(), 4096);
+            for (index, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Set(unit) => {
+                        let place = Place(100_000 + index as u32);
+                        prop_assert_eq!(mapping.set(unit, place), model.insert(unit, place));
+                    }
+                    Step::Clear(units) => {
+                        let mut freed: BTreeMap<u32, u32> = BTreeMap::new();
+                        let per_block = geometry.units_per_block;
+                        mapping.clear(units.clone(), per_block, |block, units| *freed.entry(block).or_default() += units);
+                        let mut expected: BTreeMap<u32, u32> = BTreeMap::new();
+                        for place in units.filter_map(|unit| model.remove(&unit)) {
+                            *expected.entry(place.0 / per_block).or_default() += 1;
+                        }
+                        prop_assert_eq!(freed, expected);
+                    }
+                }
+            }
+            for unit in 0..4096 {
+                prop_assert_eq!(mapping.get(unit), model.get(&unit).copied());
+            }
+        }
     }
 }

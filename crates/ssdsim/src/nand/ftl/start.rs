@@ -37,3 +37,63 @@ pub(super) fn start(geometry: &Geometry, state: StartState, policy: CollectPolic
     };
     (Mapping::new(geometry.logical_units(), map), blocks)
 }
+
+#[cfg(test)]
+mod tests {
+    use flashgrain_device::{Op, thread_cpu};
+
+    use super::*;
+    use crate::config::{MappingCache, MappingConfig, NandConfig, SimConfig};
+    use crate::nand::ftl::Ftl;
+    use crate::nand::ftl::blocks::Block;
+    use crate::nand::ftl::tests::harness::{Bench, drive, nand};
+
+    const STATES: [StartState; 3] =
+        [StartState::Fresh, StartState::Filled, StartState::SteadyRandom { working_set: 1.0 }];
+
+    /// 1 TiB on 32 dies, in blocks of 4 MiB.
+    fn large(state: StartState) -> (NandConfig, SimConfig) {
+        let mapping = MappingConfig { cache: MappingCache::EntriesBytes(64 << 20), ..nand().mapping };
+        let (channels, chips_per_channel) = (8, 4);
+        let nand = NandConfig {
+            channels,
+            chips_per_channel,
+            pages_per_block: 256,
+            over_provisioning: 0.28,
+            mapping,
+            ..nand()
+        };
+        let drive = SimConfig { capacity_bytes: 1 << 40, ..drive(&nand, state) };
+        (nand, drive)
+    }
+
+    #[test]
+    fn a_large_drive_starts_with_little_memory_whatever_its_state() {
+        for state in STATES {
+            let (nand, drive) = large(state);
+            let mut bench = Bench::of(&nand, &drive);
+            let ftl = &bench.ftl;
+            assert_eq!(ftl.mapping.tables(), 0);
+            let bytes = ftl.mapping.bytes() + ftl.blocks.all.len() * size_of::<Block>();
+            assert!(bytes < 32 << 20, "{state:?}: {bytes} bytes");
+            // And grows with what is written.
+            for write in 0..100 {
+                bench.finish(Op::Write, write * (10 << 30) + 4096, 4096);
+            }
+            let tables = bench.ftl.mapping.tables();
+            assert!((100..=200).contains(&tables), "{state:?}: {tables}");
+        }
+    }
+
+    /// `cargo test --release -p flashgrain_ssdsim --lib starts_in -- --ignored --nocapture`
+    #[test]
+    #[ignore = "prints how long it takes"]
+    fn a_large_drive_starts_in() {
+        for state in STATES {
+            let (nand, drive) = large(state);
+            let begin = thread_cpu();
+            let ftl = Ftl::new(&nand, &drive).unwrap();
+            println!("1 TiB, {state:?}: {:?} for {} blocks", thread_cpu() - begin, ftl.geometry.blocks());
+        }
+    }
+}

@@ -106,8 +106,10 @@ impl Bench {
         if matches!(op, Op::Write | Op::WriteDsync) {
             self.versions += 1;
             self.around.commands[command].version = self.versions;
-            let bytes = vec![1; length_bytes as usize];
-            self.around.content.write(self.versions, offset_bytes, &bytes);
+            if self.ftl.is_volatile() {
+                let bytes = vec![1; length_bytes as usize];
+                self.around.content.write(self.versions, offset_bytes, &bytes);
+            }
         }
         self.ftl.start(command, &mut self.flash, &mut self.around.context());
         command
