@@ -31,8 +31,8 @@ struct Armed {
 #[derive(Debug)]
 pub(crate) struct Plan {
     faults: Vec<Armed>,
-    /// Whether any fault is left that may happen to a command.
-    armed: bool,
+    /// Those of them that may still happen to a command.
+    live: Vec<u32>,
     /// When so many events have happened, something strikes by itself.
     next_event: u64,
     random: Pcg64,
@@ -62,14 +62,19 @@ impl Plan {
     /// No fault.
     pub fn new(seed: u64) -> Self {
         let random = Pcg64::seed_from_u64(seed ^ STREAM);
-        Self { faults: Vec::new(), armed: false, next_event: u64::MAX, random }
+        Self { faults: Vec::new(), live: Vec::new(), next_event: u64::MAX, random }
     }
 
     /// Adds a fault; its number.
     pub fn add(&mut self, fault: Fault, before: Vec<Content>) -> u32 {
-        self.faults.push(Armed { fault, seen: 0, fired: 0, before });
+        let index = self.faults.len() as u32;
+        let armed = Armed { fault, seen: 0, fired: 0, before };
+        if !armed.awaits_no_command() {
+            self.live.push(index);
+        }
+        self.faults.push(armed);
         self.look_ahead();
-        (self.faults.len() - 1) as u32
+        index
     }
 
     /// No fault happens any more; those under way do.
@@ -83,7 +88,7 @@ impl Plan {
     /// Whether [`Plan::choose`] needs to be asked.
     #[inline]
     pub fn is_armed(&self) -> bool {
-        self.armed
+        !self.live.is_empty()
     }
 
     /// When so many events have happened, [`Plan::due`] needs to be asked.
@@ -120,9 +125,10 @@ impl Plan {
     /// The fault that happens to a command that is taken up now, or [`NO_FAULT`]. `range` is empty for a flush.
     pub fn choose(&mut self, op: Op, range: &Range<u64>, now_ns: u64, events: u64) -> u32 {
         let mut chosen = NO_FAULT;
-        let Self { faults, random, .. } = self;
-        for (index, armed) in faults.iter_mut().enumerate() {
-            if armed.is_spent() || armed.awaits_no_command() || !armed.fault.concerns(op, range) {
+        let Self { faults, live, random, .. } = self;
+        for &index in &*live {
+            let armed = &mut faults[index as usize];
+            if !armed.fault.concerns(op, range) {
                 continue;
             }
             armed.seen += 1;
@@ -135,7 +141,7 @@ impl Plan {
             };
             if due && chosen == NO_FAULT {
                 armed.fired += 1;
-                chosen = index as u32;
+                chosen = index;
             }
         }
         if chosen != NO_FAULT {
@@ -173,9 +179,10 @@ impl Plan {
     }
 
     fn look_ahead(&mut self) {
-        let left = || self.faults.iter().filter(|armed| !armed.is_spent());
-        self.armed = left().any(|armed| !armed.awaits_no_command());
-        let events = left().filter(|armed| armed.awaits_no_command() && armed.fired == 0);
+        let faults = &self.faults;
+        self.live.retain(|index| !faults[*index as usize].is_spent());
+        let events =
+            faults.iter().filter(|armed| armed.awaits_no_command() && armed.fired == 0 && !armed.is_spent());
         self.next_event = events
             .filter_map(|armed| match armed.fault.at {
                 Trigger::Event(event) => Some(event),

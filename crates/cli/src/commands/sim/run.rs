@@ -9,6 +9,7 @@ use flashgrain_device::Device;
 use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Load, Stop};
 use flashgrain_ssdsim::config::StartState;
+use flashgrain_ssdsim::fault::Fault;
 use flashgrain_ssdsim::mqsim::{self, import_workload};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
@@ -51,6 +52,10 @@ pub struct RunArguments {
     /// whole drive or, as `steady-random:85%`, over a share of it.
     #[arg(long, value_name = "STATE", value_parser = parse_state)]
     state: Option<StartState>,
+    /// Something that goes wrong, as a [[fault]] section of a drive's TOML file has it, on one line: `stall` needs more than its name, as in
+    /// --fault 'kind = "stall", span_ns = 1000000, at = { nth = 100 }'. May be given several times; docs/faults.md lists them.
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -90,6 +95,7 @@ pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
     let name = arguments.drive.as_ref().or(arguments.config.as_ref()).map_or("", String::as_str);
     let mut config = SimConfig::named(name)?;
     config.state = arguments.state.unwrap_or(config.state);
+    config.faults.extend(arguments.faults.iter().cloned());
     if name.ends_with(".xml") {
         let notes = config.about.assumed.len();
         context.note(&format!("{notes} of MQSim's fields count for nothing here or for something else: `flashgrain sim show {name}` lists them"));
