@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p flashgrain_ssdsim --bench read`. Medians of rounds; the driver's own few nanoseconds are included.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run says why and ends")]
+
 use flashgrain_device::{ChannelOptions, Completion, Device, Op, Request, thread_cpu};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::{RngExt, SeedableRng};

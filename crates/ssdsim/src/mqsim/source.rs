@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rand::{Rng, RngExt as _, SeedableRng};
+use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::SECTOR_BYTES;
