@@ -83,8 +83,8 @@ pub struct MeasuringOptions {
     /// Most bytes written to the drive, the scratch file included.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4GiB")]
     pub write_bytes: u64,
-    /// Size of the scratch file, or of the part of a simulated drive that is used. By default 1 GiB, or less if the budget or the free
-    /// space is small; a simulated drive that is only read is used whole.
+    /// Size of the scratch file: by default 1 GiB, or less if the budget or the free space is small. Of a simulated drive, the part that is
+    /// used: by default all of it, or if its state is fresh as much as of a scratch file.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub file_size: Option<u64>,
     /// Seed of all randomness: the same seed on the same drive runs the same trials.

@@ -27,7 +27,7 @@ pub fn profile(
     let device = opened.device();
     let results = ResultsFolder::prepare(&measuring.out)?;
     let target = Target { device, backends: opened.backends() };
-    let config = &within(kind, device, config, measuring.file_size)?;
+    let config = &within(&opened, config, measuring.file_size)?;
     let plan = Plan::new(&target, config)?;
     context.note(&announcement(kind, targets, device, &plan, config, &results));
     context.detail(&plan.to_string());
@@ -72,17 +72,9 @@ fn open(
     target::open(targets, size, access, config.seed, options, context)
 }
 
-/// How much of the device is used. A simulated drive that is written keeps in memory what it holds: of it as much is used as would
-/// go into a scratch file. One that is only read is used whole.
-fn within(
-    kind: Kind,
-    device: &dyn Device,
-    config: &Config,
-    file_bytes: Option<u64>,
-) -> Result<Config, Usage> {
-    if kind != Kind::Simulated {
-        return Ok(config.clone());
-    }
+/// How much of a simulated drive is used: all of it if it holds data already, otherwise as much as would go into a scratch file.
+fn within(opened: &Opened, config: &Config, file_bytes: Option<u64>) -> Result<Config, Usage> {
+    let Opened::Simulated { device, holds_data } = opened else { return Ok(config.clone()) };
     let capacity_bytes = device.geometry().capacity_bytes;
     if file_bytes.is_some_and(|bytes| bytes > capacity_bytes) {
         return Err(Usage(format!(
@@ -90,9 +82,10 @@ fn within(
             unit::bytes(capacity_bytes as f64)
         )));
     }
-    let writes = config.write_bytes >= Plan::LEAST_WRITE_BYTES;
-    let default = || writes.then(|| config.default_file_bytes(4 * capacity_bytes));
-    Ok(Config { region_bytes: file_bytes.or_else(default), ..config.clone() })
+    let whole = *holds_data || config.write_bytes < Plan::LEAST_WRITE_BYTES;
+    let default = if whole { capacity_bytes } else { config.default_file_bytes(4 * capacity_bytes) };
+    let region_bytes = Some(file_bytes.unwrap_or(default));
+    Ok(Config { region_bytes, holds_data: *holds_data, ..config.clone() })
 }
 
 /// A scratch file must be written before it can be read.
@@ -129,7 +122,7 @@ fn announcement(
         }
         Kind::Existing => format!("target        {names}"),
         Kind::Simulated => format!(
-            "target        {names}, simulated: the first {} of it; nothing on any disk is measured or written but the results",
+            "target        {names}, simulated: {} of it; nothing on any disk is measured, and nothing written but the results",
             unit::bytes(plan.site.bytes() as f64)
         ),
     };

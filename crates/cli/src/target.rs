@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flashgrain_device::{BackendKind, Device, ErrorKind, FileDevice, OpenOptions};
 use flashgrain_profile::Backend;
+use flashgrain_ssdsim::config::StartState;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::arguments::TargetOptions;
@@ -73,14 +74,18 @@ pub enum Opened {
     /// Files or block devices.
     Files(FileDevice),
     /// A simulated drive.
-    Simulated(SimDevice),
+    Simulated {
+        device: SimDevice,
+        /// Whether it was written before the simulation began.
+        holds_data: bool,
+    },
 }
 
 impl Opened {
     pub fn device(&self) -> &dyn Device {
         match self {
             Self::Files(device) => device,
-            Self::Simulated(device) => device,
+            Self::Simulated { device, .. } => device,
         }
     }
 
@@ -114,7 +119,7 @@ pub fn open(
         stripe_unit_bytes: options.stripe_unit,
     };
     let device = match Kind::of(targets)? {
-        Kind::Simulated => return simulated(targets, seed, options).map(Opened::Simulated),
+        Kind::Simulated => return simulated(targets, seed, options),
         Kind::Scratch => {
             FileDevice::scratch(targets, size.asked.unwrap_or(size.default), &open).map_err(|error| {
                 // More than fits is a wrong argument if it was one, and a full drive otherwise.
@@ -132,7 +137,7 @@ pub fn open(
     Ok(Opened::Files(device))
 }
 
-fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<SimDevice> {
+fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<Opened> {
     let name = targets.iter().find_map(|target| simulated_name(target)).unwrap_or_default();
     if options.backend.kind().is_some() || options.buffered {
         return Err(Usage(format!(
@@ -140,5 +145,7 @@ fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow:
         ))
         .into());
     }
-    Ok(SimDevice::new(&SimConfig::named(name)?, name, seed)?)
+    let config = SimConfig::named(name)?;
+    let holds_data = config.state != StartState::Fresh;
+    Ok(Opened::Simulated { device: SimDevice::new(&config, name, seed)?, holds_data })
 }

@@ -208,6 +208,9 @@ pub struct Config {
     pub write_bytes: u64,
     /// The part of the device that is used, from its beginning. `None`: as much as the limits allow.
     pub region_bytes: Option<u64>,
+    /// Whether the device holds data everywhere, as a simulated drive may from its beginning. Then all of it is used, and before measuring only
+    /// what has to be written in a special way is.
+    pub holds_data: bool,
     /// What to run.
     pub experiments: Vec<ExperimentName>,
     /// Full-size runs: each stream of `order` and `parallel` moves this many bytes, however long it takes (the papers: 1 GB and 10 GiB).
@@ -241,6 +244,7 @@ impl Default for Config {
             budget_s: 60.0,
             write_bytes: 4 << 30,
             region_bytes: None,
+            holds_data: false,
             experiments: ExperimentName::default_set(),
             bytes_per_stream: None,
             request_size_region_bytes: None,

@@ -64,15 +64,20 @@ pub struct Site {
 const LAYOUT_REQUEST_BYTES: u64 = layout::REQUEST_BYTES;
 
 impl Site {
-    /// Divides the first `bytes` of a device.
-    pub(crate) fn divide(geometry: &Geometry, bytes: u64, location: bool, request_size_bytes: u64) -> Self {
+    /// Divides the first `bytes` of a device, of which `location` gets a quarter, 256 MiB, or `most_location_bytes`, whichever is least.
+    pub(crate) fn divide(
+        geometry: &Geometry,
+        bytes: u64,
+        most_location_bytes: u64,
+        request_size_bytes: u64,
+    ) -> Self {
         let align_bytes = u64::from(geometry.offset_align_bytes).max(512);
         let page_bytes = align_bytes.max(4096);
         let whole = bytes.min(geometry.capacity_bytes) / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
         let request_size_bytes =
             request_size_bytes.min(whole / 2) / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
         let rest = whole - request_size_bytes;
-        let location_bytes = if location { (rest / 4).min(256 << 20) } else { 0 };
+        let location_bytes = (rest / 4).min(256 << 20).min(most_location_bytes);
         let location_bytes = location_bytes / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
         let main_bytes = rest - location_bytes;
         Self {
@@ -106,7 +111,7 @@ mod tests {
             members: 1,
             stripe_unit_bytes: None,
         };
-        let site = Site::divide(&geometry, u64::MAX, true, 200 << 20);
+        let site = Site::divide(&geometry, u64::MAX, u64::MAX, 200 << 20);
         assert_eq!(site.page_bytes, 4096);
         assert_eq!(site.main.offset_bytes + site.main.length_bytes, site.location.offset_bytes);
         assert_eq!(site.location.offset_bytes + site.location.length_bytes, site.request_size.offset_bytes);

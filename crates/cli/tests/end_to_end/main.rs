@@ -9,6 +9,7 @@ mod io;
 mod io_uring_forbidden;
 mod pipe;
 mod profile_files;
+mod sim;
 mod support;
 mod tune;
 mod usage;

@@ -11,9 +11,10 @@ use flashgrain_device::Geometry;
 pub(crate) use allot::{Limits, PlannedTrial, allot};
 
 use crate::Error;
-use crate::config::{Config, ExperimentName};
+use crate::config::{Config, ExperimentName, Precondition};
 use crate::experiment::request_size::{READ_BYTES, creation_bytes, regions, write_sizes};
 use crate::experiment::{Setting, Trials};
+use crate::load::Region;
 use crate::target::{Site, Target};
 use crate::trial::bytes_text;
 use crate::verify;
@@ -35,6 +36,9 @@ const FINISHING_SHARE: f64 = 0.04;
 /// Fitting takes about this long whatever the budget, but never more than the second share of it.
 const FINISHING_S: f64 = 1.5;
 const FINISHING_SHARE_MOST: f64 = 0.15;
+
+/// Written to a main region that holds data already, to see how fast that goes.
+const SAMPLE_BYTES: u64 = 128 << 20;
 
 /// Smallest scratch region.
 const LEAST_REGION_BYTES: u64 = 4 << 20;
@@ -232,7 +236,8 @@ fn may_write(geometry: &Geometry, config: &Config) -> bool {
 fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Error> {
     let fills = config.precondition.fills();
     let most = geometry.capacity_bytes.min(config.region_bytes.unwrap_or(u64::MAX));
-    let bytes = if writes { (config.write_bytes / 2 / fills).min(most) } else { most };
+    let written = (config.write_bytes / 2 / fills).min(most);
+    let bytes = if writes && !lies_ready(config) { written } else { most };
     if bytes < LEAST_REGION_BYTES {
         return Err(Error::Argument(format!(
             "{} of scratch space is too little to measure on; give at least {} (a larger file, or a larger write budget)",
@@ -244,15 +249,34 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
     let request_size = match config.request_size_region_bytes {
         _ if !writes || !config.wants(ExperimentName::RequestSize) => 0,
         Some(each) => each.next_multiple_of(READ_BYTES).saturating_mul(sizes),
-        None => (bytes / 4 / sizes.max(1)).min(32 << 20) / READ_BYTES * READ_BYTES * sizes,
+        None => (written / 4 / sizes.max(1)).min(32 << 20) / READ_BYTES * READ_BYTES * sizes,
     };
-    let location = writes && config.wants(ExperimentName::Location);
+    let location = if writes && config.wants(ExperimentName::Location) { written / 4 } else { 0 };
     Ok(Site::divide(geometry, bytes, location, request_size))
+}
+
+/// Whether the main region need not be written before it is used.
+fn lies_ready(config: &Config) -> bool {
+    config.holds_data && config.precondition == Precondition::None
+}
+
+/// What of the main region is written before measuring: all of it, or as much as tells how fast the drive writes.
+pub(crate) fn main_layout(site: &Site, config: &Config) -> Region {
+    match lies_ready(config) {
+        true => Region {
+            length_bytes: site.main.length_bytes.min(config.write_bytes / 16).min(SAMPLE_BYTES),
+            ..site.main
+        },
+        false => site.main,
+    }
 }
 
 /// Bytes that the layout writes: the main region as often as preconditioning asks, the others once.
 fn layout_bytes(site: &Site, config: &Config) -> u64 {
-    site.main.length_bytes * (config.precondition.fills() - 1) + site.bytes()
+    let others = site.location.length_bytes + site.request_size.length_bytes;
+    site.main.length_bytes * (config.precondition.fills() - 1)
+        + main_layout(site, config).length_bytes
+        + others
 }
 
 impl fmt::Display for Plan {

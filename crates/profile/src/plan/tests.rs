@@ -174,3 +174,20 @@ fn only_the_part_that_was_asked_for_is_used() {
     let whole = Config { write_bytes: 0, ..Config::default() };
     assert_eq!(Plan::new(&target, &whole).unwrap().site.bytes(), 1 << 40);
 }
+
+#[test]
+fn a_device_that_holds_data_is_used_whole_and_mostly_not_laid_out() {
+    let device = Described::new(1 << 40, 512, true);
+    let target = Target::new(&device);
+    for write_bytes in [16 << 20, 400 << 20, 4 << 30] {
+        let config = Config { holds_data: true, write_bytes, ..Config::default() };
+        let plan = Plan::new(&target, &config).unwrap();
+        assert_eq!(plan.site.bytes(), 1 << 40);
+        let special = plan.site.location.length_bytes + plan.site.request_size.length_bytes;
+        assert!(plan.layout.write_bytes - special <= (128 << 20).min(write_bytes / 16));
+        assert!(plan.writes() && plan.write_bytes() <= write_bytes, "{plan}");
+    }
+    let config = Config { holds_data: true, precondition: Precondition::Random, ..Config::default() };
+    let plan = Plan::new(&target, &config).unwrap();
+    assert!(plan.site.bytes() < config.write_bytes, "what is preconditioned has to be written");
+}

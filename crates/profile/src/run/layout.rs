@@ -6,7 +6,7 @@ use super::bench::Bench;
 use crate::Error;
 use crate::config::Precondition;
 use crate::load::{Load, Pattern, Region, Stop, Sync, layout};
-use crate::plan::Plan;
+use crate::plan::{Plan, main_layout};
 use crate::stats::mix_seed;
 use crate::trial::bytes_text;
 
@@ -44,8 +44,9 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
             plan.site.location.length_bytes = 0;
         }
     }
-    let (written, seconds) = fill(bench, plan.site.main, layout::CONCURRENCY, deadline_s)?;
-    if written < plan.site.main.length_bytes {
+    let main = main_layout(&plan.site, bench.config);
+    let (written, seconds) = fill(bench, main, layout::CONCURRENCY, deadline_s)?;
+    if written < main.length_bytes && main == plan.site.main {
         laid_out.notes.push(format!(
             "the scratch region beyond {}, which could not be written in {seconds:.1} s",
             bytes_text(written)
