@@ -99,6 +99,10 @@ impl Channel for SimChannel {
 impl Drop for SimChannel {
     fn drop(&mut self) {
         let mut world = self.world();
+        if std::thread::panicking() {
+            // The memory that was lent may be gone already.
+            world.abort();
+        }
         world.run(self.number, self.in_flight, u64::MAX);
         world.completions(self.number).clear();
     }

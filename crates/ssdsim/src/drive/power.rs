@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Everything that is in flight fails, in the order of submission.
-    fn abort(&mut self) {
+    pub fn abort(&mut self) {
         self.events.clear();
         let now = self.events.now();
         let mut requests: Vec<Inflight> = self.requests.iter().copied().collect();

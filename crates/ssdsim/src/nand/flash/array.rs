@@ -379,6 +379,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_programmed_while_a_program_is_suspended() {
+        let suspending = NandConfig { suspend_program: true, ..config() };
+        let urgent = FlashOp { urgent: true, cause: Cause::Collect, ..PROGRAM };
+        let ops = [(0, PROGRAM), (100_000, READ), (110_000, READ), (130_000, urgent)];
+        let program = 100 + 4096 + 500_000;
+        // The first read has begun when the urgent program comes; the second waits for it.
+        let resumed = program + 20_000 + 54_196;
+        assert_eq!(
+            ends(&suspending, &ops),
+            [(1, 174_196), (0, resumed), (3, resumed + program), (2, resumed + program + 54_196)]
+        );
+    }
+
+    #[test]
     fn programs_do_not_starve_behind_reads() {
         let suspending = NandConfig { suspend_program: true, ..config() };
         let reads = (0..400).map(|index| (1000 + 40_000 * index, READ));

@@ -63,31 +63,30 @@ impl Server {
         self.running.take()
     }
 
-    /// Whether there is something to begin; if not, what was suspended goes on.
+    /// Whether there is something to begin; if not, what was suspended goes on. Until then only reads begin: nothing else can be done
+    /// to cells that are being programmed or erased. What is urgent waits for that, and no read goes before it.
     #[inline]
     pub fn has_next(&self) -> bool {
-        !self.urgent.is_empty()
-            || match &self.suspended {
-                Some(suspended) => suspended.reads_left > 0 && !self.reads.is_empty(),
-                None => !self.reads.is_empty() || !self.others.is_empty(),
-            }
+        match &self.suspended {
+            Some(suspended) => suspended.reads_left > 0 && self.urgent.is_empty() && !self.reads.is_empty(),
+            None => !self.urgent.is_empty() || !self.reads.is_empty() || !self.others.is_empty(),
+        }
     }
 
     /// The next operation to begin; none if a suspended one is to go on before.
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
-        if let Some(slot) = self.urgent.pop_front() {
-            return Some(slot);
+        if !self.has_next() {
+            return None;
         }
         match &mut self.suspended {
             Some(suspended) => {
-                if suspended.reads_left == 0 {
-                    return None;
-                }
                 suspended.reads_left -= 1;
                 self.reads.pop_front()
             }
-            None => self.reads.pop_front().or_else(|| self.others.pop_front()),
+            None => {
+                self.urgent.pop_front().or_else(|| self.reads.pop_front()).or_else(|| self.others.pop_front())
+            }
         }
     }
 }
