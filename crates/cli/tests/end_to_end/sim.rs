@@ -193,8 +193,8 @@ fn what_makes_no_drive_names_the_field_its_value_and_what_is_allowed() {
         ),
         ("queue_depth", "queue_depht", &["unknown field `queue_depht`", "`queue_depth`", "mine.toml"]),
         ("erase_us = ", "# ", &["missing field `erase_us`"]),
-        ("read_us = [", "read_us = [nan,", &["medium.nand.read_us is NaN", "0.001 to"]),
-        ("[medium.nand]", "[medium.nandd]", &["nandd", "3d-xpoint"]),
+        ("erase_us = ", "erase_us = nan #", &["medium.nand.erase_us is NaN", "0.001 to"]),
+        ("[medium.nand", "[medium.nandd", &["nandd", "3d-xpoint"]),
     ] {
         let file = changed(folder.path(), "960evo", from, to);
         fails(flashgrain().args(["sim", "run", &file]), 2, texts);
@@ -328,9 +328,14 @@ fn what_cannot_be_exported_says_why() {
     fs::write(&profile, "{}").unwrap();
     fails(flashgrain().args(["sim", "export", "--mqsim"]).arg(&profile), 1, &["profile.json"]);
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/fixtures/profile-v1.json");
+    let mut without_reads: Value = serde_json::from_slice(&fs::read(fixture).unwrap()).unwrap();
+    for experiment in ["order", "depth", "mix"] {
+        without_reads["measurements"][experiment] = Value::Array(Vec::new());
+    }
+    fs::write(&profile, without_reads.to_string()).unwrap();
     fails(
-        flashgrain().args(["sim", "export", "--mqsim"]).arg(fixture),
+        flashgrain().args(["sim", "export", "--mqsim"]).arg(&profile),
         1,
-        &["one at a time", "--only depth"],
+        &["profile.json", "one at a time", "--only depth"],
     );
 }
