@@ -8,6 +8,7 @@ use flashgrain_device::Op;
 use flashgrain_ssdsim::SimConfig;
 use flashgrain_ssdsim::config::{MappingCache, MediumConfig, NandConfig, StartState};
 use flashgrain_ssdsim::fault::{Fault, FaultKind, PowerCut, Survivors, Tear, Trigger};
+use flashgrain_ssdsim::random_drive;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -20,6 +21,9 @@ const SECTOR: usize = 512;
 const PAGES: usize = 512;
 const LARGEST: usize = 4;
 const DEPTH: usize = 16;
+
+/// Cuts of each small drive.
+const CUTS: u64 = 12;
 
 /// What may be in a page after a power cut.
 #[derive(Clone)]
@@ -186,24 +190,18 @@ fn try_cut(config: &SimConfig, case: u64, events: u64, requests: u64) {
     after.check(&mut host, &message);
 }
 
-fn try_cuts(config: &SimConfig) {
+/// Cuts per drive: `cuts`, or what the environment asks for.
+fn try_cuts(config: &SimConfig, cuts: u64) {
     const REQUESTS: u64 = 600;
-    let cuts = std::env::var("FLASHGRAIN_CUTS").map_or(12, |cuts| cuts.parse().unwrap());
+    let cuts = std::env::var("FLASHGRAIN_CUTS").map_or(cuts, |cuts| cuts.parse().unwrap());
     let events = {
         let (mut host, mut load) = (Host::of(config, 3), Load::new(1));
         load.run(&mut host, REQUESTS);
-        let counters = host.device.statistics().counters;
-        assert!(is_flash(config) == (counters.collected_blocks > 0), "{counters:?}");
         host.device.events()
     };
     for case in 0..cuts {
         try_cut(config, case, events, REQUESTS);
     }
-}
-
-/// Whether the load must have made the drive collect garbage.
-fn is_flash(config: &SimConfig) -> bool {
-    matches!(config.medium, MediumConfig::Nand(_))
 }
 
 /// The small flash drive, even smaller, so that the load makes it collect garbage.
@@ -217,28 +215,43 @@ fn tiny_nand(change: impl Fn(&mut NandConfig)) -> SimConfig {
 
 #[test]
 fn a_disk_keeps_its_promises() {
-    try_cuts(&config(DISK));
+    try_cuts(&config(DISK), CUTS);
 }
 
 #[test]
 fn a_3d_xpoint_drive_keeps_its_promises() {
-    try_cuts(&config(XPOINT));
+    try_cuts(&config(XPOINT), CUTS);
 }
 
 #[test]
 fn a_flash_drive_keeps_its_promises() {
     for state in [StartState::Fresh, StartState::Filled, StartState::SteadyRandom { working_set: 1.0 }] {
-        try_cuts(&SimConfig { state, ..tiny_nand(|_| ()) });
+        try_cuts(&SimConfig { state, ..tiny_nand(|_| ()) }, CUTS);
     }
 }
 
 #[test]
 fn flash_drives_of_other_kinds_keep_their_promises() {
-    try_cuts(&tiny_nand(|nand| nand.write_cache.bytes = 0));
-    try_cuts(&tiny_nand(|nand| nand.write_cache.volatile = false));
-    try_cuts(&tiny_nand(|nand| nand.mapping.cache = MappingCache::EntriesBytes(1024)));
-    try_cuts(&tiny_nand(|nand| nand.write_cache.bytes = 65536));
+    try_cuts(&tiny_nand(|nand| nand.write_cache.bytes = 0), CUTS);
+    try_cuts(&tiny_nand(|nand| nand.write_cache.volatile = false), CUTS);
+    try_cuts(&tiny_nand(|nand| nand.mapping.cache = MappingCache::EntriesBytes(1024)), CUTS);
+    try_cuts(&tiny_nand(|nand| nand.write_cache.bytes = 65536), CUTS);
     let mut set = config(DISK);
     (set.drives, set.stripe_unit_bytes) = (3, 8192);
-    try_cuts(&set);
+    try_cuts(&set, CUTS);
+}
+
+#[test]
+fn random_drives_keep_their_promises() {
+    for seed in 0..12 {
+        try_cuts(&random_drive(seed), 2);
+    }
+}
+
+#[test]
+fn the_load_makes_flash_drives_collect_garbage() {
+    let (mut host, mut load) = (Host::of(&tiny_nand(|_| ()), 3), Load::new(1));
+    load.run(&mut host, 600);
+    let counters = host.device.statistics().counters;
+    assert!(counters.collected_blocks > 0 && counters.moved_units > 0, "{counters:?}");
 }
