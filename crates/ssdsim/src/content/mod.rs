@@ -13,11 +13,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use self::history::{Entry, History};
-use self::pool::Pool;
+use self::pool::{Pool, Sources};
 use self::table::{PAGE_BYTES, Page, Slot, Table};
 
 /// What tears at the finest.
@@ -37,6 +38,7 @@ pub(crate) struct Content {
     table: Table,
     history: History,
     pool: Pool,
+    sources: Sources,
 }
 
 impl std::fmt::Debug for Content {
@@ -87,6 +89,7 @@ impl Content {
             table: Table::new(capacity_bytes.div_ceil(PAGE_BYTES as u64)),
             history: History::default(),
             pool: Pool::default(),
+            sources: Sources::default(),
         }
     }
 
@@ -100,25 +103,48 @@ impl Content {
         debug_assert!((offset_bytes | bytes.len() as u64).is_multiple_of(SECTOR_BYTES));
         for piece in pieces(offset_bytes, bytes.len()) {
             let bytes = &bytes[piece.bytes];
-            if self.volatile {
-                self.write_undoably(version, piece.page, piece.start, bytes);
+            let same = if bytes.len() == PAGE_BYTES {
+                self.sources.same(bytes, piece.page, &self.table)
             } else {
-                let slot = self.table.entry(piece.page);
-                overwrite(slot, &mut self.pool, piece.start, bytes);
+                None
+            };
+            if self.volatile {
+                self.write_undoably(version, piece.page, piece.start, bytes, same);
+                continue;
+            }
+            let slot = self.table.entry(piece.page);
+            match same {
+                Some(same) => {
+                    if let Some(page) = slot.page.replace(same) {
+                        self.pool.give_back(page);
+                    }
+                }
+                None => overwrite(slot, &mut self.pool, piece.start, bytes),
             }
         }
     }
 
-    fn write_undoably(&mut self, version: u64, page: u64, start: usize, bytes: &[u8]) {
+    /// `same` is a page with the same bytes, if one is known.
+
+    fn write_undoably(
+        &mut self,
+        version: u64,
+        page: u64,
+        start: usize,
+        bytes: &[u8],
+        same: Option<Arc<Page>>,
+    ) {
         let Self { table, history, pool, .. } = self;
         let slot = table.entry(page);
         let before = slot.page.take();
-        slot.page = Some(if bytes.len() == PAGE_BYTES {
-            pool.page(bytes)
-        } else {
-            let mut page = pool.page(before.as_deref().unwrap_or(&ZEROS));
-            Arc::make_mut(&mut page)[start..start + bytes.len()].copy_from_slice(bytes);
-            page
+        slot.page = Some(match same {
+            Some(same) => same,
+            None if bytes.len() == PAGE_BYTES => pool.page(bytes),
+            None => {
+                let mut page = pool.page(before.as_deref().unwrap_or(&ZEROS));
+                Arc::make_mut(&mut page)[start..start + bytes.len()].copy_from_slice(bytes);
+                page
+            }
         });
         let (older, sectors) = (slot.unsettled, sectors(start, bytes.len()));
         slot.unsettled = history.insert(Entry { page, version, sectors, doomed: false, before, older });
@@ -230,9 +256,10 @@ impl Content {
         self.history.doom();
     }
 
-    /// Bytes of memory that hold the newest bytes.
+    /// Bytes of memory that hold the newest bytes; what is shared counts once.
     pub fn stored_bytes(&self) -> u64 {
-        self.table.pages().count() as u64 * PAGE_BYTES as u64
+        let pages: HashSet<*const Page> = self.table.pages().map(|(_, page)| Arc::as_ptr(page)).collect();
+        (pages.len() * PAGE_BYTES) as u64
     }
 }
 

@@ -1,8 +1,8 @@
-//! Pages that are used again.
+//! Pages that are used again, and pages that are shared because they hold the same bytes.
 
 use std::sync::Arc;
 
-use super::table::{PAGE_BYTES, Page};
+use super::table::{PAGE_BYTES, Page, Table};
 
 /// So many are kept at most: 4 MiB.
 const MOST: usize = 1024;
@@ -40,5 +40,28 @@ impl Pool {
         if self.0.len() < MOST && Arc::get_mut(&mut page).is_some() {
             self.0.push(page);
         }
+    }
+}
+
+/// What was last written from where in the host's memory.
+///
+/// Experiments write the same memory over and over, as its content does not matter. A page with the bytes of the one that was last written from
+/// the same place is that page; so a long experiment takes little memory, and no time to fill it.
+#[derive(Clone, Default)]
+pub(super) struct Sources(Vec<u64>);
+
+/// Pages of the host's memory that are told apart: 32 MiB.
+const SOURCES: usize = 8192;
+
+impl Sources {
+    /// A page of `table` that was written from the same memory as `bytes` are now, to `page`, if it holds the same.
+    #[inline]
+    pub fn same(&mut self, bytes: &[u8], page: u64, table: &Table) -> Option<Arc<Page>> {
+        if self.0.is_empty() {
+            self.0 = vec![page; SOURCES];
+        }
+        let last = &mut self.0[bytes.as_ptr() as usize / PAGE_BYTES % SOURCES];
+        let held = table.get(std::mem::replace(last, page))?.page.as_ref()?;
+        (held[..] == *bytes).then(|| Arc::clone(held))
     }
 }

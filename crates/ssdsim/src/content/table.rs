@@ -8,10 +8,10 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// A page's bytes.
 pub(super) type Page = [u8; PAGE_BYTES];
 
-/// Pages of a leaf: what a single page in the middle of nowhere costs beside its bytes stays below a quarter of them.
-const LEAF_PAGES: u64 = 64;
+/// Pages of a leaf: what a single page in the middle of nowhere costs beside its bytes is small.
+const LEAF_PAGES: u64 = 16;
 
-/// Leaves of a node: 128 MiB.
+/// Leaves of a node: 32 MiB.
 const NODE_LEAVES: u64 = 512;
 
 const NODE_PAGES: u64 = NODE_LEAVES * LEAF_PAGES;

@@ -195,15 +195,15 @@ proptest! {
 
 #[test]
 fn memory_is_proportional_to_what_is_stored() {
-    let mut content = Content::new(1 << 50, true);
+    let mut content = Content::new(1 << 44, true);
     assert_eq!(content.stored_bytes(), 0);
     for version in 0..100 {
-        content.write(version, version << 40, &[1; 512]);
+        content.write(version, version << 36, &[1; 512]);
     }
     assert_eq!(content.stored_bytes(), 100 * 4096);
-    content.discard(4 << 40, 46 << 40);
+    content.discard(4 << 36, 46 << 36);
     assert_eq!(content.stored_bytes(), 54 * 4096);
-    content.discard(0, 1 << 50);
+    content.discard(0, 1 << 44);
     assert_eq!(content.stored_bytes(), 0);
     assert!(content.history.is_empty());
 }
@@ -245,4 +245,28 @@ fn a_drive_without_a_volatile_cache_loses_nothing() {
     let mut bytes = [0; 1536];
     content.read(0, &mut bytes);
     assert_eq!((bytes[0], bytes[512], bytes[1024]), (0, 8, 7));
+}
+
+#[test]
+fn what_is_written_from_the_same_memory_takes_memory_once() {
+    for volatile in [false, true] {
+        let mut content = Content::new(1 << 40, volatile);
+        let mut memory = vec![0; 4 * 4096 + 512];
+        memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 4096 + 1) as u8);
+        for version in 0..1000 {
+            content.write(version, version * 1_000_448 / 4096 * 4096, &memory[..16384]);
+        }
+        assert_eq!(content.stored_bytes(), 16384);
+        // One place is changed in part, and the memory as a whole: nothing else changes.
+        content.write(1000, 512, &[9; 512]);
+        memory.fill(7);
+        content.write(1001, 1 << 30, &memory[..16384]);
+        let mut bytes = vec![0; 16384];
+        content.read(1_000_448 / 4096 * 4096, &mut bytes);
+        assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == (at / 4096 + 1) as u8));
+        content.read(0, &mut bytes);
+        assert_eq!((bytes[0], bytes[512], bytes[1024]), (1, 9, 1));
+        content.read(1 << 30, &mut bytes);
+        assert!(bytes == memory[..16384]);
+    }
 }
