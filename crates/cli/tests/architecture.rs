@@ -167,3 +167,32 @@ fn the_readme_lists_the_commands_that_there_are() {
     assert!(in_help.contains("tune"), "{help}");
     assert_eq!(in_readme, in_help, "the README's table of commands");
 }
+
+#[test]
+fn the_page_of_the_simulated_drive_explains_every_field_and_names_every_preset() {
+    let page = fs::read_to_string(root().join("docs/simulated-drive.md")).unwrap();
+    let run = |arguments: &[&str]| -> Value {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_flashgrain")).args(arguments).arg("--json").output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let presets = run(&["sim", "list"]);
+    for preset in presets.as_array().unwrap() {
+        let name = text(preset, "name");
+        assert!(page.contains(&format!("`{name}`")), "the preset {name} is missing");
+        for (key, value) in fields(&run(&["sim", "show", name])) {
+            let explained = page.contains(&format!("{key}`")) || page.contains(&format!("{key} ="));
+            assert!(explained, "the field {key} ({value}) of {name} is missing");
+        }
+    }
+}
+
+/// Names and values of all fields that are numbers, flags or words.
+fn fields(value: &Value) -> Vec<(String, Value)> {
+    let Value::Object(object) = value else { return Vec::new() };
+    let of = |(key, value): (&String, &Value)| match value {
+        Value::Object(_) => fields(value),
+        _ => vec![(key.clone(), value.clone())],
+    };
+    object.iter().flat_map(of).collect()
+}
