@@ -167,6 +167,7 @@ impl LayoutConfig {
         at.multiple("stripe_bytes", self.stripe_bytes, unit, "medium.nand.mapping.unit_bytes")?;
         at.within("chunk_bytes", self.chunk_bytes, unit..=self.stripe_bytes)?;
         at.multiple("chunk_bytes", self.chunk_bytes, unit, "medium.nand.mapping.unit_bytes")?;
+        at.multiple("stripe_bytes", self.stripe_bytes, self.chunk_bytes, "medium.nand.layout.chunk_bytes")?;
         let desirable = self.desirable_write_bytes;
         at.within("desirable_write_bytes", desirable, u64::from(drive.sector_bytes)..=self.stripe_bytes)?;
         // Partial stripes of whole chunks are laid out like whole stripes: the two could not be told apart.

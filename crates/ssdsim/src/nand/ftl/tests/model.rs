@@ -246,11 +246,14 @@ impl Watched {
         for unit in &self.nowhere {
             assert_eq!(self.places[*unit as usize], None, "unit {unit} was discarded or never written");
         }
+        let unsettled = self.bench.unsettled();
         for (unit, version) in &self.written {
             let place = self.places[*unit as usize].expect("a unit is lost");
             let Some((row, slot)) = self.bench.ftl.open_slot(place) else { continue };
             let slot = self.bench.ftl.rows[row].slots[slot as usize];
             assert_eq!((slot.unit, slot.version), (*unit, *version));
+            // What is only in memory does not pass for durable.
+            assert!(slot.durable || unsettled.contains(version), "unit {unit}: {slot:?}");
         }
         self.bench.check();
     }
