@@ -52,7 +52,7 @@ pub struct RunArguments {
     /// whole drive or, as `steady-random:85%`, over a share of it.
     #[arg(long, value_name = "STATE", value_parser = parse_state)]
     state: Option<StartState>,
-    /// Something that goes wrong, as a [[fault]] section of a drive's TOML file has it, on one line: `stall` needs more than its name, as in
+    /// Something that goes wrong, as a `[[fault]]` section of a drive's TOML file has it, on one line: `stall` needs more than its name, as in
     /// --fault 'kind = "stall", span_ns = 1000000, at = { nth = 100 }'. May be given several times; docs/faults.md lists them.
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
