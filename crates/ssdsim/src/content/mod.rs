@@ -125,7 +125,6 @@ impl Content {
     }
 
     /// `same` is a page with the same bytes, if one is known.
-
     fn write_undoably(
         &mut self,
         version: u64,
