@@ -10,6 +10,7 @@ mod io_uring_forbidden;
 mod pipe;
 mod profile_files;
 mod sim;
+mod sim_faults;
 mod support;
 mod tune;
 mod usage;
