@@ -147,9 +147,9 @@ pub enum CollectPolicy {
 pub struct CollectConfig {
     /// Which block is collected next.
     pub policy: CollectPolicy,
-    /// Free blocks per die at which collection starts.
+    /// Free blocks per die below which collection starts; always more than those below which writes wait.
     pub start_below_free_blocks: u32,
-    /// Free blocks per die at which host writes wait for it.
+    /// Free blocks per die below which host writes wait for it; 1 has the effect of 2, because collection itself needs a free block.
     pub stop_writes_below_free_blocks: u32,
     /// Erase counts may differ by this much before the least erased block is collected; 0: no static wear levelling.
     pub wear_gap: u32,

@@ -113,7 +113,7 @@ impl Striped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::StartState;
+    use crate::config::{CollectPolicy, StartState};
     use crate::nand::ftl::tests::harness::{drive, nand};
 
     fn geometry() -> Geometry {
@@ -158,7 +158,9 @@ mod tests {
     #[test]
     fn the_steady_state_scatters_what_was_written() {
         let geometry = geometry();
-        for (working_set, policy) in [(1.0, Default::default()), (0.6, crate::config::CollectPolicy::Fifo)] {
+        let (greedy, fifo) = (CollectPolicy::Greedy, CollectPolicy::Fifo);
+        // All, most, four units, none.
+        for (working_set, policy) in [(1.0, greedy), (0.6, fifo), (0.001, greedy), (0.0001, fifo)] {
             let closed = geometry.blocks_per_die - 6;
             let steady = Steady::new(&geometry, working_set, policy, closed, 1);
             let mapped = (4096.0 * working_set).round() as u32;
