@@ -56,8 +56,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return true;
     }
     if let Some(simulated) = error.downcast_ref::<flashgrain_ssdsim::Error>() {
-        // All but a failing file are descriptions and names that make no drive.
-        return !matches!(simulated, flashgrain_ssdsim::Error::File { .. });
+        use flashgrain_ssdsim::Error as SimError;
+        // All others are descriptions and names that make no drive.
+        return !matches!(simulated, SimError::File { .. } | SimError::Device(_));
     }
     let device = match error.downcast_ref::<ProfileError>() {
         Some(ProfileError::Argument(_)) => return true,

@@ -73,7 +73,7 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
         context.note("note: --polled has no effect: this drive has no poll queues (see its queue/io_poll under /sys/block)");
     }
     let load = arguments.load(device.geometry());
-    context.note(&format!("{} for {} s", workload.describe(), arguments.seconds));
+    context.note(&format!("running {} for {} s", workload.describe(), arguments.seconds));
     let measured = load::run(device, &load, interrupt)?;
     let result = IoResult::new(device, &load, &measured);
     if arguments.json {

@@ -16,6 +16,16 @@ fn ctrl_c_ends_a_load_with_130_and_what_was_measured() {
 }
 
 #[test]
+fn ctrl_c_ends_a_simulation_with_130_and_what_it_showed() {
+    let folder = folder();
+    let child = start_until(&["sim", "run", "905p", "--seconds", "100000"], folder.path(), "running");
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("digest"));
+}
+
+#[test]
 fn a_termination_request_ends_with_143() {
     let folder = folder();
     let mut child = start_until(LONG_IO, folder.path(), "running");

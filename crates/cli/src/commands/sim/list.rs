@@ -9,6 +9,8 @@ use serde::Serialize;
 use crate::output::{print, print_json};
 
 /// List the presets.
+///
+/// A number before a name makes a stripe set, such as 8xpm1733.
 #[derive(Debug, Args)]
 pub struct ListArguments {
     /// Print the list as JSON.

@@ -116,7 +116,7 @@ fn run_workload(
     let interrupt = context.interrupt.watch()?;
     let seed = arguments.workload.seed;
     let device = SimDevice::new(config, name, seed)?;
-    context.note(&format!("{}: {}", config.name, arguments.workload.describe()));
+    context.note(&format!("running {} on {}", arguments.workload.describe(), config.name));
     if let Some(warmup_s) = arguments.warmup {
         // Other places than those that are measured then, as if it had run before.
         let load = Load { seed: !seed, ..arguments.workload.load(device.geometry(), 0.0, warmup_s) };
