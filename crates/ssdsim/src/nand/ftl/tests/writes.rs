@@ -122,6 +122,22 @@ fn what_was_written_in_part_is_completed_from_flash_before_it_is_programmed() {
 }
 
 #[test]
+fn regression_rows_of_a_block_are_programmed_in_their_order() {
+    let layout = LayoutConfig { desirable_write_bytes: 65536, ..nand().layout };
+    let mut bench = Bench::new(&NandConfig { layout, ..nand() }, StartState::Filled);
+    // The first row must wait for a part of its first unit, the second must not.
+    bench.start(Op::Write, 0, 512);
+    bench.start(Op::Write, u64::from(UNIT), UNIT * (ROW - 1));
+    bench.start(Op::Write, u64::from(UNIT * ROW), UNIT * ROW);
+    while bench.around.tally.counters.flash_programs == 0 {
+        assert!(bench.step());
+    }
+    bench.finish(Op::Read, 0, UNIT);
+    assert_eq!(bench.around.tally.counters.write_cache_hits, 0, "the first row is on flash");
+    bench.check();
+}
+
+#[test]
 fn a_full_cache_makes_writes_wait_in_their_order() {
     let mut bench = Bench::new(&on_one_die(with_cache(u64::from(ROW * UNIT), false)), StartState::Fresh);
     // The first fills the cache; the second is taken when its row is programmed, the third with it.
