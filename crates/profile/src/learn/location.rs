@@ -28,6 +28,16 @@ const LEAST_DROP: f64 = 0.04;
 /// A chunk size whose gain is at least this share of the largest explains as much.
 const NEARLY_AS_GOOD: f64 = 0.85;
 
+/// A read whose latency differs from that of an aligned one by less than this share of what others' differ by is as good as aligned.
+const NEARLY_ALIGNED: f64 = 0.4;
+
+/// Smallest gain of reads that are aligned to pages within a chunk: one more page takes its die a good part of the time of the first.
+/// Smaller gains come of chunks' borders among the places that are read.
+const LEAST_PAGE_DROP: f64 = 0.2;
+
+/// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
+const ACROSS_TO_ALIGNED: f64 = 0.7;
+
 const PERMUTATIONS: u32 = 2000;
 
 /// So many permutations that deviate as much, and the rest cannot make it significant (Besag and Clifford's sequential test).
@@ -223,22 +233,36 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
             Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
         })
         .collect();
-    let across = best_finding(all.iter().filter(|one| one.hot_offset != 0 && one.drop >= LEAST_DROP));
+    // Two channels gain most where each has half of the chunk to read; and they gain no less than what pages make of the same reads, or that is
+    // something else, such as the pace at which parts arrive.
+    let aligned = all.iter().filter(|one| one.hot_offset == 0).map(|one| one.drop).fold(0.0, f64::max);
+    let least = LEAST_DROP.max(ACROSS_TO_ALIGNED * aligned);
+    let across =
+        best_finding(all.iter().filter(|one| one.hot_offset == one.chunk_bytes / 2 && one.drop >= least));
     let Some(chunk) = across else {
-        let aligned = best_finding(all.iter())?;
+        let aligned = best_finding(all.iter().filter(|one| one.hot_offset == 0))?;
         return Some(Findings { chunk: aligned, page: Some(aligned) });
     };
-    let smaller = |one: &&Finding| one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes;
+    let smaller = |one: &&Finding| {
+        one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes && one.drop >= LEAST_PAGE_DROP
+    };
     Some(Findings { chunk, page: best_finding(all.iter().filter(smaller)) })
 }
 
-/// Whether reads in the middle of the supposed chunk are as fast as aligned ones and faster than others: then the true chunk is smaller.
+/// Whether reads from the middle of the supposed chunk are nearly as fast as aligned ones while others are slower: then the true chunk is
+/// smaller, and what is read here is several of them.
 fn has_half_period(groups: &Groups, chunk_bytes: u64) -> bool {
     let means = groups.means();
     let mean_of = |offset: u64| means.iter().find(|(label, _)| *label == offset).map(|(_, mean)| *mean);
     let (Some(aligned), Some(middle)) = (mean_of(0), mean_of(chunk_bytes / 2)) else { return false };
-    let gain = drop_at(groups, 0).unwrap_or(0.0);
-    gain >= LEAST_DROP && (middle / aligned - 1.0).abs() < LEAST_DROP / 2.0
+    let others: Vec<f64> = means
+        .iter()
+        .filter(|(label, _)| *label != 0 && *label != chunk_bytes / 2)
+        .map(|(_, mean)| *mean)
+        .collect();
+    let Some(others) = mean(&others) else { return false };
+    let (gain, loss) = (others - aligned, middle - aligned);
+    gain >= LEAST_DROP * others && loss.abs() < NEARLY_ALIGNED * gain
 }
 
 /// The smallest chunk size that gains nearly as much as any.

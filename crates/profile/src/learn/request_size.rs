@@ -20,8 +20,12 @@ const LARGER_GOOD_WITHIN: f64 = 0.20;
 /// Latencies that differ by no more than this are constant.
 const CONSTANT_WITHIN: f64 = 0.045;
 
+/// The same for reads smaller than the paper's: a region has few kinds of pages, and single pages differ by more than whole stripes.
+const SMALLER_CONSTANT_WITHIN: f64 = 0.09;
+
 /// What two standard errors must not reach beyond for a size to share the latency of those above it.
 const SURELY_CONSTANT_WITHIN: f64 = 0.06;
+const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 
 /// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
 const LEAST_STEP_Z: f64 = 3.5;
@@ -49,6 +53,16 @@ struct Profile {
     read_bytes: u64,
     groups: Groups,
     resamples: Vec<Groups>,
+}
+
+impl Profile {
+    fn constant_within(&self) -> f64 {
+        if self.read_bytes == READ_BYTES { CONSTANT_WITHIN } else { SMALLER_CONSTANT_WITHIN }
+    }
+
+    fn surely_constant_within(&self) -> f64 {
+        if self.read_bytes == READ_BYTES { SURELY_CONSTANT_WITHIN } else { SMALLER_SURELY_CONSTANT_WITHIN }
+    }
 }
 
 pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedSizes {
@@ -107,17 +121,21 @@ fn first_desirable(groups: &Groups) -> Option<usize> {
 
 /// The smallest size from which latency is constant: from the largest size downwards, the first that differs from all above it, by more than
 /// a little and by more than noise, ends it.
-fn first_constant(groups: &Groups) -> usize {
+fn first_constant(groups: &Groups, within: f64) -> usize {
     let differs = |from: &usize| {
         let step = step_at(groups, *from);
-        step.relative.abs() > CONSTANT_WITHIN && step.z().abs() > LEAST_STEP_Z
+        step.relative.abs() > within && step.z().abs() > LEAST_STEP_Z
     };
     (1..groups.groups.len()).rev().find(differs).unwrap_or(0)
 }
 
 /// The same for reads of all sizes together: where a layout differs, it need not show in all of them.
-fn first_constant_of_all<'a>(all: impl Iterator<Item = &'a Groups>) -> usize {
-    all.map(first_constant).max().unwrap_or(0)
+fn first_constant_of_all<'a>(
+    profiles: &'a [Profile],
+    groups: impl Fn(&'a Profile) -> Option<&'a Groups>,
+) -> usize {
+    let of_one = |profile| Some(first_constant(groups(profile)?, Profile::constant_within(profile)));
+    profiles.iter().filter_map(of_one).max().unwrap_or(0)
 }
 
 fn desirable(papers: &Profile, text: &str) -> LearnedValue {
@@ -157,17 +175,16 @@ fn desirable(papers: &Profile, text: &str) -> LearnedValue {
 }
 
 fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
-    let all = || profiles.iter().map(|profile| &profile.groups);
     let Some(papers) = profiles.first() else { return undetermined("no sizes", text) };
     let sizes: Vec<u64> = papers.groups.groups.iter().map(|(size, _)| *size).collect();
-    let first = first_constant_of_all(all());
+    let first = first_constant_of_all(profiles, |profile| Some(&profile.groups));
     if first == 0 {
         return undetermined("latency is the same for all write sizes, which tells nothing of stripes", text);
     }
     if sizes.len() - first < LEAST_CONSTANT_SIZES {
         return undetermined("latency does not become constant within the sizes measured", text);
     }
-    let differs = |index: usize| all().any(|groups| differs_from_constant(groups, index, first));
+    let differs = |index: usize| profiles.iter().any(|profile| differs_from_constant(profile, index, first));
     if first < LEAST_OTHER_SIZES || !(0..first).all(differs) {
         return undetermined(
             "single write sizes stand out, and smaller ones do not: places of the drive that differ, rather than stripes",
@@ -177,12 +194,12 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
     // The reads in which the step shows most clearly speak for it.
     let clearest = profiles
         .iter()
-        .filter(|profile| first_constant(&profile.groups) == first)
+        .filter(|profile| first_constant(&profile.groups, profile.constant_within()) == first)
         .max_by(|a, b| step_at(&a.groups, first).z().abs().total_cmp(&step_at(&b.groups, first).z().abs()));
     let Some(clearest) = clearest else { return undetermined("no sizes", text) };
     let step = step_at(&clearest.groups, first);
     let answers: Vec<Option<usize>> = (0..papers.resamples.len())
-        .map(|index| Some(first_constant_of_all(profiles.iter().filter_map(|one| one.resamples.get(index)))))
+        .map(|index| Some(first_constant_of_all(profiles, |profile| profile.resamples.get(index))))
         .collect();
     let (confidence, interval) = agreement(&answers, &sizes, first);
     let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", text) };
@@ -198,9 +215,9 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
     }
     // Sizes above may differ by a little that noise hides; then the stripe may be larger.
     let unclear = |from: &usize| {
-        all().any(|groups| {
-            let step = step_at(groups, *from);
-            step.relative.abs() + 2.0 * step.error > SURELY_CONSTANT_WITHIN
+        profiles.iter().any(|profile| {
+            let step = step_at(&profile.groups, *from);
+            step.relative.abs() + 2.0 * step.error > profile.surely_constant_within()
         })
     };
     if let Some(doubtful) = (first + 1..sizes.len()).rev().find(unclear).and_then(|from| sizes.get(from)) {
@@ -213,7 +230,7 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
     }
     let evidence = format!(
         "latency is constant within {:.0} % from {} on and that of {} reads {:.0} % {} just below: {text}",
-        CONSTANT_WITHIN * 100.0,
+        clearest.constant_within() * 100.0,
         bytes_text(size),
         bytes_text(clearest.read_bytes),
         step.relative.abs() * 100.0,
@@ -223,11 +240,11 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
 }
 
 /// Whether the size at `index` has a latency of its own, rather than that of the sizes from `first` on.
-fn differs_from_constant(groups: &Groups, index: usize, first: usize) -> bool {
-    let means: Vec<f64> = groups.means().into_iter().map(|(_, mean)| mean).collect();
+fn differs_from_constant(profile: &Profile, index: usize, first: usize) -> bool {
+    let means: Vec<f64> = profile.groups.means().into_iter().map(|(_, mean)| mean).collect();
     let constant = means.get(first..).and_then(mean);
     let own = means.get(index).copied();
-    own.zip(constant).is_some_and(|(own, constant)| (own / constant - 1.0).abs() > CONSTANT_WITHIN)
+    own.zip(constant).is_some_and(|(own, constant)| (own / constant - 1.0).abs() > profile.constant_within())
 }
 
 /// How much slower one size is than those above it.

@@ -7,15 +7,19 @@ use crate::config::{DiskConfig, HostConfig, MediumConfig, XpointConfig};
 /// 3D XPoint: all write sizes alike, and reads across the border of a chunk slower.
 pub(super) fn xpoint(draw: &mut Draw, sector_bytes: u32) -> (HostConfig, MediumConfig, u64) {
     let read_us = draw.between(5.0, 12.0);
+    let chunk_bytes = draw.power_of_two(u64::from(sector_bytes).max(4 << 10), 8 << 10);
+    let bytes_per_us = draw.between(600.0, 2000.0);
+    // A read across a border moves half of its bytes over each of two channels; it has to be slower all the same.
+    let gained_us = chunk_bytes as f64 / 2.0 / bytes_per_us;
     let config = XpointConfig {
         channels: draw.power_of_two(4, 16) as u32,
         banks_per_channel: draw.power_of_two(4, 32) as u32,
-        chunk_bytes: draw.power_of_two(u64::from(sector_bytes).max(4 << 10), 8 << 10) as u32,
+        chunk_bytes: chunk_bytes as u32,
         read_us,
         write_us: read_us * draw.between(1.0, 2.0),
         jitter: draw.unit() * 0.05,
-        channel_bytes_per_s: draw.between(6e8, 2e9) as u64,
-        misaligned_read_us: draw.between(2.5, 6.0),
+        channel_bytes_per_s: (bytes_per_us * 1e6) as u64,
+        misaligned_read_us: ((gained_us + draw.between(2.5, 6.0)) * 10.0).round() / 10.0,
     };
     (host(draw), MediumConfig::Xpoint(config), draw.power_of_two(8, 64) << 30)
 }
