@@ -4,6 +4,7 @@
 
 mod affine;
 mod common;
+mod digests;
 mod disk;
 mod durability;
 mod faults;
