@@ -211,3 +211,73 @@ impl Replay {
         Wanted { offset_bytes, length_bytes, is_read: recorded.is_read }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn flow(addresses: Addresses, sizes: Sizes) -> Synthetic {
+        Synthetic {
+            working_set: 0.5,
+            read_share: 0.5,
+            arrivals: Arrivals::QueueDepth(1),
+            addresses,
+            align_bytes: 8192,
+            sizes,
+            seed: 7,
+            stop_ns: None,
+            requests: Some(10_000),
+        }
+    }
+
+    /// All requests of a flow that has the third to sixth mebibyte of a drive.
+    fn requests(flow: &Synthetic) -> Vec<Wanted> {
+        let mut generator = Generator::new(flow, 2 * MIB..6 * MIB);
+        let mut all = Vec::new();
+        while generator.next(0) != Next::Never {
+            all.push(generator.take());
+        }
+        assert_eq!(all.len(), 10_000);
+        for wanted in &all {
+            let end = wanted.offset_bytes + wanted.length_bytes;
+            assert!(wanted.offset_bytes >= 2 * MIB && end <= 4 * MIB, "half of its addresses: {wanted:?}");
+            assert!((wanted.offset_bytes - 2 * MIB).is_multiple_of(8192), "{wanted:?}");
+        }
+        all
+    }
+
+    #[test]
+    fn uniform_requests_go_anywhere() {
+        let all = requests(&flow(Addresses::Uniform, Sizes::Fixed { sectors: 8 }));
+        let places: std::collections::BTreeSet<u64> = all.iter().map(|wanted| wanted.offset_bytes).collect();
+        assert_eq!(places.len() as u64, 2 * MIB / 8192);
+        let reads = all.iter().filter(|wanted| wanted.is_read).count();
+        assert!((4_700..5_300).contains(&reads), "{reads}");
+    }
+
+    #[test]
+    fn streams_go_on_and_begin_again() {
+        let all = requests(&flow(Addresses::Streaming, Sizes::Fixed { sectors: 16 }));
+        let expected = |index: u64| 2 * MIB + index * 8192 % (2 * MIB);
+        assert!(all.iter().zip(0..).all(|(wanted, index)| wanted.offset_bytes == expected(index)));
+    }
+
+    #[test]
+    fn most_requests_go_to_the_hot_part() {
+        let all = requests(&flow(Addresses::HotCold { hot: 0.2 }, Sizes::Fixed { sectors: 8 }));
+        let border = 2 * MIB + (0.2 * 2.0 * MIB as f64) as u64;
+        let hot = all.iter().filter(|wanted| wanted.offset_bytes <= border).count();
+        assert!((7_800..8_300).contains(&hot), "{hot}");
+    }
+
+    #[test]
+    fn sizes_scatter_as_they_should() {
+        let all = requests(&flow(Addresses::Uniform, Sizes::Normal { mean: 32.0, deviation: 4.0 }));
+        let sectors: Vec<f64> = all.iter().map(|wanted| wanted.length_bytes as f64 / 512.0).collect();
+        let mean = sectors.iter().sum::<f64>() / sectors.len() as f64;
+        let variance = sectors.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / sectors.len() as f64;
+        assert!((mean - 32.0).abs() < 0.2 && (variance.sqrt() - 4.0).abs() < 0.15, "{mean} {variance}");
+    }
+}

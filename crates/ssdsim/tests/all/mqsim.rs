@@ -11,7 +11,7 @@ use flashgrain_ssdsim::config::{
 use flashgrain_ssdsim::mqsim::{
     Addresses, Arrivals, FlowKind, Scenario, Sizes, export_drive, import_drive, import_workload, run,
 };
-use flashgrain_ssdsim::{Error, SimConfig, SimDevice};
+use flashgrain_ssdsim::{Error, SimConfig, SimDevice, random_drive};
 
 use crate::common::random_reads;
 
@@ -108,7 +108,7 @@ fn every_supported_field_lands_in_the_drive() {
     );
     assert_eq!((array.erase_us, array.suspend_us), (3800.0, 700.0));
     assert_eq!((array.suspend_program, array.suspend_erase), (false, true));
-    assert_eq!(array.interleave, Interleave::ChipBusy);
+    assert_eq!((array.interleave, array.channel_command_ns), (Interleave::ChipBusy, 320));
     assert!(
         (array.channel_mega_transfers_per_s - 1000.0 / 3.0).abs() < 1e-9,
         "a cycle of 6 ns moves two bytes"
@@ -285,6 +285,28 @@ fn workloads_are_read() {
     let FlowKind::Trace(trace) = &scenarios[1].flows[0].kind else { panic!("a trace") };
     assert_eq!((trace.share, trace.repeats, trace.unit_ns), (0.5, 3, 1000.0));
     assert!(trace.path.ends_with("traces/small.trace"), "{}", trace.path.display());
+}
+
+#[test]
+fn a_scenario_whose_flows_use_no_cache_runs_without_one() {
+    let text = file("workload.xml").replace("WRITE_CACHE", "TURNED_OFF");
+    let off = import_workload(&text, "workload.xml", &folder()).unwrap();
+    let bytes = |scenario: &Scenario| nand(&scenario.prepare(&drive(&[]).unwrap())).write_cache.bytes;
+    assert_eq!((bytes(&off[0]), bytes(&scenarios()[0])), (0, 256 << 20));
+}
+
+#[test]
+fn any_flash_drive_can_be_exported_and_imported() {
+    let flash: Vec<SimConfig> =
+        (0..100).map(random_drive).filter(|config| matches!(config.medium, MediumConfig::Nand(_))).collect();
+    assert!(flash.len() > 20, "{}", flash.len());
+    for config in flash {
+        assert_eq!(SimConfig::from_toml(&config.to_toml().unwrap(), "random").unwrap(), config);
+        let one = SimConfig { drives: 1, ..config };
+        let text = export_drive(&one, &|_| None).unwrap();
+        let imported = import_drive(&text, "exported").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        SimDevice::new(&imported.config, "sim:exported", 1).unwrap();
+    }
 }
 
 #[test]
