@@ -24,6 +24,9 @@ pub struct Host {
     completions: Vec<Completion>,
 }
 
+/// The tag of requests that are waited for at once.
+const LONE: u64 = u64::MAX;
+
 /// Requests that a [`Host`] has in flight at most.
 const DEPTH: u32 = 64;
 
@@ -61,8 +64,10 @@ impl Host {
 
     /// One request from beginning to end.
     pub fn request(&mut self, op: Op, offset_bytes: u64, memory: &mut [u8]) -> Completion {
-        self.submit(op, offset_bytes, memory, 0);
-        self.reap(1).remove(0)
+        self.submit(op, offset_bytes, memory, LONE);
+        let completion = self.reap(1).remove(0);
+        assert_eq!(completion.tag, LONE, "another request was answered before");
+        completion
     }
 
     pub fn try_write(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<(), i32> {
