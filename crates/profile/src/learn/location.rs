@@ -496,6 +496,23 @@ mod tests {
         }
     }
 
+    /// A drive of eight dies: a read of 64 KiB that does not begin with a page needs two of one die, which costs it more than a small read
+    /// loses; but it may begin with any page.
+    #[test]
+    fn a_round_over_few_dies_is_no_chunk() {
+        const PAGE: u64 = 8 * KIB;
+        let latency = |read: u64, offset: u64| {
+            let pages = (offset + read).div_ceil(PAGE) - offset / PAGE;
+            let joined = u64::from(!(offset | read).is_multiple_of(PAGE));
+            (60 * pages.div_ceil(8) + 27 + 30 * joined) as f64 * if offset == 0 { 1.0 } else { 1.03 }
+        };
+        for seed in 0..5 {
+            let found = learned(seed, 10, latency);
+            assert_eq!((kib(&found.chunk), kib(&found.hot_offset)), (Some(8.0), Some(0.0)), "{found:?}");
+            assert_eq!(kib(&found.flash_page), Some(8.0), "{found:?}");
+        }
+    }
+
     #[test]
     fn pages_that_are_read_whole_are_found() {
         // SSD-T with 38 %, SSD-M with 20 % and SSD-I with 9 % less at aligned places.

@@ -65,7 +65,7 @@ fn the_default_plan_keeps_nearly_all_of_the_grid() {
     assert!(trials(ExperimentName::Order) >= 105, "{plan:?}");
     assert_eq!(trials(ExperimentName::Depth), 72);
     assert_eq!(trials(ExperimentName::Mix), 42);
-    assert_eq!(trials(ExperimentName::RequestSize), 1);
+    assert_eq!(trials(ExperimentName::RequestSize), 4);
     assert_eq!(trials(ExperimentName::Location), 8);
     assert!(plan.seconds() <= 60.001 && plan.write_bytes() <= 4 << 30);
     let text = plan.to_string();
