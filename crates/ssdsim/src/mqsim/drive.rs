@@ -114,7 +114,7 @@ pub(super) const PACKET_OVERHEAD_BYTES: u64 = 28;
 /// Blocks of a die that are being written or collected.
 const KEPT_BLOCKS: f64 = 5.0;
 
-/// Most of anything that is counted.
+/// Most of what is counted and may be many.
 const MANY: u32 = 1 << 20;
 
 /// Reads `ssdconfig.xml`. `origin` says where the text comes from, for messages.
@@ -240,25 +240,17 @@ impl Parts {
                 .map(|bit| latency(&format!("Page_{kind}_Latency_{bit}")))
                 .collect::<Result<Vec<f64>, Error>>()
         };
-        let (suspend_program, suspend_erase) = self.flash.choice(
-            "CMD_Suspension_Support",
-            &[
-                ("NONE", (false, false)),
-                ("PROGRAM", (true, false)),
-                ("ERASE", (false, true)),
-                ("PROGRAM_ERASE", (true, true)),
-            ],
-        )?;
+        let (suspend_program, suspend_erase) = self.suspension()?;
         let suspending = if suspend_program { "Suspend_Program_Time" } else { "Suspend_Erase_Time" };
-        let planes_per_die = self.flash.number("Plane_No_Per_Die", 1..=MANY)?;
+        let planes_per_die = self.flash.number("Plane_No_Per_Die", 1..=64)?;
         let page_bytes: u32 = self.flash.number("Page_Capacity", super::SECTOR_BYTES as u32..=MANY)?;
         if !page_bytes.is_power_of_two() {
             return Err(self.flash.wrong("Page_Capacity", format!("a power of two from 512 to {MANY}")));
         }
         let mut nand = NandConfig {
-            channels: self.device.number("Flash_Channel_Count", 1..=MANY)?,
-            chips_per_channel: self.device.number("Chip_No_Per_Channel", 1..=MANY)?,
-            dies_per_chip: self.flash.number("Die_No_Per_Chip", 1..=MANY)?,
+            channels: self.device.number("Flash_Channel_Count", 1..=1024)?,
+            chips_per_channel: self.device.number("Chip_No_Per_Channel", 1..=1024)?,
+            dies_per_chip: self.flash.number("Die_No_Per_Chip", 1..=1024)?,
             planes_per_die,
             pages_per_block: self.flash.number("Page_No_Per_Block", 1..=MANY)?,
             page_bytes,
@@ -299,6 +291,19 @@ impl Parts {
         nand.layout.small_write_dies = dies(&nand).try_into().unwrap_or(u32::MAX);
         self.scheme();
         Ok(nand)
+    }
+
+    /// Whether programs and erases can be suspended.
+    fn suspension(&self) -> Result<(bool, bool), Error> {
+        self.flash.choice(
+            "CMD_Suspension_Support",
+            &[
+                ("NONE", (false, false)),
+                ("PROGRAM", (true, false)),
+                ("ERASE", (false, true)),
+                ("PROGRAM_ERASE", (true, true)),
+            ],
+        )
     }
 
     /// Bytes in a microsecond over a channel. MQSim's cycle is a whole number of nanoseconds.

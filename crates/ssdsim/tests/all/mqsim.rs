@@ -393,3 +393,22 @@ fn a_missing_trace_is_named() {
     let refused = run(&device, &scenario, &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(refused.contains("traces/none.trace"), "{refused}");
 }
+
+#[test]
+fn absurd_sizes_are_refused_and_do_not_overflow() {
+    for (channels, chips, dies, planes, blocks) in [
+        ("1024", "1024", "1024", "64", "1048576"),
+        ("1024", "64", "1", "64", "1048576"),
+        ("4294967296", "1", "1", "1", "1"),
+    ] {
+        let refused = drive(&[
+            ("<Flash_Channel_Count>8", &format!("<Flash_Channel_Count>{channels}")),
+            ("<Chip_No_Per_Channel>4", &format!("<Chip_No_Per_Channel>{chips}")),
+            ("<Die_No_Per_Chip>2", &format!("<Die_No_Per_Chip>{dies}")),
+            ("<Plane_No_Per_Die>2", &format!("<Plane_No_Per_Die>{planes}")),
+            ("<Block_No_Per_Plane>2048", &format!("<Block_No_Per_Plane>{blocks}")),
+            ("<Page_No_Per_Block>256", "<Page_No_Per_Block>65536"),
+        ]);
+        assert!(refused.is_err(), "{channels} x {chips} x {dies} x {planes} x {blocks}");
+    }
+}

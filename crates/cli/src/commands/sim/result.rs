@@ -79,6 +79,17 @@ impl Stages {
     }
 }
 
+/// What is counted, and the count in words.
+type Line = (&'static str, String);
+
+fn count(count: u64) -> String {
+    unit::count(count as f64)
+}
+
+fn bytes(bytes: u64) -> String {
+    unit::bytes(bytes as f64)
+}
+
 impl Inside {
     pub fn new(device: &SimDevice) -> Self {
         let Statistics { elapsed_ns, in_flight_ns, read_stages, write_stages, counters, .. } =
@@ -117,103 +128,77 @@ impl Inside {
 
     /// What happened behind the host's back; lines for what did not happen are left out.
     fn counters_table(&self) -> String {
-        let Counters {
-            host_bytes_written,
-            flash_reads,
-            flash_programs,
-            programmed_bytes,
-            collect_programmed_bytes,
-            mapping_programmed_bytes,
-            journal_programmed_bytes,
-            mapping_lookups,
-            mapping_reads,
-            write_cache_hits,
-            collected_blocks,
-            moved_units,
-            erases,
-            flushes,
-            seeks,
-            seek_ns,
-            rotation_ns,
-            read_ahead_hits,
-            platter_bytes_written,
-            ..
-        } = self.counters;
-        let count = |count: u64| unit::count(count as f64);
-        let bytes = |bytes: u64| unit::bytes(bytes as f64);
-        let mut lines = Vec::new();
-        if flash_reads + flash_programs + erases > 0 {
-            lines.push((
-                "flash",
-                format!(
-                    "{} reads, {} programs, {} erases",
-                    count(flash_reads),
-                    count(flash_programs),
-                    count(erases)
-                ),
-            ));
-        }
-        if seeks > 0 {
-            let mean = |nanos: u64| unit::micros(nanos as f64 * 1e-3 / seeks as f64);
-            lines.push((
-                "seeks",
-                format!(
-                    "{}, {} and {} of rotation in the mean",
-                    count(seeks),
-                    mean(seek_ns),
-                    mean(rotation_ns)
-                ),
-            ));
-        }
-        if read_ahead_hits + platter_bytes_written > 0 {
-            lines.push((
-                "disk cache",
-                format!(
-                    "{} reads from it, {} written out",
-                    count(read_ahead_hits),
-                    bytes(platter_bytes_written)
-                ),
-            ));
-        }
-        if let Some(amplification) = self.write_amplification.filter(|amplification| *amplification > 0.0) {
-            lines.push((
-                "write amplification",
-                format!(
-                    "{amplification:.3}: {} from the host; programmed {} for it, {} by collection, {} for the mapping, {} by flushes",
-                    bytes(host_bytes_written),
-                    bytes(programmed_bytes),
-                    bytes(collect_programmed_bytes),
-                    bytes(mapping_programmed_bytes),
-                    bytes(journal_programmed_bytes)
-                ),
-            ));
-        }
-        if let Some(hits) = self.mapping_hit_share {
-            lines.push((
-                "mapping cache",
-                format!(
-                    "{} of {} lookups hit, {} page reads",
-                    unit::share(hits),
-                    count(mapping_lookups),
-                    count(mapping_reads)
-                ),
-            ));
-        }
-        if write_cache_hits > 0 {
-            lines.push(("write cache", format!("{} units read from it", count(write_cache_hits))));
-        }
-        if collected_blocks > 0 {
-            lines.push((
-                "garbage collection",
-                format!("{} blocks, {} units moved", count(collected_blocks), count(moved_units)),
-            ));
-        }
-        if flushes > 0 {
-            lines.push(("flushes", count(flushes)));
+        let mut lines = self.flash_lines();
+        lines.extend(self.cache_lines());
+        lines.extend(self.disk_lines());
+        if self.counters.flushes > 0 {
+            lines.push(("flushes", count(self.counters.flushes)));
         }
         lines.push(("in flight", format!("{:.1} requests in the mean", self.mean_in_flight)));
         lines.push(("digest", self.digest.clone()));
         lines.into_iter().map(|(name, text)| format!("{name:<19} {text}\n")).collect()
+    }
+
+    fn flash_lines(&self) -> Vec<Line> {
+        let counters = &self.counters;
+        let mut lines = Vec::new();
+        if counters.flash_reads + counters.flash_programs + counters.erases > 0 {
+            let text = format!(
+                "{} reads, {} programs, {} erases",
+                count(counters.flash_reads),
+                count(counters.flash_programs),
+                count(counters.erases)
+            );
+            lines.push(("flash", text));
+        }
+        if let Some(amplification) = self.write_amplification.filter(|amplification| *amplification > 0.0) {
+            let text = format!(
+                "{amplification:.3}: {} from the host; programmed {} for it, {} by collection, {} for the mapping, {} by flushes",
+                bytes(counters.host_bytes_written),
+                bytes(counters.programmed_bytes),
+                bytes(counters.collect_programmed_bytes),
+                bytes(counters.mapping_programmed_bytes),
+                bytes(counters.journal_programmed_bytes)
+            );
+            lines.push(("write amplification", text));
+        }
+        if counters.collected_blocks > 0 {
+            let (blocks, units) = (count(counters.collected_blocks), count(counters.moved_units));
+            lines.push(("garbage collection", format!("{blocks} blocks, {units} units moved")));
+        }
+        lines
+    }
+
+    fn cache_lines(&self) -> Vec<Line> {
+        let counters = &self.counters;
+        let mut lines = Vec::new();
+        if let Some(hits) = self.mapping_hit_share {
+            let (lookups, reads) = (count(counters.mapping_lookups), count(counters.mapping_reads));
+            let text = format!("{} of {lookups} lookups hit, {reads} page reads", unit::share(hits));
+            lines.push(("mapping cache", text));
+        }
+        if counters.write_cache_hits > 0 {
+            lines.push(("write cache", format!("{} units read from it", count(counters.write_cache_hits))));
+        }
+        lines
+    }
+
+    fn disk_lines(&self) -> Vec<Line> {
+        let counters = &self.counters;
+        let mut lines = Vec::new();
+        if counters.seeks > 0 {
+            let mean = |nanos: u64| unit::micros(nanos as f64 * 1e-3 / counters.seeks as f64);
+            let (seek, rotation) = (mean(counters.seek_ns), mean(counters.rotation_ns));
+            lines.push((
+                "seeks",
+                format!("{}, {seek} and {rotation} of rotation in the mean", count(counters.seeks)),
+            ));
+        }
+        if counters.read_ahead_hits + counters.platter_bytes_written > 0 {
+            let (hits, written) = (count(counters.read_ahead_hits), bytes(counters.platter_bytes_written));
+            lines.push(("disk cache", format!("{hits} reads from it, {written} written out")));
+        }
+        lines
     }
 
     pub fn tables(&self) -> String {
