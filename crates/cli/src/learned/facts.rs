@@ -10,6 +10,9 @@ pub const READ_BYTES: f64 = 4096.0;
 /// A flush that takes no longer than this many times a write has nothing to write.
 const NOTHING_TO_FLUSH: f64 = 2.0;
 
+/// Largest size that means anything.
+const MOST_BYTES: u64 = 1 << 40;
+
 /// A value with what the profile says about it, or why there is none.
 pub type Fact<T> = Result<(T, String), String>;
 
@@ -76,9 +79,13 @@ impl Facts {
     }
 }
 
+/// Throughputs, as far as they are any: a file may say anything.
 fn points(measurements: &Measurements) -> impl Iterator<Item = &Point> {
     let Measurements { order, parallel, depth, mix, sequential, .. } = measurements;
-    [order, parallel, depth, mix, sequential].into_iter().flatten()
+    let sound = |point: &&Point| {
+        point.bytes_per_second >= 1.0 && point.bytes_per_second < 1e15 && point.workload.concurrency >= 1.0
+    };
+    [order, parallel, depth, mix, sequential].into_iter().flatten().filter(sound)
 }
 
 fn is_random_read(point: &Point) -> bool {
@@ -112,6 +119,7 @@ fn single_write(measurements: &Measurements) -> Fact<f64> {
             .iter()
             .find(|point| point.method == "no flush")
             .map(|point| point.latency.mean_us * 1e-6)
+            .filter(|write_s| *write_s > 0.0)
     };
     of_points
         .or_else(of_flush)
@@ -133,7 +141,9 @@ fn volatile_cache(measurements: &Measurements) -> Fact<bool> {
 fn fact(learned: &LearnedValue) -> Fact<u64> {
     use flashgrain_model::Estimate;
     match &learned.estimate {
-        Estimate::Determined { value, .. } => Ok((*value as u64, learned.evidence.clone())),
+        Estimate::Determined { value, .. } => {
+            Ok(((*value as u64).clamp(1, MOST_BYTES), learned.evidence.clone()))
+        }
         Estimate::Undetermined { why } => Err(why.clone()),
     }
 }
