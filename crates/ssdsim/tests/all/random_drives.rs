@@ -36,7 +36,7 @@ fn reference(drive: &SimConfig, seed: u64) -> (Option<f64>, Option<f64>) {
         let stop = Stop { after_requests: Some(READS_OF_A_ROUND), ..Stop::default() };
         (f64::from(streams), until(&device, random_reads(64 << 10, streams), stop).bytes_per_second())
     };
-    let fit = segmented_fit(&[1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64].map(round), 1, seed).unwrap();
+    let fit = segmented_fit(&[1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64].map(round), 100, seed).unwrap();
     (fit.knee.value(), fit.plateau.value())
 }
 
