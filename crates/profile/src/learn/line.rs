@@ -1,6 +1,6 @@
 //! The PDAM's P and plateau, and the affine half-bandwidth size, from the regressions of the dictionaries paper §4.
 
-use flashgrain_model::{Estimate, line_fit, segmented_fit};
+use flashgrain_model::{Estimate, Segmented, line_fit, segmented_fit};
 
 use super::{Evidence, determined, share_within_a_tenth, undetermined};
 use crate::config::ExperimentName;
@@ -12,6 +12,11 @@ const RESAMPLES: u32 = 300;
 
 /// Least R² of a line worth reading a number from.
 const LEAST_R_SQUARED: f64 = 0.8;
+
+/// By how much the fit may miss any of the rates for its knee to mean something, and those on the plateau for that. On drives with a knee, such as those
+/// of the paper, it misses the rates beside the knee by up to 8 %.
+const KNEE_MISS: f64 = 0.10;
+const PLATEAU_MISS: f64 = 0.04;
 
 /// Widest ratio between the ends of a 95 % interval that still places a number.
 const WIDEST_RATIO: f64 = 2.5;
@@ -58,7 +63,8 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         }
     };
     // Whether the shape is right shows in the medians: single rounds are off by their noise, which the intervals account for.
-    let shape = segmented_fit(&medians(&points), 1, seed).ok().and_then(|fit| fit.r_squared);
+    let medians = medians(&points);
+    let shape = segmented_fit(&medians, 1, seed).ok().and_then(|fit| fit.r_squared);
     let text = format!(
         "segmented regression of {} rounds of 64 KiB random reads by 1 to 64 streams{}",
         points.len(),
@@ -73,9 +79,34 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
             (none.clone(), none)
         }
         _ => {
-            let knee = from_estimate(fit.knee, &text, |streams| format!("{streams:.1}"));
-            (knee, from_estimate(fit.plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6)))
+            let all = largest_miss(&fit, &medians, |_, _| true);
+            let behind = largest_miss(&fit, &medians, |streams, knee| streams > knee);
+            let knee = of_the_shape(fit.knee, all, KNEE_MISS);
+            let plateau = of_the_shape(fit.plateau, behind, PLATEAU_MISS);
+            (
+                from_estimate(knee, &text, |streams| format!("{streams:.1}")),
+                from_estimate(plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6)),
+            )
         }
+    }
+}
+
+/// By how much the fit is off, at most, among the medians of which `counts` says that they count; `None` if it has no knee.
+fn largest_miss(fit: &Segmented, medians: &[(f64, f64)], counts: impl Fn(f64, f64) -> bool) -> Option<f64> {
+    let (knee, slope) = (fit.knee.value()?, fit.slope.value()?);
+    let miss = |(streams, rate): &(f64, f64)| (slope * streams.min(knee) / rate - 1.0).abs();
+    Some(medians.iter().filter(|(streams, _)| counts(*streams, knee)).map(miss).fold(0.0, f64::max))
+}
+
+/// The estimate, unless the shape that it belongs to misses what was measured by more than `within`: where the rate bends gradually, the
+/// regression puts its knee somewhere, and however exact the points are, it means little.
+fn of_the_shape(estimate: Estimate, miss: Option<f64>, within: f64) -> Estimate {
+    match miss {
+        Some(miss) if miss > within => Estimate::undetermined(format!(
+            "a rise and a plateau miss the rates by up to {:.0} %: they bend gradually rather than at a knee",
+            miss * 100.0
+        )),
+        _ => estimate,
     }
 }
 

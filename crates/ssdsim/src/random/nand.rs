@@ -44,6 +44,14 @@ fn dies(nand: &NandConfig) -> u64 {
     u64::from(nand.channels * nand.chips_per_channel * nand.dies_per_chip)
 }
 
+/// Dies that can work at the same time.
+fn servers(nand: &NandConfig) -> u64 {
+    match nand.interleave {
+        Interleave::Dies => dies(nand),
+        Interleave::ChipBusy => u64::from(nand.channels * nand.chips_per_channel),
+    }
+}
+
 /// Everything but the layout.
 fn array(draw: &mut Draw) -> NandConfig {
     let bits = draw.one_of(&[1, 2, 3, 3, 3, 4]);
@@ -129,21 +137,26 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     };
     let stripe = draw.power_of_two(chunk, (256 * KIB).max(chunk));
     // A smaller desirable write shows only if it makes smaller parts: see `LayoutConfig`.
+    let servers = servers(nand);
     let half = chunk == stripe && chunk / 2 >= u64::from(sector_bytes.max(4096)) && draw.chance(0.5);
-    let desirable = if half { chunk / 2 } else { stripe };
+    let half_shows = [16 * KIB, 64 * KIB, 256 * KIB, MIB].into_iter().any(|read| {
+        let (whole_us, half_us) =
+            (times.spread(read, chunk, servers), times.spread(read, chunk / 2, servers));
+        (whole_us / half_us - 1.0).abs() >= LEAST_DROP
+    });
+    let desirable = if half && half_shows { chunk / 2 } else { stripe };
     nand.layout.stripe_bytes = stripe;
     nand.layout.chunk_bytes = chunk;
     nand.layout.desirable_write_bytes = desirable;
     let part = chunk.min(desirable);
-    let dies = dies(nand);
-    let striped_us = times.spread(MIB, part, dies);
+    let striped_us = times.spread(MIB, part, servers);
     let wanted = draw.between(LEAST_SMALL_WRITE_COST, 4.0);
-    let few = (0..=dies.ilog2()).rev().map(|exponent| 1_u64 << exponent).filter(|few| *few < dies);
+    let few = (0..=servers.ilog2()).rev().map(|exponent| 1_u64 << exponent).filter(|few| *few < servers);
     let cost = |few: u64| times.spread(MIB, 4 * KIB, few) / striped_us;
     let enough = few.into_iter().find(|few| cost(*few) >= wanted)?;
     nand.layout.small_write_dies = enough as u32;
     // Room for a row of every die, and as much again on its way to flash.
-    let rows = 2 * dies * page * u64::from(nand.planes_per_die);
+    let rows = 2 * dies(nand) * page * u64::from(nand.planes_per_die);
     nand.write_cache.bytes = nand.write_cache.bytes.max(rows);
     Some(())
 }
