@@ -38,9 +38,12 @@ const LEAST_PAGE_DROP: f64 = 0.2;
 /// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
 const ACROSS_TO_ALIGNED: f64 = 0.7;
 
-/// No flash page is larger, with the pages of all planes of a die taken for one (the paper's §2.1: 2 to 16 KiB each). Reads that are fastest aligned to more
-/// than this are so because rows of many dies begin there.
-const LARGEST_PAGE_BYTES: u64 = 64 << 10;
+/// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this are so because rows of many dies begin
+/// there.
+const LARGEST_PAGE_BYTES: u64 = 16 << 10;
+
+/// What a die senses at a time is no larger: the pages of all its planes.
+const LARGEST_SENSED_BYTES: u64 = 64 << 10;
 
 const PERMUTATIONS: u32 = 2000;
 
@@ -244,23 +247,26 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
     let across =
         best_finding(all.iter().filter(|one| one.hot_offset == one.chunk_bytes / 2 && one.drop >= least));
     let Some(chunk) = across else {
-        let aligned = first_aligned(all.iter().filter(|one| one.hot_offset == 0))?;
+        let aligned = first_aligned(all.iter().filter(|one| one.hot_offset == 0), LARGEST_PAGE_BYTES)?;
         return Some(Findings { chunk: aligned, page: Some(aligned) });
     };
     let smaller = |one: &&Finding| {
         one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes && one.drop >= LEAST_PAGE_DROP
     };
-    Some(Findings { chunk, page: first_aligned(all.iter().filter(smaller)) })
+    Some(Findings { chunk, page: first_aligned(all.iter().filter(smaller), LARGEST_SENSED_BYTES) })
 }
 
 /// The smallest size at which aligned reads gain nearly as much as at twice that size. Below the true size the gain grows with what is read, as ever
 /// more reads touch one page too many; far above it rows of several planes make aligned reads faster once more, and often by more.
-fn first_aligned<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Option<Finding> {
+fn first_aligned<'a>(
+    findings: impl Iterator<Item = &'a Finding> + Clone,
+    largest_bytes: u64,
+) -> Option<Finding> {
     let gain_at = |bytes: u64| findings.clone().find(|one| one.chunk_bytes == bytes).map(|one| one.drop);
     let grown =
         |one: &Finding| gain_at(2 * one.chunk_bytes).is_none_or(|next| one.drop >= NEARLY_AS_GOOD * next);
     let found = findings.clone().copied().find(|one| one.drop >= LEAST_DROP && grown(one));
-    found.filter(|one| one.chunk_bytes <= LARGEST_PAGE_BYTES)
+    found.filter(|one| one.chunk_bytes <= largest_bytes)
 }
 
 /// Whether reads from the middle of the supposed chunk are nearly as fast as aligned ones while others are slower: then the true chunk is

@@ -15,7 +15,10 @@ const MIB: u64 = 1 << 20;
 const LARGEST_BLOCK_BYTES: u64 = 8 * MIB;
 
 /// What was written small must read back slower by at least this factor.
-const LEAST_SMALL_WRITE_COST: f64 = 1.3;
+const LEAST_SMALL_WRITE_COST: f64 = 1.5;
+
+/// Reads of what was written in halves of a stripe must differ by this share from those of whole ones.
+const LEAST_HALF_COST: f64 = 0.25;
 
 /// Reads of a chunk must be faster by at least this share at the hot offset.
 const LEAST_DROP: f64 = 0.10;
@@ -142,7 +145,7 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     let half_shows = [16 * KIB, 64 * KIB, 256 * KIB, MIB].into_iter().any(|read| {
         let (whole_us, half_us) =
             (times.spread(read, chunk, servers), times.spread(read, chunk / 2, servers));
-        (whole_us / half_us - 1.0).abs() >= LEAST_DROP
+        (whole_us / half_us - 1.0).abs() >= LEAST_HALF_COST
     });
     let desirable = if half && half_shows { chunk / 2 } else { stripe };
     nand.layout.stripe_bytes = stripe;
