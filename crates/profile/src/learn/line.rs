@@ -13,7 +13,7 @@ const RESAMPLES: u32 = 300;
 /// Least R² of a line worth reading a number from.
 const LEAST_R_SQUARED: f64 = 0.8;
 
-/// By how much the fit may miss any of the rates for its knee to mean something, and those on the plateau for that. On drives with a knee, such as those
+/// By how much the fit may miss any of the rates for its knee to mean something, and those well behind the knee for its plateau. On drives with a knee, such as those
 /// of the paper, it misses the rates beside the knee by up to 8 %.
 const KNEE_MISS: f64 = 0.10;
 const PLATEAU_MISS: f64 = 0.04;
@@ -80,7 +80,7 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         }
         _ => {
             let all = largest_miss(&fit, &medians, |_, _| true);
-            let behind = largest_miss(&fit, &medians, |streams, knee| streams > knee);
+            let behind = largest_miss(&fit, &medians, |streams, knee| streams >= 2.0 * knee);
             let knee = of_the_shape(fit.knee, all, KNEE_MISS);
             let plateau = of_the_shape(fit.plateau, behind, PLATEAU_MISS);
             (
