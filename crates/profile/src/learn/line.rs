@@ -173,3 +173,32 @@ fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String) -
         Estimate::Undetermined { why } => undetermined(why, evidence),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAMS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 16.0, 32.0, 64.0];
+
+    /// Whether P and the saturation are kept for exact rates of this shape.
+    fn kept(rate: impl Fn(f64) -> f64) -> (bool, bool) {
+        let points = STREAMS.map(|streams| (streams, rate(streams)));
+        // Exact repeats: the bootstrap alone would be certain of anything.
+        let repeated: Vec<(f64, f64)> = points.iter().flat_map(|point| [*point; 3]).collect();
+        let fit = segmented_fit(&repeated, RESAMPLES, 1).unwrap();
+        let all = largest_miss(&fit, &points, |_, _| true);
+        let behind = largest_miss(&fit, &points, |streams, knee| streams >= 2.0 * knee);
+        let knee = of_the_shape(fit.knee, all, KNEE_MISS);
+        let plateau = of_the_shape(fit.plateau, behind, PLATEAU_MISS);
+        (knee.value().is_some(), plateau.value().is_some())
+    }
+
+    #[test]
+    fn a_knee_has_a_number_and_a_gradual_bend_has_none() {
+        assert_eq!(kept(|streams| 100.0 * streams.min(5.5)), (true, true));
+        // As on a drive whose requests meet at random on its dies, until the link is full.
+        let rates = [447.0, 873.0, 1278.0, 1674.0, 2040.0, 2389.0, 2713.0, 3010.0, 4780.0, 5611.0, 5612.0];
+        let bent = |streams| rates[STREAMS.iter().position(|one| *one == streams).unwrap()];
+        assert_eq!(kept(bent), (false, false));
+    }
+}

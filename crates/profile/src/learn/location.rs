@@ -552,6 +552,38 @@ mod tests {
         }
     }
 
+    /// Pages of 8 KiB, four of them in a row of eight dies: reads of 128 KiB gain more where rows begin than any gains where pages do.
+    #[test]
+    fn rows_of_many_dies_are_no_pages() {
+        let with_rows = |read: u64, offset: u64| {
+            let pages = whole_pages_of(8 * KIB, read, offset);
+            let rows = if read == 128 * KIB && offset != 0 { 60.0 } else { 0.0 };
+            80.0 + 25.0 * pages + rows
+        };
+        for seed in 0..5 {
+            let found = learned(seed, 10, with_rows);
+            assert_eq!(
+                (kib(&found.chunk), kib(&found.flash_page)),
+                (Some(8.0), Some(8.0)),
+                "{seed}: {found:?}"
+            );
+            // On a drive that only shows the rows, there is nothing that could be a page.
+            let only_rows =
+                |read: u64, offset: u64| 80.0 + if read == 128 * KIB && offset != 0 { 60.0 } else { 0.0 };
+            let found = learned(seed, 10, only_rows);
+            assert_eq!((kib(&found.chunk), kib(&found.flash_page)), (None, None), "{seed}: {found:?}");
+        }
+    }
+
+    /// Share of the reads at this offset that begin or end inside of a page.
+    fn whole_pages_of(page: u64, read: u64, offset: u64) -> f64 {
+        over_places(page, read, offset, |place| {
+            let inside = !place.is_multiple_of(page) && place % page + read > page
+                || (read > page && !place.is_multiple_of(page));
+            f64::from(u8::from(inside))
+        })
+    }
+
     #[test]
     fn noise_alone_finds_nothing() {
         let mut false_finds = 0;
