@@ -12,6 +12,20 @@ use crate::content::Content;
 use crate::engine::{Event, Events, Slab};
 use crate::statistics::Tally;
 
+/// A host that costs nothing but the link's time: a byte takes a nanosecond.
+pub(crate) fn host() -> HostConfig {
+    HostConfig {
+        queue_depth: 1024,
+        command_ns: 0,
+        write_command_ns: None,
+        partial_command_ns: 0,
+        fetch_ns: 0,
+        completion_ns: 0,
+        link_bytes_per_s: 1_000_000_000,
+        link_full_duplex: true,
+    }
+}
+
 /// See the module.
 pub(crate) struct Surroundings {
     pub events: Events,
@@ -24,20 +38,10 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     pub fn new(volatile: bool) -> Self {
-        let host = HostConfig {
-            queue_depth: 1024,
-            command_ns: 0,
-            write_command_ns: None,
-            partial_command_ns: 0,
-            fetch_ns: 0,
-            completion_ns: 0,
-            link_bytes_per_s: 1_000_000_000,
-            link_full_duplex: true,
-        };
         Self {
             events: Events::default(),
             commands: Slab::default(),
-            host: Host::new(host),
+            host: Host::new(host()),
             content: Content::new(1 << 30, volatile),
             random: Pcg64::seed_from_u64(1),
             tally: Tally::default(),

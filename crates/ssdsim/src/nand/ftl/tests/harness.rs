@@ -3,11 +3,11 @@
 use flashgrain_device::Op;
 
 use crate::config::{
-    About, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig,
-    NandConfig, SimConfig, StartState, WriteCacheConfig,
+    About, CollectConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig, NandConfig,
+    SimConfig, StartState, WriteCacheConfig,
 };
 use crate::drive::Stages;
-use crate::drive::testing::Surroundings;
+use crate::drive::testing::{Surroundings, host};
 use crate::engine::{Event, Slab};
 use crate::nand::FIRST_FTL_KIND;
 use crate::nand::flash::Flash;
@@ -59,16 +59,7 @@ pub(in super::super) fn drive(nand: &NandConfig, state: StartState) -> SimConfig
         sector_bytes: 512,
         drives: 1,
         stripe_unit_bytes: 65536,
-        host: HostConfig {
-            queue_depth: 1024,
-            command_ns: 0,
-            write_command_ns: None,
-            partial_command_ns: 0,
-            fetch_ns: 0,
-            completion_ns: 0,
-            link_bytes_per_s: 1_000_000_000,
-            link_full_duplex: true,
-        },
+        host: host(),
         medium: MediumConfig::Nand(Box::new(nand.clone())),
         state,
         faults: Vec::new(),
