@@ -15,6 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_model", &[]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model"]),
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
+    ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
     (
         "flashgrain_cli",
         &[
@@ -23,13 +24,23 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_model",
             "flashgrain_profile",
             "flashgrain_report",
+            "flashgrain",
         ],
     ),
 ];
 
 /// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.
-const UNSAFE_FOLDERS: &[&str] =
-    &["crates/device/", "crates/ssdsim/", "crates/profile/src/load/", "crates/profile/tests/"];
+const UNSAFE_FOLDERS: &[&str] = &[
+    "crates/device/",
+    "crates/ssdsim/",
+    "crates/profile/src/load/",
+    "crates/profile/tests/",
+    "crates/store/src/task/",
+    "crates/store/src/lane/",
+    "crates/store/src/pool/",
+    "crates/store/src/segment/",
+    "crates/store/src/log/",
+];
 
 const MAX_FILE_LINES: usize = 1000;
 

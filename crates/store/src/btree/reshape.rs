@@ -1,0 +1,266 @@
+//! Splitting a node in two, and merging two neighbours into one.
+
+use std::ops::Range;
+
+use super::node::{Full, Node};
+use crate::page::{OwnPage, Page};
+
+/// Where a node is split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// The first slot that goes to the right.
+    pub slot: u32,
+    /// The fence between the halves.
+    pub separator: Vec<u8>,
+}
+
+/// Where to split `node` when a key is to go to slot `incoming`: in the middle of its bytes, or at the end where keys come in ascending
+/// order, so that full nodes stay behind. `None` for a node of fewer than two keys.
+pub(crate) fn cut(node: Node<'_>, incoming: u32) -> Option<Cut> {
+    let count = node.count();
+    if count < 2 {
+        return None;
+    }
+    let slot = if incoming == count { count - 1 } else { middle(node, count) };
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    node.key(slot - 1, &mut left);
+    node.key(slot, &mut right);
+    if node.level() == 0 {
+        // The shortest key that is above all on the left and not above any on the right.
+        let common = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+        right.truncate(common + 1);
+    }
+    Some(Cut { slot, separator: right })
+}
+
+/// The slot that divides the bytes of a node most evenly, with at least one on each side.
+fn middle(node: Node<'_>, count: u32) -> u32 {
+    let total: u32 = (0..count).map(|index| node.slot_bytes(index)).sum();
+    let mut left = 0;
+    for index in 0..count - 1 {
+        left += node.slot_bytes(index);
+        if 2 * left >= total {
+            return index + 1;
+        }
+    }
+    count - 1
+}
+
+/// Moves the slots from the cut on to the page `right`, whose header stays. `scratch` is as long as the pages.
+pub(crate) fn split(node: Node<'_>, cut: &Cut, right: Page<'_>, scratch: &OwnPage) {
+    let old = Node::new(scratch.page());
+    scratch.page().copy_page(node.page());
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    old.lower_fence(&mut lower);
+    let bounded = old.upper_fence(&mut upper);
+    let right = Node::init(right, old.level(), &cut.separator, bounded.then_some(upper.as_slice()));
+    old.append_to(right, cut.slot..old.count());
+    let left = Node::init(node.page(), old.level(), &lower, Some(&cut.separator));
+    old.append_to(left, 0..cut.slot);
+}
+
+/// Moves all of `right` into its left neighbour.
+///
+/// # Errors
+/// [`Full`] if both together do not fit into a page; nothing has changed then.
+pub(crate) fn merge(left: Node<'_>, right: Node<'_>, scratch: &OwnPage) -> Result<(), Full> {
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    left.lower_fence(&mut lower);
+    let bounded = right.upper_fence(&mut upper);
+    let merged = Node::init(scratch.page(), left.level(), &lower, bounded.then_some(upper.as_slice()));
+    // Fences farther apart have less in common, so that keys may grow.
+    for (node, slots) in [(left, 0..left.count()), (right, 0..right.count())] {
+        append_checked(node, merged, slots)?;
+    }
+    left.copy_node(merged);
+    Ok(())
+}
+
+fn append_checked(from: Node<'_>, to: Node<'_>, slots: Range<u32>) -> Result<(), Full> {
+    let mut key = Vec::new();
+    for index in slots {
+        key.clear();
+        from.key(index, &mut key);
+        if to.needed_bytes(&key, from.value_length(index)) > to.free_bytes() {
+            return Err(Full);
+        }
+        from.append_to(to, index..index + 1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::page::OwnPage;
+
+    const PAGE_BYTES: u32 = 1024;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Put(Vec<u8>, Vec<u8>),
+        Remove(Vec<u8>),
+        Merge(usize),
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(0_u8..4, 1..12),
+            (0_u32..500).prop_map(|number| number.to_be_bytes().to_vec()),
+            (0_u16..300).prop_map(|number| format!("user/{number:05}/name").into_bytes()),
+        ]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            5 => (key(), proptest::collection::vec(any::<u8>(), 0..60)).prop_map(|(key, value)| Step::Put(key, value)),
+            3 => key().prop_map(Step::Remove),
+            1 => any::<usize>().prop_map(Step::Merge),
+        ]
+    }
+
+    /// Nodes side by side, in the order of their fences: the leaves of a tree.
+    struct Leaves {
+        pages: Vec<OwnPage>,
+        scratch: OwnPage,
+    }
+
+    impl Leaves {
+        fn new() -> Self {
+            let page = OwnPage::new(PAGE_BYTES);
+            Node::init(page.page(), 0, b"", None);
+            Self { pages: vec![page], scratch: OwnPage::new(PAGE_BYTES) }
+        }
+
+        fn node(&self, index: usize) -> Node<'_> {
+            Node::new(self.pages[index].page())
+        }
+
+        fn leaf_of(&self, key: &[u8]) -> usize {
+            let starts_behind = |page: &OwnPage| {
+                let mut lower = Vec::new();
+                Node::new(page.page()).lower_fence(&mut lower);
+                lower.as_slice() > key
+            };
+            self.pages.iter().position(starts_behind).unwrap_or(self.pages.len()) - 1
+        }
+
+        fn put(&mut self, key: &[u8], value: &[u8]) {
+            loop {
+                let leaf = self.leaf_of(key);
+                let node = self.node(leaf);
+                let (done, at) = match node.find(key) {
+                    Ok(index) => (node.replace(index, value, &self.scratch), index),
+                    Err(index) => (node.insert(index, key, value, &self.scratch), index),
+                };
+                if done.is_ok() {
+                    return;
+                }
+                let cut = cut(node, at).expect("a full node has two keys");
+                let right = OwnPage::new(PAGE_BYTES);
+                split(node, &cut, right.page(), &self.scratch);
+                self.pages.insert(leaf + 1, right);
+            }
+        }
+
+        fn remove(&mut self, key: &[u8]) -> bool {
+            let node = self.node(self.leaf_of(key));
+            node.find(key).map(|index| node.remove(index)).is_ok()
+        }
+
+        fn merge(&mut self, index: usize) {
+            if self.pages.len() > 1 {
+                let left = index % (self.pages.len() - 1);
+                if merge(self.node(left), self.node(left + 1), &self.scratch).is_ok() {
+                    self.pages.remove(left + 1);
+                }
+            }
+        }
+
+        fn all(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+            let mut found = Vec::new();
+            for page in &self.pages {
+                let node = Node::new(page.page());
+                for index in 0..node.count() {
+                    let (mut key, mut value) = (Vec::new(), Vec::new());
+                    node.key(index, &mut key);
+                    node.value(index, &mut value);
+                    found.push((key, value));
+                }
+            }
+            found
+        }
+
+        fn check(&self) {
+            let mut expected_lower = Vec::new();
+            for (index, page) in self.pages.iter().enumerate() {
+                let node = Node::new(page.page());
+                let (mut lower, mut upper) = (Vec::new(), Vec::new());
+                node.lower_fence(&mut lower);
+                assert_eq!(lower, expected_lower, "fences of neighbours meet");
+                assert_eq!(node.upper_fence(&mut upper), index + 1 < self.pages.len());
+                expected_lower = upper;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nodes_side_by_side_are_a_sorted_map(steps in proptest::collection::vec(step(), 1..400)) {
+            let mut leaves = Leaves::new();
+            let mut model = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Put(key, value) => {
+                        leaves.put(&key, &value);
+                        model.insert(key, value);
+                    }
+                    Step::Remove(key) => prop_assert_eq!(leaves.remove(&key), model.remove(&key).is_some()),
+                    Step::Merge(index) => leaves.merge(index),
+                }
+                leaves.check();
+            }
+            prop_assert_eq!(leaves.all(), model.into_iter().collect::<Vec<_>>());
+        }
+
+        /// Bytes from a broken drive, or from a page that changes while it is read.
+        #[test]
+        fn nonsense_gives_nonsense_and_no_panic(
+            words in proptest::collection::vec(any::<u32>(), (PAGE_BYTES / 4) as usize),
+            wanted in key(),
+        ) {
+            let page = OwnPage::new(PAGE_BYTES);
+            for (index, word) in words.iter().enumerate() {
+                page.page().set_word(index as u32 * 4, *word);
+            }
+            let node = Node::new(page.page());
+            let mut bytes = Vec::new();
+            let found = node.find(&wanted);
+            let _ = (node.child_slot(&wanted), node.level(), node.free_bytes(), node.upper_fence(&mut bytes));
+            node.lower_fence(&mut bytes);
+            for index in 0..node.count() {
+                bytes.clear();
+                node.key(index, &mut bytes);
+                node.value(index, &mut bytes);
+                let _ = node.long_value(index);
+            }
+            prop_assert!(found.is_ok_and(|index| index < node.count()) || found.is_err_and(|index| index <= node.count()));
+        }
+    }
+
+    #[test]
+    fn ascending_keys_leave_full_nodes_behind() {
+        let mut leaves = Leaves::new();
+        for number in 0..1000_u64 {
+            leaves.put(&number.to_be_bytes(), &[7; 20]);
+        }
+        let used: u32 = leaves.pages.iter().map(|page| Node::new(page.page()).used_bytes()).sum();
+        let share = f64::from(used) / f64::from(PAGE_BYTES * leaves.pages.len() as u32);
+        // Headers and fences take 92 bytes of each KiB; halves would be below 0.5.
+        assert!(share > 0.75, "{share}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What can go wrong, and what a user can do about it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flashgrain_device::Error as DeviceError;
+
+/// An error of the store. [`Error::kind`] is stable; texts may change.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process, or another handle of this one, has the store open.
+    #[error("{path}: another process has this store open; end it first")]
+    Locked {
+        /// The store.
+        path: PathBuf,
+    },
+    /// There is no store where one was to be opened.
+    #[error("{path}: not a Flashgrain store: {why}")]
+    NotAStore {
+        /// What was looked at.
+        path: PathBuf,
+        /// What is missing or different.
+        why: String,
+    },
+    /// There is a store, or something else, where one was to be created.
+    #[error("{path}: {why}")]
+    Exists {
+        /// What was looked at.
+        path: PathBuf,
+        /// What is there.
+        why: String,
+    },
+    /// The store was written in another format.
+    #[error(
+        "the store has format version {got}, this program knows {supported}: open it with the version of Flashgrain that wrote it"
+    )]
+    FormatVersion {
+        /// The store's.
+        got: u32,
+        /// This program's.
+        supported: u32,
+    },
+    /// A device of a striped store, or its log, is missing or belongs to another store.
+    #[error("{path}: {why}")]
+    Member {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A key that no tree takes.
+    #[error("a key of {got} bytes: this tree takes 1 to {limit}")]
+    KeyLength {
+        /// Its length.
+        got: usize,
+        /// The longest allowed.
+        limit: usize,
+    },
+    /// A value over the limit.
+    #[error("a value of {got} bytes: the limit is {limit}")]
+    ValueLength {
+        /// Its length.
+        got: u64,
+        /// The longest allowed.
+        limit: u64,
+    },
+    /// Options that cannot be.
+    #[error("{0}")]
+    Options(String),
+    /// There is no tree of that name.
+    #[error("there is no tree `{name}`: create it first")]
+    NoTree {
+        /// The name asked for.
+        name: String,
+    },
+    /// A transaction read or wrote what another one has changed since it began. Nothing of it was done: begin again.
+    #[error("another transaction changed the same key first: run the transaction again")]
+    Conflict,
+    /// There is no room for more. Reads go on; removing something, or a larger device, makes room.
+    #[error("the store is full: {why}")]
+    Full {
+        /// What ran out.
+        why: String,
+    },
+    /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the store again to go back to what is durable.
+    #[error("the store takes no more writes since: {first}")]
+    Poisoned {
+        /// The first failure.
+        first: String,
+    },
+    /// What a device returned is not what was written there.
+    #[error("{what} at byte {offset_bytes} is damaged: expected {expected}, got {got}")]
+    Corrupt {
+        /// What should be there.
+        what: String,
+        /// Where, on the data device or on the log's.
+        offset_bytes: u64,
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        got: String,
+    },
+    /// A device refused a request.
+    #[error("{doing}: {}", std::io::Error::from_raw_os_error(*.errno))]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// Its answer.
+        errno: i32,
+    },
+    /// A device could not be used at all.
+    #[error(transparent)]
+    Device(Arc<DeviceError>),
+    /// The store was closed while this was under way.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Coarse kinds of [`Error`], for code that reacts to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else has it.
+    Locked,
+    /// Not there, or not what was asked for.
+    NotFound,
+    /// Already there.
+    Exists,
+    /// A format of another version.
+    Version,
+    /// An argument out of its range.
+    Argument,
+    /// A lost race; trying again may win.
+    Conflict,
+    /// No room.
+    Full,
+    /// No more writes since an earlier failure.
+    Poisoned,
+    /// Damaged bytes.
+    Corrupt,
+    /// A device's error.
+    Io,
+    /// Closed.
+    Closed,
+}
+
+impl Error {
+    /// What kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Locked { .. } => ErrorKind::Locked,
+            Self::NotAStore { .. } | Self::Member { .. } | Self::NoTree { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } => ErrorKind::Exists,
+            Self::FormatVersion { .. } => ErrorKind::Version,
+            Self::KeyLength { .. } | Self::ValueLength { .. } | Self::Options(_) => ErrorKind::Argument,
+            Self::Conflict => ErrorKind::Conflict,
+            Self::Full { .. } => ErrorKind::Full,
+            Self::Poisoned { .. } => ErrorKind::Poisoned,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Io { .. } | Self::Device(_) => ErrorKind::Io,
+            Self::Closed => ErrorKind::Closed,
+        }
+    }
+}
+
+impl From<DeviceError> for Error {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(Arc::new(error))
+    }
+}

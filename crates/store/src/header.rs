@@ -1,0 +1,91 @@
+//! The header that every page has, in memory and on the device.
+//!
+//! ```text
+//! 0          4            6      7      8         16           24           28           32
+//! | checksum | image      | class| kind | page id | write      | front end  | back start |
+//! | crc32c   | sectors u16| u8   | u8   | u64     | sequence   | u32        | u32        |
+//! ```
+//!
+//! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is these two parts side by side, filled up with zeros to a whole number of sectors: what
+//! is unused between them is not written. The checksum covers the image from byte 4 on. The write sequence grows with every page write of the store, so that an image that an earlier owner of the
+//! place left behind is told from the one that was to be written (a lost write).
+
+use crate::page::Page;
+
+/// Bytes of the header.
+pub(crate) const PAGE_HEADER_BYTES: u32 = 32;
+
+const CHECKSUM: u32 = 0;
+const IMAGE: u32 = 4;
+const PAGE_ID: u32 = 8;
+const SEQUENCE: u32 = 16;
+/// End of the bytes that a page uses at its front.
+pub(crate) const FRONT_END: u32 = 24;
+/// Start of the bytes that a page uses at its back.
+pub(crate) const BACK_START: u32 = 28;
+
+/// A page's number. Pages are numbered from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PageId(pub u64);
+
+impl PageId {
+    /// Pages from here on are not part of checkpoints: after a restart they are gone.
+    pub const FIRST_VOLATILE: u64 = 1 << 40;
+
+    /// Whether the page is gone after a restart.
+    pub fn is_volatile(self) -> bool {
+        self.0 >= Self::FIRST_VOLATILE
+    }
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum PageKind {
+    /// A node of a B+-tree.
+    Node = 1,
+    /// A part of a large value.
+    Overflow = 2,
+    /// A part of the page table.
+    Map = 3,
+}
+
+/// The header's fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub checksum: u32,
+    pub image_sectors: u16,
+    pub class: u8,
+    pub kind: u8,
+    pub page: PageId,
+    pub sequence: u64,
+    pub front_end: u32,
+    pub back_start: u32,
+}
+
+impl Header {
+    /// As the page has it.
+    pub fn of(page: Page<'_>) -> Self {
+        let (image_sectors, class_and_kind) = page.halves(IMAGE);
+        Self {
+            checksum: page.word(CHECKSUM),
+            image_sectors,
+            class: class_and_kind as u8,
+            kind: (class_and_kind >> 8) as u8,
+            page: PageId(page.long(PAGE_ID)),
+            sequence: page.long(SEQUENCE),
+            front_end: page.word(FRONT_END),
+            back_start: page.word(BACK_START),
+        }
+    }
+
+    /// Into the page.
+    pub fn store(self, page: Page<'_>) {
+        page.set_word(CHECKSUM, self.checksum);
+        page.set_halves(IMAGE, self.image_sectors, u16::from(self.kind) << 8 | u16::from(self.class));
+        page.set_long(PAGE_ID, self.page.0);
+        page.set_long(SEQUENCE, self.sequence);
+        page.set_word(FRONT_END, self.front_end);
+        page.set_word(BACK_START, self.back_start);
+    }
+}

@@ -1,0 +1,33 @@
+//! The numbers of a store's layout, fixed when it is created.
+
+/// Where things are on the data device, and how large they are. All in the superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Smallest unit of the devices' offsets and of page images: 512 or 4096.
+    pub sector_bytes: u32,
+    /// A write unit: the profile's desirable write size. A power of two.
+    pub unit_bytes: u32,
+    /// A segment; a multiple of the unit.
+    pub segment_bytes: u64,
+    /// First byte of segment 0; a multiple of the unit.
+    pub segments_start_bytes: u64,
+    /// Page images do not cross multiples of this unless they are larger: the flash page.
+    pub pack_bytes: u32,
+    /// First byte of the log on its device.
+    pub log_start_bytes: u64,
+    /// Bytes of the log's ring; a multiple of its block.
+    pub log_bytes: u64,
+    /// A log block; the flash page, a multiple of the log device's alignment.
+    pub log_block_bytes: u32,
+    /// How pages are placed.
+    pub placement: Placement,
+}
+
+/// How pages are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Gathered into write units, at a new place each time.
+    OutOfPlace,
+    /// Each page always at the same place, one write per page. The baseline for measurements: not safe against crashes.
+    InPlace,
+}

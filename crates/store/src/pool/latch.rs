@@ -1,0 +1,127 @@
+//! A version latch: readers look without it and check afterwards; a writer has it to himself.
+//!
+//! Nobody waits for I/O with a latch in hand, so it is held for microseconds; who finds it taken lets others run and starts over.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::task::yield_now;
+
+/// The lowest bit says whether a writer has it; the others count writers.
+#[derive(Debug, Default)]
+pub(crate) struct Latch(AtomicU64);
+
+/// What a reader found, to compare with later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+const WRITER: u64 = 1;
+
+impl Latch {
+    /// The version to read under; waits for a writer to finish.
+    #[inline]
+    pub fn read(&self) -> Version {
+        loop {
+            let version = self.0.load(Ordering::Acquire);
+            if version & WRITER == 0 {
+                return Version(version);
+            }
+            yield_now();
+        }
+    }
+
+    /// Whether all that was read since `version` was read was whole.
+    #[inline]
+    pub fn is_still(&self, version: Version) -> bool {
+        fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) == version.0
+    }
+
+    /// Takes the latch if nobody has changed anything since `version`.
+    #[inline]
+    pub fn try_upgrade(&self, version: Version) -> bool {
+        self.0.compare_exchange(version.0, version.0 | WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the latch if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> bool {
+        let version = self.0.load(Ordering::Relaxed);
+        version & WRITER == 0 && self.try_upgrade(Version(version))
+    }
+
+    /// Takes the latch.
+    pub fn lock(&self) {
+        while !self.try_lock() {
+            yield_now();
+        }
+    }
+
+    /// Gives the latch back; readers since it was taken start over.
+    #[inline]
+    pub fn unlock(&self) {
+        let version = self.0.load(Ordering::Relaxed);
+        debug_assert!(version & WRITER != 0, "a latch that nobody has");
+        self.0.store(version + WRITER, Ordering::Release);
+    }
+
+    /// Gives back a latch under which nothing was changed; readers go on.
+    #[inline]
+    pub fn unlock_unchanged(&self) {
+        let version = self.0.load(Ordering::Relaxed);
+        debug_assert!(version & WRITER != 0, "a latch that nobody has");
+        self.0.store(version & !WRITER, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn readers_notice_writers() {
+        let latch = Latch::default();
+        let before = latch.read();
+        assert!(latch.is_still(before));
+        latch.lock();
+        assert!(!latch.is_still(before) && !latch.try_lock());
+        latch.unlock();
+        assert!(!latch.is_still(before) && !latch.try_upgrade(before));
+        let after = latch.read();
+        assert!(latch.try_upgrade(after));
+        latch.unlock_unchanged();
+        assert!(latch.is_still(after));
+    }
+
+    /// Two words that writers change together: a reader whose version still holds has seen them equal.
+    #[test]
+    fn whole_reads_are_whole() {
+        let (latch, words) = (Latch::default(), [const { AtomicU32::new(0) }; 2]);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        latch.lock();
+                        for word in &words {
+                            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                        }
+                        latch.unlock();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let mut whole = 0;
+                while whole < 1000 {
+                    let version = latch.read();
+                    let seen = [&words[0], &words[1]].map(|word| word.load(Ordering::Relaxed));
+                    if latch.is_still(version) {
+                        assert_eq!(seen[0], seen[1]);
+                        whole += 1;
+                    }
+                }
+            });
+        });
+        assert_eq!(words[0].load(Ordering::Relaxed), 40_000);
+    }
+}
