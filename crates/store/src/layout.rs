@@ -1,6 +1,6 @@
 //! The numbers of a store's layout, fixed when it is created.
 
-/// Where things are on the data device, and how large they are. All in the superblock.
+/// Where things are on the data device, how large they are, and what was learned of the drive that opening the store again must know. All in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Smallest unit of the devices' offsets and of page images: 512 or 4096.
@@ -21,6 +21,14 @@ pub(crate) struct Layout {
     pub log_block_bytes: u32,
     /// How pages are placed.
     pub placement: Placement,
+    /// The cheapest way to make a write of the log durable.
+    pub sync_method: SyncMethod,
+    /// Bytes that a scan reads ahead at most.
+    pub read_ahead_bytes: u32,
+    /// Requests in flight that saturate the drive.
+    pub in_flight: u32,
+    /// Node size of trees whose creator names none. A power of two, 4 to 64 KiB.
+    pub node_bytes: u32,
 }
 
 /// How pages are placed.
@@ -30,4 +38,15 @@ pub enum Placement {
     OutOfPlace,
     /// Each page always at the same place, one write per page. The baseline for measurements: not safe against crashes.
     InPlace,
+}
+
+/// How a write of the log is made durable. Which is cheapest differs between drives by factors; the profile measures all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMethod {
+    /// A write that completes when it is durable (`RWF_DSYNC`).
+    Dsync,
+    /// A write linked to a flush in one submission.
+    LinkedFlush,
+    /// A write, and `fdatasync` when it is done.
+    Fdatasync,
 }

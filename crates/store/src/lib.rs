@@ -2,11 +2,13 @@
 #![expect(dead_code, reason = "under construction")]
 
 mod btree;
+mod catalog;
 mod error;
 mod header;
 mod lane;
 mod layout;
 mod log;
+mod options;
 mod page;
 mod poison;
 mod pool;
@@ -14,6 +16,7 @@ mod segment;
 mod task;
 mod txn;
 
+pub use catalog::IndexKind;
 pub use error::{Error, ErrorKind};
-pub use layout::Placement;
+pub use layout::{Placement, SyncMethod};
 pub use log::Durability;

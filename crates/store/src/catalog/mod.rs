@@ -1,0 +1,6 @@
+//! The catalog: which trees there are. A tree of its own, whose root the superblock knows, maps their names to what they are.
+
+mod entry;
+
+pub use entry::IndexKind;
+pub(crate) use entry::{Entry, NAME_BYTES_MAX, TreeId};

@@ -1,0 +1,65 @@
+//! How an opened store runs. Nothing of this is kept on the device.
+
+use crate::{Durability, Error};
+
+/// See the module. Made by [`crate::Builder`].
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The hard budget for pages in memory.
+    pub cache_bytes: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// The core of each worker, if they are pinned.
+    pub cores: Option<Vec<usize>>,
+    /// Tasks of a worker that have a stack at a time; others queue.
+    pub tasks_per_worker: usize,
+    /// How durable a commit is that does not say.
+    pub durability: Durability,
+    /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
+    pub recovery_log_bytes: u64,
+    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short.
+    pub dirty_bytes_max: u64,
+}
+
+/// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
+const LEAST_CACHE_BYTES: u64 = 1 << 20;
+
+impl Options {
+    /// Refuses what cannot be.
+    ///
+    /// # Errors
+    /// [`Error::Options`] saying what can.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::Options(why));
+        if self.cache_bytes < LEAST_CACHE_BYTES {
+            return refuse(format!(
+                "a cache of {} bytes is too small: give at least {LEAST_CACHE_BYTES} bytes",
+                self.cache_bytes
+            ));
+        }
+        if self.workers == 0 || self.workers > 1024 {
+            return refuse(format!("{} workers: use 1 to 1024, one per core", self.workers));
+        }
+        if let Some(cores) = self.cores.as_ref().filter(|cores| cores.len() != self.workers) {
+            return refuse(format!("{} cores for {} workers: name one for each", cores.len(), self.workers));
+        }
+        if self.tasks_per_worker == 0 {
+            return refuse("a worker without tasks does nothing: give at least one".into());
+        }
+        Ok(())
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 << 20,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: None,
+            tasks_per_worker: 512,
+            durability: Durability::Sync,
+            recovery_log_bytes: 256 << 20,
+            dirty_bytes_max: 128 << 20,
+        }
+    }
+}
