@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::lane::Lane;
+use crate::Error;
 use crate::task::{in_task, park, yield_now};
 
 /// What a device is for.
@@ -38,6 +39,16 @@ pub(crate) enum Failed {
     Device(#[from] DeviceError),
 }
 
+impl Failed {
+    /// As the store's error; `doing` says what was tried.
+    pub fn error(self, doing: impl Into<String>) -> Error {
+        match self {
+            Self::Errno(errno) => Error::Io { doing: doing.into(), errno },
+            Self::Device(error) => error.into(),
+        }
+    }
+}
+
 impl Devices {
     /// A store on `data`, with its log on `log` if that is another device.
     pub fn new(data: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Self {
@@ -50,6 +61,16 @@ impl Devices {
     /// A lane for the calling thread.
     pub fn open_lane(&self) -> Result<Lane, DeviceError> {
         Lane::open(&self.all)
+    }
+
+    /// The device for `role`.
+    pub fn device(&self, role: Role) -> &Arc<dyn Device> {
+        &self.all[self.index(role)]
+    }
+
+    /// Whether the log has a device of its own.
+    pub fn has_own_log(&self) -> bool {
+        self.log_index > 0
     }
 
     fn index(&self, role: Role) -> usize {

@@ -3,8 +3,10 @@
 //! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker go on with others; on an ordinary
 //! thread they wait. No request allocates.
 
+mod block;
 mod current;
 mod lane;
 
+pub(crate) use block::Block;
 pub(crate) use current::{Devices, Entered, Role, enter, flush, now, read, write};
 pub(crate) use lane::Lane;

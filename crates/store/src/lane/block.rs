@@ -1,0 +1,41 @@
+//! Reading and writing memory of one's own, for the few places that move whole blocks now and then: no `unsafe` for the caller, one allocation per block.
+
+use flashgrain_device::{Arena, Op};
+
+use super::current::{Devices, Role, read, write};
+use crate::Error;
+
+/// Bytes that a device can read into and write from. Zeros at first.
+pub(crate) struct Block {
+    memory: Arena,
+    length_bytes: usize,
+}
+
+impl Block {
+    /// So many zeros.
+    pub fn new(length_bytes: usize) -> Result<Self, Error> {
+        Ok(Self { memory: Arena::new(length_bytes)?, length_bytes })
+    }
+
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[..self.length_bytes]
+    }
+
+    /// Fills itself from `offset_bytes` on.
+    pub fn read(&mut self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
+        // SAFETY: the arena has that many bytes, aligned to 4096, and is borrowed exclusively until the read has been answered.
+        let done =
+            unsafe { read(devices, role, offset_bytes, self.memory.as_ptr(), self.length_bytes as u32) };
+        done.map_err(|failure| {
+            failure.error(format!("read {} bytes at byte {offset_bytes}", self.length_bytes))
+        })
+    }
+
+    /// Writes itself at `offset_bytes`; durable after a flush.
+    pub fn write(&mut self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
+        let (memory, length) = (self.memory.as_ptr(), self.length_bytes as u32);
+        // SAFETY: as for `read`.
+        let done = unsafe { write(devices, role, Op::Write, offset_bytes, memory, length) };
+        done.map_err(|failure| failure.error(format!("write {length} bytes at byte {offset_bytes}")))
+    }
+}
