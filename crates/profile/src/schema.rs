@@ -302,10 +302,57 @@ pub struct Decision {
     pub setting: String,
     /// The value with its unit, for people, such as `4 KiB`.
     pub value: String,
+    /// The value for programs; `None` if it is a word, and in files that are older than it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<Amount>,
     /// The number that led to it, in words.
     pub because: String,
     /// Whether it was learned or is a default because the number behind it is undetermined.
     pub from_default: bool,
+}
+
+/// A value that a program can use.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    /// A size.
+    Bytes(u64),
+    /// A number of requests or streams.
+    Count(u64),
+    /// A share from 0 to 1.
+    Share(f64),
+    /// A time.
+    Microseconds(f64),
+}
+
+impl DeviceProfile {
+    /// The decision on `setting`, if the profile has one.
+    pub fn decision(&self, setting: &str) -> Option<&Decision> {
+        self.decisions.iter().find(|decision| decision.setting == setting)
+    }
+}
+
+impl Decision {
+    /// With its value for programs.
+    pub(crate) fn of(self, amount: Amount) -> Self {
+        Self { amount: Some(amount), ..self }
+    }
+
+    /// The size that was decided, if it is one.
+    pub fn bytes(&self) -> Option<u64> {
+        match self.amount {
+            Some(Amount::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The number of requests that was decided, if it is one.
+    pub fn count(&self) -> Option<u64> {
+        match self.amount {
+            Some(Amount::Count(count)) => Some(count),
+            _ => None,
+        }
+    }
 }
 
 /// A fresh workload that no fit has seen.

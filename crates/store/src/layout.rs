@@ -1,5 +1,10 @@
 //! The numbers of a store's layout, fixed when it is created.
 
+mod decide;
+
+pub use decide::Decision;
+pub(crate) use decide::{Ground, Overrides, check_node_bytes, decide};
+
 /// Where things are on the data device, how large they are, and what was learned of the drive that opening the store again must know. All in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -49,4 +54,20 @@ pub enum SyncMethod {
     LinkedFlush,
     /// A write, and `fdatasync` when it is done.
     Fdatasync,
+}
+
+impl SyncMethod {
+    /// As the profile and `flashgrain io` call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dsync => "RWF_DSYNC",
+            Self::LinkedFlush => "linked flush",
+            Self::Fdatasync => "fdatasync",
+        }
+    }
+
+    /// The method that a profile names.
+    fn of_profile(name: &str) -> Option<Self> {
+        [Self::Dsync, Self::LinkedFlush, Self::Fdatasync].into_iter().find(|method| method.name() == name)
+    }
 }

@@ -2,9 +2,8 @@
 
 use flashgrain_model::Access;
 
-use super::{Known, default, learned, why};
-use crate::schema::{Decision, Point};
-use crate::trial::bytes_text;
+use super::{Known, default, default_bytes, learned, learned_bytes, why};
+use crate::schema::{Amount, Decision, Point};
 
 const DEFAULT_IN_FLIGHT: u64 = 64;
 const DEFAULT_READ_AHEAD_BYTES: u64 = 256 << 10;
@@ -30,12 +29,14 @@ fn in_flight(known: &Known<'_>) -> Decision {
     const SETTING: &str = "requests in flight";
     let depth = &known.learned.depth_90;
     match depth.estimate.value() {
-        Some(value) => learned(
-            SETTING,
-            (value.ceil() as u64).next_power_of_two().to_string(),
-            format!("4 KiB random reads reach 90 % of their plateau at depth {value:.0}"),
-        ),
-        None => default(SETTING, DEFAULT_IN_FLIGHT.to_string(), why(depth)),
+        Some(value) => {
+            let requests = (value.ceil() as u64).next_power_of_two();
+            let because = format!("4 KiB random reads reach 90 % of their plateau at depth {value:.0}");
+            learned(SETTING, requests.to_string(), because).of(Amount::Count(requests))
+        }
+        None => {
+            default(SETTING, DEFAULT_IN_FLIGHT.to_string(), why(depth)).of(Amount::Count(DEFAULT_IN_FLIGHT))
+        }
     }
 }
 
@@ -43,12 +44,12 @@ fn read_ahead(known: &Known<'_>) -> Decision {
     const SETTING: &str = "read-ahead";
     let parallelism = &known.learned.parallelism;
     match parallelism.estimate.value() {
-        Some(p) => learned(
+        Some(p) => learned_bytes(
             SETTING,
-            bytes_text(p.ceil() as u64 * READ_AHEAD_UNIT_BYTES),
+            p.ceil() as u64 * READ_AHEAD_UNIT_BYTES,
             format!("P = {p:.1}: as many 64 KiB reads as the drive serves in the time of one (Lemma 13)"),
         ),
-        None => default(SETTING, bytes_text(DEFAULT_READ_AHEAD_BYTES), why(parallelism)),
+        None => default_bytes(SETTING, DEFAULT_READ_AHEAD_BYTES, why(parallelism)),
     }
 }
 
@@ -73,12 +74,13 @@ fn fewest_streams(points: &[Point]) -> Option<(u64, f64)> {
 fn compactions(known: &Known<'_>) -> Decision {
     const SETTING: &str = "compaction and flush parallelism";
     match fewest_streams(&known.measurements.order) {
-        Some((streams, best)) => learned(
-            SETTING,
-            streams.to_string(),
-            format!("as many streams of writes over 100 kB reach 90 % of {:.0} MB/s", best / 1e6),
-        ),
-        None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "no writes were measured by order"),
+        Some((streams, best)) => {
+            let because =
+                format!("as many streams of writes over 100 kB reach 90 % of {:.0} MB/s", best / 1e6);
+            learned(SETTING, streams.to_string(), because).of(Amount::Count(streams))
+        }
+        None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "no writes were measured by order")
+            .of(Amount::Count(DEFAULT_COMPACTIONS)),
     }
 }
 
@@ -116,8 +118,9 @@ fn pacing(known: &Known<'_>) -> Decision {
             format!(
                 "the median read then takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)"
             ),
-        ),
-        None => default(SETTING, "at most 25 % of the requests", "mix was not run"),
+        )
+        .of(Amount::Share(share)),
+        None => default(SETTING, "at most 25 % of the requests", "mix was not run").of(Amount::Share(0.25)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use flashgrain_model::{Access, Workload};
 
-use super::{Known, default, learned, why};
-use crate::schema::{Decision, Point};
+use super::{Known, default, default_bytes, learned, learned_bytes, why};
+use crate::schema::{Amount, Decision, Point};
 use crate::trial::bytes_text;
 use crate::verify::predict;
 
@@ -39,7 +39,7 @@ fn leaf(known: &Known<'_>) -> Decision {
     let (iops, latency) = (&known.learned.best_page_iops_bytes, &known.learned.best_page_latency_bytes);
     let (by_iops, by_latency) = (iops.estimate.value(), latency.estimate.value());
     let Some(best) = by_iops.or(by_latency).map(|bytes| bytes as u64) else {
-        return default(SETTING, bytes_text(DEFAULT_LEAF_BYTES), why(iops));
+        return default_bytes(SETTING, DEFAULT_LEAF_BYTES, why(iops));
     };
     let text = |value: Option<f64>| {
         value.map_or("an undetermined size".to_owned(), |bytes| bytes_text(bytes as u64))
@@ -54,7 +54,7 @@ fn leaf(known: &Known<'_>) -> Decision {
             ""
         }
     );
-    learned(SETTING, bytes_text(best.max(SMALLEST_LEAF_BYTES)), because)
+    learned_bytes(SETTING, best.max(SMALLEST_LEAF_BYTES), because)
 }
 
 /// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where these are known.
@@ -74,7 +74,7 @@ fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
     let learned_values = known.learned;
     let Some(unit) = unit else {
         let because = why(&learned_values.desirable_write_bytes);
-        return default(SETTING, bytes_text(DEFAULT_WRITE_UNIT_BYTES), because);
+        return default_bytes(SETTING, DEFAULT_WRITE_UNIT_BYTES, because);
     };
     let text = |value: Option<f64>| value.map_or("undetermined".to_owned(), |bytes| bytes_text(bytes as u64));
     let half = good_write_bytes(&known.measurements.order, HALF).map(|(bytes, _)| bytes as f64);
@@ -84,7 +84,7 @@ fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
         text(learned_values.stripe_bytes.estimate.value()),
         text(half)
     );
-    learned(SETTING, bytes_text(unit), because)
+    learned_bytes(SETTING, unit, because)
 }
 
 /// The smallest size of random writes, over all depths, that reaches `share` of the best rate; and that rate.
@@ -112,7 +112,8 @@ fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
             bytes_text(DEFAULT_SEGMENT_BYTES),
             bytes_text(align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
         );
-        return default(SETTING, text, "no writes were measured by order");
+        return default(SETTING, text, "no writes were measured by order")
+            .of(Amount::Bytes(DEFAULT_SEGMENT_BYTES));
     };
     let align = align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES);
     let bytes = (UNITS_PER_SEGMENT * unit.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
@@ -131,15 +132,14 @@ fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
         }
     );
     learned(SETTING, format!("{}, aligned to {}", bytes_text(bytes), bytes_text(align)), because)
+        .of(Amount::Bytes(bytes))
 }
 
 fn stripe_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
     const SETTING: &str = "stripe unit of a drive set";
     match unit {
-        Some(unit) => {
-            learned(SETTING, bytes_text(unit), "a write unit stays on one drive and fills its stripes")
-        }
-        None => default(SETTING, bytes_text(DEFAULT_WRITE_UNIT_BYTES), why(&known.learned.stripe_bytes)),
+        Some(unit) => learned_bytes(SETTING, unit, "a write unit stays on one drive and fills its stripes"),
+        None => default_bytes(SETTING, DEFAULT_WRITE_UNIT_BYTES, why(&known.learned.stripe_bytes)),
     }
 }
 
@@ -153,9 +153,9 @@ fn scan(known: &Known<'_>) -> Decision {
                 "half-bandwidth size {} (Corollary 6): a larger node gains less than it costs",
                 bytes_text(bytes as u64)
             );
-            learned(SETTING, bytes_text(node), because)
+            learned_bytes(SETTING, node, because)
         }
-        None => default(SETTING, bytes_text(DEFAULT_SCAN_BYTES), why(half)),
+        None => default_bytes(SETTING, DEFAULT_SCAN_BYTES, why(half)),
     }
 }
 
@@ -177,12 +177,12 @@ fn table(known: &Known<'_>) -> Decision {
             .map(|bytes| (*bytes, best))
     });
     match good {
-        Some((bytes, best)) => learned(
+        Some((bytes, best)) => learned_bytes(
             SETTING,
-            bytes_text(bytes),
+            bytes,
             format!("s(4) and β(4): {STREAMS} streams reach 90 % of {:.0} MB/s with it", best / 1e6),
         ),
-        None => default(SETTING, bytes_text(DEFAULT_SCAN_BYTES), "write costs were not fitted"),
+        None => default_bytes(SETTING, DEFAULT_SCAN_BYTES, "write costs were not fitted"),
     }
 }
 
@@ -252,6 +252,8 @@ mod tests {
         let known = Known { learned: &learned, measurements: &measurements, models: None };
         for decision in decide(&known) {
             assert!(decision.from_default && !decision.because.is_empty(), "{decision:?}");
+            let is_size = decision.setting != "page placement in a write unit";
+            assert_eq!(decision.bytes().is_some(), is_size, "{decision:?}");
         }
         assert_eq!(decided(&learned, "write unit").because, "the test says so");
     }
@@ -275,6 +277,6 @@ mod tests {
             "pages of 64 KiB shifted by 32 KiB"
         );
         let leaf = decided(&learned, "leaf size");
-        assert_eq!((leaf.value.as_str(), leaf.from_default), ("4 KiB", false));
+        assert_eq!((leaf.value.as_str(), leaf.bytes(), leaf.from_default), ("4 KiB", Some(4096), false));
     }
 }

@@ -7,7 +7,8 @@ mod sync;
 
 use flashgrain_model::Models;
 
-use crate::schema::{Decision, Learned, LearnedValue, Measurements};
+use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements};
+use crate::trial::bytes_text;
 
 /// What decisions are made from.
 pub(crate) struct Known<'a> {
@@ -31,6 +32,7 @@ fn learned(setting: &str, value: impl Into<String>, because: impl Into<String>) 
     Decision {
         setting: setting.to_owned(),
         value: value.into(),
+        amount: None,
         because: because.into(),
         from_default: false,
     }
@@ -38,7 +40,17 @@ fn learned(setting: &str, value: impl Into<String>, because: impl Into<String>) 
 
 /// A decision that stands for want of a number.
 fn default(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
-    Decision { setting: setting.to_owned(), value: value.into(), because: because.into(), from_default: true }
+    Decision { from_default: true, ..learned(setting, value, because) }
+}
+
+/// A decision on a size that a learned number led to.
+fn learned_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decision {
+    learned(setting, bytes_text(bytes), because).of(Amount::Bytes(bytes))
+}
+
+/// A decision on a size that stands for want of a number.
+fn default_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decision {
+    default(setting, bytes_text(bytes), because).of(Amount::Bytes(bytes))
 }
 
 /// Why there is no value.

@@ -1,9 +1,8 @@
 //! Durability: log blocks, the way to make them durable, and how long commits gather.
 
-use super::{Known, default, learned, why};
+use super::{Known, default, default_bytes, learned, learned_bytes, why};
 use crate::experiment::NO_FLUSH;
-use crate::schema::{Decision, FlushPoint};
-use crate::trial::bytes_text;
+use crate::schema::{Amount, Decision, FlushPoint};
 
 const DEFAULT_LOG_BLOCK_BYTES: u64 = 4 << 10;
 
@@ -21,12 +20,10 @@ fn log_block(known: &Known<'_>) -> Decision {
     const SETTING: &str = "log block size";
     let page = &known.learned.flash_page_bytes;
     match page.estimate.value() {
-        Some(bytes) => learned(
-            SETTING,
-            bytes_text(bytes as u64),
-            "the flash page: a smaller block is padded to it (rule 5)",
-        ),
-        None => default(SETTING, bytes_text(DEFAULT_LOG_BLOCK_BYTES), why(page)),
+        Some(bytes) => {
+            learned_bytes(SETTING, bytes as u64, "the flash page: a smaller block is padded to it (rule 5)")
+        }
+        None => default_bytes(SETTING, DEFAULT_LOG_BLOCK_BYTES, why(page)),
     }
 }
 
@@ -69,7 +66,8 @@ fn window(known: &Known<'_>) -> Decision {
                 "a durable write takes {:.0} µs on average, a plain one {:.0} µs: waiting for company gains nothing",
                 best.latency.mean_us, plain.latency.mean_us
             ),
-        ),
+        )
+        .of(Amount::Microseconds(0.0)),
         (Some(best), _) => learned(
             SETTING,
             format!("{:.0} µs", best.latency.p50_us),
@@ -77,8 +75,11 @@ fn window(known: &Known<'_>) -> Decision {
                 "one sync by {} (median): commits gather while the one before them is made durable",
                 best.method
             ),
-        ),
-        (None, _) => default(SETTING, "1000 µs", "flush was not run"),
+        )
+        .of(Amount::Microseconds(best.latency.p50_us)),
+        (None, _) => {
+            default(SETTING, "1000 µs", "flush was not run").of(Amount::Microseconds(1000.0))
+        }
     }
 }
 

@@ -306,6 +306,7 @@ fn decisions() -> Vec<Decision> {
     let decision = |setting: &str, value: &str, because: &str, from_default| Decision {
         setting: setting.into(),
         value: value.into(),
+        amount: None,
         because: because.into(),
         from_default,
     };

@@ -1,0 +1,387 @@
+//! The layout of a new store: from the profile where it has a number, else from defaults that say so, always within what the devices can do.
+
+use flashgrain_device::Geometry;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::Decision as Learned;
+
+use super::{Layout, Placement, SyncMethod};
+use crate::Error;
+
+/// One setting of a new store's layout, and the number behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What is set, such as `write unit`.
+    pub setting: &'static str,
+    /// Its value with its unit, such as `64 KiB`.
+    pub value: String,
+    /// Why.
+    pub because: String,
+}
+
+/// What the user sets, whatever the profile says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    pub unit_bytes: Option<u32>,
+    pub segment_bytes: Option<u64>,
+    pub pack_bytes: Option<u32>,
+    pub log_bytes: Option<u64>,
+    pub log_block_bytes: Option<u32>,
+    pub node_bytes: Option<u32>,
+    pub sync_method: Option<SyncMethod>,
+    pub placement: Option<Placement>,
+}
+
+/// What the layout is made for.
+pub(crate) struct Ground<'a> {
+    pub profile: Option<&'a DeviceProfile>,
+    pub data: &'a Geometry,
+    /// The log's device, if it is another one.
+    pub log: Option<&'a Geometry>,
+    /// The capacity of the data device; `None` if it grows.
+    pub capacity_bytes: Option<u64>,
+    /// The most log that recovery may have to read.
+    pub recovery_log_bytes: u64,
+}
+
+/// Smallest and largest node.
+pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
+
+/// A unit holds the largest node; beyond the upper end it gains nothing and costs buffers.
+const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
+const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
+const DEFAULT_SEGMENT_BYTES: u64 = 8 << 20;
+
+/// What most flash drives have today. Packing images of part-filled pages into less would leave much of it empty.
+const DEFAULT_PACK_BYTES: u32 = 16 << 10;
+const DEFAULT_LOG_BLOCK_BYTES: u32 = 4 << 10;
+const LOG_BLOCK_BYTES: (u32, u32) = (4 << 10, 64 << 10);
+const DEFAULT_IN_FLIGHT: u32 = 64;
+const DEFAULT_READ_AHEAD_BYTES: u32 = 512 << 10;
+const READ_AHEAD_BYTES: (u32, u32) = (64 << 10, 16 << 20);
+
+/// The superblock's slots lie in the front of the data device, before the log and the segments.
+const FRONT_BYTES: u64 = 256 << 10;
+
+/// A device of fixed size has at least so many segments, for the cleaner to choose from.
+const SEGMENTS_MIN: u64 = 64;
+
+/// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is under way.
+const RING_SHARE: u64 = 2;
+
+/// On a device of fixed size the log takes at most this part.
+const LOG_PART: u64 = 8;
+
+/// Collects the decisions while the layout is made.
+struct Draft<'a> {
+    profile: Option<&'a DeviceProfile>,
+    decisions: Vec<Decision>,
+}
+
+/// Decides the layout of a new store.
+///
+/// # Errors
+/// [`Error::Options`] if an override, or the device, cannot be.
+pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout, Vec<Decision>), Error> {
+    let mut draft = Draft { profile: ground.profile, decisions: Vec::new() };
+    let sector_bytes = sector(ground.data)?;
+    let log_geometry = ground.log.unwrap_or(ground.data);
+    let unit_bytes = draft.unit(wanted.unit_bytes)?;
+    let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, ground.capacity_bytes)?;
+    let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
+    let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
+    let log_capacity = ground.log.map_or(ground.capacity_bytes.map(|bytes| bytes / LOG_PART), |log| {
+        Some(log.capacity_bytes.saturating_sub(FRONT_BYTES))
+    });
+    let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_capacity)?;
+    let sync_method = draft.sync_method(wanted.sync_method);
+    let (read_ahead_bytes, in_flight) = (draft.read_ahead(), draft.in_flight());
+    let node_bytes = draft.node(wanted.node_bytes)?;
+    let placement = draft.placement(wanted.placement);
+    // The first stripe unit of each member says whose it is.
+    let labels = ground.data.stripe_unit_bytes.unwrap_or(0) * u64::from(ground.data.members);
+    let front = FRONT_BYTES.max(labels).next_multiple_of(u64::from(unit_bytes));
+    let own_log = ground.log.is_some();
+    let segments_start = if own_log { front } else { front + log_bytes };
+    let layout = Layout {
+        sector_bytes,
+        unit_bytes,
+        segment_bytes,
+        segments_start_bytes: segments_start.next_multiple_of(u64::from(unit_bytes)),
+        pack_bytes,
+        log_start_bytes: if own_log { FRONT_BYTES } else { front },
+        log_bytes,
+        log_block_bytes,
+        placement,
+        sync_method,
+        read_ahead_bytes,
+        in_flight,
+        node_bytes,
+    };
+    let least = layout.segments_start_bytes + 8 * segment_bytes;
+    match ground.capacity_bytes {
+        Some(capacity) if capacity < least => Err(Error::Options(format!(
+            "a device of {capacity} bytes is too small for a store: it needs at least {least} bytes with this layout"
+        ))),
+        _ => Ok((layout, draft.decisions)),
+    }
+}
+
+/// The unit of offsets: the device's alignment, at least 512.
+fn sector(geometry: &Geometry) -> Result<u32, Error> {
+    match geometry.offset_align_bytes {
+        align @ 0..=512 if align == 0 || 512 % align == 0 => Ok(512),
+        align if align <= 4096 && 4096 % align == 0 => Ok(4096),
+        align => Err(Error::Options(format!(
+            "this device takes requests aligned to {align} bytes only; a store needs one of 512 or 4096"
+        ))),
+    }
+}
+
+fn power_of_two(what: &str, bytes: u64, (least, most): (u64, u64)) -> Result<(), Error> {
+    if bytes.is_power_of_two() && (least..=most).contains(&bytes) {
+        return Ok(());
+    }
+    Err(Error::Options(format!("a {what} of {bytes} bytes: use a power of two from {least} to {most}")))
+}
+
+fn wide((least, most): (u32, u32)) -> (u64, u64) {
+    (u64::from(least), u64::from(most))
+}
+
+const SET: &str = "set by hand";
+
+impl Draft<'_> {
+    fn note(&mut self, setting: &'static str, value: String, because: impl Into<String>) {
+        self.decisions.push(Decision { setting, value, because: because.into() });
+    }
+
+    fn note_bytes(&mut self, setting: &'static str, bytes: u64, because: impl Into<String>) {
+        self.note(setting, flashgrain_profile::bytes_text(bytes), because);
+    }
+
+    fn learned(&self, setting: &str) -> Option<&Learned> {
+        self.profile.and_then(|profile| profile.decision(setting))
+    }
+
+    /// What the profile says, if it is a number behind which there is more than a default, and why.
+    fn learned_number(
+        &self,
+        setting: &str,
+        number: impl Fn(&Learned) -> Option<u64>,
+    ) -> Result<(u64, String), String> {
+        let Some(learned) = self.learned(setting) else {
+            return Err(if self.profile.is_some() {
+                "default: the profile does not say"
+            } else {
+                "default: there is no profile"
+            }
+            .into());
+        };
+        match number(learned) {
+            Some(value) if !learned.from_default => Ok((value, learned.because.clone())),
+            _ => Err(format!("default: {}", learned.because)),
+        }
+    }
+
+    /// What the profile says, made to fit `(least, most)`.
+    fn learned_power(&self, setting: &str, (least, most): (u32, u32), default: u32) -> (u32, String) {
+        match self.learned_number(setting, Learned::bytes) {
+            Ok((bytes, because)) => {
+                let fitting =
+                    bytes.clamp(1, 1 << 30).next_power_of_two().clamp(u64::from(least), u64::from(most));
+                let because = if fitting == bytes {
+                    because
+                } else {
+                    format!(
+                        "{because}; from {} to fit {} to {}",
+                        flashgrain_profile::bytes_text(bytes),
+                        flashgrain_profile::bytes_text(u64::from(least)),
+                        flashgrain_profile::bytes_text(u64::from(most))
+                    )
+                };
+                (fitting as u32, because)
+            }
+            Err(because) => (default, because),
+        }
+    }
+
+    fn unit(&mut self, wanted: Option<u32>) -> Result<u32, Error> {
+        let (bytes, because) = match wanted {
+            Some(bytes) => {
+                power_of_two("write unit", u64::from(bytes), wide(UNIT_BYTES))?;
+                (bytes, SET.to_owned())
+            }
+            None => self.learned_power("write unit", UNIT_BYTES, DEFAULT_UNIT_BYTES),
+        };
+        self.note_bytes("write unit", u64::from(bytes), because);
+        Ok(bytes)
+    }
+
+    fn segment(&mut self, wanted: Option<u64>, unit_bytes: u32, capacity: Option<u64>) -> Result<u64, Error> {
+        let unit = u64::from(unit_bytes);
+        if let Some(bytes) = wanted {
+            if bytes < 4 * unit || !bytes.is_multiple_of(unit) || bytes > 1 << 30 {
+                return Err(Error::Options(format!(
+                    "a segment of {bytes} bytes: use a multiple of the write unit, {unit} bytes, from 4 of them to 1 GiB"
+                )));
+            }
+            self.note_bytes("segment", bytes, SET);
+            return Ok(bytes);
+        }
+        let (bytes, mut because) = self
+            .learned_number("segment size and alignment", Learned::bytes)
+            .unwrap_or_else(|because| (DEFAULT_SEGMENT_BYTES, because));
+        let most = capacity.map_or(1 << 30, |capacity| capacity / SEGMENTS_MIN);
+        let bytes = if bytes > most {
+            because = format!("{SEGMENTS_MIN} segments fit on the device: the cleaner needs a choice");
+            most
+        } else {
+            bytes
+        };
+        let bytes = (bytes / unit * unit).max(4 * unit);
+        self.note_bytes("segment", bytes, because);
+        Ok(bytes)
+    }
+
+    fn pack(&mut self, wanted: Option<u32>, sector_bytes: u32, unit_bytes: u32) -> Result<u32, Error> {
+        let (bytes, because) = match wanted {
+            Some(bytes) => {
+                power_of_two(
+                    "flash page",
+                    u64::from(bytes),
+                    (u64::from(sector_bytes), u64::from(unit_bytes)),
+                )?;
+                (bytes, SET.to_owned())
+            }
+            None => {
+                self.learned_power("log block size", (4096, unit_bytes.min(64 << 10)), DEFAULT_PACK_BYTES)
+            }
+        };
+        self.note_bytes("flash page that images are packed into", u64::from(bytes), because);
+        Ok(bytes)
+    }
+
+    fn log_block(&mut self, wanted: Option<u32>, sector_bytes: u32) -> Result<u32, Error> {
+        let (bytes, because) = match wanted {
+            Some(bytes) => {
+                power_of_two(
+                    "log block",
+                    u64::from(bytes),
+                    (u64::from(sector_bytes), u64::from(LOG_BLOCK_BYTES.1)),
+                )?;
+                (bytes, SET.to_owned())
+            }
+            None => self.learned_power("log block size", LOG_BLOCK_BYTES, DEFAULT_LOG_BLOCK_BYTES),
+        };
+        self.note_bytes("log block", u64::from(bytes), because);
+        Ok(bytes)
+    }
+
+    fn log(
+        &mut self,
+        wanted: Option<u64>,
+        recovery: u64,
+        block: u32,
+        most: Option<u64>,
+    ) -> Result<u64, Error> {
+        let block = u64::from(block);
+        let least = 64 * block;
+        let (bytes, because) = match wanted {
+            Some(bytes) if bytes < least || most.is_some_and(|most| bytes > most) => {
+                let most = most.map_or(String::new(), |most| format!(" and at most {most}"));
+                return Err(Error::Options(format!(
+                    "a log of {bytes} bytes: use at least {least} bytes{most}"
+                )));
+            }
+            Some(bytes) => (bytes, SET.to_owned()),
+            None => {
+                let text = flashgrain_profile::bytes_text(recovery);
+                (
+                    recovery.saturating_mul(RING_SHARE),
+                    format!(
+                        "{RING_SHARE} times the {text} that a recovery may have to read: commits go on during a checkpoint"
+                    ),
+                )
+            }
+        };
+        let (bytes, because) = match most {
+            Some(most) if bytes > most => (most, "as much as the device has room for".to_owned()),
+            _ => (bytes, because),
+        };
+        let bytes = (bytes / block * block).max(least);
+        self.note_bytes("log", bytes, because);
+        Ok(bytes)
+    }
+
+    fn sync_method(&mut self, wanted: Option<SyncMethod>) -> SyncMethod {
+        let learned = self
+            .learned("sync method")
+            .map(|learned| (SyncMethod::of_profile(&learned.value), learned.because.clone()));
+        let (method, because) = match (wanted, learned) {
+            (Some(method), _) => (method, SET.to_owned()),
+            (None, Some((Some(method), because))) => (method, because),
+            (None, _) => (SyncMethod::Fdatasync, "default: works everywhere".to_owned()),
+        };
+        self.note("sync method", method.name().to_owned(), because);
+        method
+    }
+
+    fn read_ahead(&mut self) -> u32 {
+        let (least, most) = wide(READ_AHEAD_BYTES);
+        let (bytes, because) = self
+            .learned_number("read-ahead", Learned::bytes)
+            .unwrap_or_else(|because| (u64::from(DEFAULT_READ_AHEAD_BYTES), because));
+        let bytes = bytes.clamp(least, most);
+        self.note_bytes("read-ahead", bytes, because);
+        bytes as u32
+    }
+
+    fn in_flight(&mut self) -> u32 {
+        let (requests, because) = self
+            .learned_number("requests in flight", Learned::count)
+            .unwrap_or_else(|because| (u64::from(DEFAULT_IN_FLIGHT), because));
+        let requests = requests.clamp(1, 32_000) as u32;
+        self.note("requests in flight", requests.to_string(), because);
+        requests
+    }
+
+    fn node(&mut self, wanted: Option<u32>) -> Result<u32, Error> {
+        let (bytes, because) = match wanted {
+            Some(bytes) => {
+                check_node_bytes(bytes)?;
+                (bytes, SET.to_owned())
+            }
+            None => self.learned_power("leaf size", NODE_BYTES, NODE_BYTES.0),
+        };
+        self.note_bytes("node", u64::from(bytes), because);
+        Ok(bytes)
+    }
+
+    fn placement(&mut self, wanted: Option<Placement>) -> Placement {
+        match wanted.unwrap_or(Placement::OutOfPlace) {
+            Placement::OutOfPlace => {
+                self.note(
+                    "placement",
+                    "out of place".into(),
+                    "every page write becomes part of a large aligned one",
+                );
+                Placement::OutOfPlace
+            }
+            Placement::InPlace => {
+                self.note("placement", "in place".into(), SET);
+                Placement::InPlace
+            }
+        }
+    }
+}
+
+/// Refuses node sizes that no tree has.
+///
+/// # Errors
+/// [`Error::Options`].
+pub(crate) fn check_node_bytes(bytes: u32) -> Result<(), Error> {
+    power_of_two("node size", u64::from(bytes), wide(NODE_BYTES))
+}
+
+#[cfg(test)]
+mod tests;
