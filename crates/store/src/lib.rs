@@ -3,6 +3,8 @@
 
 mod btree;
 mod catalog;
+mod checkpoint;
+mod checksum;
 mod error;
 mod header;
 mod lane;

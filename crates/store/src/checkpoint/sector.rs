@@ -1,0 +1,116 @@
+//! Fields one behind another in one sector, for what is written rarely and read first: superblocks and labels.
+//!
+//! ```text
+//! 0        8          12       16
+//! | magic  | checksum | format | fields ... zeros to byte 512
+//! | 8 bytes| crc32c   | u32    |
+//! ```
+//!
+//! All numbers are little-endian. The checksum covers everything behind it. 512 bytes are the unit that every drive writes as a whole or not at all.
+
+use crate::checksum::crc32c;
+
+/// Bytes of it all.
+pub(super) const SECTOR_BYTES: usize = 512;
+
+/// The version of the store's format, all of it: superblocks, labels, map, pages and log.
+pub(super) const FORMAT_VERSION: u32 = 1;
+
+const CHECKSUM: usize = 8;
+const FORMAT: usize = 12;
+const FIELDS: usize = 16;
+
+/// What a sector turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found<T> {
+    /// What was looked for.
+    Whole(T),
+    /// Something with another magic: never written, or somebody else's.
+    Foreign,
+    /// Of another version of the format.
+    Version(u32),
+    /// The checksum is wrong, or a field is nonsense.
+    Damaged,
+}
+
+/// Writes fields.
+pub(super) struct Fields {
+    bytes: [u8; SECTOR_BYTES],
+    at: usize,
+}
+
+impl Fields {
+    pub fn new(magic: [u8; 8]) -> Self {
+        let mut bytes = [0; SECTOR_BYTES];
+        bytes[..CHECKSUM].copy_from_slice(&magic);
+        bytes[FORMAT..FIELDS].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        Self { bytes, at: FIELDS }
+    }
+
+    pub fn put<const N: usize>(&mut self, field: [u8; N]) {
+        self.bytes[self.at..self.at + N].copy_from_slice(&field);
+        self.at += N;
+    }
+
+    pub fn long(&mut self, field: u64) {
+        self.put(field.to_le_bytes());
+    }
+
+    pub fn word(&mut self, field: u32) {
+        self.put(field.to_le_bytes());
+    }
+
+    pub fn byte(&mut self, field: u8) {
+        self.put([field]);
+    }
+
+    /// With the checksum.
+    pub fn seal(mut self) -> [u8; SECTOR_BYTES] {
+        let checksum = crc32c(&self.bytes[FORMAT..]);
+        self.bytes[CHECKSUM..FORMAT].copy_from_slice(&checksum.to_le_bytes());
+        self.bytes
+    }
+}
+
+/// Reads fields; zeros behind the last one.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The fields of a sector, if it is whole.
+    pub fn open(bytes: &'a [u8], magic: [u8; 8]) -> Found<Self> {
+        let (Some(sector), true) = (bytes.get(..SECTOR_BYTES), bytes.starts_with(&magic)) else {
+            return Found::Foreign;
+        };
+        let mut head = Self(&sector[CHECKSUM..]);
+        if head.word() != crc32c(&sector[FORMAT..]) {
+            return Found::Damaged;
+        }
+        match head.word() {
+            FORMAT_VERSION => Found::Whole(Self(&sector[FIELDS..])),
+            other => Found::Version(other),
+        }
+    }
+
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk() {
+            Some((field, rest)) => {
+                self.0 = rest;
+                *field
+            }
+            None => [0; N],
+        }
+    }
+
+    pub fn long(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    pub fn word(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        let [byte] = self.take();
+        byte
+    }
+}

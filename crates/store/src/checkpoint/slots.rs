@@ -1,0 +1,288 @@
+//! Where superblocks are, and which of them counts.
+//!
+//! ```text
+//! byte of the data device
+//!        0  slot of even generations, first copy
+//!   16 KiB  slot of even generations, second copy
+//!   64 KiB  slot of odd generations, first copy
+//!   80 KiB  slot of odd generations, second copy
+//! ```
+//!
+//! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The copies of a slot are written together, so a slot of which nothing can be read
+//! is one whose writing was cut off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses nothing.
+//! If a slot was destroyed after it had become current, the other one is older than the log's tail and the segments' contents: the log's chain and the pages' sequences tell.
+//!
+//! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would silently turn back time.
+
+use super::sector::{Found, SECTOR_BYTES};
+use super::superblock::Superblock;
+use crate::Error;
+use crate::lane::{Block, Devices, Role, flush};
+
+/// Bytes that a copy takes.
+pub(super) const COPY_BYTES: u64 = 4 << 10;
+
+/// Distance of the copies of a slot.
+const COPY_DISTANCE_BYTES: u64 = 16 << 10;
+
+/// Distance of the slots.
+const SLOT_DISTANCE_BYTES: u64 = 64 << 10;
+
+/// Superblocks are before this.
+pub(super) const END_BYTES: u64 = 128 << 10;
+
+fn places(slot: u64) -> [u64; 2] {
+    [slot * SLOT_DISTANCE_BYTES, slot * SLOT_DISTANCE_BYTES + COPY_DISTANCE_BYTES]
+}
+
+/// What the data device is called.
+pub(super) fn path(devices: &Devices) -> String {
+    devices.device(Role::Data).identity().target.clone()
+}
+
+/// What a slot has.
+enum Slot {
+    Holds(Box<Superblock>),
+    /// Zeros, or what was there before there was a store.
+    Blank,
+    /// Nothing that can be read; and at which byte.
+    Damaged(u64),
+}
+
+/// The current superblock.
+///
+/// # Errors
+/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole superblock, [`Error::Io`] if none can be read.
+pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
+    let capacity_bytes = devices.device(Role::Data).geometry().capacity_bytes;
+    if capacity_bytes < END_BYTES {
+        let why = format!("it has {capacity_bytes} bytes, a store has at least {END_BYTES}");
+        return Err(Error::NotAStore { path: path(devices).into(), why });
+    }
+    match (slot(devices, 0)?, slot(devices, 1)?) {
+        (Slot::Holds(even), Slot::Holds(odd)) if even.store != odd.store => Err(Error::Corrupt {
+            what: "the superblock".into(),
+            offset_bytes: SLOT_DISTANCE_BYTES,
+            expected: format!("one of the store {:x?}", even.store.0),
+            got: format!("one of the store {:x?}", odd.store.0),
+        }),
+        (Slot::Holds(even), Slot::Holds(odd)) if even.generation > odd.generation => Ok(*even),
+        (Slot::Holds(_) | Slot::Blank | Slot::Damaged(_), Slot::Holds(only))
+        | (Slot::Holds(only), Slot::Blank | Slot::Damaged(_)) => Ok(*only),
+        (Slot::Blank, Slot::Blank) => Err(Error::NotAStore {
+            path: path(devices).into(),
+            why: "it does not begin with a store's superblock; create a store first".into(),
+        }),
+        (Slot::Damaged(offset_bytes), _) | (_, Slot::Damaged(offset_bytes)) => Err(Error::Corrupt {
+            what: "the superblock".into(),
+            offset_bytes,
+            expected: "at least one whole copy".into(),
+            got: "wrong checksums in all of them; restore the store from a backup".into(),
+        }),
+    }
+}
+
+/// Looks at both copies of a slot.
+fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
+    let mut found = Slot::Blank;
+    for offset_bytes in places(slot) {
+        let mut block = Block::new(COPY_BYTES as usize)?;
+        let readable = match block.read(devices, Role::Data, offset_bytes) {
+            Ok(()) => true,
+            Err(Error::Io { .. }) => false,
+            Err(other) => return Err(other),
+        };
+        let bytes = block.bytes();
+        match Superblock::decode(bytes) {
+            Found::Version(got) => {
+                return Err(Error::FormatVersion { got, supported: super::sector::FORMAT_VERSION });
+            }
+            // One of another slot was led astray.
+            Found::Whole(superblock) if readable && superblock.generation % 2 == slot => {
+                let newer = match &found {
+                    Slot::Holds(other) => superblock.generation > other.generation,
+                    Slot::Blank | Slot::Damaged(_) => true,
+                };
+                if newer {
+                    found = Slot::Holds(Box::new(superblock));
+                }
+            }
+            Found::Foreign if readable && !looks_like_one(bytes) => {}
+            Found::Whole(_) | Found::Foreign | Found::Damaged => {
+                if let Slot::Blank = found {
+                    found = Slot::Damaged(offset_bytes);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether bytes without the right magic may be those of a superblock with damage in just there.
+fn looks_like_one(bytes: &[u8]) -> bool {
+    let mut mended = [0; SECTOR_BYTES];
+    mended.copy_from_slice(&bytes[..SECTOR_BYTES]);
+    mended[..super::superblock::MAGIC.len()].copy_from_slice(&super::superblock::MAGIC);
+    matches!(Superblock::decode(&mended), Found::Whole(_) | Found::Version(_))
+}
+
+/// Makes `superblock` the current one: written, flushed, and read back.
+///
+/// # Errors
+/// Of the device, or [`Error::Corrupt`] if it reads back as something else. The previous superblock still counts then, or this one does.
+pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Error> {
+    let sector = superblock.encode();
+    let mut block = Block::new(COPY_BYTES as usize)?;
+    let offsets = places(superblock.generation % 2);
+    for offset_bytes in offsets {
+        block.bytes()[..SECTOR_BYTES].copy_from_slice(&sector);
+        block.write(devices, Role::Data, offset_bytes)?;
+    }
+    flush(devices, Role::Data).map_err(|failure| failure.error("flush the superblock"))?;
+    for offset_bytes in offsets {
+        block.bytes().fill(0);
+        block.read(devices, Role::Data, offset_bytes)?;
+        if block.bytes()[..SECTOR_BYTES] != sector {
+            return Err(Error::Corrupt {
+                what: "the superblock".into(),
+                offset_bytes,
+                expected: format!("generation {}, just written", superblock.generation),
+                got: "something else".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Takes away whatever superblocks there are.
+pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
+    let mut block = Block::new(COPY_BYTES as usize)?;
+    for offset_bytes in places(0).into_iter().chain(places(1)) {
+        block.write(devices, Role::Data, offset_bytes)?;
+    }
+    flush(devices, Role::Data).map_err(|failure| failure.error("flush the erased superblocks"))
+}
+
+/// Whether there is, or was, a store on the data device.
+pub(crate) fn is_taken(devices: &Devices) -> Result<bool, Error> {
+    match load(devices) {
+        Err(Error::NotAStore { .. }) => Ok(false),
+        Ok(_) | Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => Ok(true),
+        Err(other) => Err(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, PowerCut, Survivors, Tear, Trigger};
+    use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+    use super::super::superblock::tests::sample;
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn drive() -> (Arc<SimDevice>, Devices) {
+        let config = SimConfig::named("905p").unwrap();
+        let device = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
+        (Arc::clone(&device), Devices::new(device, None))
+    }
+
+    fn generation(number: u64) -> Superblock {
+        Superblock { generation: number, ..sample(42) }
+    }
+
+    fn overwrite(devices: &Devices, offset_bytes: u64, with: u8) {
+        let mut block = Block::new(COPY_BYTES as usize).unwrap();
+        block.bytes().fill(with);
+        block.write(devices, Role::Data, offset_bytes).unwrap();
+    }
+
+    #[test]
+    fn the_newest_counts_and_single_damages_lose_nothing() {
+        let (_, devices) = drive();
+        assert_eq!(load(&devices).unwrap_err().kind(), ErrorKind::NotFound);
+        for number in 1..=5 {
+            save(&devices, &generation(number)).unwrap();
+            assert_eq!(load(&devices).unwrap(), generation(number));
+        }
+        for offset in places(0).into_iter().chain(places(1)) {
+            let mut kept = Block::new(COPY_BYTES as usize).unwrap();
+            kept.read(&devices, Role::Data, offset).unwrap();
+            for with in [0, 0xff] {
+                overwrite(&devices, offset, with);
+                assert_eq!(load(&devices).unwrap(), generation(5), "{with} at {offset}");
+            }
+            kept.write(&devices, Role::Data, offset).unwrap();
+        }
+        // The newer slot is gone as a whole: it may have been cut off.
+        places(1).into_iter().for_each(|offset| overwrite(&devices, offset, 0xff));
+        assert_eq!(load(&devices).unwrap(), generation(4));
+        erase(&devices).unwrap();
+        assert!(!is_taken(&devices).unwrap());
+    }
+
+    #[test]
+    fn damage_everywhere_is_not_taken_for_an_empty_drive() {
+        let (device, devices) = drive();
+        save(&devices, &generation(7)).unwrap();
+        for (copy, bit) in [(0, 3), (1, 100)] {
+            let range = places(1)[copy]..places(1)[copy] + 512;
+            device.inject(Fault::new(FaultKind::FlipAtRest { bit: Some(bit) }).within(range));
+        }
+        assert_eq!(load(&devices).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert!(is_taken(&devices).unwrap());
+    }
+
+    #[test]
+    fn one_of_another_place_or_of_another_store_does_not_count() {
+        let (_, devices) = drive();
+        save(&devices, &generation(2)).unwrap();
+        let mut led_astray = Block::new(COPY_BYTES as usize).unwrap();
+        led_astray.bytes()[..SECTOR_BYTES].copy_from_slice(&generation(4).encode());
+        led_astray.write(&devices, Role::Data, places(1)[0]).unwrap();
+        assert_eq!(load(&devices).unwrap(), generation(2));
+        let other = Superblock { store: crate::checkpoint::StoreId([1; 16]), ..generation(3) };
+        save(&devices, &other).unwrap();
+        assert_eq!(load(&devices).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn one_that_did_not_reach_the_medium_is_not_taken_for_written() {
+        for kind in [FaultKind::LostWrite, FaultKind::MisdirectedWrite { by_bytes: 1 << 20 }] {
+            let (device, devices) = drive();
+            save(&devices, &generation(1)).unwrap();
+            device.inject(Fault::new(kind).on(Operation::Write));
+            assert_eq!(save(&devices, &generation(2)).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    }
+
+    /// Whatever a power cut leaves of a write, the old one or the new one counts, and the new one if it was acknowledged.
+    #[test]
+    fn a_power_cut_leaves_the_old_one_or_the_new_one() {
+        let mut seen = [0; 2];
+        for case in 0..4000 {
+            // Each event in six ways.
+            let event = case / 6;
+            let (device, devices) = drive();
+            save(&devices, &generation(1)).unwrap();
+            save(&devices, &generation(2)).unwrap();
+            let survivors = [Survivors::None, Survivors::All, Survivors::Random][case as usize % 3].clone();
+            let tear = [Tear::Whole, Tear::Prefix { unit_bytes: 512 }][case as usize / 3 % 2];
+            let cut = PowerCut { survivors, tear, in_flight: true, seed: case };
+            let begin = device.events();
+            device.inject(Fault::new(FaultKind::PowerCut(cut)).at(Trigger::Event(begin + event)));
+            let saved = save(&devices, &generation(3));
+            if device.answers() {
+                assert!(saved.is_ok());
+                break;
+            }
+            device.power_on();
+            let left = load(&devices).unwrap().generation;
+            assert!(left == 3 || (left == 2 && saved.is_err()), "event {event}: {left} after {saved:?}");
+            seen[usize::from(left == 3)] += 1;
+        }
+        assert!(seen[0] > 3 && seen[1] > 3, "{seen:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! The superblock: which checkpoint is current, and everything that must be known before anything else can be read.
+//!
+//! ```text
+//! byte  bytes  field
+//!    0      8  magic "flshgrn" and a zero
+//!    8      4  CRC-32C of bytes 12 to 512
+//!   12      4  version of the format
+//!   16     16  the store's id
+//!   32      8  generation: counts superblocks, from 1 on
+//!   40      8  incarnation: counts how often the store was opened for writing
+//!   48      1  1 if the store was closed, so that the log need not be searched for its end; else 0
+//!   49      1  placement: 1 out of place, 2 in place
+//!   50      1  how the log is made durable: 1 dsync, 2 linked flush, 3 fdatasync
+//!   51      1  1 if the log has a device of its own; else 0
+//!   52      4  sector_bytes
+//!   56      4  unit_bytes
+//!   60      4  pack_bytes
+//!   64      8  segment_bytes
+//!   72      8  segments_start_bytes
+//!   80      8  log_start_bytes
+//!   88      8  log_bytes
+//!   96      4  log_block_bytes
+//!  100      4  node_bytes
+//!  104      4  read_ahead_bytes
+//!  108      4  in_flight
+//!  112      8  bytes of the data device that are in use: it must not have become shorter
+//!  120      8  stripe unit of the data device; 0: one member
+//!  128      4  members of the data device
+//!  132      4  members of the log's device, if it has one of its own
+//!  136      8  stripe unit of the log's device; 0: one member
+//!  144      8  root page of the catalog
+//!  152      8  its size class
+//!  160      8  epoch of the cut
+//!  168      8  the log from here on is to be replayed
+//!  176      8  timestamp of the newest commit whose record ends before that
+//!  184      8  page ids from here on were never used
+//!  192      8  write sequences from here on were never used by what the map refers to
+//!  200      8  location of the map's last page; 0: the map is empty
+//!  208      8  serial number of that page
+//!  216      8  serial number of the first page of the map's chain
+//!  224    288  zeros
+//! ```
+
+use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
+use crate::header::PageId;
+use crate::layout::{Layout, Placement, SyncMethod};
+use crate::log::{Lsn, Timestamp};
+use crate::pool::Epoch;
+use crate::segment::{Location, UnitSequence};
+
+pub(super) const MAGIC: [u8; 8] = *b"flshgrn\0";
+
+/// Tells stores apart: drawn at random when a store is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoreId(pub [u8; 16]);
+
+/// How a device is made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub members: u32,
+    /// 0 if there is one member.
+    pub stripe_unit_bytes: u64,
+}
+
+/// Where the persistent page table is: a chain of pages, of which the last one is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapHead {
+    pub last: Location,
+    pub last_serial: u64,
+    pub first_serial: u64,
+}
+
+/// A consistent state of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub epoch: Epoch,
+    pub replay_start: Lsn,
+    /// Of the newest commit whose record ends before `replay_start`.
+    pub newest: Timestamp,
+    pub next_page: PageId,
+    pub next_sequence: UnitSequence,
+    pub map: Option<MapHead>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub store: StoreId,
+    pub generation: u64,
+    pub incarnation: u64,
+    pub closed: bool,
+    pub layout: Layout,
+    pub data_bytes: u64,
+    pub data_shape: Shape,
+    pub log_shape: Option<Shape>,
+    pub catalog: PageId,
+    pub catalog_class: u8,
+    pub state: State,
+}
+
+impl Superblock {
+    /// As it is on the device.
+    pub fn encode(&self) -> [u8; SECTOR_BYTES] {
+        let mut fields = Fields::new(MAGIC);
+        fields.put(self.store.0);
+        fields.long(self.generation);
+        fields.long(self.incarnation);
+        fields.byte(self.closed.into());
+        self.encode_layout(&mut fields);
+        fields.long(self.data_bytes);
+        fields.long(self.data_shape.stripe_unit_bytes);
+        fields.word(self.data_shape.members);
+        let log_shape = self.log_shape.unwrap_or(Shape { members: 0, stripe_unit_bytes: 0 });
+        fields.word(log_shape.members);
+        fields.long(log_shape.stripe_unit_bytes);
+        fields.long(self.catalog.0);
+        fields.long(self.catalog_class.into());
+        let State { epoch, replay_start, newest, next_page, next_sequence, map } = self.state;
+        fields.long(epoch.0.into());
+        fields.long(replay_start.0);
+        fields.long(newest.0);
+        fields.long(next_page.0);
+        fields.long(next_sequence.0);
+        fields.long(map.map_or(0, |map| map.last.bits()));
+        fields.long(map.map_or(0, |map| map.last_serial));
+        fields.long(map.map_or(0, |map| map.first_serial));
+        fields.seal()
+    }
+
+    fn encode_layout(&self, fields: &mut Fields) {
+        let layout = &self.layout;
+        fields.byte(match layout.placement {
+            Placement::OutOfPlace => 1,
+            Placement::InPlace => 2,
+        });
+        fields.byte(match layout.sync_method {
+            SyncMethod::Dsync => 1,
+            SyncMethod::LinkedFlush => 2,
+            SyncMethod::Fdatasync => 3,
+        });
+        fields.byte(self.log_shape.is_some().into());
+        fields.word(layout.sector_bytes);
+        fields.word(layout.unit_bytes);
+        fields.word(layout.pack_bytes);
+        fields.long(layout.segment_bytes);
+        fields.long(layout.segments_start_bytes);
+        fields.long(layout.log_start_bytes);
+        fields.long(layout.log_bytes);
+        fields.word(layout.log_block_bytes);
+        fields.word(layout.node_bytes);
+        fields.word(layout.read_ahead_bytes);
+        fields.word(layout.in_flight);
+    }
+
+    /// What a sector says.
+    pub fn decode(bytes: &[u8]) -> Found<Self> {
+        match Reader::open(bytes, MAGIC) {
+            Found::Whole(fields) => Self::from_fields(fields).map_or(Found::Damaged, Found::Whole),
+            Found::Foreign => Found::Foreign,
+            Found::Version(version) => Found::Version(version),
+            Found::Damaged => Found::Damaged,
+        }
+    }
+
+    /// `None` for fields that this version never wrote.
+    fn from_fields(mut fields: Reader<'_>) -> Option<Self> {
+        let store = StoreId(fields.take());
+        let (generation, incarnation) = (fields.long(), fields.long());
+        let closed = flag(fields.byte())?;
+        let (layout, own_log) = decode_layout(&mut fields)?;
+        let data_bytes = fields.long();
+        let stripe_unit_bytes = fields.long();
+        let data_shape = Shape { members: fields.word(), stripe_unit_bytes };
+        let members = fields.word();
+        let log_shape = Shape { members, stripe_unit_bytes: fields.long() };
+        let catalog = PageId(fields.long());
+        let catalog_class = u8::try_from(fields.long()).ok()?;
+        let mut state = State {
+            epoch: Epoch(u32::try_from(fields.long()).ok()?),
+            replay_start: Lsn(fields.long()),
+            newest: Timestamp(fields.long()),
+            next_page: PageId(fields.long()),
+            next_sequence: UnitSequence(fields.long()),
+            map: None,
+        };
+        let (last, last_serial, first_serial) = (fields.long(), fields.long(), fields.long());
+        if last != 0 {
+            state.map = Some(MapHead { last: Location::from_bits(last)?, last_serial, first_serial });
+        }
+        Some(Self {
+            store,
+            generation,
+            incarnation,
+            closed,
+            layout,
+            data_bytes,
+            data_shape,
+            log_shape: own_log.then_some(log_shape),
+            catalog,
+            catalog_class,
+            state,
+        })
+    }
+}
+
+fn flag(byte: u8) -> Option<bool> {
+    match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
+    let placement = match fields.byte() {
+        1 => Placement::OutOfPlace,
+        2 => Placement::InPlace,
+        _ => return None,
+    };
+    let sync_method = match fields.byte() {
+        1 => SyncMethod::Dsync,
+        2 => SyncMethod::LinkedFlush,
+        3 => SyncMethod::Fdatasync,
+        _ => return None,
+    };
+    let own_log = flag(fields.byte())?;
+    let [sector_bytes, unit_bytes, pack_bytes] = [(); 3].map(|()| fields.word());
+    let [segment_bytes, segments_start_bytes, log_start_bytes, log_bytes] = [(); 4].map(|()| fields.long());
+    let [log_block_bytes, node_bytes, read_ahead_bytes, in_flight] = [(); 4].map(|()| fields.word());
+    let layout = Layout {
+        sector_bytes,
+        unit_bytes,
+        segment_bytes,
+        segments_start_bytes,
+        pack_bytes,
+        log_start_bytes,
+        log_bytes,
+        log_block_bytes,
+        placement,
+        sync_method,
+        read_ahead_bytes,
+        in_flight,
+        node_bytes,
+    };
+    let sound = unit_bytes.is_power_of_two()
+        && sector_bytes.is_power_of_two()
+        && segment_bytes > 0
+        && segment_bytes.is_multiple_of(unit_bytes.into())
+        && pack_bytes > 0
+        && log_block_bytes > 0
+        && log_bytes > 0
+        && log_bytes.is_multiple_of(log_block_bytes.into());
+    sound.then_some((layout, own_log))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Some superblock, different for each seed.
+    pub fn sample(seed: u64) -> Superblock {
+        let layout = Layout {
+            sector_bytes: 512,
+            unit_bytes: 1 << 17,
+            segment_bytes: 3 << 20,
+            segments_start_bytes: seed,
+            pack_bytes: 16384,
+            log_start_bytes: seed ^ 1,
+            log_bytes: 1 << 20,
+            log_block_bytes: 4096,
+            placement: if seed.is_multiple_of(2) { Placement::OutOfPlace } else { Placement::InPlace },
+            sync_method: SyncMethod::LinkedFlush,
+            read_ahead_bytes: 5,
+            in_flight: 6,
+            node_bytes: 7,
+        };
+        let map =
+            MapHead { last: Location::new(512 * (seed >> 20), 4096, 3), last_serial: 9, first_serial: 8 };
+        Superblock {
+            store: StoreId([seed as u8; 16]),
+            generation: seed >> 1,
+            incarnation: seed >> 2,
+            closed: seed.is_multiple_of(3),
+            layout,
+            data_bytes: seed >> 3,
+            data_shape: Shape { members: 3, stripe_unit_bytes: seed >> 4 },
+            log_shape: seed.is_multiple_of(5).then_some(Shape { members: 2, stripe_unit_bytes: seed >> 5 }),
+            catalog: PageId(seed >> 6),
+            catalog_class: 2,
+            state: State {
+                epoch: Epoch(seed as u32),
+                replay_start: Lsn(seed >> 7),
+                newest: Timestamp(seed >> 8),
+                next_page: PageId(seed >> 9),
+                next_sequence: UnitSequence(seed >> 10),
+                map: seed.is_multiple_of(7).then_some(map),
+            },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_superblock_comes_back(seed: u64) {
+            prop_assert_eq!(Superblock::decode(&sample(seed).encode()), Found::Whole(sample(seed)));
+        }
+
+        #[test]
+        fn nonsense_is_not_a_superblock(bytes: Vec<u8>) {
+            prop_assert!(!matches!(Superblock::decode(&bytes), Found::Whole(_)));
+        }
+
+        /// Fields that no version wrote, under a right checksum, are damage at worst.
+        #[test]
+        fn nonsense_with_a_checksum_is_no_panic(bytes in proptest::collection::vec(any::<u8>(), 496)) {
+            let mut fields = Fields::new(MAGIC);
+            bytes.iter().for_each(|byte| fields.byte(*byte));
+            let _whatever = Superblock::decode(&fields.seal());
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_seen() {
+        let sector = sample(12345).encode();
+        for bit in 0..SECTOR_BYTES * 8 {
+            let mut flipped = sector;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let found = Superblock::decode(&flipped);
+            assert!(matches!(found, Found::Foreign | Found::Damaged), "bit {bit}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn another_version_of_the_format_is_told_from_damage() {
+        let mut sector = sample(1).encode();
+        sector[12] = 9;
+        let checksum = crate::checksum::crc32c(&sector[12..]);
+        sector[8..12].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(Superblock::decode(&sector), Found::Version(9));
+    }
+}
