@@ -3,6 +3,7 @@
 //! Readers are optimistic: they look without a latch and find out afterwards whether what they saw was whole. So every access is a relaxed
 //! atomic load or store of a word, every offset is checked, and nonsense gives a nonsensical answer, never a panic or an access outside of the page.
 
+use std::cmp::Ordering as Compared;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A page: little-endian words of four bytes. Offsets are in bytes and multiples of four unless said otherwise.
@@ -11,8 +12,15 @@ pub(crate) struct Page<'a> {
     words: &'a [AtomicU32],
 }
 
+/// The four bytes of a word as a number that sorts like them.
+#[inline]
+fn sortable(word: &AtomicU32) -> u32 {
+    u32::from_be(word.load(Ordering::Relaxed))
+}
+
 impl<'a> Page<'a> {
     /// The page that these words are.
+    #[inline]
     pub fn new(words: &'a [AtomicU32]) -> Self {
         Self { words }
     }
@@ -35,6 +43,14 @@ impl<'a> Page<'a> {
         if let Some(word) = self.words.get(offset as usize / 4) {
             word.store(value.to_le(), Ordering::Relaxed);
         }
+    }
+
+    /// The words of `length` bytes from `offset` on; as many of them as there are.
+    #[inline]
+    pub fn words(self, offset: u32, length: u32) -> &'a [AtomicU32] {
+        let start = (offset as usize / 4).min(self.words.len());
+        let count = (length as usize).div_ceil(4).min(self.words.len() - start);
+        &self.words[start..start + count]
     }
 
     /// The lower and the upper half of the word at `offset`.
@@ -63,46 +79,56 @@ impl<'a> Page<'a> {
         self.set_word(offset + 4, (value >> 32) as u32);
     }
 
-    /// Appends `length` bytes from `offset` on.
+    /// Appends `length` bytes from `offset` on; zeros for what is outside of the page, of which nothing longer than a page is appended.
+    #[inline]
     pub fn copy_to(self, offset: u32, length: u32, into: &mut Vec<u8>) {
-        let whole = length / 4 * 4;
-        into.reserve(length as usize);
-        for at in (0..whole).step_by(4) {
-            into.extend_from_slice(&self.word(offset + at).to_le_bytes());
+        let length = length.min(self.len_bytes());
+        let start = into.len();
+        into.resize(start + padded(length) as usize, 0);
+        let (chunks, _) = into[start..].as_chunks_mut();
+        for (chunk, word) in chunks.iter_mut().zip(self.words(offset, length)) {
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
         }
-        let rest = (length - whole) as usize;
-        into.extend_from_slice(&self.word(offset + whole).to_le_bytes()[..rest]);
+        into.truncate(start + length as usize);
     }
 
     /// Stores `bytes` from `offset` on; what fills up their last word becomes zero.
+    #[inline]
     pub fn copy_from(self, offset: u32, bytes: &[u8]) {
-        let chunks = bytes.chunks_exact(4);
-        let rest = chunks.remainder();
-        let mut at = offset;
-        for chunk in chunks {
-            self.set_word(at, u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]));
-            at += 4;
+        let words = self.words(offset, bytes.len() as u32);
+        let (chunks, rest) = bytes.as_chunks();
+        for (word, chunk) in words.iter().zip(chunks) {
+            word.store(u32::from_ne_bytes(*chunk), Ordering::Relaxed);
         }
-        if !rest.is_empty() {
+        if let (Some(word), false) = (words.get(chunks.len()), rest.is_empty()) {
             let mut last = [0; 4];
             last[..rest.len()].copy_from_slice(rest);
-            self.set_word(at, u32::from_le_bytes(last));
+            word.store(u32::from_ne_bytes(last), Ordering::Relaxed);
         }
     }
 
     /// How the `length` bytes from `offset` on compare with `other`.
-    pub fn compare(self, offset: u32, length: u32, other: &[u8]) -> std::cmp::Ordering {
-        let common = length.min(other.len() as u32);
-        for at in (0..common).step_by(4) {
-            let own = self.word(offset + at).to_le_bytes();
-            let count = (common - at).min(4) as usize;
-            let theirs = &other[at as usize..at as usize + count];
-            match own[..count].cmp(theirs) {
-                std::cmp::Ordering::Equal => {}
+    #[inline]
+    pub fn compare(self, offset: u32, length: u32, other: &[u8]) -> Compared {
+        let common = other.len().min(length as usize);
+        let words = self.words(offset, common as u32);
+        let (chunks, rest) = other[..common].as_chunks();
+        for (word, chunk) in words.iter().zip(chunks) {
+            match sortable(word).cmp(&u32::from_be_bytes(*chunk)) {
+                Compared::Equal => {}
                 unequal => return unequal,
             }
         }
-        length.cmp(&(other.len() as u32))
+        if let (Some(word), false) = (words.get(chunks.len()), rest.is_empty()) {
+            let mut last = [0; 4];
+            last[..rest.len()].copy_from_slice(rest);
+            let unused_bits = 32 - 8 * rest.len();
+            match (sortable(word) >> unused_bits).cmp(&(u32::from_be_bytes(last) >> unused_bits)) {
+                Compared::Equal => {}
+                unequal => return unequal,
+            }
+        }
+        (length as usize).cmp(&other.len())
     }
 
     /// Moves `length` bytes within the page; the ranges may overlap.
@@ -118,11 +144,17 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// All of `other`, which is as long.
-    pub fn copy_page(self, other: Self) {
-        for (to, from) in self.words.iter().zip(other.words) {
+    /// Copies `length` bytes of `other` from `from` on to `to`.
+    #[inline]
+    pub fn copy_part(self, to: u32, other: Page<'_>, from: u32, length: u32) {
+        for (to, from) in self.words(to, length).iter().zip(other.words(from, length)) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    /// All of `other`, which is as long.
+    pub fn copy_page(self, other: Page<'_>) {
+        self.copy_part(0, other, 0, self.len_bytes());
     }
 }
 
@@ -144,5 +176,41 @@ impl OwnPage {
 /// `length` rounded up to whole words.
 #[inline]
 pub(crate) fn padded(length: u32) -> u32 {
-    length.next_multiple_of(4)
+    length.saturating_add(3) & !3
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_and_compare_like_bytes(
+            stored in proptest::collection::vec(0_u8..3, 0..20),
+            other in proptest::collection::vec(0_u8..3, 0..20),
+        ) {
+            let own = OwnPage::new(64);
+            (0..64).step_by(4).for_each(|at| own.page().set_word(at, u32::MAX));
+            own.page().copy_from(8, &stored);
+            let mut back = vec![9];
+            own.page().copy_to(8, stored.len() as u32, &mut back);
+            prop_assert_eq!(&back[1..], &stored[..]);
+            prop_assert_eq!(own.page().compare(8, stored.len() as u32, &other), stored.cmp(&other));
+            prop_assert_eq!(own.page().word(4), u32::MAX);
+            prop_assert_eq!(own.page().word(8 + padded(stored.len() as u32)), u32::MAX);
+        }
+    }
+
+    #[test]
+    fn outside_of_a_page_there_is_nothing() {
+        let own = OwnPage::new(16);
+        let mut bytes = Vec::new();
+        own.page().copy_from(12, &[1; 8]);
+        own.page().copy_to(12, u32::MAX, &mut bytes);
+        assert_eq!(bytes, [[1; 4], [0; 4], [0; 4], [0; 4]].concat());
+        assert_eq!((own.page().word(16), own.page().words(u32::MAX, 8).len()), (0, 0));
+        own.page().copy_part(4, own.page(), u32::MAX - 3, u32::MAX);
+    }
 }

@@ -1,27 +1,40 @@
 //! A node of a B+-tree: sorted slots at the front, keys and values at the back.
 //!
 //! ```text
-//! 0                32            56        56 + 12 n              heap              end
+//! 0                32            56                          heap              end
 //! | page header    | node header | slots ->|      free            |<- keys, values  |
+//!
+//! node header    0       2       4         8       9    10     12            16            20        22        24
+//!                | count | prefix| garbage | level | run | last | lower fence | upper fence | lengths of both   |
+//!                | u16   | u16   | u32     | u8    | u8  | u16  | offset u32  | offset u32  | u16     | u16     |
+//!
+//! slot           0      4              6            8              12             16
+//!   of a leaf    | head | offset/4 u16 | length u16 | length of the value u16, 0 |
+//!   inner        | head | offset/4 u16 | length u16 | the child's page id u64     |
 //! ```
 //!
 //! A node covers the keys from its lower fence up to but without its upper fence. The fences' common prefix is not stored with the keys. A slot has the
-//! first four bytes of what is left of its key, so that a search mostly stays within the slots.
+//! first four bytes of what is left of its key (the suffix, whose length it says), so that a search mostly stays within the slots; the bytes behind
+//! these four are on the heap, and behind them, in a leaf, the value. All on the heap begins at multiples of four; zeros fill the gaps.
 //!
-//! In a leaf the values are the records'. In an inner node they are children: the child of slot `i` covers the keys from the key of slot `i` up to that of the
-//! next; the key of the first slot is the lower fence.
+//! *Last* is the slot of the last insert, *run* how many came just before it, each right behind the one before: a node where keys come in ascending order is
+//! split where they come.
+//!
+//! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next. The first slot's key is the lower fence, whatever it has for a suffix (none).
 //!
 //! Whoever changes a node has it to himself; whoever only reads may see it change, and must find out afterwards (see [`crate::page`]).
 
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES};
+use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::page::{OwnPage, Page, padded};
 
 const COUNT_AND_PREFIX: u32 = PAGE_HEADER_BYTES;
 /// Where keys and values begin: the start of the page's back part.
 const HEAP_START: u32 = BACK_START;
 const GARBAGE: u32 = PAGE_HEADER_BYTES + 4;
+/// Level, run and last insert.
 const LEVEL: u32 = PAGE_HEADER_BYTES + 8;
 const LOWER_FENCE: u32 = PAGE_HEADER_BYTES + 12;
 const UPPER_FENCE: u32 = PAGE_HEADER_BYTES + 16;
@@ -29,8 +42,26 @@ const UPPER_FENCE: u32 = PAGE_HEADER_BYTES + 16;
 const FENCE_LENGTHS: u32 = PAGE_HEADER_BYTES + 20;
 const SLOTS: u32 = PAGE_HEADER_BYTES + 24;
 
-const SLOT_BYTES: u32 = 12;
+const LEAF_SLOT_WORDS: usize = 3;
+const INNER_SLOT_WORDS: usize = 4;
+const HEAD_BYTES: u32 = 4;
 const NO_FENCE: u16 = u16::MAX;
+
+/// So many inserts in a row, each right behind the one before, are no chance.
+const LEAST_RUN: u8 = 4;
+
+/// The longest key of a node of `page_bytes`.
+///
+/// Any leaf takes at least one record of the longest key and the longest value, whatever its fences are, and any inner node two children; so there is always
+/// a split that makes room.
+pub(crate) fn max_key_bytes(page_bytes: u64) -> usize {
+    (page_bytes / 4).min(u64::from(NO_FENCE - 3)) as usize
+}
+
+/// The longest value of a node of `page_bytes`.
+pub(crate) fn max_value_bytes(page_bytes: u64) -> usize {
+    (page_bytes / 4 - u64::from(SLOTS) - LEAF_SLOT_WORDS as u64 * 4).min(u64::from(u16::MAX - 3)) as usize
+}
 
 /// See the module.
 #[derive(Clone, Copy)]
@@ -38,26 +69,43 @@ pub(crate) struct Node<'a> {
     page: Page<'a>,
 }
 
-/// There is no room in the node, not even after [`Node::compact`].
+/// There is no room in the node, not even after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Where a key and its value are.
-#[derive(Clone, Copy, Debug)]
+/// What a key leads to.
+#[derive(Clone, Copy)]
+enum Content<'v> {
+    Value(&'v [u8]),
+    Child(PageId),
+}
+
+/// Where a key and what belongs to it are.
+#[derive(Clone, Copy)]
 struct Slot {
     head: u32,
     offset: u32,
     key_length: u32,
-    value_length: u32,
+    /// The value's length; of a child's id the lower half.
+    low: u32,
+    /// Of a child's id the upper half.
+    high: u32,
 }
 
 impl Slot {
-    fn value_offset(self) -> u32 {
-        self.offset + padded(self.key_length)
+    /// Bytes of the key on the heap.
+    #[inline]
+    fn rest_length(self) -> u32 {
+        self.key_length.saturating_sub(HEAD_BYTES)
     }
 
-    fn heap_bytes(self) -> u32 {
-        padded(self.key_length) + padded(self.value_length)
+    #[inline]
+    fn value_offset(self) -> u32 {
+        self.offset + padded(self.rest_length())
+    }
+
+    fn value_length(self) -> u32 {
+        self.low & u32::from(u16::MAX)
     }
 }
 
@@ -74,8 +122,19 @@ fn head_of(suffix: &[u8]) -> u32 {
     }
 }
 
+#[inline]
+fn rest_of(suffix: &[u8]) -> &[u8] {
+    suffix.get(HEAD_BYTES as usize..).unwrap_or_default()
+}
+
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The first of `slots` whose head is not below `head`.
+#[inline]
+fn first_not_below<const WORDS: usize>(slots: &[[AtomicU32; WORDS]], head: u32) -> usize {
+    slots.partition_point(|slot| u32::from_le(slot[0].load(Relaxed)) < head)
 }
 
 impl<'a> Node<'a> {
@@ -94,17 +153,19 @@ impl<'a> Node<'a> {
         page.set_word(HEAP_START, page.len_bytes());
         page.set_word(GARBAGE, 0);
         page.set_word(LEVEL, u32::from(level));
-        let place = |offset_field: u32, fence: &[u8]| {
-            let start = page.word(HEAP_START).saturating_sub(padded(fence.len() as u32));
-            page.copy_from(start, fence);
-            page.set_word(HEAP_START, start);
-            page.set_word(offset_field, start);
-        };
-        place(LOWER_FENCE, lower);
-        place(UPPER_FENCE, upper.unwrap_or_default());
+        page.set_word(LOWER_FENCE, node.place(lower));
+        page.set_word(UPPER_FENCE, node.place(upper.unwrap_or_default()));
         let upper_length = upper.map_or(NO_FENCE, |upper| upper.len() as u16);
         page.set_halves(FENCE_LENGTHS, lower.len() as u16, upper_length);
         node
+    }
+
+    /// Puts bytes onto the heap.
+    fn place(self, bytes: &[u8]) -> u32 {
+        let start = self.page.word(HEAP_START).saturating_sub(padded(bytes.len() as u32));
+        self.page.copy_from(start, bytes);
+        self.page.set_word(HEAP_START, start);
+        start
     }
 
     /// The page that the node is on.
@@ -116,7 +177,8 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn count(self) -> u32 {
         // What is read while it changes must not lead outside.
-        u32::from(self.page.halves(COUNT_AND_PREFIX).0).min((self.page.len_bytes() - SLOTS) / SLOT_BYTES)
+        u32::from(self.page.halves(COUNT_AND_PREFIX).0)
+            .min((self.page.len_bytes() - SLOTS) / self.slot_size())
     }
 
     #[inline]
@@ -130,9 +192,20 @@ impl<'a> Node<'a> {
         self.page.word(LEVEL) as u8
     }
 
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        self.level() == 0
+    }
+
+    /// Bytes of a slot without its key and value.
+    #[inline]
+    fn slot_size(self) -> u32 {
+        4 * if self.is_leaf() { LEAF_SLOT_WORDS as u32 } else { INNER_SLOT_WORDS as u32 }
+    }
+
     /// The smallest key that the node may hold, appended.
     pub fn lower_fence(self, into: &mut Vec<u8>) {
-        let length = u32::from(self.page.halves(FENCE_LENGTHS).0).min(self.page.len_bytes());
+        let length = u32::from(self.page.halves(FENCE_LENGTHS).0);
         self.page.copy_to(self.page.word(LOWER_FENCE), length, into);
     }
 
@@ -142,52 +215,87 @@ impl<'a> Node<'a> {
         if length == NO_FENCE {
             return false;
         }
-        self.page.copy_to(self.page.word(UPPER_FENCE), u32::from(length).min(self.page.len_bytes()), into);
+        self.page.copy_to(self.page.word(UPPER_FENCE), u32::from(length), into);
         true
     }
 
     #[inline]
+    fn slot_start(self, index: u32) -> u32 {
+        SLOTS + index * self.slot_size()
+    }
+
+    #[inline]
     fn slot(self, index: u32) -> Slot {
-        let at = SLOTS + index * SLOT_BYTES;
+        let at = self.slot_start(index);
         let (offset_words, key_length) = self.page.halves(at + 4);
-        let (value_length, _) = self.page.halves(at + 8);
         Slot {
             head: self.page.word(at),
             offset: u32::from(offset_words) * 4,
             key_length: u32::from(key_length),
-            value_length: u32::from(value_length),
+            low: self.page.word(at + 8),
+            high: if self.is_leaf() { 0 } else { self.page.word(at + 12) },
         }
     }
 
     fn set_slot(self, index: u32, slot: Slot) {
-        let at = SLOTS + index * SLOT_BYTES;
+        let at = self.slot_start(index);
         self.page.set_word(at, slot.head);
         self.page.set_halves(at + 4, (slot.offset / 4) as u16, slot.key_length as u16);
-        self.page.set_halves(at + 8, slot.value_length as u16, 0);
+        self.page.set_word(at + 8, slot.low);
+        if !self.is_leaf() {
+            self.page.set_word(at + 12, slot.high);
+        }
     }
 
     /// Where `key` is, or where it would go. The key lies within the fences.
     #[inline]
     pub fn find(self, key: &[u8]) -> Result<u32, u32> {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let slots = self.page.words(SLOTS, self.count() * self.slot_size());
+        if self.is_leaf() {
+            self.search(slots.as_chunks::<LEAF_SLOT_WORDS>().0, suffix)
+        } else {
+            self.search(slots.as_chunks::<INNER_SLOT_WORDS>().0, suffix)
+        }
+    }
+
+    #[inline]
+    fn search<const WORDS: usize>(self, slots: &[[AtomicU32; WORDS]], suffix: &[u8]) -> Result<u32, u32> {
         let head = head_of(suffix);
-        let (mut low, mut high) = (0, self.count());
-        while low < high {
-            let middle = (low + high) / 2;
-            let order = match self.page.word(SLOTS + middle * SLOT_BYTES).cmp(&head) {
-                Ordering::Equal => {
-                    let slot = self.slot(middle);
-                    self.page.compare(slot.offset, slot.key_length, suffix)
-                }
-                unequal => unequal,
+        let first = first_not_below(slots, head);
+        let same_head =
+            |index: usize| slots.get(index).is_some_and(|slot| u32::from_le(slot[0].load(Relaxed)) == head);
+        if !same_head(first) {
+            return Err(first as u32);
+        }
+        if !same_head(first + 1) {
+            return match self.compare(first as u32, suffix) {
+                Ordering::Less => Err(first as u32 + 1),
+                Ordering::Equal => Ok(first as u32),
+                Ordering::Greater => Err(first as u32),
             };
-            match order {
+        }
+        let (mut low, mut high) = (first as u32, slots.len() as u32);
+        if let Some(next) = head.checked_add(1) {
+            high = (first + first_not_below(&slots[first..], next)) as u32;
+        }
+        while low < high {
+            let middle = u32::midpoint(low, high);
+            match self.compare(middle, suffix) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => return Ok(middle),
             }
         }
         Err(low)
+    }
+
+    /// How the suffix of a slot compares with one that has the same head.
+    #[inline]
+    fn compare(self, index: u32, suffix: &[u8]) -> Ordering {
+        let slot = self.slot(index);
+        let rest = self.page.compare(slot.offset, slot.rest_length(), rest_of(suffix));
+        rest.then_with(|| slot.key_length.cmp(&(suffix.len() as u32)))
     }
 
     /// The slot of the child that covers `key`, in an inner node.
@@ -201,42 +309,43 @@ impl<'a> Node<'a> {
 
     /// The key of a slot, appended.
     pub fn key(self, index: u32, into: &mut Vec<u8>) {
-        let (prefix, slot) = (self.prefix_length() as u32, self.slot(index));
-        self.page.copy_to(self.page.word(LOWER_FENCE), prefix.min(self.page.len_bytes()), into);
-        self.page.copy_to(slot.offset, slot.key_length, into);
+        if index == 0 && !self.is_leaf() {
+            return self.lower_fence(into);
+        }
+        let slot = self.slot(index);
+        self.page.copy_to(self.page.word(LOWER_FENCE), self.prefix_length() as u32, into);
+        let in_head = slot.key_length.min(HEAD_BYTES) as usize;
+        into.extend_from_slice(&slot.head.to_be_bytes()[..in_head]);
+        self.page.copy_to(slot.offset, slot.rest_length(), into);
     }
 
-    /// The value of a slot, appended.
+    /// The value of a slot of a leaf, appended.
+    #[inline]
     pub fn value(self, index: u32, into: &mut Vec<u8>) {
         let slot = self.slot(index);
-        self.page.copy_to(slot.value_offset(), slot.value_length, into);
+        self.page.copy_to(slot.value_offset(), slot.value_length(), into);
     }
 
-    /// The value of a slot as a number: a child.
+    /// The child of a slot of an inner node.
     #[inline]
-    pub fn long_value(self, index: u32) -> u64 {
-        self.page.long(self.slot(index).value_offset())
-    }
-
-    /// Changes a value that is a number.
-    #[inline]
-    pub fn set_long_value(self, index: u32, value: u64) {
-        self.page.set_long(self.slot(index).value_offset(), value);
-    }
-
-    /// Bytes of a slot's value.
-    pub(super) fn value_length(self, index: u32) -> usize {
-        self.slot(index).value_length as usize
+    pub fn child(self, index: u32) -> PageId {
+        let at = SLOTS + index * 4 * INNER_SLOT_WORDS as u32;
+        PageId(self.page.long(at + 8))
     }
 
     /// Bytes that a slot takes, with its key and value.
     pub(super) fn slot_bytes(self, index: u32) -> u32 {
-        SLOT_BYTES + self.slot(index).heap_bytes()
+        self.slot_size() + self.heap_bytes(self.slot(index))
+    }
+
+    fn heap_bytes(self, slot: Slot) -> u32 {
+        let value = if self.is_leaf() { padded(slot.value_length()) } else { 0 };
+        padded(slot.rest_length()) + value
     }
 
     /// Bytes between the slots and the heap.
     fn gap_bytes(self) -> u32 {
-        self.page.word(HEAP_START).saturating_sub(SLOTS + self.count() * SLOT_BYTES)
+        self.page.word(HEAP_START).saturating_sub(self.slot_start(self.count()))
     }
 
     /// Bytes that keys, values and slots could still take.
@@ -249,59 +358,91 @@ impl<'a> Node<'a> {
         self.page.len_bytes() - SLOTS - self.free_bytes()
     }
 
-    /// Bytes that a key and a value would take.
-    pub(super) fn needed_bytes(self, key: &[u8], value_length: usize) -> u32 {
-        let suffix = key.len().saturating_sub(self.prefix_length()) as u32;
-        SLOT_BYTES + padded(suffix) + padded(value_length as u32)
+    /// Bytes that a key and a value (of an inner node: none) would take.
+    pub(super) fn needed_bytes(self, key_length: usize, value_length: usize) -> u32 {
+        let rest = key_length.saturating_sub(self.prefix_length()).saturating_sub(HEAD_BYTES as usize);
+        self.slot_size() + padded(rest as u32) + padded(value_length as u32)
     }
 
-    /// Puts a key and its value at `index`, which [`Node::find`] gave for it.
+    /// Whether another child would fit into an inner node.
+    pub(super) fn has_room_for_child(self, key: &[u8]) -> bool {
+        self.needed_bytes(key.len(), 0) <= self.free_bytes()
+    }
+
+    /// Puts a key and its value into a leaf, at `index`, which [`Node::find`] gave for it.
     pub fn insert(self, index: u32, key: &[u8], value: &[u8], scratch: &OwnPage) -> Result<(), Full> {
-        let needed = self.needed_bytes(key, value.len());
+        self.insert_content(index, key, Content::Value(value), scratch)
+    }
+
+    /// Puts the lower fence of a child, and the child, into an inner node.
+    pub fn insert_child(self, index: u32, key: &[u8], child: PageId, scratch: &OwnPage) -> Result<(), Full> {
+        self.insert_content(index, key, Content::Child(child), scratch)
+    }
+
+    fn insert_content(
+        self,
+        index: u32,
+        key: &[u8],
+        content: Content<'_>,
+        scratch: &OwnPage,
+    ) -> Result<(), Full> {
+        let value_length = if let Content::Value(value) = content { value.len() } else { 0 };
+        let needed = self.needed_bytes(key.len(), value_length);
         if needed > self.free_bytes() {
             return Err(Full);
         }
         if needed > self.gap_bytes() {
             self.compact(scratch);
         }
-        let suffix = &key[self.prefix_length()..];
-        let slot = self.place(suffix, value);
-        let (at, count) = (SLOTS + index * SLOT_BYTES, self.count());
-        self.page.shift(at, at + SLOT_BYTES, (count - index) * SLOT_BYTES);
+        let (at, count, size) = (self.slot_start(index), self.count(), self.slot_size());
+        let slot = self.place_content(key, content);
+        self.page.shift(at, at + size, (count - index.min(count)) * size);
         self.set_slot(index, slot);
         self.set_count(count + 1);
+        self.note_insert(index);
         Ok(())
+    }
+
+    fn note_insert(self, index: u32) {
+        let (level_and_run, last) = self.page.halves(LEVEL);
+        let [level, run] = level_and_run.to_le_bytes();
+        let run = if index == u32::from(last) + 1 { run.saturating_add(1) } else { 0 };
+        self.page.set_halves(LEVEL, u16::from_le_bytes([level, run]), index as u16);
+    }
+
+    /// Whether a key that goes to `index` continues a run of keys in ascending order.
+    pub(super) fn is_ascending(self, index: u32) -> bool {
+        let (level_and_run, last) = self.page.halves(LEVEL);
+        index == u32::from(last) + 1 && level_and_run.to_le_bytes()[1] >= LEAST_RUN
+    }
+
+    /// Puts what the slot does not have onto the heap.
+    fn place_content(self, key: &[u8], content: Content<'_>) -> Slot {
+        let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let (low, high) = match content {
+            Content::Value(value) => {
+                self.place(value);
+                (value.len() as u32, 0)
+            }
+            Content::Child(PageId(id)) => (id as u32, (id >> 32) as u32),
+        };
+        let offset = self.place(rest_of(suffix));
+        Slot { head: head_of(suffix), offset, key_length: suffix.len() as u32, low, high }
     }
 
     fn set_count(self, count: u32) {
         self.page.set_halves(COUNT_AND_PREFIX, count as u16, self.prefix_length() as u16);
-        self.page.set_word(FRONT_END, SLOTS + count * SLOT_BYTES);
+        self.page.set_word(FRONT_END, self.slot_start(count));
     }
 
-    /// Puts what is left of a key, and a value, onto the heap.
-    fn place(self, suffix: &[u8], value: &[u8]) -> Slot {
-        let slot = Slot {
-            head: head_of(suffix),
-            offset: 0,
-            key_length: suffix.len() as u32,
-            value_length: value.len() as u32,
-        };
-        let start = self.page.word(HEAP_START) - slot.heap_bytes();
-        let slot = Slot { offset: start, ..slot };
-        self.page.copy_from(start, suffix);
-        self.page.copy_from(slot.value_offset(), value);
-        self.page.set_word(HEAP_START, start);
-        slot
-    }
-
-    /// Gives the key at `index` another value.
+    /// Gives the key at `index` of a leaf another value. The usual case, a value of the same length, is a mere copy.
     pub fn replace(self, index: u32, value: &[u8], scratch: &OwnPage) -> Result<(), Full> {
         let slot = self.slot(index);
-        let (old, new) = (padded(slot.value_length), padded(value.len() as u32));
+        let (old, new) = (padded(slot.value_length()), padded(value.len() as u32));
         if new <= old {
             self.page.copy_from(slot.value_offset(), value);
             self.add_garbage(old - new);
-            self.set_slot(index, Slot { value_length: value.len() as u32, ..slot });
+            self.set_slot(index, Slot { low: value.len() as u32, ..slot });
             return Ok(());
         }
         if new - old > self.free_bytes() {
@@ -314,46 +455,80 @@ impl<'a> Node<'a> {
     }
 
     fn add_garbage(self, bytes: u32) {
-        self.page.set_word(GARBAGE, self.page.word(GARBAGE) + bytes);
+        if bytes > 0 {
+            self.page.set_word(GARBAGE, self.page.word(GARBAGE).saturating_add(bytes));
+        }
     }
 
-    /// Takes a key and its value out.
+    /// Takes a key and what belongs to it out.
     pub fn remove(self, index: u32) {
-        let (at, count) = (SLOTS + index * SLOT_BYTES, self.count());
-        self.add_garbage(self.slot(index).heap_bytes());
-        self.page.shift(at + SLOT_BYTES, at, (count - index - 1) * SLOT_BYTES);
-        self.set_count(count - 1);
+        let (at, count, size) = (self.slot_start(index), self.count(), self.slot_size());
+        self.add_garbage(self.heap_bytes(self.slot(index)));
+        self.page.shift(at + size, at, count.saturating_sub(index + 1) * size);
+        self.set_count(count.saturating_sub(1));
     }
 
     /// Becomes what `other` is, behind its own page header.
     pub(super) fn copy_node(self, other: Node<'_>) {
-        for at in (FRONT_END..self.page.len_bytes()).step_by(4) {
-            self.page.set_word(at, other.page.word(at));
-        }
+        self.page.copy_part(FRONT_END, other.page, FRONT_END, self.page.len_bytes() - FRONT_END);
     }
 
     /// Makes one gap of all free bytes. `scratch` is as long as the page.
-    pub fn compact(self, scratch: &OwnPage) {
+    fn compact(self, scratch: &OwnPage) {
         let old = Node::new(scratch.page());
         old.page.copy_page(self.page);
-        let (mut lower, mut upper) = (Vec::new(), Vec::new());
-        old.lower_fence(&mut lower);
-        let bounded = old.upper_fence(&mut upper);
-        let new = Node::init(self.page, old.level(), &lower, bounded.then_some(upper.as_slice()));
-        old.append_to(new, 0..old.count());
+        let mut start = self.page.len_bytes();
+        let mut move_to_end = |from: u32, length: u32| {
+            start = start.saturating_sub(padded(length));
+            self.page.copy_part(start, old.page, from, length);
+            start
+        };
+        let (lower, upper) = old.page.halves(FENCE_LENGTHS);
+        self.page.set_word(LOWER_FENCE, move_to_end(old.page.word(LOWER_FENCE), u32::from(lower)));
+        let upper = if upper == NO_FENCE { 0 } else { u32::from(upper) };
+        self.page.set_word(UPPER_FENCE, move_to_end(old.page.word(UPPER_FENCE), upper));
+        for index in 0..old.count() {
+            let slot = old.slot(index);
+            self.set_slot(index, Slot { offset: move_to_end(slot.offset, old.heap_bytes(slot)), ..slot });
+        }
+        self.page.set_word(HEAP_START, start);
+        self.page.set_word(GARBAGE, 0);
     }
 
-    /// Appends slots to `to`, which has room and whose fences they lie in.
+    /// Appends slots to `to`, a node of the same level that has room and whose fences they lie in.
     pub(super) fn append_to(self, to: Node<'_>, slots: std::ops::Range<u32>) {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for index in slots {
             key.clear();
-            value.clear();
-            self.key(index, &mut key);
-            self.value(index, &mut value);
-            let slot = to.place(key.get(to.prefix_length()..).unwrap_or_default(), &value);
-            to.set_slot(to.count(), slot);
-            to.set_count(to.count() + 1);
+            if !to.takes_lower_fence() {
+                self.key(index, &mut key);
+            }
+            let slot = if self.is_leaf() {
+                value.clear();
+                self.value(index, &mut value);
+                to.place_content(&key, Content::Value(&value))
+            } else {
+                to.place_content(&key, Content::Child(self.child(index)))
+            };
+            let count = to.count();
+            to.set_slot(count, slot);
+            to.set_count(count + 1);
         }
+    }
+
+    /// Whether the next slot to be appended is the first of an inner node, whose key is the lower fence.
+    pub(super) fn takes_lower_fence(self) -> bool {
+        !self.is_leaf() && self.count() == 0
+    }
+
+    /// Gives an empty inner node its first child.
+    pub(super) fn set_first_child(self, child: PageId) {
+        self.set_slot(0, self.place_content(&[], Content::Child(child)));
+        self.set_count(1);
+    }
+
+    /// Bytes of a value of a leaf.
+    pub(super) fn value_length(self, index: u32) -> usize {
+        if self.is_leaf() { self.slot(index).value_length() as usize } else { 0 }
     }
 }

@@ -1,7 +1,5 @@
 //! Splitting a node in two, and merging two neighbours into one.
 
-use std::ops::Range;
-
 use super::node::{Full, Node};
 use crate::page::{OwnPage, Page};
 
@@ -14,18 +12,32 @@ pub(crate) struct Cut {
     pub separator: Vec<u8>,
 }
 
-/// Where to split `node` when a key is to go to slot `incoming`: in the middle of its bytes, or at the end where keys come in ascending
-/// order, so that full nodes stay behind. `None` for a node of fewer than two keys.
-pub(crate) fn cut(node: Node<'_>, incoming: u32) -> Option<Cut> {
-    let count = node.count();
-    if count < 2 {
+/// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys come in ascending order, so that full
+/// nodes stay behind. `None` for an inner node of one child or an empty leaf, in which there is always room.
+pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
+    let (count, is_leaf) = (node.count(), node.is_leaf());
+    if count == 0 || (count == 1 && !is_leaf) {
         return None;
     }
-    let slot = if incoming == count { count - 1 } else { middle(node, count) };
+    let ascending = incoming > 0 && node.is_ascending(incoming);
+    // Of a leaf, one side may stay empty for the key to come.
+    let slot = match (ascending, is_leaf) {
+        (true, true) => incoming.min(count),
+        (true, false) => incoming.min(count - 1),
+        (false, _) if count == 1 => incoming.min(1),
+        (false, _) => middle(node, count),
+    };
     let (mut left, mut right) = (Vec::new(), Vec::new());
-    node.key(slot - 1, &mut left);
-    node.key(slot, &mut right);
-    if node.level() == 0 {
+    match slot {
+        0 => left.extend_from_slice(key),
+        _ => node.key(slot - 1, &mut left),
+    }
+    if is_leaf && slot > 0 && (slot == count || ascending) {
+        right.extend_from_slice(key);
+    } else {
+        node.key(slot, &mut right);
+    }
+    if is_leaf {
         // The shortest key that is above all on the left and not above any on the right.
         let common = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
         right.truncate(common + 1);
@@ -35,10 +47,12 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32) -> Option<Cut> {
 
 /// The slot that divides the bytes of a node most evenly, with at least one on each side.
 fn middle(node: Node<'_>, count: u32) -> u32 {
-    let total: u32 = (0..count).map(|index| node.slot_bytes(index)).sum();
+    // What is read while it changes may add up to anything.
+    let bytes = |index: u32| u64::from(node.slot_bytes(index));
+    let total: u64 = (0..count).map(bytes).sum();
     let mut left = 0;
     for index in 0..count - 1 {
-        left += node.slot_bytes(index);
+        left += bytes(index);
         if 2 * left >= total {
             return index + 1;
         }
@@ -69,19 +83,20 @@ pub(crate) fn merge(left: Node<'_>, right: Node<'_>, scratch: &OwnPage) -> Resul
     let bounded = right.upper_fence(&mut upper);
     let merged = Node::init(scratch.page(), left.level(), &lower, bounded.then_some(upper.as_slice()));
     // Fences farther apart have less in common, so that keys may grow.
-    for (node, slots) in [(left, 0..left.count()), (right, 0..right.count())] {
-        append_checked(node, merged, slots)?;
-    }
+    append_checked(left, merged)?;
+    append_checked(right, merged)?;
     left.copy_node(merged);
     Ok(())
 }
 
-fn append_checked(from: Node<'_>, to: Node<'_>, slots: Range<u32>) -> Result<(), Full> {
+fn append_checked(from: Node<'_>, to: Node<'_>) -> Result<(), Full> {
     let mut key = Vec::new();
-    for index in slots {
+    for index in 0..from.count() {
         key.clear();
-        from.key(index, &mut key);
-        if to.needed_bytes(&key, from.value_length(index)) > to.free_bytes() {
+        if !to.takes_lower_fence() {
+            from.key(index, &mut key);
+        }
+        if to.needed_bytes(key.len(), from.value_length(index)) > to.free_bytes() {
             return Err(Full);
         }
         from.append_to(to, index..index + 1);
@@ -160,7 +175,7 @@ mod tests {
                 if done.is_ok() {
                     return;
                 }
-                let cut = cut(node, at).expect("a full node has two keys");
+                let cut = cut(node, at, key).expect("a full leaf can be split");
                 let right = OwnPage::new(PAGE_BYTES);
                 split(node, &cut, right.page(), &self.scratch);
                 self.pages.insert(leaf + 1, right);
@@ -242,11 +257,12 @@ mod tests {
             let found = node.find(&wanted);
             let _ = (node.child_slot(&wanted), node.level(), node.free_bytes(), node.upper_fence(&mut bytes));
             node.lower_fence(&mut bytes);
+            let _ = cut(node, found.unwrap_or_else(|index| index), &wanted);
             for index in 0..node.count() {
                 bytes.clear();
                 node.key(index, &mut bytes);
                 node.value(index, &mut bytes);
-                let _ = node.long_value(index);
+                let _ = (node.child(index), node.slot_bytes(index));
             }
             prop_assert!(found.is_ok_and(|index| index < node.count()) || found.is_err_and(|index| index <= node.count()));
         }

@@ -1,0 +1,100 @@
+//! The way down, without latches.
+
+use super::node::Node;
+use super::tree::BTree;
+use crate::Error;
+use crate::header::PageId;
+use crate::pool::{Access, Seen};
+
+/// A node on the way down, and which of its children came next.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub seen: Seen<'a>,
+    /// Of a node where the way ends: zero.
+    pub slot: u32,
+}
+
+impl<'a> Step<'a> {
+    pub fn node(&self) -> Node<'a> {
+        Node::new(self.seen.page())
+    }
+}
+
+impl BTree {
+    /// The leaf that covers `key`; `access` is how it is going to be used.
+    #[inline]
+    pub(super) fn leaf(&self, key: &[u8], access: Access) -> Result<Seen<'_>, Error> {
+        loop {
+            let mut seen = self.pool.read(self.root, Access::Normal)?;
+            let mut level = Node::new(seen.page()).level();
+            while level > 0 {
+                let node = Node::new(seen.page());
+                let child = node.child(node.child_slot(key));
+                let access = if level == 1 { access } else { Access::Normal };
+                match self.follow(&seen, level, child, access)? {
+                    Some(next) => seen = next,
+                    None => break,
+                }
+                level -= 1;
+            }
+            if level == 0 {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// All nodes from the root down to the one of `level` that covers `key`, or only the root if it is not above that level.
+    pub(super) fn path(&self, key: &[u8], level: u8) -> Result<Vec<Step<'_>>, Error> {
+        let mut path = Vec::new();
+        'again: loop {
+            path.clear();
+            let mut seen = self.pool.read(self.root, Access::Normal)?;
+            let mut own_level = Node::new(seen.page()).level();
+            while own_level > level {
+                let node = Node::new(seen.page());
+                let slot = node.child_slot(key);
+                let Some(next) = self.follow(&seen, own_level, node.child(slot), Access::Normal)? else {
+                    continue 'again;
+                };
+                path.push(Step { seen, slot });
+                seen = next;
+                own_level -= 1;
+            }
+            path.push(Step { seen, slot: 0 });
+            return Ok(path);
+        }
+    }
+
+    /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has changed since.
+    #[inline]
+    pub(super) fn follow(
+        &self,
+        parent: &Seen<'_>,
+        level: u8,
+        child: PageId,
+        access: Access,
+    ) -> Result<Option<Seen<'_>>, Error> {
+        // Not before this holds is the child worth reading.
+        if !parent.is_still() {
+            return Ok(None);
+        }
+        let next = self.pool.read(child, access);
+        // Only now is it certain that the child, as it was found, covered the key.
+        if !parent.is_still() {
+            return Ok(None);
+        }
+        let next = next?;
+        let next_level = Node::new(next.page()).level();
+        if next_level.checked_add(1) != Some(level) && next.is_still() {
+            return Err(self.damaged(child, format!("level {}", level - 1), format!("level {next_level}")));
+        }
+        Ok(Some(next))
+    }
+
+    /// A tree that no sequence of changes could have led to.
+    #[cold]
+    pub(super) fn damaged(&self, page: PageId, expected: String, got: String) -> Error {
+        let what = format!("node {} of the tree with root {}", page.0, self.root.0);
+        Error::Corrupt { what, offset_bytes: 0, expected, got }
+    }
+}

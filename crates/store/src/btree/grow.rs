@@ -1,0 +1,83 @@
+//! Splitting nodes.
+
+use super::descent::Step;
+use super::node::Node;
+use super::reshape::{Cut, cut, split};
+use super::scratch::with_page;
+use super::tree::BTree;
+use crate::Error;
+use crate::header::PageKind;
+use crate::pool::{Denied, Seen};
+
+impl BTree {
+    /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another child the parent, and so on. Changes nothing if another
+    /// was faster. Whoever needs the room tries again then, and comes back as long as there is none.
+    pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
+        let path = self.path(key, 0)?;
+        let mut incoming = key.to_vec();
+        for (depth, step) in path.iter().enumerate().rev() {
+            let node = step.node();
+            let index = node.find(&incoming).unwrap_or_else(|index| index);
+            let Some(cut) = cut(node, index, &incoming) else {
+                if step.seen.is_still() {
+                    return Err(self.damaged(step.seen.id(), "room for a record".into(), "none".into()));
+                }
+                return Ok(());
+            };
+            let done = match depth.checked_sub(1).map(|above| &path[above]) {
+                None => self.raise(&step.seen)?,
+                Some(parent) if parent.node().has_room_for_child(&cut.separator) => {
+                    self.split_below(parent, &step.seen, &cut)?
+                }
+                Some(_) => {
+                    incoming = cut.separator;
+                    continue;
+                }
+            };
+            return done.or_else(|denied| self.recover(denied));
+        }
+        Ok(())
+    }
+
+    /// Moves what is in the root to a new page, its only child.
+    fn raise(&self, root: &Seen<'_>) -> Result<Result<(), Denied>, Error> {
+        let memory = self.pool.reserve(self.class)?;
+        let section = self.pool.section();
+        let upper = match section.lock(root) {
+            Ok(locked) => locked,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        let lower = section.create(memory, PageKind::Node, self.volatile);
+        let (old, child) = (Node::new(upper.page()), Node::new(lower.page()));
+        child.copy_node(old);
+        Node::init(upper.page(), old.level().saturating_add(1), &[], None).set_first_child(lower.id());
+        Ok(Ok(()))
+    }
+
+    /// Moves the right part of a node, the child that `parent` leads to, to a new page.
+    fn split_below(
+        &self,
+        parent: &Step<'_>,
+        child: &Seen<'_>,
+        cut: &Cut,
+    ) -> Result<Result<(), Denied>, Error> {
+        // Before the section, in which there is no waiting.
+        let memory = self.pool.reserve(self.class)?;
+        let section = self.pool.section();
+        let (upper, left) =
+            match section.lock(&parent.seen).and_then(|upper| Ok((upper, section.lock(child)?))) {
+                Ok(locked) => locked,
+                Err(denied) => return Ok(Err(denied)),
+            };
+        let right = section.create(memory, PageKind::Node, self.volatile);
+        let (upper, node) = (Node::new(upper.page()), Node::new(left.page()));
+        with_page(node.page().len_bytes(), |scratch| {
+            if upper.insert_child(parent.slot + 1, &cut.separator, right.id(), scratch).is_ok() {
+                split(node, cut, right.page(), scratch);
+            } else {
+                debug_assert!(false, "there was room, and nobody has taken it");
+            }
+        });
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,113 @@
+//! Merging nodes that have become small with their neighbours.
+
+use super::descent::Step;
+use super::node::Node;
+use super::reshape::merge;
+use super::scratch::with_page;
+use super::tree::BTree;
+use crate::Error;
+use crate::pool::{Access, Denied, Seen};
+
+impl BTree {
+    /// Whether a change that began with `before` used bytes left so little that a merge is worth a try. Not after every change of a small node: when a
+    /// merge was not possible, it is tried again an eighth of a node later.
+    pub(super) fn has_shrunk(node: Node<'_>, before: u32) -> bool {
+        let (after, eighth) = (node.used_bytes(), node.page().len_bytes() / 8);
+        after < before && after < 2 * eighth && (after / eighth < before / eighth || node.count() == 0)
+    }
+
+    /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise, and so on. One attempt each: whatever is left
+    /// as it was will be tried again later.
+    pub(super) fn shrink(&self, key: &[u8]) -> Result<(), Error> {
+        for level in 0..u8::MAX {
+            let path = self.path(key, level)?;
+            let [.., parent, child] = path.as_slice() else {
+                // It is the root.
+                return self.lower(&path);
+            };
+            if !self.merge_one(parent, child)? {
+                return Ok(());
+            }
+            let above = self.path(key, level + 1)?;
+            let is_small = above.last().is_some_and(|step| {
+                let node = step.node();
+                node.count() < 2 || node.used_bytes() < node.page().len_bytes() / 4
+            });
+            if !is_small {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges a child with its right neighbour, or else with its left one. Says whether it did.
+    fn merge_one(&self, parent: &Step<'_>, child: &Step<'_>) -> Result<bool, Error> {
+        let (upper, slot) = (parent.node(), parent.slot);
+        let count = upper.count();
+        for neighbour in [Some(slot + 1).filter(|right| *right < count), slot.checked_sub(1)] {
+            let Some(neighbour) = neighbour else { continue };
+            let id = upper.child(neighbour);
+            let Some(other) = self.follow(&parent.seen, upper.level(), id, Access::Normal)? else {
+                return Ok(false);
+            };
+            let (left, right) = if neighbour > slot { (child.seen, other) } else { (other, child.seen) };
+            // Not to the brim: the next insert would split it again.
+            let both = Node::new(left.page()).used_bytes() + Node::new(right.page()).used_bytes();
+            if both > upper.page().len_bytes() / 4 * 3 {
+                continue;
+            }
+            match self.try_merge(&parent.seen, slot.max(neighbour), &left, &right) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(Denied::Failed(error)) => return Err(error),
+                Err(Denied::Changed | Denied::NoRoom) => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    /// `right_slot` is the right one's in the parent.
+    fn try_merge(
+        &self,
+        parent: &Seen<'_>,
+        right_slot: u32,
+        left: &Seen<'_>,
+        right: &Seen<'_>,
+    ) -> Result<bool, Denied> {
+        let section = self.pool.section();
+        let (upper, left, right) = (section.lock(parent)?, section.lock(left)?, section.lock(right)?);
+        let node = Node::new(left.page());
+        let merged =
+            with_page(node.page().len_bytes(), |scratch| merge(node, Node::new(right.page()), scratch));
+        if merged.is_ok() {
+            Node::new(upper.page()).remove(right_slot);
+            section.free(right);
+        }
+        Ok(merged.is_ok())
+    }
+
+    /// While the root has but one child, takes in what that one has.
+    fn lower(&self, path: &[Step<'_>]) -> Result<(), Error> {
+        let Some(root) = path.last() else { return Ok(()) };
+        let node = root.node();
+        if node.is_leaf() || node.count() != 1 {
+            return Ok(());
+        }
+        let Some(child) = self.follow(&root.seen, node.level(), node.child(0), Access::Normal)? else {
+            return Ok(());
+        };
+        match self.try_lower(&root.seen, &child) {
+            Ok(()) => self.lower(&self.path(&[], u8::MAX)?),
+            Err(Denied::Failed(error)) => Err(error),
+            Err(Denied::Changed | Denied::NoRoom) => Ok(()),
+        }
+    }
+
+    fn try_lower(&self, root: &Seen<'_>, child: &Seen<'_>) -> Result<(), Denied> {
+        let section = self.pool.section();
+        let (upper, lower) = (section.lock(root)?, section.lock(child)?);
+        Node::new(upper.page()).copy_node(Node::new(lower.page()));
+        section.free(lower);
+        Ok(())
+    }
+}

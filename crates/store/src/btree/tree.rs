@@ -1,0 +1,163 @@
+//! A tree: looking up and changing records.
+
+use std::sync::Arc;
+
+use super::node::{Full, Node, max_key_bytes, max_value_bytes};
+use super::scratch::{with_bytes, with_page};
+use crate::Error;
+use crate::header::{PageId, PageKind};
+use crate::pool::{Access, Denied, Pool, Seen, class_bytes};
+
+/// What to do with a key, having seen its value.
+pub(crate) enum Change<'v> {
+    /// Nothing.
+    Keep,
+    /// Give it this value.
+    Put(&'v [u8]),
+    /// Take it out.
+    Remove,
+}
+
+/// A tree. Its root stays on the same page.
+pub(crate) struct BTree {
+    pub(super) pool: Arc<Pool>,
+    pub(super) root: PageId,
+    pub(super) class: usize,
+    pub(super) volatile: bool,
+}
+
+/// What came of an attempt to change a record.
+enum Attempt {
+    Done,
+    /// Done, and the leaf has become so small that a neighbour may take it in.
+    Shrunk,
+    /// The leaf has no room.
+    Full,
+    /// Somebody else changed the leaf meanwhile.
+    Lost,
+}
+
+impl BTree {
+    /// A new, empty tree with nodes of size class `class`.
+    pub fn create(pool: &Arc<Pool>, class: usize, volatile: bool) -> Result<Self, Error> {
+        let memory = pool.reserve(class)?;
+        let section = pool.section();
+        let locked = section.create(memory, PageKind::Node, volatile);
+        Node::init(locked.page(), 0, &[], None);
+        Ok(Self::open(pool, locked.id(), class))
+    }
+
+    /// The tree with this root.
+    pub fn open(pool: &Arc<Pool>, root: PageId, class: usize) -> Self {
+        Self { pool: Arc::clone(pool), root, class, volatile: root.is_volatile() }
+    }
+
+    /// The page by which the tree is found again.
+    pub fn root(&self) -> PageId {
+        self.root
+    }
+
+    /// The longest key that the tree takes: a quarter of a node.
+    pub fn max_key_bytes(&self) -> usize {
+        max_key_bytes(class_bytes(self.class))
+    }
+
+    /// The longest value that the tree takes: a little less than a quarter of a node.
+    pub fn max_value_bytes(&self) -> usize {
+        max_value_bytes(class_bytes(self.class))
+    }
+
+    /// Appends the value of `key` to `into`; `false` if there is none.
+    pub fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        let start = into.len();
+        loop {
+            let leaf = self.leaf(key, Access::Normal)?;
+            let node = Node::new(leaf.page());
+            let found = node.find(key).map(|index| node.value(index, into)).is_ok();
+            if leaf.is_still() {
+                return Ok(found);
+            }
+            into.truncate(start);
+        }
+    }
+
+    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] and [`Error::ValueLength`] for what does not fit into a node; the pool's, and then nothing has changed.
+    pub fn update<'v>(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
+        if key.len() > self.max_key_bytes() {
+            return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
+        }
+        loop {
+            let leaf = self.leaf(key, Access::Normal)?;
+            match self.attempt(&leaf, key, decide) {
+                Ok(Attempt::Done) => return Ok(()),
+                Ok(Attempt::Shrunk) => {
+                    // What was asked for is done, whatever becomes of this.
+                    let _merged = self.shrink(key);
+                    return Ok(());
+                }
+                Ok(Attempt::Full) => self.make_room(key)?,
+                Ok(Attempt::Lost) => {}
+                Err(denied) => self.recover(denied)?,
+            }
+        }
+    }
+
+    fn attempt<'v>(
+        &self,
+        leaf: &Seen<'_>,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<Attempt, Denied> {
+        let found = Node::new(leaf.page()).find(key);
+        let change = with_bytes(|old| {
+            let value = found.ok().map(|index| Node::new(leaf.page()).value(index, old));
+            // What is decided on must be whole.
+            leaf.is_still().then(|| decide(value.map(|()| old.as_slice())))
+        });
+        let value = match (change, found) {
+            (None, _) => return Ok(Attempt::Lost),
+            (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => return Ok(Attempt::Done),
+            (Some(Change::Put(value)), _) => Some(value),
+            (Some(Change::Remove), Ok(_)) => None,
+        };
+        let limit = self.max_value_bytes();
+        if let Some(got) = value.map(<[u8]>::len).filter(|got| *got > limit) {
+            return Err(Denied::Failed(Error::ValueLength { got: got as u64, limit: limit as u64 }));
+        }
+        let section = self.pool.section();
+        // It comes only if nothing has changed since what was decided on was read.
+        let locked = section.lock(leaf)?;
+        let node = Node::new(locked.page());
+        let before = node.used_bytes();
+        let changed = with_page(node.page().len_bytes(), |scratch| match (value, found) {
+            (Some(value), Ok(index)) => node.replace(index, value, scratch),
+            (Some(value), Err(index)) => node.insert(index, key, value, scratch),
+            (None, Ok(index)) => {
+                node.remove(index);
+                Ok(())
+            }
+            (None, Err(_)) => Ok(()),
+        });
+        Ok(match changed {
+            Err(Full) => Attempt::Full,
+            Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
+            Ok(()) => Attempt::Done,
+        })
+    }
+
+    /// What to do before the next attempt.
+    pub(super) fn recover(&self, denied: Denied) -> Result<(), Error> {
+        match denied {
+            Denied::Changed => Ok(()),
+            Denied::NoRoom => self.pool.wait_for_room(),
+            Denied::Failed(error) => Err(error),
+        }
+    }
+}
