@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arena, Channel, Error, Op, Request};
+use crate::{Arena, Channel, Error, Nanos, Op, Request};
 
 /// What requests must respect, and what the device is known to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,4 +136,40 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// [`Error::Os`] if the kernel refuses, for example for lack of locked memory or descriptors.
     fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error>;
+
+    /// Usable bytes now: those of the geometry, or more after [`Device::grow`].
+    fn capacity_bytes(&self) -> u64 {
+        self.geometry().capacity_bytes
+    }
+
+    /// Makes the device at least `capacity_bytes` large, in place. Channels see the new size at once. The new bytes are zero.
+    ///
+    /// # Errors
+    /// [`Error::Target`] if it cannot grow; [`Error::Os`] otherwise, of the kind [`NoSpace`](crate::ErrorKind::NoSpace) if there is no
+    /// room for more. The device is then as large as before.
+    fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
+        if capacity_bytes <= self.capacity_bytes() {
+            return Ok(());
+        }
+        let problem = format!("a device of this kind stays at {} bytes", self.capacity_bytes());
+        Err(Error::Target { path: self.identity().target.clone().into(), problem })
+    }
+
+    /// The device's own time, if it has one.
+    fn simulation(&self) -> Option<&dyn Simulation> {
+        None
+    }
+}
+
+/// Time that passes only when it is asked to: that of a simulated device. Several channels can be served by one thread as if by many: look at all
+/// of them, do what can be done at this point in time, then let time pass.
+pub trait Simulation {
+    /// The time now.
+    fn now(&self) -> Nanos;
+
+    /// When the next event is due, if any is to come. Events are more than completions.
+    fn next_event(&self) -> Option<Nanos>;
+
+    /// Lets time pass until `until`, or less far: until some channel has a completion more than before. Whether one has.
+    fn pass(&self, until: Nanos) -> bool;
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashgrain_device::{
-    Channel, ChannelOptions, Device, Error as DeviceError, Geometry, Identity, StripeSet,
+    Channel, ChannelOptions, Device, Error as DeviceError, Geometry, Identity, Nanos, Simulation, StripeSet,
 };
 
 use super::channel::SimChannel;
@@ -97,5 +97,23 @@ impl Device for SimDevice {
             in_flight: 0,
             _arena: options.arena.clone(),
         }))
+    }
+
+    fn simulation(&self) -> Option<&dyn Simulation> {
+        Some(self)
+    }
+}
+
+impl Simulation for SimDevice {
+    fn now(&self) -> Nanos {
+        self.with(|world| Nanos(world.events.now()))
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.with(|world| world.events.next_at().map(Nanos))
+    }
+
+    fn pass(&self, until: Nanos) -> bool {
+        self.with(|world| world.pass(until.0))
     }
 }

@@ -78,6 +78,7 @@ impl World {
                 Completion { tag: request.tag, result: Err(libc::EIO), submitted, completed: Nanos(now) };
             self.tally.left(request.op, completion.latency().0, now);
             self.channels[request.channel as usize].push_back(completion);
+            self.answered += 1;
         }
         for time in self.faults.strike_times() {
             self.events.at(time.max(now), Event::Strike);

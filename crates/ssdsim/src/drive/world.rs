@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(super) channels: Vec<VecDeque<Completion>>,
     /// Writes whose data have arrived in a drive: their order over all drives.
     writes: u64,
+    /// Requests that were answered since the start.
+    pub(super) answered: u64,
     pub faults: Plan,
     /// False without power, or when the device is gone.
     pub answers: bool,
@@ -91,6 +93,7 @@ impl World {
             requests: Slab::default(),
             channels: Vec::new(),
             writes: 0,
+            answered: 0,
             faults: Plan::new(seed),
             answers: true,
             tally: HostTally::new(0, 0),
@@ -171,14 +174,31 @@ impl World {
 
     /// Lets everything happen until `until_ns` or until `channel` has `enough` completions waiting.
     pub fn run(&mut self, channel: u32, enough: usize, until_ns: u64) {
-        while self.channels[channel as usize].len() < enough {
-            if self.events.happened() >= self.faults.next_event() {
-                self.strike_due();
-                continue;
+        while self.channels[channel as usize].len() < enough && self.go_on(until_ns) {}
+    }
+
+    /// Lets everything happen until `until_ns` or until some request is answered; whether one is.
+    pub fn pass(&mut self, until_ns: u64) -> bool {
+        let answered = self.answered;
+        while self.answered == answered {
+            if !self.go_on(until_ns) {
+                self.events.pass(until_ns);
+                return false;
             }
-            let Some(event) = self.events.next(until_ns) else { return };
-            self.happen(event);
         }
+        true
+    }
+
+    /// Lets the next thing happen; `false` if nothing does until `until_ns`.
+    #[inline]
+    fn go_on(&mut self, until_ns: u64) -> bool {
+        if self.events.happened() >= self.faults.next_event() {
+            self.strike_due();
+            return true;
+        }
+        let Some(event) = self.events.next(until_ns) else { return false };
+        self.happen(event);
+        true
     }
 
     #[inline]
@@ -299,6 +319,7 @@ impl World {
         self.requests.remove(command.request);
         self.tally.left(op, completion.latency().0, now);
         self.channels[channel].push_back(completion);
+        self.answered += 1;
     }
 
     /// Counted so far.

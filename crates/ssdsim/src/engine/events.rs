@@ -92,6 +92,11 @@ impl Events {
         Some(Event::unpack(packed))
     }
 
+    /// When the next event happens.
+    pub fn next_at(&self) -> Option<u64> {
+        self.queue.peek().map(|Reverse((at_ns, ..))| *at_ns)
+    }
+
     /// Lets time pass until `until_ns` when nothing happens before.
     pub fn pass(&mut self, until_ns: u64) {
         debug_assert!(self.queue.peek().is_none_or(|Reverse((at_ns, ..))| *at_ns >= until_ns));
