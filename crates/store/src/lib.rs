@@ -17,8 +17,10 @@ mod pool;
 mod segment;
 mod task;
 mod txn;
+mod worker;
 
 pub use catalog::IndexKind;
 pub use error::{Error, ErrorKind};
 pub use layout::{Placement, SyncMethod};
 pub use log::Durability;
+pub use task::JoinHandle;

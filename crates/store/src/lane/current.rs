@@ -1,14 +1,14 @@
 //! The lane of the calling thread, and requests on it that look blocking.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::lane::Lane;
 use crate::Error;
-use crate::task::{in_task, park, yield_now};
+use crate::task::{in_task, park};
 
 /// What a device is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,13 @@ pub(crate) enum Role {
     Log,
 }
 
-/// The devices of a store. Both roles may be on the same device.
+/// The devices of a store. Both roles may be on the same device. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Devices {
-    /// Tells stores of a process apart.
-    id: u64,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
 }
@@ -52,73 +54,87 @@ impl Failed {
 impl Devices {
     /// A store on `data`, with its log on `log` if that is another device.
     pub fn new(data: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let all: Vec<_> = std::iter::once(data).chain(log).collect();
         let log_index = all.len() - 1;
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), all, log_index }
+        Self { shared: Arc::new(Shared { all, log_index }) }
     }
 
-    /// A lane for the calling thread.
-    pub fn open_lane(&self) -> Result<Lane, DeviceError> {
-        Lane::open(&self.all)
+    /// A lane for the calling thread, with at most `depth` requests in flight on each device.
+    pub fn open_lane(&self, depth: u32) -> Result<Lane, DeviceError> {
+        Lane::open(&self.shared.all, depth)
+    }
+
+    /// All devices, each once.
+    pub fn all(&self) -> &[Arc<dyn Device>] {
+        &self.shared.all
     }
 
     /// The device for `role`.
     pub fn device(&self, role: Role) -> &Arc<dyn Device> {
-        &self.all[self.index(role)]
+        &self.shared.all[self.index(role)]
     }
 
     /// Whether the log has a device of its own.
     pub fn has_own_log(&self) -> bool {
-        self.log_index > 0
+        self.shared.log_index > 0
     }
 
     fn index(&self, role: Role) -> usize {
         match role {
             Role::Data => 0,
-            Role::Log => self.log_index,
+            Role::Log => self.shared.log_index,
         }
     }
 }
 
+/// Requests in flight per device of an ordinary thread: it waits for each, so there is one.
+const OWN_DEPTH: u32 = 8;
+
 thread_local! {
-    /// The lane of the worker that steps on this thread.
-    static ENTERED: RefCell<Option<Lane>> = const { RefCell::new(None) };
-    /// Lanes that this ordinary thread has opened, by store.
-    static OWN: RefCell<Vec<(u64, Lane)>> = const { RefCell::new(Vec::new()) };
+    /// The lane of the worker that steps on this thread; null outside of [`enter`].
+    static ENTERED: Cell<*const RefCell<Lane>> = const { Cell::new(ptr::null()) };
+    /// Lanes that this ordinary thread has opened.
+    static OWN: RefCell<Vec<(Weak<Shared>, Lane)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While it lives, the calling thread uses a worker's lane.
-pub(crate) struct Entered<'a> {
-    lane: &'a mut Option<Lane>,
-    outer: Option<Lane>,
-}
+/// Sets back the lane that was there before.
+struct Outer(*const RefCell<Lane>);
 
-/// Lends `lane` to the calling thread.
-pub(crate) fn enter(lane: &mut Option<Lane>) -> Entered<'_> {
-    let outer = ENTERED.replace(lane.take());
-    Entered { lane, outer }
-}
-
-impl Drop for Entered<'_> {
+impl Drop for Outer {
     fn drop(&mut self) {
-        *self.lane = ENTERED.replace(self.outer.take());
+        ENTERED.set(self.0);
     }
 }
 
-fn with<T>(devices: &Devices, act: impl FnOnce(&mut Lane) -> T) -> Result<T, DeviceError> {
-    ENTERED.with_borrow_mut(|entered| match entered {
-        Some(lane) => Ok(act(lane)),
-        None => OWN.with_borrow_mut(|own| {
-            let index = match own.iter().position(|(id, _)| *id == devices.id) {
-                Some(index) => index,
-                None => {
-                    own.push((devices.id, devices.open_lane()?));
-                    own.len() - 1
-                }
-            };
-            Ok(act(&mut own[index].1))
-        }),
+/// Calls `act`, within which the calling thread uses a worker's lane.
+pub(crate) fn enter<T>(lane: &RefCell<Lane>, act: impl FnOnce() -> T) -> T {
+    let _outer = Outer(ENTERED.replace(lane));
+    act()
+}
+
+/// The lane of the worker that steps on this thread, if one does.
+#[inline]
+fn entered<T>(act: impl FnOnce(&RefCell<Lane>) -> T) -> Option<T> {
+    let lane = ENTERED.get();
+    // SAFETY: not null only during `enter`, which borrows the lane, and the caller runs within that, be it on a coroutine's stack.
+    unsafe { lane.as_ref() }.map(act)
+}
+
+/// The own lane of an ordinary thread.
+fn own<T>(devices: &Devices, act: impl FnOnce(&mut Lane) -> T) -> Result<T, DeviceError> {
+    OWN.with_borrow_mut(|own| {
+        let is_of =
+            |(shared, _): &(Weak<Shared>, Lane)| ptr::eq(shared.as_ptr(), Arc::as_ptr(&devices.shared));
+        let index = match own.iter().position(is_of) {
+            Some(index) => index,
+            None => {
+                // Those of stores that were closed meanwhile.
+                own.retain(|(shared, _)| shared.strong_count() > 0);
+                own.push((Arc::downgrade(&devices.shared), devices.open_lane(OWN_DEPTH)?));
+                own.len() - 1
+            }
+        };
+        Ok(act(&mut own[index].1))
     })
 }
 
@@ -163,26 +179,56 @@ pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
 
 /// The time on the store's first device.
 pub(crate) fn now(devices: &Devices) -> Nanos {
-    with(devices, |lane| lane.now()).unwrap_or(Nanos(0))
+    entered(|lane| lane.borrow().now()).or_else(|| own(devices, |lane| lane.now()).ok()).unwrap_or(Nanos(0))
 }
 
 /// # Safety
 /// As [`Lane::submit`].
 unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Failed> {
     let device = devices.index(role);
+    // SAFETY: passed on from the caller.
+    let in_task = entered(|lane| unsafe { ask_in_task(lane, device, request) });
+    match in_task {
+        Some(result) => result,
+        // SAFETY: passed on from the caller.
+        None => own(devices, |lane| unsafe { ask_and_wait(lane, device, request) })?,
+    }
+}
+
+/// # Safety
+/// As [`Lane::submit`].
+#[inline]
+unsafe fn ask_in_task(lane: &RefCell<Lane>, device: usize, request: Request) -> Result<(), Failed> {
+    debug_assert!(in_task(), "a worker's lane is used by its tasks only");
     let number = loop {
         // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
-        match with(devices, |lane| unsafe { lane.submit(device, request) })?? {
+        match unsafe { lane.borrow_mut().submit(device, request) }? {
             Some(number) => break number,
-            None if in_task() => yield_now(),
-            None => drop(with(devices, |lane| lane.turn(true, None))??),
+            None => park(),
         }
     };
     loop {
-        match with(devices, |lane| lane.take(number))? {
-            Some(result) => return result.map_err(Failed::Errno),
-            None if in_task() => park(),
-            None => drop(with(devices, |lane| lane.turn(true, None))??),
+        park();
+        if let Some(result) = lane.borrow_mut().take(number) {
+            return result.map_err(Failed::Errno);
+        }
+    }
+}
+
+/// # Safety
+/// As [`Lane::submit`].
+unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Result<(), Failed> {
+    let number = loop {
+        // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
+        match unsafe { lane.submit(device, request) }? {
+            Some(number) => break number,
+            None => lane.wait(None, |_| ())?,
+        };
+    };
+    loop {
+        lane.wait(None, |_| ())?;
+        if let Some(result) = lane.take(number) {
+            return result.map_err(Failed::Errno);
         }
     }
 }
@@ -192,12 +238,7 @@ mod tests {
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::*;
-    use crate::task::{Bell, Home, Scheduler};
-
-    struct Silent;
-    impl Bell for Silent {
-        fn ring(&self) {}
-    }
+    use crate::worker::Harness;
 
     fn devices() -> Devices {
         let config = SimConfig::named("905p").unwrap();
@@ -225,27 +266,14 @@ mod tests {
     #[test]
     fn tasks_wait_side_by_side() {
         let devices = devices();
-        let home = Arc::new(Home::new(Box::new(Silent)));
-        let mut scheduler = Scheduler::new(Arc::clone(&home));
+        let mut harness = Harness::new(&devices, 1);
         for place in 0..100 {
             let devices = devices.clone();
-            home.spawn(move || write_then_read(&devices, place));
+            drop(harness.spawn(0, move || write_then_read(&devices, place)));
         }
-        let mut lane = Some(devices.open_lane().unwrap());
-        let mut most_in_flight = 0;
-        loop {
-            let _entered = enter(&mut lane);
-            scheduler.run(usize::MAX).unwrap();
-            let in_flight = with(&devices, |lane| lane.in_flight()).unwrap();
-            most_in_flight = most_in_flight.max(in_flight);
-            if in_flight == 0 {
-                break;
-            }
-            with(&devices, |lane| lane.turn(true, None)).unwrap().unwrap();
-        }
-        assert_eq!((scheduler.alive(), most_in_flight), (0, 100));
+        harness.run_until_idle();
         let elapsed_us = now(&devices).0 / 1000;
         // One after another they would take more than 2000 us.
-        assert!(elapsed_us < 500, "{elapsed_us}");
+        assert!(elapsed_us > 0 && elapsed_us < 500, "{elapsed_us}");
     }
 }

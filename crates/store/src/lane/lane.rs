@@ -1,40 +1,54 @@
 //! Channels to all devices, and the requests on them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Error as DeviceError, Nanos, Request};
 
-use crate::task::{Waker, waker};
-
-/// The most requests of a lane in flight per device. Tasks beyond it wait for room.
-const DEPTH: u32 = 4096;
+use crate::task::{TaskId, current_task};
 
 /// Completions that are taken at a time.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
+
+/// Two queues cannot be waited on at a time: while both are busy, the second is looked at this often.
+const SLICE: Nanos = Nanos(50_000);
 
 /// See the module.
 pub(crate) struct Lane {
-    channels: Vec<Box<dyn Channel>>,
+    queues: Vec<Queue>,
     completions: Vec<Completion>,
     requests: Vec<Asked>,
     free: Vec<u32>,
     in_flight: usize,
 }
 
+/// One device's.
+struct Queue {
+    channel: Box<dyn Channel>,
+    /// Whether time passes on it only while somebody waits.
+    simulated: bool,
+    /// Tasks that found it full.
+    waiting: VecDeque<TaskId>,
+}
+
 /// A request and who waits for it.
+#[derive(Clone, Copy)]
 struct Asked {
-    waker: Option<Waker>,
+    /// `None`: the thread that asked looks for itself.
+    task: Option<TaskId>,
     result: Option<Result<(), i32>>,
 }
 
 impl Lane {
-    /// Channels to `devices`, for the calling thread.
-    pub fn open(devices: &[Arc<dyn Device>]) -> Result<Self, DeviceError> {
-        let options = ChannelOptions { depth: DEPTH, arena: None, polled: false };
-        let channels =
-            devices.iter().map(|device| device.open_channel(&options)).collect::<Result<_, _>>()?;
+    /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks beyond it wait for room.
+    pub fn open(devices: &[Arc<dyn Device>], depth: u32) -> Result<Self, DeviceError> {
+        let options = ChannelOptions { depth, arena: None, polled: false };
+        let open = |device: &Arc<dyn Device>| {
+            let simulated = device.simulation().is_some();
+            Ok(Queue { channel: device.open_channel(&options)?, simulated, waiting: VecDeque::new() })
+        };
         Ok(Self {
-            channels,
+            queues: devices.iter().map(open).collect::<Result<_, DeviceError>>()?,
             completions: Vec::with_capacity(BATCH),
             requests: Vec::new(),
             free: Vec::new(),
@@ -49,28 +63,31 @@ impl Lane {
 
     /// The time of the first device.
     pub fn now(&self) -> Nanos {
-        self.channels.first().map_or(Nanos(0), |channel| channel.now())
+        self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// Submits a request whose tag is ignored; the caller is woken when it is answered. Its number, or `None` if the queue is full.
+    /// Submits a request whose tag is ignored; a task is woken when it is answered. Its number, or `None` if the queue is full: a task is then
+    /// woken when there is room.
     ///
     /// # Safety
     /// As [`Channel::submit`]: the memory stays valid until [`Lane::take`] has given the result.
     pub unsafe fn submit(&mut self, device: usize, request: Request) -> Result<Option<u32>, DeviceError> {
-        let channel = &mut self.channels[device];
-        if channel.in_flight() == channel.depth() {
+        let queue = &mut self.queues[device];
+        let task = current_task();
+        if queue.channel.in_flight() == queue.channel.depth() {
+            queue.waiting.extend(task);
             return Ok(None);
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.requests.push(Asked { waker: None, result: None });
+            self.requests.push(Asked { task: None, result: None });
             (self.requests.len() - 1) as u32
         });
         // SAFETY: passed on from the caller.
-        if let Err(error) = unsafe { channel.submit(Request { tag: u64::from(number), ..request }) } {
+        if let Err(error) = unsafe { queue.channel.submit(Request { tag: u64::from(number), ..request }) } {
             self.free.push(number);
             return Err(error);
         }
-        self.requests[number as usize] = Asked { waker: Some(waker()), result: None };
+        self.requests[number as usize] = Asked { task, result: None };
         self.in_flight += 1;
         Ok(Some(number))
     }
@@ -82,31 +99,57 @@ impl Lane {
         Some(result)
     }
 
-    /// Hands over what was submitted and wakes those whose requests are done. With `until`, waits for the first completion on a lane
-    /// with one device; with several it only looks, as it cannot wait on two queues at a time.
-    pub fn turn(&mut self, wait: bool, until: Option<Nanos>) -> Result<usize, DeviceError> {
+    /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait. Returns how many were answered.
+    pub fn poll(&mut self, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let mut answered = 0;
-        let busy = self.channels.iter().filter(|channel| channel.in_flight() > 0).count();
-        for index in 0..self.channels.len() {
-            let channel = &mut self.channels[index];
-            if channel.in_flight() == 0 {
-                continue;
-            }
-            if wait && busy == 1 {
-                channel.wait(1, until, &mut self.completions)?;
-            } else {
+        for index in 0..self.queues.len() {
+            let channel = &mut self.queues[index].channel;
+            if channel.in_flight() > 0 {
                 channel.poll(&mut self.completions)?;
-            }
-            answered += self.completions.len();
-            for completion in self.completions.drain(..) {
-                let asked = &mut self.requests[completion.tag as usize];
-                asked.result = Some(completion.result);
-                if let Some(waker) = asked.waker.take() {
-                    waker.wake();
-                }
+                answered += self.settle(index, &wake);
             }
         }
-        self.in_flight -= answered;
         Ok(answered)
+    }
+
+    /// As [`Lane::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in flight and there is no `until`. May return for
+    /// no reason.
+    pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
+        let busy = |queue: &Queue| queue.channel.in_flight() > 0;
+        let main = self.queues.iter().position(busy).unwrap_or(0);
+        let several = self.queues.iter().filter(|queue| busy(queue)).count() > 1;
+        let channel = &mut self.queues[main].channel;
+        let slice = several.then(|| channel.now() + SLICE);
+        let until = slice.into_iter().chain(until).min();
+        channel.wait(1, until, &mut self.completions)?;
+        let now = (self.queues.len() > 1).then(|| self.queues[main].channel.now());
+        let mut answered = self.settle(main, &wake);
+        for index in (0..self.queues.len()).filter(|index| *index != main) {
+            let Queue { channel, simulated, .. } = &mut self.queues[index];
+            if *simulated {
+                // Its time passes beside the other's.
+                channel.wait(1, now, &mut self.completions)?;
+            } else if channel.in_flight() > 0 {
+                channel.poll(&mut self.completions)?;
+            }
+            answered += self.settle(index, &wake);
+        }
+        Ok(answered)
+    }
+
+    /// Notes the answers that a queue has given.
+    fn settle(&mut self, index: usize, wake: &impl Fn(TaskId)) -> usize {
+        let count = self.completions.len();
+        for completion in self.completions.drain(..) {
+            let asked = &mut self.requests[completion.tag as usize];
+            asked.result = Some(completion.result);
+            if let Some(task) = asked.task {
+                wake(task);
+            }
+        }
+        let waiting = &mut self.queues[index].waiting;
+        waiting.drain(..count.min(waiting.len())).for_each(wake);
+        self.in_flight -= count;
+        count
     }
 }

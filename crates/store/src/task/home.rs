@@ -1,9 +1,11 @@
 //! Where a worker's tasks can be reached from other threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::scheduler::TaskId;
+use super::Class;
+use super::core::TaskId;
+use super::join::{JoinHandle, joinable};
 
 /// How a worker that sleeps is woken.
 pub(crate) trait Bell: Send + Sync {
@@ -12,14 +14,23 @@ pub(crate) trait Bell: Send + Sync {
 }
 
 /// What is to be run.
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+pub(super) struct Job {
+    pub run: Box<dyn FnOnce() + Send>,
+    pub class: Class,
+}
 
 /// The part of a scheduler that other threads see.
+///
+/// Nothing is lost between a sender and a worker that is about to sleep: the sender leaves its mail before it looks whether the worker sleeps, the worker says
+/// that it sleeps before it looks for mail, and both in one order that all threads see.
+#[derive(Default)]
 pub(crate) struct Home {
     mail: Mutex<Mail>,
     /// Whether there is mail: looked at without the lock.
     waiting: AtomicBool,
-    bell: Box<dyn Bell>,
+    /// Whether the worker sleeps, or is about to.
+    asleep: AtomicBool,
+    bell: OnceLock<Box<dyn Bell>>,
 }
 
 /// What came in since the scheduler last looked.
@@ -30,13 +41,25 @@ pub(super) struct Mail {
 }
 
 impl Home {
-    pub fn new(bell: Box<dyn Bell>) -> Self {
-        Self { mail: Mutex::default(), waiting: AtomicBool::new(false), bell }
+    /// From now on, `bell` wakes the worker. Only the first bell counts.
+    pub fn hang(&self, bell: Box<dyn Bell>) {
+        drop(self.bell.set(bell));
     }
 
     /// Has `job` run as a task.
-    pub fn spawn(&self, job: impl FnOnce() + Send + 'static) {
-        self.post(|mail| mail.jobs.push(Box::new(job)));
+    pub fn spawn(&self, class: Class, job: impl FnOnce() + Send + 'static) {
+        self.send(Job { run: Box::new(job), class });
+    }
+
+    /// Has `job` run as a user's task of this worker.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let (job, handle) = joinable(job);
+        self.spawn(Class::Foreground, job);
+        handle
+    }
+
+    pub(super) fn send(&self, job: Job) {
+        self.post(|mail| mail.jobs.push(job));
     }
 
     pub(super) fn wake(&self, task: TaskId) {
@@ -45,14 +68,38 @@ impl Home {
 
     fn post(&self, put: impl FnOnce(&mut Mail)) {
         put(&mut self.mail.lock().unwrap_or_else(PoisonError::into_inner));
-        if !self.waiting.swap(true, Ordering::AcqRel) {
-            self.bell.ring();
+        self.waiting.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Wakes the worker, if it sleeps.
+    pub fn ring(&self) {
+        if self.asleep.load(Ordering::SeqCst)
+            && self.asleep.swap(false, Ordering::AcqRel)
+            && let Some(bell) = self.bell.get()
+        {
+            bell.ring();
         }
     }
 
     /// Whether something came in.
     pub fn has_mail(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
+    }
+
+    /// To be called before the worker sleeps: whether it may. From then on, mail rings the bell.
+    pub fn fall_asleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let may = !self.waiting.load(Ordering::SeqCst);
+        if !may {
+            self.wake_up();
+        }
+        may
+    }
+
+    /// The worker sleeps no longer.
+    pub fn wake_up(&self) {
+        self.asleep.store(false, Ordering::Release);
     }
 
     /// Exchanges the mail for an empty one, whose vectors are used again.

@@ -2,14 +2,30 @@
 //!
 //! A task runs until it parks, yields or ends; it never changes its thread. Whoever has a [`Waker`] of it may wake it, from any thread.
 //! The same code runs on an ordinary thread, where parking blocks the thread.
+//!
+//! There are two classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded number at a time, the others wait without a
+//! stack. [`Class::Background`] tasks are the store's own: foreground tasks may wait for them, so they always begin at once, and each round of a worker
+//! has a share for either class, so that neither starves the other.
 
+mod core;
 mod crew;
 mod home;
+mod join;
 mod park;
 mod scheduler;
-mod stacks;
 
+pub(crate) use self::core::TaskId;
 pub(crate) use crew::Crew;
 pub(crate) use home::{Bell, Home};
-pub(crate) use park::{Waker, in_task, park, waker, yield_now};
+pub use join::JoinHandle;
+pub(crate) use park::{Waker, current_task, in_task, park, waker, yield_now};
 pub(crate) use scheduler::Scheduler;
+
+/// Whose work a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// A user's.
+    Foreground,
+    /// The store's own.
+    Background,
+}

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 
+use super::core::{Core, TaskId};
 use super::home::Home;
-use super::scheduler::{Core, TaskId};
 
 /// Ends the wait of whoever made it, once.
 #[derive(Clone)]
@@ -14,58 +14,80 @@ pub(crate) struct Waker(Sleeper);
 #[derive(Clone)]
 enum Sleeper {
     Task { home: Arc<Home>, id: TaskId },
-    Thread { thread: Thread, woken: Arc<AtomicBool> },
+    Thread(Arc<Parked>),
+}
+
+/// An ordinary thread that may park.
+struct Parked {
+    thread: Thread,
+    /// Whether it was woken since it last parked.
+    woken: AtomicBool,
 }
 
 thread_local! {
-    /// Whether the thread was woken since it last parked.
-    static WOKEN: Arc<AtomicBool> = Arc::new(AtomicBool::new(false));
+    static OWN: Arc<Parked> = Arc::new(Parked { thread: std::thread::current(), woken: AtomicBool::new(false) });
 }
 
 /// Whether the caller is a task.
 pub(crate) fn in_task() -> bool {
-    Core::current().is_some()
+    current_task().is_some()
+}
+
+/// The task that calls, if one does.
+#[inline]
+pub(crate) fn current_task() -> Option<TaskId> {
+    Core::current(|current| Some(current?.1))
 }
 
 /// What wakes the caller from [`park`].
 pub(crate) fn waker() -> Waker {
-    Waker(match Core::current() {
+    Waker(Core::current(|current| match current {
         Some((core, id)) => Sleeper::Task { home: Arc::clone(&core.home), id },
-        None => Sleeper::Thread { thread: std::thread::current(), woken: WOKEN.with(Arc::clone) },
-    })
+        None => Sleeper::Thread(OWN.with(Arc::clone)),
+    }))
 }
 
 /// Waits until a [`waker`] of the caller is used; returns at once if one was since the last park. May return for no reason: look at what
 /// was waited for.
+#[inline]
 pub(crate) fn park() {
-    if let Some((core, id)) = Core::current() {
-        return core.park(id);
-    }
-    let woken = WOKEN.with(Arc::clone);
-    while !woken.swap(false, Ordering::AcqRel) {
-        std::thread::park();
-    }
+    Core::current(|current| match current {
+        Some((core, id)) => core.park(id),
+        None => OWN.with(|own| {
+            while !own.woken.swap(false, Ordering::AcqRel) {
+                std::thread::park();
+            }
+        }),
+    });
 }
 
 /// Lets others go on that are ready.
 pub(crate) fn yield_now() {
-    match Core::current() {
+    Core::current(|current| match current {
         Some((core, id)) => core.yield_now(id),
         None => std::thread::yield_now(),
-    }
+    });
+}
+
+/// Calls `wait`, which waits for other tasks: a task gives up its place among those taken on until then.
+pub(super) fn stand_aside(wait: impl FnOnce()) {
+    Core::current(|current| match current {
+        Some((core, id)) => core.stand_aside(id, wait),
+        None => wait(),
+    });
 }
 
 impl Waker {
     /// Wakes.
     pub fn wake(&self) {
         match &self.0 {
-            Sleeper::Task { home, id } => match Core::is_at(home) {
-                Some(core) => core.wake(*id),
-                None => home.wake(*id),
-            },
-            Sleeper::Thread { thread, woken } => {
-                woken.store(true, Ordering::Release);
-                thread.unpark();
+            Sleeper::Task { home, id } => Core::running(|running| match running {
+                Some(core) if Arc::ptr_eq(&core.home, home) => core.wake(*id),
+                _ => home.wake(*id),
+            }),
+            Sleeper::Thread(parked) => {
+                parked.woken.store(true, Ordering::Release);
+                parked.thread.unpark();
             }
         }
     }

@@ -1,0 +1,210 @@
+//! What tasks reach while they run: which of them are ready, and the way back to the scheduler.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, Yielder};
+
+use super::Class;
+use super::home::{Home, Job};
+
+/// A task of a scheduler: its place, and which of the tasks that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// Why a coroutine gave way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Its task goes on later.
+    Task,
+    /// Its task has ended; it can begin another.
+    Ended,
+}
+
+/// Runs one job after the other: the first resumption of each brings it.
+pub(super) type TaskCoroutine = Coroutine<Option<Job>, Pause, (), DefaultStack>;
+type TaskYielder = Yielder<Option<Job>, Pause>;
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Free,
+    /// In the queue, or running.
+    Ready,
+    /// As ready, and woken since: its next park returns at once.
+    Woken,
+    Parked,
+}
+
+/// The place of a task.
+pub(super) struct Slot {
+    pub generation: Cell<u32>,
+    pub state: Cell<State>,
+    pub class: Cell<Class>,
+    /// What the task does, until it begins.
+    pub job: Cell<Option<Job>>,
+    /// Borrowed while it runs.
+    pub coroutine: RefCell<TaskCoroutine>,
+}
+
+/// See the module.
+pub(super) struct Core {
+    pub home: Arc<Home>,
+    pub slots: RefCell<Vec<Rc<Slot>>>,
+    /// Tasks that are ready, by class.
+    ready: [RefCell<VecDeque<u32>>; 2],
+    /// Jobs that tasks of this scheduler have sent.
+    pub sent: RefCell<Vec<Job>>,
+    /// Foreground tasks that count towards the bound.
+    pub taken_on: Cell<usize>,
+    pub current: Cell<Option<TaskId>>,
+    yielder: Cell<*const TaskYielder>,
+}
+
+thread_local! {
+    /// The scheduler whose tasks run on this thread, null outside of `Core::enter`.
+    static RUNNING: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+/// Sets back what ran before.
+struct Outer(*const Core);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        RUNNING.set(self.0);
+    }
+}
+
+impl Core {
+    pub fn new(home: Arc<Home>) -> Self {
+        Self {
+            home,
+            slots: RefCell::default(),
+            ready: Default::default(),
+            sent: RefCell::default(),
+            taken_on: Cell::new(0),
+            current: Cell::new(None),
+            yielder: Cell::new(ptr::null()),
+        }
+    }
+
+    /// Calls `act`, within which this is the scheduler that runs on this thread.
+    pub fn enter<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _outer = Outer(RUNNING.replace(self));
+        act()
+    }
+
+    /// Calls `act`, within which no scheduler runs on this thread.
+    pub fn leave<T>(act: impl FnOnce() -> T) -> T {
+        let _outer = Outer(RUNNING.replace(ptr::null()));
+        act()
+    }
+
+    /// The scheduler that runs on this thread, if any.
+    #[inline]
+    pub fn running<T>(act: impl FnOnce(Option<&Self>) -> T) -> T {
+        let running = RUNNING.get();
+        // SAFETY: not null only during `enter`, which borrows the core; whoever asks runs within that call, be it on a coroutine's stack. A coroutine that is
+        // left suspended inside `act` goes on within a later `enter` of the same core, or is unwound while the core still lives.
+        act(unsafe { running.as_ref() })
+    }
+
+    /// The scheduler whose task calls, and the task; `None` on an ordinary thread.
+    #[inline]
+    pub fn current<T>(act: impl FnOnce(Option<(&Self, TaskId)>) -> T) -> T {
+        Self::running(|running| act(running.and_then(|core| Some((core, core.current.get()?)))))
+    }
+
+    fn slot<T>(&self, task: TaskId, act: impl FnOnce(&Slot) -> T) -> Option<T> {
+        let slots = self.slots.borrow();
+        let slot = slots.get(task.index as usize)?;
+        (slot.generation.get() == task.generation).then(|| act(slot))
+    }
+
+    pub fn ready(&self, class: Class) -> &RefCell<VecDeque<u32>> {
+        &self.ready[class as usize]
+    }
+
+    /// Makes a task ready; one that runs or is ready already will not park the next time.
+    #[inline]
+    pub fn wake(&self, task: TaskId) {
+        self.slot(task, |slot| match slot.state.get() {
+            State::Parked => {
+                slot.state.set(State::Ready);
+                self.ready(slot.class.get()).borrow_mut().push_back(task.index);
+            }
+            State::Ready => slot.state.set(State::Woken),
+            State::Free | State::Woken => {}
+        });
+    }
+
+    /// Puts the current task aside until it is woken, or returns at once if it was woken before.
+    #[inline]
+    pub fn park(&self, current: TaskId) {
+        let parked = self.slot(current, |slot| {
+            let woken = slot.state.get() == State::Woken;
+            slot.state.set(if woken { State::Ready } else { State::Parked });
+            !woken
+        });
+        if parked == Some(true) {
+            self.switch();
+        }
+    }
+
+    /// Lets the other ready tasks run before the current task.
+    pub fn yield_now(&self, current: TaskId) {
+        let class = self.slot(current, |slot| slot.class.get());
+        if let Some(class) = class {
+            self.ready(class).borrow_mut().push_back(current.index);
+            self.switch();
+        }
+    }
+
+    /// Calls `wait`, during which the current task does not count towards the bound on tasks: those that it waits for may need its place.
+    pub fn stand_aside(&self, current: TaskId, wait: impl FnOnce()) {
+        let counts = self.slot(current, |slot| slot.class.get()) == Some(Class::Foreground);
+        if counts {
+            self.taken_on.set(self.taken_on.get() - 1);
+        }
+        wait();
+        if counts {
+            self.taken_on.set(self.taken_on.get() + 1);
+        }
+    }
+
+    #[inline]
+    fn switch(&self) {
+        let yielder = self.yielder.get();
+        // SAFETY: the yielder belongs to the coroutine that runs now, which set it when it last began to run, here or in `serve`; it lives on that
+        // coroutine's stack, which stays until the coroutine has ended.
+        unsafe { &*yielder }.suspend(Pause::Task);
+        self.yielder.set(yielder);
+    }
+}
+
+/// What `work` returns or panics with. A coroutine that is being dropped is unwound by a panic, too, which nobody may hold up.
+pub(super) fn catch<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    match result {
+        Err(panic) if Core::running(|running| running.is_none()) => std::panic::resume_unwind(panic),
+        result => result,
+    }
+}
+
+/// The body of a coroutine: runs the jobs that it is given.
+pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder, first: Option<Job>) {
+    let mut next = first;
+    while let Some(job) = next {
+        core.yielder.set(yielder);
+        // Whoever wants to know of a panic catches it in the job; the worker goes on.
+        drop(catch(job.run));
+        next = yielder.suspend(Pause::Ended);
+    }
+}
