@@ -17,6 +17,7 @@ mod pool;
 mod segment;
 mod task;
 mod txn;
+mod varint;
 mod worker;
 
 pub use catalog::IndexKind;

@@ -1,0 +1,40 @@
+//! Where all pages of a chain are.
+
+use super::codec::{MapPage, PRIORS, Place};
+use crate::Error;
+use crate::page::Page;
+
+/// The places of a chain's pages, the oldest first. `read` gets each page that must be looked at, of which there is one in [`PRIORS`].
+///
+/// # Errors
+/// Those of `read`, and [`Error::Corrupt`] for a chain that does not begin with `first_serial`.
+pub(crate) fn places(
+    last: Place,
+    first_serial: u64,
+    read: &mut dyn FnMut(Place, &mut dyn FnMut(Page<'_>) -> Result<(), Error>) -> Result<(), Error>,
+) -> Result<Vec<Place>, Error> {
+    let mut found = vec![last];
+    loop {
+        let Some(&oldest) = found.last() else { return Ok(found) };
+        let mut priors = Vec::new();
+        read(oldest, &mut |page| {
+            priors = MapPage::new(page, oldest).priors()?;
+            Ok(())
+        })?;
+        let begun = priors.last().map_or(oldest.serial, |place| place.serial);
+        if begun < first_serial || (priors.len() < PRIORS && begun > first_serial) {
+            return Err(Error::Corrupt {
+                what: format!("the chain of page {} of the map", last.serial),
+                offset_bytes: oldest.location.offset_bytes(),
+                expected: format!("a chain from page {first_serial} on"),
+                got: format!("one from page {begun} on"),
+            });
+        }
+        let is_whole = begun == first_serial;
+        found.append(&mut priors);
+        if is_whole {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}
