@@ -65,6 +65,16 @@ pub enum Error {
         /// The longest allowed.
         limit: u64,
     },
+    /// A batch or transaction over the limit.
+    #[error(
+        "a batch of {got} bytes: the limit is {limit} bytes, a share of the log; divide it, or give the store a longer log"
+    )]
+    BatchLength {
+        /// Its length as a record of the log.
+        got: u64,
+        /// The longest allowed.
+        limit: u64,
+    },
     /// Options that cannot be.
     #[error("{0}")]
     Options(String),
@@ -153,7 +163,10 @@ impl Error {
             Self::NotAStore { .. } | Self::Member { .. } | Self::NoTree { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::Exists,
             Self::FormatVersion { .. } => ErrorKind::Version,
-            Self::KeyLength { .. } | Self::ValueLength { .. } | Self::Options(_) => ErrorKind::Argument,
+            Self::KeyLength { .. }
+            | Self::ValueLength { .. }
+            | Self::BatchLength { .. }
+            | Self::Options(_) => ErrorKind::Argument,
             Self::Conflict => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::Full,
             Self::Poisoned { .. } => ErrorKind::Poisoned,

@@ -1,9 +1,33 @@
 //! The write-ahead log: a ring of blocks with the committed logical operations.
+//!
+//! *Writing.* Records are appended to the open [group](group) in memory. Who waits for a record's durability and finds nobody writing becomes the leader: it takes the open group, writes it on its own thread or task, and
+//! wakes all whose records were in it. Each group begins with a new block, so durable bytes are never written again. At most [`Ring::window_bytes`] are written beyond what is durable.
+//!
+//! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is
+//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] writes an empty block behind it. Until
+//! that is done, damage to the last group cannot be told from a torn tail.
+//!
+//! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
+
+mod block;
+mod group;
+mod lead;
+mod recover;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
 use crate::lane::Devices;
-use crate::layout::Layout;
+use crate::layout::{Layout, SyncMethod};
 use crate::poison::Poison;
+use crate::task::{Crew, Waker, park, waker};
+use group::Group;
+use lead::Leader;
+use ring::Ring;
 
 /// A position in the log: bytes since the store was created. Its place is the position modulo the ring's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +43,7 @@ pub enum Durability {
     /// It survives a power cut.
     #[default]
     Sync,
-    /// It is on its way to the device: it survives the end of this process, not a power cut. Later `Sync` commits make it durable.
+    /// It is written but not flushed: it survives the end of this process, not a power cut. Later `Sync` commits make it durable.
     Buffered,
     /// It is in memory only: it survives the end of this process if a later commit or the background writer has taken it along.
     None,
@@ -36,46 +60,279 @@ pub(crate) struct Logged {
     pub timestamp: Timestamp,
 }
 
-/// See the module.
-pub(crate) struct Log {}
+/// What the newest checkpoint, or the store's creation, knows of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The store's identity: the same number always, another one for every store.
+    pub store: u64,
+    /// The replay start: nothing before it is needed.
+    pub tail: Lsn,
+    /// Everything before it was durable.
+    pub durable: Lsn,
+    /// The timestamp of the last record that ends before `tail`, or of a later one; 0 in a new store.
+    pub timestamp: Timestamp,
+    /// Whether the store was closed with the log ending at `tail`: there is nothing to be read.
+    pub closed: bool,
+}
+
+/// What was found at opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// Records that were replayed.
+    pub records: u64,
+    /// Bytes from the tail to the log's end.
+    pub bytes: u64,
+    /// Whether a group that was never acknowledged was cut off.
+    pub torn: bool,
+}
+
+/// Open groups are written in the background when they are so long, even if nobody waits for them.
+const WRITE_BEHIND_BYTES: usize = 256 << 10;
+
+/// Open groups do not become longer: who appends then writes.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Log {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    devices: Devices,
+    poison: Poison,
+    crew: Crew,
+    ring: Ring,
+    store: u64,
+    sync_method: SyncMethod,
+    recovered: Recovered,
+    state: Mutex<State>,
+    tail: AtomicU64,
+    written: AtomicU64,
+    durable: AtomicU64,
+    /// Whether a background write is on its way.
+    writing_behind: AtomicBool,
+    /// Told when the ring is full.
+    when_full: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    counters: lead::Counters,
+}
+
+struct State {
+    open: Group,
+    /// The right to write; `None` while somebody does.
+    leader: Option<Leader>,
+    last: Timestamp,
+    /// `Sync` was asked for everything before it.
+    sync_wanted: Lsn,
+    waiting: Vec<Waiting>,
+    /// Who waits for room in the ring.
+    for_room: Vec<Waker>,
+}
+
+struct Waiting {
+    end: Lsn,
+    sync: bool,
+    waker: Waker,
+}
 
 impl Log {
-    /// The log from `tail` on, the replay start of the newest checkpoint. Calls `replay` with each record (its start, its timestamp, its bytes) and returns the log, ready to append behind the last one.
+    /// The log, as a checkpoint knows it. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is not an error.
     pub fn open(
-        _layout: &Layout,
-        _devices: Devices,
-        _poison: Poison,
-        _tail: Lsn,
-        _replay: &mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>,
+        layout: &Layout,
+        devices: Devices,
+        crew: Crew,
+        poison: Poison,
+        known: Known,
+        replay: &mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        todo!()
+        let ring = Ring {
+            start_bytes: layout.log_start_bytes,
+            length_bytes: layout.log_bytes,
+            block_bytes: u64::from(layout.log_block_bytes),
+        };
+        let found = recover::recover(&devices, ring, known, replay)?;
+        let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, found.chain);
+        let state = State {
+            open: Group::new(layout.log_block_bytes, found.end)?,
+            leader: Some(leader),
+            last: found.last,
+            sync_wanted: Lsn(0),
+            waiting: Vec::new(),
+            for_room: Vec::new(),
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                devices,
+                poison,
+                crew,
+                ring,
+                store: known.store,
+                sync_method: layout.sync_method,
+                recovered: found.recovered,
+                state: Mutex::new(state),
+                tail: AtomicU64::new(known.tail.0),
+                written: AtomicU64::new(found.end.0),
+                durable: AtomicU64::new(found.end.0),
+                writing_behind: AtomicBool::new(false),
+                when_full: OnceLock::new(),
+                counters: lead::Counters::default(),
+            }),
+        })
+    }
+
+    /// What was found at opening.
+    pub fn recovered(&self) -> Recovered {
+        self.shared.recovered
+    }
+
+    /// Has `call` called whenever the ring is full, so that a checkpoint makes room. It must not wait. Only the first one counts.
+    pub fn when_full(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _first_stays = self.shared.when_full.set(Box::new(call));
+    }
+
+    /// The longest record that [`Log::append`] takes.
+    pub fn record_limit_bytes(&self) -> u64 {
+        self.shared.ring.record_limit_bytes()
     }
 
     /// Appends a record with the next timestamp. Parks while the ring is full.
-    pub fn append(&self, _record: &[u8]) -> Result<Logged, Error> {
-        todo!()
+    ///
+    /// # Errors
+    /// [`Error::BatchLength`] if it is too long; [`Error::Poisoned`].
+    pub fn append(&self, record: &[u8]) -> Result<Logged, Error> {
+        self.append_noting(record, |_| {})
+    }
+
+    /// As [`Log::append`]; `note` is called before anybody else can append or see the record counted.
+    pub fn append_noting(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
+        let shared = &*self.shared;
+        let limit = shared.ring.record_limit_bytes();
+        if record.len() as u64 > limit {
+            return Err(Error::BatchLength { got: record.len() as u64, limit });
+        }
+        loop {
+            let mut state = shared.live_state()?;
+            if shared.ring.next_block(state.open.end_with(record.len())) > shared.room_until() {
+                state.for_room.push(waker());
+                drop(state);
+                if let Some(call) = shared.when_full.get() {
+                    call();
+                }
+                park();
+                continue;
+            }
+            if !state.open.is_empty() && state.open.used_bytes() + record.len() > GROUP_BYTES_MAX {
+                let end = state.open.end();
+                drop(state);
+                self.wait(end, Durability::Buffered)?;
+                continue;
+            }
+            let timestamp = Timestamp(state.last.0 + 1);
+            let start = state.open.push(timestamp, record)?;
+            state.last = timestamp;
+            let logged = Logged { start, end: state.open.end(), timestamp };
+            note(logged);
+            let long = state.open.used_bytes() >= WRITE_BEHIND_BYTES;
+            drop(state);
+            if long {
+                self.write_behind();
+            }
+            return Ok(logged);
+        }
     }
 
     /// Returns when everything before `end` is as durable as asked. The first to come writes for all who wait.
-    pub fn wait(&self, _end: Lsn, _durability: Durability) -> Result<(), Error> {
-        todo!()
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], or the failure that poisons.
+    pub fn wait(&self, end: Lsn, durability: Durability) -> Result<(), Error> {
+        let shared = &*self.shared;
+        let sync = match durability {
+            Durability::None => return Ok(()),
+            Durability::Buffered => false,
+            Durability::Sync => true,
+        };
+        while !shared.has_reached(end, sync) {
+            let mut state = shared.live_state()?;
+            if shared.has_reached(end, sync) {
+                break;
+            }
+            if sync {
+                state.sync_wanted = state.sync_wanted.max(end);
+            }
+            match state.leader.take() {
+                Some(leader) => {
+                    drop(state);
+                    shared.lead(leader)?;
+                }
+                None => {
+                    state.waiting.push(Waiting { end, sync, waker: waker() });
+                    drop(state);
+                    park();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Everything before it survives a power cut.
     pub fn durable(&self) -> Lsn {
-        todo!()
+        Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// Where the next record will begin.
+    /// Where the next record will begin, or shortly before.
     pub fn end(&self) -> Lsn {
-        todo!()
+        self.shared.state().open.end()
+    }
+
+    /// [`Log::end`] and the last timestamp given, of the same moment.
+    pub fn end_and_last(&self) -> (Lsn, Timestamp) {
+        let state = self.shared.state();
+        (state.open.end(), state.last)
+    }
+
+    /// The last timestamp given.
+    pub fn last(&self) -> Timestamp {
+        self.shared.state().last
+    }
+
+    /// What is in use of the ring, 0 to 1.
+    pub fn fill(&self) -> f64 {
+        let used = self.end().0.saturating_sub(self.shared.tail.load(Ordering::Relaxed));
+        used as f64 / self.shared.ring.length_bytes as f64
     }
 
     /// Nothing before `tail` is needed any longer.
-    pub fn truncate(&self, _tail: Lsn) {
-        todo!()
+    pub fn truncate(&self, tail: Lsn) {
+        self.shared.tail.fetch_max(tail.0, Ordering::AcqRel);
+        let waiting = std::mem::take(&mut self.shared.state().for_room);
+        waiting.into_iter().for_each(|waker| waker.wake());
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among them by then, under the lock, is woken.
+    fn live_state(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let state = self.state();
+        self.poison.check()?;
+        Ok(state)
+    }
+
+    fn has_reached(&self, end: Lsn, sync: bool) -> bool {
+        let reached = if sync { &self.durable } else { &self.written };
+        reached.load(Ordering::Acquire) >= end.0
+    }
+
+    /// A block is kept for [`Log::settle`].
+    fn room_until(&self) -> Lsn {
+        let room = self.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
+        Lsn(room.0 - self.ring.block_bytes)
     }
 }

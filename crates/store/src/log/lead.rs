@@ -1,0 +1,260 @@
+//! Writing groups: what the leader does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flashgrain_device::Op;
+
+use super::group::Group;
+use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES};
+use crate::Error;
+use crate::lane::{Role, flush, write};
+use crate::layout::SyncMethod;
+use crate::task::{Waker, yield_now};
+
+/// The most bytes of one write.
+const WRITE_BYTES_MAX: u64 = 1 << 20;
+
+/// How often a leader lets others run who may want to come along.
+const GATHERINGS: usize = 4;
+
+/// The right to write, and what goes with it from one who has it to the next.
+pub(super) struct Leader {
+    /// Changes places with the open group.
+    group: Group,
+    /// Checksum of the last block.
+    chain: u32,
+    /// How many came along with the last group: so many may want to again.
+    companions: usize,
+    /// What an idle marker says durable.
+    marked: Lsn,
+}
+
+/// What was written.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub groups: AtomicU64,
+    pub records: AtomicU64,
+    pub bytes: AtomicU64,
+    pub flushes: AtomicU64,
+}
+
+/// What the log has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogStats {
+    /// Groups written.
+    pub groups: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Bytes written, headers and unused ends of blocks included.
+    pub bytes: u64,
+    /// Flushes, and writes that were durable by themselves.
+    pub flushes: u64,
+}
+
+impl Leader {
+    pub fn new(group: Group, chain: u32) -> Self {
+        Self { group, chain, companions: 0, marked: Lsn(0) }
+    }
+}
+
+impl Log {
+    /// What it has done so far.
+    pub fn stats(&self) -> LogStats {
+        let counters = &self.shared.counters;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogStats {
+            groups: get(&counters.groups),
+            records: get(&counters.records),
+            bytes: get(&counters.bytes),
+            flushes: get(&counters.flushes),
+        }
+    }
+
+    /// Writes the open group in the background, unless that is under way.
+    pub(super) fn write_behind(&self) {
+        if self.shared.writing_behind.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let log = self.clone();
+        self.shared.crew.spawn(move || {
+            while !log.shared.is_poisoned() && log.shared.state().open.used_bytes() >= WRITE_BEHIND_BYTES {
+                // A failure poisons: whoever commits next hears of it.
+                let _heard_later = log.wait(log.end(), Durability::Buffered);
+            }
+            log.shared.writing_behind.store(false, Ordering::Release);
+        });
+    }
+
+    /// Whether [`Log::settle`] has something to do.
+    pub fn is_unsettled(&self) -> bool {
+        let state = self.shared.state();
+        let marked = state.leader.as_ref().is_some_and(|leader| leader.marked == state.open.start());
+        !(state.open.is_empty() && marked)
+    }
+
+    /// To be called when the store has been idle for a moment: makes everything durable and writes a block that says so, so that damage to the last group is told from a torn tail. Does
+    /// nothing if nothing was appended since the last time, or somebody is writing.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub fn settle(&self) -> Result<(), Error> {
+        let shared = &*self.shared;
+        if !self.is_unsettled() {
+            return Ok(());
+        }
+        self.wait(self.end(), Durability::Sync)?;
+        let mut state = shared.state();
+        if !state.open.is_empty() || state.open.start().0 != shared.durable.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let Some(mut leader) = state.leader.take() else { return Ok(()) };
+        let end = shared.ring.room_until(Lsn(shared.tail.load(Ordering::Acquire)));
+        if state.open.start() >= end {
+            leader.marked = state.open.start();
+            state.leader = Some(leader);
+            return Ok(());
+        }
+        if let Err(error) = state.open.push_marker() {
+            state.leader = Some(leader);
+            return Err(error);
+        }
+        leader.marked = state.open.blocks_end();
+        state.sync_wanted = state.sync_wanted.max(state.open.end());
+        drop(state);
+        shared.lead(leader)
+    }
+}
+
+impl Shared {
+    fn is_poisoned(&self) -> bool {
+        self.poison.check().is_err()
+    }
+
+    /// Writes the open group and wakes who waits for it.
+    pub(super) fn lead(&self, mut leader: Leader) -> Result<(), Error> {
+        self.gather(leader.companions);
+        {
+            let mut state = self.state();
+            let next = state.open.blocks_end();
+            leader.group.restart(next);
+            std::mem::swap(&mut leader.group, &mut state.open);
+        }
+        let records = leader.group.records();
+        let result = self.write(&mut leader).and_then(|()| leader.group.shrink());
+        if result.is_ok() {
+            self.counters.groups.fetch_add(1, Ordering::Relaxed);
+            self.counters.records.fetch_add(records as u64, Ordering::Relaxed);
+        }
+        let mut state = self.state();
+        let (ready, next) = self.ready(&mut state);
+        leader.companions = ready.len();
+        state.leader = Some(leader);
+        drop(state);
+        ready.into_iter().chain(next).for_each(|waker| waker.wake());
+        result
+    }
+
+    /// Lets those run who probably have a record to bring along.
+    fn gather(&self, companions: usize) {
+        let mut seen = self.state().open.records();
+        for _ in 0..GATHERINGS {
+            if seen > companions || companions == 0 {
+                return;
+            }
+            yield_now();
+            let now = self.state().open.records();
+            if now == seen {
+                return;
+            }
+            seen = now;
+        }
+    }
+
+    /// Who has what was waited for, and one more who will write the next group. All of them after a failure.
+    fn ready(&self, state: &mut State) -> (Vec<Waker>, Option<Waker>) {
+        let failed = self.is_poisoned();
+        let mut ready = Vec::with_capacity(state.waiting.len());
+        let mut rest = Vec::new();
+        for waiting in state.waiting.drain(..) {
+            if failed || self.has_reached(waiting.end, waiting.sync) {
+                ready.push(waiting.waker);
+            } else {
+                rest.push(waiting);
+            }
+        }
+        if failed {
+            ready.append(&mut state.for_room);
+        }
+        state.waiting = rest;
+        let next = state.waiting.pop().map(|waiting| waiting.waker);
+        (ready, next)
+    }
+
+    /// Writes the leader's group, piece by piece, and flushes if durability was asked for up to its end.
+    fn write(&self, leader: &mut Leader) -> Result<(), Error> {
+        let block_bytes = self.ring.block_bytes;
+        let blocks_max = (WRITE_BYTES_MAX.min(self.ring.window_bytes()) / block_bytes).max(1);
+        let (mut index, blocks) = (0, leader.group.blocks() as u64);
+        while index < blocks {
+            let start = Lsn(leader.group.start().0 + index * block_bytes);
+            let count = (blocks - index).min(blocks_max).min(self.ring.until_wrap(start) / block_bytes);
+            let end = Lsn(start.0 + count * block_bytes);
+            if end.0 - self.durable.load(Ordering::Acquire) > self.ring.window_bytes() {
+                self.flush()?;
+            }
+            let durable = Lsn(self.durable.load(Ordering::Acquire));
+            for block in index..index + count {
+                leader.chain = leader.group.seal(block as usize, self.store, leader.chain, durable);
+            }
+            let last = index + count == blocks;
+            self.write_piece(&leader.group, index, start, end, last && self.is_sync_wanted())?;
+            index += count;
+        }
+        if self.is_sync_wanted() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody waits for the durability of what was taken, or of what was written before.
+    fn is_sync_wanted(&self) -> bool {
+        let durable = self.durable.load(Ordering::Acquire);
+        self.state().sync_wanted.0 > durable
+    }
+
+    fn write_piece(&self, group: &Group, index: u64, start: Lsn, end: Lsn, sync: bool) -> Result<(), Error> {
+        // A durable write makes only itself durable.
+        let alone = self.durable.load(Ordering::Acquire) == start.0;
+        let op = match (sync, self.sync_method) {
+            (true, SyncMethod::Dsync) if alone => Op::WriteDsync,
+            (true, SyncMethod::Dsync | SyncMethod::LinkedFlush) => Op::WriteThenFlush,
+            (true, SyncMethod::Fdatasync) | (false, _) => Op::Write,
+        };
+        let (place, length) = (self.ring.place(start), (end.0 - start.0) as u32);
+        let memory = group.memory(index as usize);
+        // SAFETY: the leader has the group to itself and keeps it until the write has been answered; it has `blocks` blocks from `index` on in memory
+        // that is aligned to a page, as arenas are.
+        let done = unsafe { write(&self.devices, Role::Log, op, place, memory, length) };
+        done.map_err(|failed| {
+            self.poison.by(failed.error(format!("write {length} bytes of the log at byte {place}")))
+        })?;
+        self.counters.bytes.fetch_add(u64::from(length), Ordering::Relaxed);
+        self.written.store(end.0, Ordering::Release);
+        if op != Op::Write {
+            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            self.durable.store(end.0, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        let written = self.written.load(Ordering::Acquire);
+        if self.durable.load(Ordering::Acquire) < written {
+            flush(&self.devices, Role::Log)
+                .map_err(|failed| self.poison.by(failed.error("flush the log")))?;
+            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            self.durable.store(written, Ordering::Release);
+        }
+        Ok(())
+    }
+}

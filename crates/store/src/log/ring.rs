@@ -1,0 +1,49 @@
+//! Where a position of the log is on its device.
+
+use super::Lsn;
+
+/// A ring of blocks: positions grow for ever, their places repeat.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring {
+    pub start_bytes: u64,
+    pub length_bytes: u64,
+    pub block_bytes: u64,
+}
+
+impl Ring {
+    /// The place on the device.
+    pub fn place(&self, lsn: Lsn) -> u64 {
+        self.start_bytes + lsn.0 % self.length_bytes
+    }
+
+    /// Bytes from `lsn` to where the ring begins again.
+    pub fn until_wrap(&self, lsn: Lsn) -> u64 {
+        self.length_bytes - lsn.0 % self.length_bytes
+    }
+
+    /// The block that it is in.
+    pub fn block(&self, lsn: Lsn) -> Lsn {
+        Lsn(lsn.0 - lsn.0 % self.block_bytes)
+    }
+
+    /// The first block that begins there or later.
+    pub fn next_block(&self, lsn: Lsn) -> Lsn {
+        Lsn(lsn.0.next_multiple_of(self.block_bytes))
+    }
+
+    /// Up to where there is room while everything from `tail` on is needed.
+    pub fn room_until(&self, tail: Lsn) -> Lsn {
+        Lsn(self.block(tail).0 + self.length_bytes)
+    }
+
+    /// The longest record: with a share of the ring each, records cannot fill it up before a checkpoint makes room.
+    pub fn record_limit_bytes(&self) -> u64 {
+        (self.length_bytes / 8).min(1 << 30)
+    }
+
+    /// How far the log is written beyond what is durable, at most. After a crash, whatever is of interest behind the log's end is within it.
+    pub fn window_bytes(&self) -> u64 {
+        let share = self.length_bytes / 8;
+        (share - share % self.block_bytes).clamp(self.block_bytes, 4 << 20)
+    }
+}

@@ -1,0 +1,100 @@
+use std::sync::Arc;
+
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::*;
+use crate::layout::Placement;
+
+const BLOCK_BYTES: u64 = 512;
+const RING_BYTES: u64 = 256 * BLOCK_BYTES;
+
+pub(super) fn layout() -> Layout {
+    Layout {
+        sector_bytes: 512,
+        unit_bytes: 1 << 16,
+        segment_bytes: 1 << 20,
+        segments_start_bytes: 1 << 20,
+        pack_bytes: 4096,
+        log_start_bytes: 4096,
+        log_bytes: RING_BYTES,
+        log_block_bytes: BLOCK_BYTES as u32,
+        placement: Placement::OutOfPlace,
+        sync_method: SyncMethod::Dsync,
+        read_ahead_bytes: 0,
+        in_flight: 1,
+        node_bytes: 4096,
+    }
+}
+
+pub(super) fn device(seed: u64) -> Arc<SimDevice> {
+    Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", seed).unwrap())
+}
+
+/// Workers that never work.
+pub(super) fn nobody() -> Crew {
+    Crew::new(vec![Arc::default()])
+}
+
+pub(super) const NEW: Known =
+    Known { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
+
+type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;
+
+pub(super) fn open(device: &Arc<SimDevice>, layout: &Layout, known: Known) -> Result<(Log, Seen), Error> {
+    let mut seen = Vec::new();
+    let devices = Devices::new(Arc::clone(device) as _, None);
+    let log =
+        Log::open(layout, devices, nobody(), Poison::default(), known, &mut |lsn, timestamp, record| {
+            seen.push((lsn, timestamp, record.to_vec()));
+            Ok(())
+        })?;
+    Ok((log, seen))
+}
+
+#[test]
+fn records_come_back_over_many_laps_and_openings() {
+    let mut random = Pcg64::seed_from_u64(1);
+    let device = device(1);
+    let (mut log, seen) = open(&device, &layout(), NEW).unwrap();
+    assert_eq!(seen, []);
+    let mut kept: Seen = Vec::new();
+    let mut known = NEW;
+    for round in 0..3000 {
+        let length = [0, 1, 30, 200, 460, 463, 464, 1000, 4000][random.random_range(0..9)];
+        let record: Vec<u8> = (0..length).map(|_| random.random()).collect();
+        let logged = log.append(&record).unwrap();
+        assert_eq!(logged.timestamp, Timestamp(round + 1));
+        kept.push((logged.start, logged.timestamp, record));
+        if random.random_range(0..3) == 0 {
+            log.wait(logged.end, Durability::Sync).unwrap();
+        }
+        if log.fill() > 0.5 {
+            log.wait(logged.end, Durability::Sync).unwrap();
+            let cut = random.random_range(0..=kept.len());
+            kept.drain(..cut);
+            known.tail = kept.first().map_or(log.end(), |record| record.0);
+            known.timestamp = kept.first().map_or(logged.timestamp, |record| Timestamp(record.1.0 - 1));
+            log.truncate(known.tail);
+        }
+        if random.random_range(0..50) == 0 {
+            log.wait(log.end(), Durability::Sync).unwrap();
+            drop(log);
+            let (again, seen) = open(&device, &layout(), known).unwrap();
+            assert_eq!(seen, kept, "after {round}");
+            assert!(!again.recovered().torn);
+            log = again;
+        }
+    }
+    assert!(log.end().0 > 10 * RING_BYTES);
+}
+
+#[test]
+fn a_record_longer_than_its_share_is_refused() {
+    let (log, _) = open(&device(1), &layout(), NEW).unwrap();
+    let limit = log.record_limit_bytes() as usize;
+    log.append(&vec![1; limit]).unwrap();
+    let error = log.append(&vec![1; limit + 1]).unwrap_err();
+    assert!(matches!(error, Error::BatchLength { .. }), "{error}");
+}
