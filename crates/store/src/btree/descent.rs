@@ -24,20 +24,31 @@ impl BTree {
     /// The leaf that covers `key`; `access` is how it is going to be used.
     #[inline]
     pub(super) fn leaf(&self, key: &[u8], access: Access) -> Result<Seen<'_>, Error> {
+        self.descend(0, access, |node| node.child_slot(key))
+    }
+
+    /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.
+    #[inline]
+    pub(super) fn descend(
+        &self,
+        level: u8,
+        access: Access,
+        choose: impl Fn(Node<'_>) -> u32,
+    ) -> Result<Seen<'_>, Error> {
         loop {
             let mut seen = self.pool.read(self.root, Access::Normal)?;
-            let mut level = Node::new(seen.page()).level();
-            while level > 0 {
+            let mut own_level = Node::new(seen.page()).level();
+            while own_level > level {
                 let node = Node::new(seen.page());
-                let child = node.child(node.child_slot(key));
-                let access = if level == 1 { access } else { Access::Normal };
-                match self.follow(&seen, level, child, access)? {
+                let child = node.child(choose(node));
+                let access = if own_level == level + 1 { access } else { Access::Normal };
+                match self.follow(&seen, own_level, child, access)? {
                     Some(next) => seen = next,
                     None => break,
                 }
-                level -= 1;
+                own_level -= 1;
             }
-            if level == 0 {
+            if own_level <= level {
                 return Ok(seen);
             }
         }

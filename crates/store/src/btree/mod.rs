@@ -8,8 +8,10 @@ mod descent;
 mod grow;
 mod node;
 mod reshape;
+mod scan;
 mod scratch;
 mod shrink;
 mod tree;
 
+pub(crate) use scan::{Direction, Piece, Scan};
 pub(crate) use tree::{BTree, Change};

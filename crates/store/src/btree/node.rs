@@ -307,6 +307,20 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The slot of the child with the largest keys below `bound`, in an inner node; the last one without a bound. The bound is above the lower fence and not above the upper one.
+    pub fn child_slot_below(self, bound: Option<&[u8]>) -> u32 {
+        let behind = match bound {
+            Some(bound) => self.find(bound).unwrap_or_else(|index| index),
+            None => self.count(),
+        };
+        behind.saturating_sub(1)
+    }
+
+    /// The first slot whose key is not below `bound`, which is not below the lower fence and not above the upper one.
+    pub fn position(self, bound: &[u8]) -> u32 {
+        self.find(bound).unwrap_or_else(|index| index)
+    }
+
     /// The key of a slot, appended.
     pub fn key(self, index: u32, into: &mut Vec<u8>) {
         if index == 0 && !self.is_leaf() {

@@ -1,0 +1,260 @@
+//! Iterating in key order, one leaf at a time, with read-ahead.
+//!
+//! A scan holds nothing between its steps but two keys: what it has yet to give. Each step copies the records of one leaf out; the leaf's fence is where the next step
+//! begins, so that splits, merges and evictions in between do not matter.
+
+use super::node::Node;
+use super::tree::BTree;
+use crate::Error;
+use crate::pool::Access;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From small keys to large ones.
+    Forward,
+    /// From large keys to small ones.
+    Backward,
+}
+
+/// The first read-ahead of a scan, in leaves.
+const FIRST_AHEAD: u32 = 2;
+
+/// What a scan has yet to give.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    direction: Direction,
+    /// The keys from here on...
+    lower: Vec<u8>,
+    /// ...up to but without this one.
+    upper: Option<Vec<u8>>,
+    ended: bool,
+    ahead: Ahead,
+}
+
+/// Leaves that are being loaded before the scan comes to them.
+#[derive(Clone, Debug)]
+struct Ahead {
+    /// The most leaves.
+    most: u32,
+    /// How many to have on their way now; grows with the scan.
+    wanted: u32,
+    /// How many are.
+    leaves: u32,
+    /// The bound behind them.
+    behind: Vec<u8>,
+    ended: bool,
+}
+
+/// Records of a leaf, in key order. Its memory is used again by the next step of the scan.
+#[derive(Default)]
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    /// Where the key of each record begins, where its value does, and where that ends.
+    places: Vec<[u32; 3]>,
+}
+
+impl Piece {
+    /// Records.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// A record's key and value.
+    pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let [key, value, end] = self.places.get(index)?.map(|place| place as usize);
+        Some((&self.bytes[key..value], &self.bytes[value..end]))
+    }
+
+    /// Keys and values in key order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+
+    fn take(&mut self, node: Node<'_>, index: u32) {
+        let key = self.bytes.len() as u32;
+        node.key(index, &mut self.bytes);
+        let value = self.bytes.len() as u32;
+        node.value(index, &mut self.bytes);
+        self.places.push([key, value, self.bytes.len() as u32]);
+    }
+}
+
+impl Scan {
+    /// The keys from `lower` up to but without `upper`. At most `ahead` leaves are loaded before they are asked for.
+    pub fn new(direction: Direction, lower: &[u8], upper: Option<&[u8]>, ahead: u32) -> Self {
+        Self {
+            direction,
+            lower: lower.to_vec(),
+            upper: upper.map(<[u8]>::to_vec),
+            ended: upper.is_some_and(|upper| upper <= lower),
+            ahead: Ahead { most: ahead, wanted: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
+        }
+    }
+
+    /// Moves on to the other side of a leaf, whose fence there is `fence`.
+    fn pass(&mut self, fence: Option<&[u8]>) {
+        let Some(fence) = fence else {
+            self.ended = true;
+            return;
+        };
+        match self.direction {
+            Direction::Forward => {
+                fence.clone_into(&mut self.lower);
+                self.ended = self.upper.as_deref().is_some_and(|upper| upper <= fence);
+            }
+            Direction::Backward => {
+                fence.clone_into(self.upper.get_or_insert_default());
+                self.ended = fence <= self.lower.as_slice();
+            }
+        }
+        self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
+        self.ahead.wanted = (self.ahead.wanted * 2).max(FIRST_AHEAD).min(self.ahead.most);
+    }
+
+    /// Where the scan goes on. `None` only backwards, before its first step.
+    fn next_bound(&self) -> Option<&[u8]> {
+        match self.direction {
+            Direction::Forward => Some(&self.lower),
+            Direction::Backward => self.upper.as_deref(),
+        }
+    }
+}
+
+/// The slot of the child where a scan that comes to `bound` goes on.
+fn slot_at(node: Node<'_>, direction: Direction, bound: Option<&[u8]>) -> u32 {
+    match direction {
+        Direction::Forward => node.child_slot(bound.unwrap_or_default()),
+        Direction::Backward => node.child_slot_below(bound),
+    }
+}
+
+impl BTree {
+    /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are no more.
+    pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
+        let mut fence = Vec::new();
+        while !scan.ended {
+            self.read_ahead(scan)?;
+            let leaf =
+                self.descend(0, Access::Scan, |node| slot_at(node, scan.direction, scan.next_bound()))?;
+            let node = Node::new(leaf.page());
+            let has_fence = Self::copy_out(node, scan, piece, &mut fence, || leaf.is_still());
+            if leaf.is_still() {
+                scan.pass(has_fence.then_some(&fence));
+                if !piece.is_empty() {
+                    return Ok(true);
+                }
+            }
+        }
+        piece.clear();
+        Ok(false)
+    }
+
+    /// The records of a leaf that belong to the scan, and the fence at its far end, if it has one.
+    fn copy_out(
+        node: Node<'_>,
+        scan: &Scan,
+        piece: &mut Piece,
+        fence: &mut Vec<u8>,
+        is_still: impl Fn() -> bool,
+    ) -> bool {
+        piece.clear();
+        fence.clear();
+        let bounded = node.upper_fence(fence);
+        let end = match &scan.upper {
+            Some(upper) if !bounded || upper < fence => node.position(upper),
+            _ => node.count(),
+        };
+        let is_backward = scan.direction == Direction::Backward;
+        if is_backward {
+            fence.clear();
+            node.lower_fence(fence);
+        }
+        // Forwards the leaf was chosen by the lower bound, which therefore lies within its fences.
+        let start = if is_backward && scan.lower <= *fence { 0 } else { node.position(&scan.lower) };
+        for index in start..end {
+            // Nonsense could be long.
+            if !is_still() {
+                break;
+            }
+            piece.take(node, index);
+        }
+        if is_backward { !fence.is_empty() } else { bounded }
+    }
+
+    /// Begins to load leaves that the scan will come to, when half of those that it asked for before are used up.
+    fn read_ahead(&self, scan: &mut Scan) -> Result<(), Error> {
+        // A scan of one leaf needs none.
+        if scan.ahead.wanted == 0 {
+            return Ok(());
+        }
+        while !scan.ahead.ended && scan.ahead.leaves <= scan.ahead.wanted / 2 {
+            if scan.ahead.leaves == 0 {
+                // The first time, or the scan has caught up with it.
+                scan.ahead.behind.clear();
+                if let Some(bound) = scan.next_bound().map(<[u8]>::to_vec) {
+                    scan.ahead.behind = bound;
+                }
+            }
+            self.ask_for_more(scan)?;
+        }
+        Ok(())
+    }
+
+    /// Begins to load leaves of one parent, behind those that were asked for.
+    fn ask_for_more(&self, scan: &mut Scan) -> Result<(), Error> {
+        let (direction, ahead) = (scan.direction, &mut scan.ahead);
+        let parent = self.descend(1, Access::Normal, |node| slot_at(node, direction, Some(&ahead.behind)))?;
+        let node = Node::new(parent.page());
+        let (first, room) = (slot_at(node, direction, Some(&ahead.behind)), ahead.wanted - ahead.leaves);
+        let slots = match direction {
+            Direction::Forward => first..node.count().min(first.saturating_add(room)),
+            Direction::Backward => first.saturating_sub(room - 1)..first.saturating_add(1),
+        };
+        let mut children: Vec<_> = slots.clone().map(|slot| node.child(slot)).collect();
+        if direction == Direction::Backward {
+            children.reverse();
+        }
+        let mut behind = Vec::new();
+        let more = match direction {
+            Direction::Forward if slots.end < node.count() => {
+                node.key(slots.end, &mut behind);
+                true
+            }
+            Direction::Forward => node.upper_fence(&mut behind),
+            Direction::Backward => {
+                node.key(slots.start, &mut behind);
+                !behind.is_empty()
+            }
+        };
+        let is_leaf = node.is_leaf();
+        if !parent.is_still() {
+            return Ok(());
+        }
+        if is_leaf {
+            ahead.ended = true;
+            return Ok(());
+        }
+        let passed = match direction {
+            Direction::Forward => scan.upper.as_ref().is_some_and(|upper| behind >= *upper),
+            Direction::Backward => behind <= scan.lower,
+        };
+        // The leaf where the scan is loads itself.
+        let loads_itself = usize::from(ahead.leaves == 0);
+        ahead.ended = !more || passed;
+        ahead.leaves += children.len() as u32;
+        ahead.behind = behind;
+        children.into_iter().skip(loads_itself).for_each(|child| self.pool.prefetch(child));
+        Ok(())
+    }
+}
