@@ -54,6 +54,7 @@ pub(crate) enum PageKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub checksum: u32,
+    /// Length of the image in units of 512 bytes; no image has zero.
     pub image_sectors: u16,
     pub class: u8,
     pub kind: u8,
@@ -87,5 +88,64 @@ impl Header {
         page.set_long(SEQUENCE, self.sequence);
         page.set_word(FRONT_END, self.front_end);
         page.set_word(BACK_START, self.back_start);
+    }
+
+    /// As bytes that hold an image have it; `None` if they are too few.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let word = |at: u32| bytes.get(at as usize..)?.first_chunk().copied().map(u32::from_le_bytes);
+        let long = |at: u32| bytes.get(at as usize..)?.first_chunk().copied().map(u64::from_le_bytes);
+        let image = word(IMAGE)?;
+        Some(Self {
+            checksum: word(CHECKSUM)?,
+            image_sectors: image as u16,
+            class: (image >> 16) as u8,
+            kind: (image >> 24) as u8,
+            page: PageId(long(PAGE_ID)?),
+            sequence: long(SEQUENCE)?,
+            front_end: word(FRONT_END)?,
+            back_start: word(BACK_START)?,
+        })
+    }
+
+    /// As an image begins with it.
+    pub fn encode(self) -> [u8; PAGE_HEADER_BYTES as usize] {
+        let mut bytes = [0; PAGE_HEADER_BYTES as usize];
+        let mut put = |at: u32, value: &[u8]| bytes[at as usize..][..value.len()].copy_from_slice(value);
+        put(CHECKSUM, &self.checksum.to_le_bytes());
+        put(IMAGE, &self.image_sectors.to_le_bytes());
+        put(IMAGE + 2, &[self.class, self.kind]);
+        put(PAGE_ID, &self.page.0.to_le_bytes());
+        put(SEQUENCE, &self.sequence.to_le_bytes());
+        put(FRONT_END, &self.front_end.to_le_bytes());
+        put(BACK_START, &self.back_start.to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::OwnPage;
+
+    #[test]
+    fn page_and_bytes_have_the_same_header() {
+        let header = Header {
+            checksum: 0x0102_0304,
+            image_sectors: 0x0506,
+            class: 7,
+            kind: 8,
+            page: PageId(0x090a_0b0c_0d0e_0f10),
+            sequence: 0x1112_1314_1516_1718,
+            front_end: 0x191a_1b1c,
+            back_start: 0x1d1e_1f20,
+        };
+        let page = OwnPage::new(4096);
+        header.store(page.page());
+        let mut bytes = Vec::new();
+        page.page().copy_to(0, PAGE_HEADER_BYTES, &mut bytes);
+        assert_eq!(bytes, header.encode());
+        assert_eq!(Header::of(page.page()), header);
+        assert_eq!(Header::decode(&bytes), Some(header));
+        assert_eq!(Header::decode(&bytes[1..]), None);
     }
 }

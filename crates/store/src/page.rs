@@ -31,6 +31,12 @@ impl<'a> Page<'a> {
         self.words.len() as u32 * 4
     }
 
+    /// Where the page begins in memory: for those who have the latch and copy much at a time.
+    #[inline]
+    pub fn as_ptr(self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
     /// The word at `offset`; zero outside of the page.
     #[inline]
     pub fn word(self, offset: u32) -> u32 {

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use crate::Error;
 use crate::header::{PageId, PageKind};
 use crate::page::Page;
-pub(crate) use frames::{Frame, Frames, Meta, class_bytes};
+pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 pub(crate) use latch::{Latch, Version};
 
 /// How a page is going to be used.

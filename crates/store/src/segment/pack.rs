@@ -1,0 +1,321 @@
+//! From a page to its image and back.
+//!
+//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole sectors (see [`crate::header`]). Images are made of pages that can be
+//! trusted, and taken apart only after [`verify`]; still, no bytes make anything here panic or reach outside of them.
+
+use super::location::{Location, SECTOR_BYTES};
+use crate::Error;
+use crate::checksum::crc32c;
+use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
+use crate::page::Page;
+use crate::pool::class_bytes;
+
+/// Bytes of an image that the checksum does not cover: itself.
+const UNCOVERED_BYTES: usize = 4;
+
+/// The bytes of a page that its image has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    /// The page's bytes up to here.
+    pub front_end: u32,
+    /// And from here on.
+    pub back_start: u32,
+    page_bytes: u32,
+}
+
+impl Used {
+    /// As the header says; all of the page if that makes no sense.
+    pub fn new(front_end: u32, back_start: u32, page_bytes: u32) -> Self {
+        if PAGE_HEADER_BYTES <= front_end && front_end <= back_start && back_start <= page_bytes {
+            Self { front_end, back_start, page_bytes }
+        } else {
+            Self { front_end: page_bytes, back_start: page_bytes, page_bytes }
+        }
+    }
+
+    pub fn of(page: Page<'_>) -> Self {
+        let header = Header::of(page);
+        Self::new(header.front_end, header.back_start, page.len_bytes())
+    }
+
+    fn back_bytes(self) -> u32 {
+        self.page_bytes - self.back_start
+    }
+
+    /// Bytes of the image, of whole sectors.
+    pub fn image_bytes(self, sector_bytes: u32) -> u32 {
+        (self.front_end + self.back_bytes()).next_multiple_of(sector_bytes)
+    }
+}
+
+/// Makes the image of `page`, of exactly the bytes of `image`: at least [`Used::image_bytes`]. The caller has the page's latch.
+pub(super) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, image: &mut [u8]) {
+    let used = Used::of(page);
+    let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
+    assert!(front + back <= image.len() && used.page_bytes == page.len_bytes());
+    let (front_image, rest) = image.split_at_mut(front);
+    let (back_image, fill) = rest.split_at_mut(back);
+    // SAFETY: `Used` lies within the page, and both parts of the image are as long as what is copied to them. Nobody changes the page, as the caller has its latch;
+    // optimistic readers only read.
+    unsafe {
+        front_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr(), front);
+        back_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr().add(used.back_start as usize), back);
+    }
+    fill.fill(0);
+    let header = Header {
+        checksum: 0,
+        image_sectors: (image.len() as u64 / SECTOR_BYTES) as u16,
+        class: class as u8,
+        kind: Header::of(page).kind,
+        page: id,
+        sequence,
+        front_end: used.front_end,
+        back_start: used.back_start,
+    };
+    seal(header, image);
+}
+
+/// Gives an image this header, with the checksum that belongs to it.
+pub(super) fn seal(header: Header, image: &mut [u8]) {
+    let Some(start) = image.first_chunk_mut() else { return };
+    *start = header.encode();
+    let checksum = crc32c(&image[UNCOVERED_BYTES..]);
+    if let Some(start) = image.first_chunk_mut() {
+        *start = Header { checksum, ..header }.encode();
+    }
+}
+
+/// What an image should be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub location: Location,
+    pub page: PageId,
+    /// No image in its segment was written earlier.
+    pub oldest_sequence: u64,
+}
+
+/// Whether `image`, as it was read from its location, is what should be there.
+///
+/// # Errors
+/// [`Error::Corrupt`], which says what differs.
+pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> {
+    let Expected { location, page, oldest_sequence } = expected;
+    let corrupt = |should_be: String, is: String| Error::Corrupt {
+        what: format!("page {}", page.0),
+        offset_bytes: location.offset_bytes(),
+        expected: should_be,
+        got: is,
+    };
+    let length = location.length_bytes() as usize;
+    let (Some(image), Some(header)) = (image.get(..length), Header::decode(image)) else {
+        return Err(corrupt(format!("{length} bytes"), format!("{} bytes", image.len())));
+    };
+    let checksum = crc32c(&image[UNCOVERED_BYTES..]);
+    if header.checksum != checksum {
+        return Err(corrupt(format!("checksum {:08x}", header.checksum), format!("{checksum:08x}")));
+    }
+    let found = (header.page, header.class as usize, u64::from(header.image_sectors) * SECTOR_BYTES);
+    if found != (page, location.class(), length as u64) {
+        return Err(corrupt(
+            format!("page {} of size class {} in {length} bytes", page.0, location.class()),
+            format!(
+                "page {} of size class {} in {} bytes: a misplaced write or read",
+                found.0.0, found.1, found.2
+            ),
+        ));
+    }
+    if header.sequence < oldest_sequence {
+        return Err(corrupt(
+            format!("an image written with unit {oldest_sequence} or later"),
+            format!("one of unit {}: a lost write", header.sequence),
+        ));
+    }
+    let used = Used::new(header.front_end, header.back_start, page_bytes(header.class));
+    if used.front_end != header.front_end || u64::from(used.image_bytes(1)) > length as u64 {
+        return Err(corrupt(
+            format!("a page in {length} bytes"),
+            format!("one used up to {} and from {} on", header.front_end, header.back_start),
+        ));
+    }
+    Ok(header)
+}
+
+fn page_bytes(class: u8) -> u32 {
+    class_bytes(usize::from(class).min(crate::pool::CLASSES - 1)) as u32
+}
+
+/// Makes the page in `memory` of its verified image, which `memory` begins with. What the page does not use stays whatever it is.
+pub(super) fn unpack(header: Header, memory: &mut [u8]) {
+    let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
+    let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
+    memory.copy_within(front..front + back, used.back_start as usize);
+}
+
+/// Calls `found` with every image in `bytes`, whose first byte is the beginning of a pack: its offset in `bytes` and its header. Stops at what can be no header.
+///
+/// # Errors
+/// The offset of the header that makes no sense.
+pub(super) fn walk(bytes: &[u8], pack_bytes: u32, mut found: impl FnMut(usize, Header)) -> Result<(), usize> {
+    let pack = pack_bytes as usize;
+    let mut at = 0;
+    while at < bytes.len() {
+        let header = Header::decode(&bytes[at..]).ok_or(at)?;
+        if header.image_sectors == 0 {
+            // The rest of the pack is empty.
+            at = (at + 1).next_multiple_of(pack);
+            continue;
+        }
+        let length = usize::from(header.image_sectors) * SECTOR_BYTES as usize;
+        if length > bytes.len() - at {
+            return Err(at);
+        }
+        found(at, header);
+        at += length;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::page::OwnPage;
+
+    /// A page with these parts used and bytes that depend on `seed`.
+    fn page(class: usize, front_end: u32, back_start: u32, seed: u32) -> OwnPage {
+        let own = OwnPage::new(class_bytes(class) as u32);
+        let page = own.page();
+        for at in (0..page.len_bytes()).step_by(4) {
+            page.set_word(at, seed.wrapping_mul(at + 1) | 1);
+        }
+        let id = PageId(u64::from(seed));
+        let (checksum, image_sectors, sequence) = (0, 0, 0);
+        Header {
+            checksum,
+            image_sectors,
+            class: class as u8,
+            kind: 1,
+            page: id,
+            sequence,
+            front_end,
+            back_start,
+        }
+        .store(page);
+        own
+    }
+
+    fn image_of(own: &OwnPage, class: usize, sector: u32) -> Vec<u8> {
+        let mut image = vec![0xee; Used::of(own.page()).image_bytes(sector) as usize];
+        pack(own.page(), Header::of(own.page()).page, class, 77, &mut image);
+        image
+    }
+
+    fn expected(image: &[u8], id: u64, class: usize) -> Expected {
+        let location = Location::new(1 << 20, image.len() as u32, class);
+        Expected { location, page: PageId(id), oldest_sequence: 77 }
+    }
+
+    /// A class and the parts of a page that are used.
+    fn shape() -> impl Strategy<Value = (usize, u32, u32)> {
+        (0usize..4).prop_flat_map(|class| {
+            let words = class_bytes(class) as u32 / 4;
+            (8..=words).prop_flat_map(move |front| {
+                (Just(class), Just(front * 4), (front..=words).prop_map(|back| back * 4))
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_page_uses_comes_back((class, front, back) in shape(), seed: u32, sector in prop::sample::select(vec![512u32, 4096])) {
+            let own = page(class, front, back, seed);
+            let image = image_of(&own, class, sector);
+            prop_assert_eq!(image.len() as u32 % sector, 0);
+            prop_assert!((image.len() as u32) < front + own.page().len_bytes() - back + sector);
+            let header = verify(&image, expected(&image, u64::from(seed), class)).unwrap();
+            let mut memory = vec![0x55; own.page().len_bytes() as usize];
+            memory[..image.len()].copy_from_slice(&image);
+            unpack(header, &mut memory);
+            let mut before = Vec::new();
+            own.page().copy_to(0, own.page().len_bytes(), &mut before);
+            let (front, back) = (front as usize, back as usize);
+            let body = PAGE_HEADER_BYTES as usize..front;
+            prop_assert!(memory[body.clone()] == before[body]);
+            prop_assert!(memory[back..] == before[back..]);
+            prop_assert_eq!((header.front_end as usize, header.back_start as usize), (front, back));
+        }
+
+        #[test]
+        fn any_changed_bit_is_noticed((class, front, back) in shape(), seed: u32, place: prop::sample::Index, bit in 0u32..8) {
+            let mut image = image_of(&page(class, front, back, seed), class, 512);
+            let at = place.index(image.len());
+            image[at] ^= 1u8 << bit;
+            let verdict = verify(&image, expected(&image, u64::from(seed), class));
+            let noticed = matches!(verdict, Err(Error::Corrupt { offset_bytes, .. }) if offset_bytes == 1 << 20);
+            prop_assert!(noticed);
+        }
+
+        /// Nonsense with a checksum that belongs to it: the worst that a device can return.
+        #[test]
+        fn nonsense_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 512..=4096), words: [u32; 7], sectors in 0usize..12, class in 0usize..9, resealed: bool) {
+            let mut bytes = bytes;
+            bytes.truncate(bytes.len() / 512 * 512);
+            let header = Header {
+                checksum: words[0], image_sectors: words[1] as u16 % 10, class: words[2] as u8 % 12, kind: 1,
+                page: PageId(u64::from(words[3] % 2)), sequence: u64::from(words[4] % 100), front_end: words[5] % 5000, back_start: words[6] % 5000,
+            };
+            if resealed {
+                seal(header, &mut bytes);
+            }
+            let location = Location::new(512, (sectors.max(1) * 512) as u32, class);
+            let should = Expected { location, page: PageId(1), oldest_sequence: 50 };
+            if let Ok(header) = verify(&bytes, should) {
+                prop_assert!(resealed && header.page == PageId(1) && header.sequence >= 50);
+                let mut memory = vec![0; class_bytes(class) as usize];
+                memory[..location.length_bytes() as usize].copy_from_slice(&bytes[..location.length_bytes() as usize]);
+                unpack(header, &mut memory);
+            }
+            let mut images = 0;
+            let _any_answer = walk(&bytes, 1024, |at, header| {
+                assert!(at + usize::from(header.image_sectors) * 512 <= bytes.len());
+                images += 1;
+            });
+            prop_assert!(images <= bytes.len() / 512);
+            let mut memory = bytes.clone();
+            unpack(header, &mut memory);
+        }
+    }
+
+    #[test]
+    fn an_image_of_another_page_class_or_time_is_refused() {
+        let image = image_of(&page(1, 400, 8000, 5), 1, 512);
+        assert!(verify(&image, expected(&image, 5, 1)).is_ok());
+        let says = |expected: Expected| verify(&image, expected).unwrap_err().to_string();
+        assert!(says(expected(&image, 6, 1)).contains("got page 5"), "{}", says(expected(&image, 6, 1)));
+        assert!(says(expected(&image, 5, 2)).contains("size class 2"));
+        let late = Expected { oldest_sequence: 78, ..expected(&image, 5, 1) };
+        assert!(says(late).contains("lost write"), "{}", says(late));
+        assert!(verify(&vec![0; image.len()], expected(&image, 5, 1)).is_err());
+    }
+
+    #[test]
+    fn a_walk_finds_the_images_and_skips_the_gaps() {
+        let mut bytes = vec![0; 4096];
+        let own = page(0, 600, 4000, 3);
+        let image = image_of(&own, 0, 512);
+        assert_eq!(image.len(), 1024);
+        for at in [0, 1024, 2048] {
+            bytes[at..at + 1024].copy_from_slice(&image);
+        }
+        let places = |bytes: &[u8]| {
+            let mut places = Vec::new();
+            walk(bytes, 2048, |at, header| places.push((at, header.page.0))).map(|()| places)
+        };
+        assert_eq!(places(&bytes), Ok(vec![(0, 3), (1024, 3), (2048, 3)]));
+        bytes[1024..2048].fill(0);
+        assert_eq!(places(&bytes), Ok(vec![(0, 3), (2048, 3)]));
+        bytes[2048 + 4] = 200;
+        assert_eq!(places(&bytes), Err(2048));
+    }
+}

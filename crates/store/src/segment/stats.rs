@@ -1,0 +1,76 @@
+//! What was written, and why.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Stream;
+
+/// Counts since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes sent to the device: of pages that were changed, moved, of large values and of the page table, in this order.
+    pub by_stream_bytes: [u64; STREAMS],
+    /// Bytes in memory of the changed pages that were sent.
+    pub dirty_page_bytes: u64,
+    /// Bytes sent in whole units at multiples of the unit.
+    pub full_unit_bytes: u64,
+    /// Bytes sent otherwise.
+    pub partial_unit_bytes: u64,
+    /// Segments that the cleaner went through.
+    pub cleaned_segments: u64,
+    /// Bytes that it read.
+    pub cleaner_read_bytes: u64,
+    /// Images that it moved.
+    pub moved_images: u64,
+    /// Bytes of the segments that were freed.
+    pub freed_bytes: u64,
+}
+
+pub(super) const STREAMS: usize = 4;
+
+impl Written {
+    /// Bytes written to the device for each byte of a changed page: moved pages included, large values and the page table not.
+    pub fn write_amplification(&self) -> f64 {
+        let pages =
+            self.by_stream_bytes[Stream::Fresh as usize] + self.by_stream_bytes[Stream::Moved as usize];
+        pages as f64 / self.dirty_page_bytes as f64
+    }
+
+    /// Of the written bytes, those in aligned units of the desirable size.
+    pub fn full_unit_share(&self) -> f64 {
+        self.full_unit_bytes as f64 / (self.full_unit_bytes + self.partial_unit_bytes) as f64
+    }
+}
+
+/// See [`Written`].
+#[derive(Default)]
+pub(super) struct Counters {
+    pub by_stream_bytes: [AtomicU64; STREAMS],
+    pub dirty_page_bytes: AtomicU64,
+    pub full_unit_bytes: AtomicU64,
+    pub partial_unit_bytes: AtomicU64,
+    pub cleaned_segments: AtomicU64,
+    pub cleaner_read_bytes: AtomicU64,
+    pub moved_images: AtomicU64,
+    pub freed_bytes: AtomicU64,
+}
+
+/// Counts.
+pub(super) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub fn read(&self) -> Written {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Written {
+            by_stream_bytes: std::array::from_fn(|stream| value(&self.by_stream_bytes[stream])),
+            dirty_page_bytes: value(&self.dirty_page_bytes),
+            full_unit_bytes: value(&self.full_unit_bytes),
+            partial_unit_bytes: value(&self.partial_unit_bytes),
+            cleaned_segments: value(&self.cleaned_segments),
+            cleaner_read_bytes: value(&self.cleaner_read_bytes),
+            moved_images: value(&self.moved_images),
+            freed_bytes: value(&self.freed_bytes),
+        }
+    }
+}

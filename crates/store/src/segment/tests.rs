@@ -1,0 +1,163 @@
+//! Segments over a simulated drive.
+
+use std::sync::Arc;
+
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+use super::*;
+use crate::header::Header;
+use crate::layout::{Layout, SyncMethod};
+use crate::page::OwnPage;
+use crate::task::{Bell, Home, Scheduler};
+
+struct Silent;
+impl Bell for Silent {
+    fn ring(&self) {}
+}
+
+pub(super) fn layout(placement: Placement) -> Layout {
+    Layout {
+        sector_bytes: 512,
+        unit_bytes: 64 << 10,
+        segment_bytes: 256 << 10,
+        segments_start_bytes: 1 << 20,
+        pack_bytes: 16 << 10,
+        log_start_bytes: 0,
+        log_bytes: 0,
+        log_block_bytes: 4096,
+        placement,
+        sync_method: SyncMethod::Dsync,
+        read_ahead_bytes: 0,
+        in_flight: 1,
+        node_bytes: 4096,
+    }
+}
+
+/// A worker that runs tasks on the calling thread.
+pub(super) struct World {
+    pub device: Arc<SimDevice>,
+    pub devices: Devices,
+    home: Arc<Home>,
+    scheduler: Scheduler,
+    lane: Option<lane::Lane>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let config = SimConfig::named("905p").unwrap();
+        let device = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
+        let devices = Devices::new(Arc::clone(&device) as _, None);
+        let home = Arc::new(Home::new(Box::new(Silent)));
+        let scheduler = Scheduler::new(Arc::clone(&home));
+        let lane = Some(devices.open_lane().unwrap());
+        Self { device, devices, home, scheduler, lane }
+    }
+
+    pub fn segments(&self, layout: &Layout) -> Arc<Segments> {
+        let crew = Crew::new(vec![Arc::clone(&self.home)]);
+        Segments::new(layout, self.devices.clone(), crew, Poison::default()).unwrap()
+    }
+
+    /// Runs `job` as a task, and all that comes of it, to the end.
+    pub fn run(&mut self, job: impl FnOnce() + Send + 'static) {
+        self.home.spawn(job);
+        loop {
+            let entered = lane::enter(&mut self.lane);
+            self.scheduler.run(usize::MAX).unwrap();
+            drop(entered);
+            let lane = self.lane.as_mut().unwrap();
+            if lane.in_flight() > 0 {
+                lane.turn(!self.scheduler.has_ready(), None).unwrap();
+            } else if !self.scheduler.has_ready() {
+                break;
+            }
+        }
+        assert_eq!(self.scheduler.alive(), 0, "a task waits for ever");
+    }
+}
+
+/// A page of this class with that much in use; its bytes depend on `seed`.
+pub(super) fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
+    let own = OwnPage::new(class_bytes(class) as u32);
+    let front = (used_bytes / 3).next_multiple_of(4).max(crate::header::PAGE_HEADER_BYTES);
+    let back = own.page().len_bytes() - used_bytes.saturating_sub(front) / 4 * 4;
+    for at in (0..front).chain(back..own.page().len_bytes()).step_by(4) {
+        own.page().set_word(at, seed.wrapping_mul(at | 1));
+    }
+    let header = Header {
+        checksum: 0,
+        image_sectors: 0,
+        class: class as u8,
+        kind: 1,
+        page: PageId(id),
+        sequence: 0,
+        front_end: front,
+        back_start: back,
+    };
+    header.store(own.page());
+    own
+}
+
+/// What the page at `location` has in use, as read from the device.
+fn read_back(segments: &Segments, location: Location, id: u64) -> Result<Vec<u8>, Error> {
+    let memory = flashgrain_device::Arena::new(class_bytes(location.class()) as usize).unwrap();
+    // SAFETY: the arena has the bytes of the class and lives until the read is done.
+    unsafe { segments.read(location, PageId(id), memory.as_ptr())? };
+    // SAFETY: as above; the arena is initialised by the kernel.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(memory.as_ptr(), class_bytes(location.class()) as usize) };
+    let header = Header::decode(bytes).unwrap();
+    assert_eq!(header.page, PageId(id));
+    Ok([&bytes[32..header.front_end as usize], &bytes[header.back_start as usize..]].concat())
+}
+
+fn used(own: &OwnPage) -> Vec<u8> {
+    let (header, page) = (Header::of(own.page()), own.page());
+    let mut bytes = Vec::new();
+    page.copy_to(32, header.front_end - 32, &mut bytes);
+    page.copy_to(header.back_start, page.len_bytes() - header.back_start, &mut bytes);
+    bytes
+}
+
+#[test]
+fn what_was_appended_is_read_back() {
+    for placement in [Placement::OutOfPlace, Placement::InPlace] {
+        let mut world = World::new();
+        let segments = world.segments(&layout(placement));
+        let own = Arc::clone(&segments);
+        world.run(move || {
+            let pages: Vec<OwnPage> = (0..500)
+                .map(|id| {
+                    page(id + 1, id as usize % 4, 100 + id as u32 * 7919 % (4000 << (id % 4)), id as u32)
+                })
+                .collect();
+            let mut places = Vec::new();
+            for own_page in &pages {
+                let header = Header::of(own_page.page());
+                let appended = loop {
+                    match own.append(Stream::Fresh, header.page, header.class.into(), own_page.page()) {
+                        Ok(appended) => break appended,
+                        Err(NotAppended::NoBuffer) => own.wait_for_room().unwrap(),
+                        Err(other) => panic!("{other:?}"),
+                    }
+                };
+                places.push(appended);
+            }
+            own.write_all().unwrap();
+            for (own_page, appended) in pages.iter().zip(places) {
+                assert!(own.is_written(appended.unit));
+                let id = Header::of(own_page.page()).page.0;
+                assert_eq!(read_back(&own, appended.location, id).unwrap(), used(own_page));
+            }
+        });
+        let (usage, written) = (segments.usage(), segments.written());
+        assert_eq!(written.by_stream_bytes[0], written.full_unit_bytes + written.partial_unit_bytes);
+        if placement == Placement::OutOfPlace {
+            assert!(
+                written.partial_unit_bytes <= 64 << 10 && written.write_amplification() < 0.75,
+                "{written:?}"
+            );
+            assert!(usage.live_bytes < written.by_stream_bytes[0]);
+        }
+    }
+}
