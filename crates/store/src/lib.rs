@@ -5,6 +5,7 @@ mod btree;
 mod catalog;
 mod checkpoint;
 mod checksum;
+mod db;
 mod error;
 mod header;
 mod lane;
@@ -21,7 +22,10 @@ mod varint;
 mod worker;
 
 pub use catalog::IndexKind;
+pub use db::{
+    Batch, Builder, Check, Cursor, Db, Iter, Readable, Snapshot, Stats, Transaction, Tree, TreeOptions, Value,
+};
 pub use error::{Error, ErrorKind};
-pub use layout::{Placement, SyncMethod};
+pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;

@@ -17,14 +17,19 @@ pub(crate) struct Options {
     pub durability: Durability,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
-    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short.
-    pub dirty_bytes_max: u64,
+    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; half of the cache if not given.
+    pub dirty_bytes_max: Option<u64>,
 }
 
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
 
 impl Options {
+    /// Dirty bytes at which a checkpoint begins.
+    pub fn dirty_bytes_max(&self) -> u64 {
+        self.dirty_bytes_max.unwrap_or(self.cache_bytes / 2)
+    }
+
     /// Refuses what cannot be.
     ///
     /// # Errors
@@ -59,7 +64,7 @@ impl Default for Options {
             tasks_per_worker: 512,
             durability: Durability::Sync,
             recovery_log_bytes: 256 << 20,
-            dirty_bytes_max: 128 << 20,
+            dirty_bytes_max: None,
         }
     }
 }

@@ -1,0 +1,234 @@
+//! Opening and creating stores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_profile::DeviceProfile;
+
+use super::Db;
+use super::core::Core;
+use super::place::{Place, Site};
+use crate::layout::{Overrides, Placement, SyncMethod};
+use crate::options::Options;
+use crate::{Durability, Error};
+
+/// The most that a store in memory may grow to: address space, not memory.
+const MEMORY_LIMIT_BYTES: u64 = 64 << 30;
+const MEMORY_START_BYTES: u64 = 64 << 20;
+
+/// Where a store is and how it runs. Only what is asked for must be said: a place, and perhaps the size of the cache.
+///
+/// ```
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+/// # let log = tempfile::tempdir().unwrap();
+/// use flashgrain::{Db, Durability};
+///
+/// let db = Db::builder()
+///     .path(one.path()) // with a second path, the store is striped over both
+///     .path(other.path())
+///     .log_path(log.path())
+///     .cache_bytes(32 << 20)
+///     .workers(2)
+///     .durability(Durability::Buffered)
+///     .create()?;
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until it opens or creates"]
+#[derive(Default)]
+pub struct Builder {
+    site: Site,
+    options: Options,
+    overrides: Overrides,
+    profile: Option<Box<DeviceProfile>>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn in_memory() -> Result<Self, Error> {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(MEMORY_START_BYTES, MEMORY_LIMIT_BYTES)?);
+        Ok(Self::new().device(device).growable(true))
+    }
+
+    /// The directory, or the raw block device, that the store is in. Given several times, the store is striped over all of them, in that order.
+    pub fn path(mut self, path: impl AsRef<Path>) -> Self {
+        self.site.data.add_path(path.as_ref());
+        self
+    }
+
+    /// The directory or block device for the log, if it has one of its own. Several are striped.
+    pub fn log_path(mut self, path: impl AsRef<Path>) -> Self {
+        self.site.log.get_or_insert_with(Place::default).add_path(path.as_ref());
+        self
+    }
+
+    /// An opened device that the store is on: a simulated drive, memory, or one of your own.
+    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
+        self.site.data = Place::Device(device);
+        self
+    }
+
+    /// An opened device for the log.
+    pub fn log_device(mut self, device: Arc<dyn Device>) -> Self {
+        self.site.log = Some(Place::Device(device));
+        self
+    }
+
+    /// Whether an opened device may be grown when the store needs more room. Directories always may.
+    pub fn growable(mut self, growable: bool) -> Self {
+        self.site.growable = growable;
+        self
+    }
+
+    /// Allows [`Builder::create`] to overwrite this block device, whatever is on it.
+    pub fn destroy_contents_of(mut self, path: impl Into<PathBuf>) -> Self {
+        self.site.consent.push(path.into());
+        self
+    }
+
+    /// Memory for pages: a hard budget. 256 MiB unless given.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.options.cache_bytes = bytes;
+        self
+    }
+
+    /// Worker threads; one per core unless given.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.options.workers = workers;
+        self
+    }
+
+    /// Pins the workers to these cores, one to each; also sets their number.
+    pub fn pin_to(mut self, cores: impl Into<Vec<usize>>) -> Self {
+        let cores = cores.into();
+        self.options.workers = cores.len();
+        self.options.cores = Some(cores);
+        self
+    }
+
+    /// Tasks that a worker has under way at a time; further ones queue. 512 unless given.
+    pub fn tasks_per_worker(mut self, tasks: usize) -> Self {
+        self.options.tasks_per_worker = tasks;
+        self
+    }
+
+    /// How durable a commit is that does not say; [`Durability::Sync`] unless given.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.options.durability = durability;
+        self
+    }
+
+    /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand records. Less means more checkpoints, which write more. 256 MiB unless given.
+    pub fn recovery_log_bytes(mut self, bytes: u64) -> Self {
+        self.options.recovery_log_bytes = bytes;
+        self
+    }
+
+    /// Dirty bytes that bring a checkpoint about however short the log is; half of the cache unless given.
+    pub fn checkpoint_dirty_bytes(mut self, bytes: u64) -> Self {
+        self.options.dirty_bytes_max = Some(bytes);
+        self
+    }
+
+    /// The profile of the drive, from which the layout of a new store is decided.
+    pub fn profile(mut self, profile: DeviceProfile) -> Self {
+        self.profile = Some(Box::new(profile));
+        self
+    }
+
+    /// How pages of a new store are placed.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.overrides.placement = Some(placement);
+        self
+    }
+
+    /// The write unit of a new store, whatever the profile says: a power of two from 64 KiB to 4 MiB.
+    pub fn write_unit_bytes(mut self, bytes: u32) -> Self {
+        self.overrides.unit_bytes = Some(bytes);
+        self
+    }
+
+    /// The segments of a new store: a multiple of the write unit.
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.overrides.segment_bytes = Some(bytes);
+        self
+    }
+
+    /// The flash page of a new store, whose borders page images do not cross.
+    pub fn flash_page_bytes(mut self, bytes: u32) -> Self {
+        self.overrides.pack_bytes = Some(bytes);
+        self
+    }
+
+    /// The log's ring of a new store.
+    pub fn log_bytes(mut self, bytes: u64) -> Self {
+        self.overrides.log_bytes = Some(bytes);
+        self
+    }
+
+    /// The log's blocks of a new store.
+    pub fn log_block_bytes(mut self, bytes: u32) -> Self {
+        self.overrides.log_block_bytes = Some(bytes);
+        self
+    }
+
+    /// The node size of trees whose creator names none, in a new store.
+    pub fn node_bytes(mut self, bytes: u32) -> Self {
+        self.overrides.node_bytes = Some(bytes);
+        self
+    }
+
+    /// How the log of a new store is made durable.
+    pub fn sync_method(mut self, method: SyncMethod) -> Self {
+        self.overrides.sync_method = Some(method);
+        self
+    }
+
+    /// Opens a store that is there.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Locked`], [`Error::Member`], [`Error::Corrupt`], [`Error::Options`], [`Error::Device`].
+    pub fn open(self) -> Result<Db, Error> {
+        self.options.check()?;
+        Ok(Db { core: Core::open(&self.site, &self.options)? })
+    }
+
+    /// Makes a new store.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if something is there that would be lost; [`Error::Options`]; [`Error::Device`].
+    pub fn create(self) -> Result<Db, Error> {
+        self.options.check()?;
+        Ok(Db { core: Core::create(&self.site, self.profile.as_deref(), &self.overrides, &self.options)? })
+    }
+
+    /// Opens the store if there is one, else makes one.
+    ///
+    /// # Errors
+    /// As [`Builder::open`] and [`Builder::create`].
+    pub fn open_or_create(self) -> Result<Db, Error> {
+        self.options.check()?;
+        match Core::open(&self.site, &self.options) {
+            Ok(core) => Ok(Db { core }),
+            // What only looks empty is not overwritten: creating looks for itself.
+            Err(Error::NotAStore { .. }) => self.create(),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Builder")
+            .field("site", &self.site)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

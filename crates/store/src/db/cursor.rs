@@ -1,0 +1,135 @@
+//! A position between records that can be moved.
+
+use std::ops::Bound;
+
+use super::core::Direction;
+use super::source::{Scan, View};
+use super::value::Value;
+use crate::Error;
+
+/// A position in a tree that moves both ways and to any key; made by [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.
+///
+/// The position lies between records: [`Cursor::next`] returns the record behind it and steps over that, [`Cursor::prev`] the one before it.
+///
+/// ```
+/// # use flashgrain::{Db, Readable};
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let db = Db::in_memory(64 << 20)?;
+/// # let tree = db.tree("letters")?;
+/// for letter in ["a", "c", "e"] {
+///     tree.insert(letter, "")?;
+/// }
+/// let mut cursor = db.cursor(&tree)?;
+/// cursor.seek("b");
+/// assert_eq!(cursor.next()?.unwrap().0, "c");
+/// assert_eq!(cursor.prev()?.unwrap().0, "c");
+/// assert_eq!(cursor.prev()?.unwrap().0, "a");
+/// assert!(cursor.prev()?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cursor {
+    view: View,
+    position: Position,
+    scan: Option<(Direction, Scan)>,
+}
+
+/// Between which records the cursor is.
+#[derive(Clone, Debug)]
+enum Position {
+    Start,
+    Before(Vec<u8>),
+    Behind(Vec<u8>),
+    End,
+}
+
+impl Cursor {
+    pub(super) fn new(view: View) -> Self {
+        Self { view, position: Position::Start, scan: None }
+    }
+
+    /// To just before `key`, whether there is such a record or not.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.move_to(Position::Before(key.as_ref().to_vec()));
+    }
+
+    /// To just behind `key`, whether there is such a record or not.
+    pub fn seek_behind(&mut self, key: impl AsRef<[u8]>) {
+        self.move_to(Position::Behind(key.as_ref().to_vec()));
+    }
+
+    /// To before the first record.
+    pub fn seek_start(&mut self) {
+        self.move_to(Position::Start);
+    }
+
+    /// To behind the last record.
+    pub fn seek_end(&mut self) {
+        self.move_to(Position::End);
+    }
+
+    /// The record behind the position, and over it. `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Readable::get`](crate::Readable::get); the position stays.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a cursor has no one direction, and may go on after its end"
+    )]
+    pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
+        self.step(Direction::Forward)
+    }
+
+    /// The record before the position, and over it. `None` at the start.
+    ///
+    /// # Errors
+    /// As [`Readable::get`](crate::Readable::get); the position stays.
+    pub fn prev(&mut self) -> Result<Option<(Value, Value)>, Error> {
+        self.step(Direction::Backward)
+    }
+
+    fn move_to(&mut self, position: Position) {
+        (self.position, self.scan) = (position, None);
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<Option<(Value, Value)>, Error> {
+        let Some(from) = self.position.bound(direction) else { return Ok(None) };
+        let view = &self.view;
+        let scan = match self.scan.take() {
+            Some((same, scan)) if same == direction => scan,
+            _ => Scan::new(view.clone(), from, direction),
+        };
+        let (_, scan) = self.scan.insert((direction, scan));
+        let found = scan.next();
+        match (&found, direction) {
+            (Ok(Some((key, _))), Direction::Forward) => self.position = Position::Behind(key.to_vec()),
+            (Ok(Some((key, _))), Direction::Backward) => self.position = Position::Before(key.to_vec()),
+            (Ok(None), Direction::Forward) => self.position = Position::End,
+            (Ok(None), Direction::Backward) => self.position = Position::Start,
+            (Err(_), _) => self.scan = None,
+        }
+        found
+    }
+}
+
+impl Position {
+    /// Where a scan from here begins; `None` if there is nothing that way.
+    fn bound(&self, direction: Direction) -> Option<Bound<Vec<u8>>> {
+        Some(match (self, direction) {
+            (Self::Start, Direction::Backward) | (Self::End, Direction::Forward) => return None,
+            (Self::Start, Direction::Forward) | (Self::End, Direction::Backward) => Bound::Unbounded,
+            (Self::Before(key), Direction::Forward) | (Self::Behind(key), Direction::Backward) => {
+                Bound::Included(key.clone())
+            }
+            (Self::Behind(key), Direction::Forward) | (Self::Before(key), Direction::Backward) => {
+                Bound::Excluded(key.clone())
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cursor").field("position", &self.position).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,282 @@
+//! The store as users see it: handles over the engine.
+
+mod batch;
+mod builder;
+mod core;
+mod cursor;
+mod iter;
+mod place;
+mod readable;
+mod snapshot;
+mod source;
+mod transaction;
+mod tree;
+mod value;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use self::core::{Check, Stats};
+pub use batch::Batch;
+pub use builder::Builder;
+pub use cursor::Cursor;
+pub use iter::Iter;
+pub use readable::Readable;
+pub use snapshot::Snapshot;
+pub use transaction::Transaction;
+pub use tree::{Tree, TreeOptions};
+pub use value::Value;
+
+pub(crate) use self::core::Core;
+use self::source::{Source, View};
+use crate::task::JoinHandle;
+use crate::{Decision, Error};
+
+/// A store. Cheap to clone, and usable from any number of threads; the store is closed with its last handle, as by [`Db::close`].
+///
+/// Reading and writing work from any thread. What is in memory is served on the calling thread; what is not is read by it, which blocks. To have many
+/// such waits at a time without as many threads, run the code as tasks: [`Db::spawn`].
+///
+/// ```
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// use flashgrain::Db;
+///
+/// let db = Db::create(&path)?;
+/// let fruit = db.tree("fruit")?;
+/// fruit.insert("apple", "red")?; // durable when it returns
+/// drop((db, fruit));
+///
+/// let db = Db::open(&path)?;
+/// assert_eq!(db.tree("fruit")?.get("apple")?.unwrap(), "red");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) core: Arc<Core>,
+}
+
+impl Db {
+    /// Opens the store in the directory `path`, with default options.
+    ///
+    /// # Errors
+    /// As [`Builder::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().path(path).open()
+    }
+
+    /// Makes a new store in the directory `path`, which is made too or is empty, with default options.
+    ///
+    /// # Errors
+    /// As [`Builder::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().path(path).create()
+    }
+
+    /// A new store in memory, with a cache of `cache_bytes`; gone when it is closed. For tests.
+    ///
+    /// # Errors
+    /// As [`Builder::create`].
+    pub fn in_memory(cache_bytes: u64) -> Result<Self, Error> {
+        Builder::in_memory()?.cache_bytes(cache_bytes).create()
+    }
+
+    /// To open or create a store with options of one's own.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// The tree of that name; made, with default options, if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if the name is empty or longer than 256 bytes; otherwise as [`Tree::insert`].
+    pub fn tree(&self, name: &str) -> Result<Tree, Error> {
+        self.tree_with(name, &TreeOptions::new())
+    }
+
+    /// The tree of that name; made with `options` if there is none. An existing tree keeps the options it has.
+    ///
+    /// # Errors
+    /// As [`Db::tree`], and [`Error::Options`] for options that cannot be.
+    ///
+    /// ```
+    /// # use flashgrain::{Db, TreeOptions};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let scans = db.tree_with("scans", &TreeOptions::new().node_bytes(64 << 10))?;
+    /// assert_eq!(scans.options(), TreeOptions::new().node_bytes(64 << 10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tree_with(&self, name: &str, options: &TreeOptions) -> Result<Tree, Error> {
+        options.check()?;
+        let state = self.core.tree(name, options)?;
+        Ok(Tree { db: self.clone(), state })
+    }
+
+    /// The tree of that name, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`].
+    pub fn existing_tree(&self, name: &str) -> Result<Tree, Error> {
+        let state = self.core.existing_tree(name).ok_or_else(|| Error::NoTree { name: name.to_owned() })?;
+        Ok(Tree { db: self.clone(), state })
+    }
+
+    /// The names of all trees, in order.
+    pub fn tree_names(&self) -> Vec<String> {
+        self.core.tree_names()
+    }
+
+    /// Removes a tree with all its records. Its space is freed in the background. Handles to it find it empty, and writes through them fail.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
+    pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
+        self.core.drop_tree(name)
+    }
+
+    /// A batch of writes that are done as one.
+    pub fn batch(&self) -> Batch {
+        Batch::new(&self.core)
+    }
+
+    /// What is committed now, to be read for as long as the snapshot lives.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        Ok(Snapshot { core: Arc::clone(&self.core), at: self.core.pin()? })
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn begin(&self) -> Result<Transaction, Error> {
+        Transaction::new(&self.core)
+    }
+
+    /// Runs `body` in a transaction and commits it; again from the beginning, with what is then there, for as long as it loses to others. `body` may thus run several times.
+    ///
+    /// # Errors
+    /// What `body` returns, and then nothing of it is done; and as [`Transaction::commit`], but for [`Error::Conflict`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let counters = db.tree("counters")?;
+    /// let next = db.transaction(|tx| {
+    ///     let last = tx.get(&counters, "ticket")?.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap()));
+    ///     tx.insert(&counters, "ticket", (last + 1).to_le_bytes())?;
+    ///     Ok(last + 1)
+    /// })?;
+    /// assert_eq!(next, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transaction<T>(
+        &self,
+        mut body: impl FnMut(&mut Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let mut transaction = self.begin()?;
+            let result = body(&mut transaction)?;
+            match transaction.commit() {
+                Err(Error::Conflict) => {}
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(result),
+            }
+        }
+    }
+
+    /// Runs `work` as a task of one of the store's workers. Thousands of tasks may wait for pages, locks and commits at a time, on few threads. The
+    /// handle is for joining from any thread or task, or for `.await` in any async runtime.
+    ///
+    /// A task should wait only for the store: whatever else blocks it blocks its worker, and all tasks on it. It has a stack of 64 KiB.
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let tree = db.tree("squares")?;
+    /// let tasks: Vec<_> = (0..100_u64)
+    ///     .map(|number| {
+    ///         let tree = tree.clone();
+    ///         db.spawn(move || tree.insert(number.to_be_bytes(), (number * number).to_be_bytes()))
+    ///     })
+    ///     .collect();
+    /// for task in tasks {
+    ///     task.join().unwrap()?;
+    /// }
+    /// assert_eq!(tree.iter()?.count(), 100);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        self.core.spawn(work)
+    }
+
+    /// Makes everything that is committed durable, however it was committed.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Io`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.core.sync()
+    }
+
+    /// Brings a checkpoint about and waits for it: afterwards opening the store has no log to replay, and space that was freed before is free. Checkpoints also come by themselves.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Io`].
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.core.checkpoint()
+    }
+
+    /// What goes on inside, in numbers.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Reads and verifies everything: every page of every tree, and what the page table and the space accounts say about them. Others may go on reading and writing.
+    ///
+    /// # Errors
+    /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].
+    pub fn check(&self) -> Result<Check, Error> {
+        self.core.check()
+    }
+
+    /// How the layout was decided when the store was created; of a store that was opened, the layout alone.
+    pub fn layout(&self) -> &[Decision] {
+        self.core.decisions()
+    }
+
+    /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed. Other handles then return [`Error::Closed`].
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Io`]: the store then opens as after a crash.
+    pub fn close(self) -> Result<(), Error> {
+        self.core.close()
+    }
+}
+
+impl Source for Db {
+    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.core.get(&tree.state, key, None)
+    }
+
+    fn view(&self, tree: &Tree) -> Result<View, Error> {
+        let at = self.core.pin()?;
+        Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(&tree.state), at, overlay: None })
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Db").field("trees", &self.tree_names()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! Reading: the same from a store, a snapshot and a transaction.
+
+use std::ops::{Bound, RangeBounds};
+
+use super::cursor::Cursor;
+use super::iter::Iter;
+use super::source::Source;
+use super::tree::Tree;
+use super::value::Value;
+use crate::Error;
+
+/// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was when it was taken) and
+/// [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
+///
+/// ```
+/// use flashgrain::{Db, Readable};
+///
+/// fn count(from: &impl Readable, tree: &flashgrain::Tree) -> Result<usize, flashgrain::Error> {
+///     let mut count = 0;
+///     for record in from.iter(tree)? {
+///         let (_key, _value) = record?;
+///         count += 1;
+///     }
+///     Ok(count)
+/// }
+///
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// let db = Db::in_memory(64 << 20)?;
+/// let tree = db.tree("fruit")?;
+/// tree.insert("apple", "red")?;
+/// let before = db.snapshot()?;
+/// tree.insert("banana", "yellow")?;
+/// assert_eq!((count(&db, &tree)?, count(&before, &tree)?), (2, 1));
+/// # Ok(())
+/// # }
+/// ```
+pub trait Readable: Source {
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be.
+    fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
+        self.look_up(tree, key.as_ref())
+    }
+
+    /// Whether there is such a key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    fn contains_key(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        Ok(self.get(tree, key)?.is_some())
+    }
+
+    /// The record with the smallest key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    fn first_key_value(&self, tree: &Tree) -> Result<Option<(Value, Value)>, Error> {
+        self.iter(tree)?.next().transpose()
+    }
+
+    /// The record with the largest key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    fn last_key_value(&self, tree: &Tree) -> Result<Option<(Value, Value)>, Error> {
+        self.iter(tree)?.next_back().transpose()
+    }
+
+    /// All records in key order, from either end. The iterator owns a snapshot of its own and borrows nothing.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. What goes wrong later is an item of the iterator.
+    fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
+        self.between(tree, Bound::Unbounded, Bound::Unbounded)
+    }
+
+    /// The records whose keys lie in `range`, in key order, from either end. A range that ends before it begins is empty.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// # let tree = db.tree("numbers")?;
+    /// for number in 0..100_u32 {
+    ///     tree.insert(number.to_be_bytes(), "x")?;
+    /// }
+    /// let mut few = db.range(&tree, 10_u32.to_be_bytes()..=12_u32.to_be_bytes())?;
+    /// assert_eq!(few.next().unwrap()?.0, 10_u32.to_be_bytes());
+    /// assert_eq!(few.next_back().unwrap()?.0, 12_u32.to_be_bytes());
+    /// assert_eq!(few.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn range<K: AsRef<[u8]>>(&self, tree: &Tree, range: impl RangeBounds<K>) -> Result<Iter, Error> {
+        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        self.between(tree, own(range.start_bound()), own(range.end_bound()))
+    }
+
+    /// The records whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    fn prefix(&self, tree: &Tree, prefix: impl AsRef<[u8]>) -> Result<Iter, Error> {
+        let prefix = prefix.as_ref();
+        let end = behind_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        self.between(tree, Bound::Included(prefix.to_vec()), end)
+    }
+
+    /// A cursor that can be moved both ways and to any key. It owns a snapshot of its own.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    fn cursor(&self, tree: &Tree) -> Result<Cursor, Error> {
+        Ok(Cursor::new(self.view(tree)?))
+    }
+
+    #[doc(hidden)]
+    fn between(&self, tree: &Tree, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Result<Iter, Error> {
+        Ok(Iter::new(self.view(tree)?, start, end))
+    }
+}
+
+impl<S: Source> Readable for S {}
+
+/// The smallest key behind all that begin with `prefix`, if there is one.
+fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix.get(..=kept)?.to_vec();
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_one() {
+        assert_eq!(behind_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(behind_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(behind_prefix(b"\xff"), None);
+        assert_eq!(behind_prefix(b""), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! Snapshots.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::core::{Core, Pinned};
+use super::source::{Source, View};
+use super::tree::Tree;
+use super::value::Value;
+use crate::Error;
+
+/// What was committed when it was taken, of all trees, for as long as it lives. Writers are not held up by it; old versions that it still needs move to disk
+/// when memory runs short. Made by [`Db::snapshot`](crate::Db::snapshot), read through [`Readable`](crate::Readable).
+///
+/// ```
+/// # use flashgrain::{Db, Readable};
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let db = Db::in_memory(64 << 20)?;
+/// # let tree = db.tree("t")?;
+/// tree.insert("key", "old")?;
+/// let snapshot = db.snapshot()?;
+/// tree.insert("key", "new")?;
+/// assert_eq!(snapshot.get(&tree, "key")?.unwrap(), "old");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(super) core: Arc<Core>,
+    pub(super) at: Arc<Pinned>,
+}
+
+impl Source for Snapshot {
+    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.core.get(&tree.state, key, Some(&self.at))
+    }
+
+    fn view(&self, tree: &Tree) -> Result<View, Error> {
+        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
+        Ok(View { core, tree, at, overlay: None })
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! Transactions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::core::{Core, Pinned, Writes};
+use super::source::{Overlay, Source, View};
+use super::tree::Tree;
+use super::value::Value;
+use crate::catalog::TreeId;
+use crate::{Durability, Error};
+
+/// Reads a snapshot and its own writes; at its commit, the first to write a key since its beginning wins (snapshot isolation). Made by [`Db::begin`](crate::Db::begin), read
+/// through [`Readable`](crate::Readable). Dropped without a commit, it never was.
+///
+/// ```
+/// # use flashgrain::{Db, ErrorKind, Readable};
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let db = Db::in_memory(64 << 20)?;
+/// # let tree = db.tree("t")?;
+/// tree.insert("stock", "5")?;
+/// let (mut one, mut other) = (db.begin()?, db.begin()?);
+/// one.insert(&tree, "stock", "4")?;
+/// other.insert(&tree, "stock", "3")?;
+/// one.commit()?;
+/// assert_eq!(other.commit().unwrap_err().kind(), ErrorKind::Conflict);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a transaction does nothing until it is committed"]
+pub struct Transaction {
+    core: Arc<Core>,
+    at: Arc<Pinned>,
+    writes: Writes,
+    durability: Durability,
+}
+
+impl Transaction {
+    pub(super) fn new(core: &Arc<Core>) -> Result<Self, Error> {
+        let (at, durability) = (core.pin()?, core.durability());
+        Ok(Self { core: Arc::clone(core), at, writes: Writes::new(), durability })
+    }
+
+    /// How durable it is to be when [`Transaction::commit`] returns.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; the transaction stays as it was.
+    pub fn insert(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        value: impl Into<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let (key, value) = (key.as_ref(), value.into());
+        self.core.check_write(&tree.state, key, Some(&value))?;
+        self.writes.insert((tree.state.id, key.to_vec()), Some(Value::from(value)));
+        Ok(())
+    }
+
+    /// Removes `key`, whether it is there or not.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        let key = key.as_ref();
+        self.core.check_write(&tree.state, key, None)?;
+        self.writes.insert((tree.state.id, key.to_vec()), None);
+        Ok(())
+    }
+
+    /// Forgets all writes so far. The snapshot stays.
+    pub fn rollback(&mut self) {
+        self.writes.clear();
+    }
+
+    /// Does all its writes as one.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another commit has written one of the same keys since this transaction began: nothing of it was done, begin again
+    /// ([`Db::transaction`](crate::Db::transaction) does that by itself). Otherwise as [`Batch::commit`](crate::Batch::commit).
+    pub fn commit(self) -> Result<(), Error> {
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        self.core.commit(self.writes, Some(&self.at), self.durability)
+    }
+}
+
+impl Source for Transaction {
+    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
+        if !self.writes.is_empty()
+            && let Some(written) = self.writes.get(&(tree.state.id, key.to_vec()))
+        {
+            return Ok(written.clone());
+        }
+        self.core.get(&tree.state, key, Some(&self.at))
+    }
+
+    fn view(&self, tree: &Tree) -> Result<View, Error> {
+        let id = tree.state.id;
+        let of_tree = self.writes.range((id, Vec::new())..(TreeId(id.0 + 1), Vec::new()));
+        let overlay: Overlay = of_tree.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
+        Ok(View { core, tree, at, overlay: (!overlay.is_empty()).then(|| Arc::new(overlay)) })
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Transaction")
+            .field("keys", &self.writes.len())
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! Named trees.
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use super::Db;
+use super::core::{Core, TreeState, Writes};
+use super::cursor::Cursor;
+use super::iter::Iter;
+use super::readable::Readable;
+use super::value::Value;
+use crate::Error;
+use crate::catalog::IndexKind;
+use crate::layout::check_node_bytes;
+
+/// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeOptions {
+    pub(crate) kind: IndexKind,
+    pub(crate) node_bytes: Option<u32>,
+}
+
+impl TreeOptions {
+    /// A B+-tree with nodes of the size that the store's layout decided on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The structure.
+    pub fn kind(mut self, kind: IndexKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The size of the nodes: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash, large ones scans and disks.
+    pub fn node_bytes(mut self, bytes: u32) -> Self {
+        self.node_bytes = Some(bytes);
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.node_bytes.map_or(Ok(()), check_node_bytes)
+    }
+}
+
+/// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
+///
+/// Each method reads or writes what is committed now; writes are commits of their own with the store's durability. For several writes as one, see [`Db::batch`]
+/// and [`Db::transaction`].
+///
+/// ```
+/// # use flashgrain::Db;
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// # let db = Db::in_memory(64 << 20)?;
+/// let fruit = db.tree("fruit")?;
+/// fruit.insert("apple", "red")?;
+/// fruit.insert("banana", "yellow")?;
+/// assert_eq!(fruit.get("apple")?.unwrap(), "red");
+/// assert_eq!(fruit.last_key_value()?.unwrap().0, "banana");
+/// fruit.remove("apple")?;
+/// assert!(!fruit.contains_key("apple")?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tree {
+    pub(super) db: Db,
+    pub(super) state: Arc<TreeState>,
+}
+
+impl Tree {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The options in force, node size included.
+    pub fn options(&self) -> TreeOptions {
+        TreeOptions { kind: self.state.kind, node_bytes: Some(self.state.node_bytes) }
+    }
+
+    /// The longest key that it takes: a quarter of a node, less a few bytes.
+    pub fn key_bytes_max(&self) -> usize {
+        self.core().key_bytes_max(&self.state)
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
+        self.core().get(&self.state, key.as_ref(), None)
+    }
+
+    /// Whether there is such a key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.db.contains_key(self, key)
+    }
+
+    /// The record with the smallest key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    pub fn first_key_value(&self) -> Result<Option<(Value, Value)>, Error> {
+        self.db.first_key_value(self)
+    }
+
+    /// The record with the largest key.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    pub fn last_key_value(&self) -> Result<Option<(Value, Value)>, Error> {
+        self.db.last_key_value(self)
+    }
+
+    /// All records in key order, as of now.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    pub fn iter(&self) -> Result<Iter, Error> {
+        self.db.iter(self)
+    }
+
+    /// The records whose keys lie in `range`, as of now.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter, Error> {
+        self.db.range(self, range)
+    }
+
+    /// The records whose keys begin with `prefix`, as of now.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter, Error> {
+        self.db.prefix(self, prefix)
+    }
+
+    /// A cursor over what is there now.
+    ///
+    /// # Errors
+    /// As [`Readable::iter`].
+    pub fn cursor(&self) -> Result<Cursor, Error> {
+        self.db.cursor(self)
+    }
+
+    /// Gives `key` this value, whether it has one or not.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] and [`Error::ValueLength`] if they are too long or the key is empty; [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`].
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.write(key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Removes `key`, whether it is there or not.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.write(key.as_ref(), None)
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        let core = self.core();
+        core.check_write(&self.state, key, value)?;
+        let writes = Writes::from([((self.state.id, key.to_vec()), value.map(Value::from))]);
+        core.commit(writes, None, core.durability())
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.db.core
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Tree")
+            .field("name", &self.state.name)
+            .field("options", &self.options())
+            .finish_non_exhaustive()
+    }
+}
