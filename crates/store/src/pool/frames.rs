@@ -1,14 +1,16 @@
 //! Memory for pages: one range of addresses per size class, of which no more is backed by memory than the budget allows.
 //!
 //! Each range could hold the whole budget, so no size class can run out of addresses while another has memory to spare; which class has how much
-//! memory follows from use (Umbra's variable-size pages). Memory of frames that are given up for another class goes back to the kernel.
+//! memory follows from use (Umbra's variable-size pages). The budget counts memory that is *backed*, used or not: a free frame keeps its memory for the next page of its class, until another
+//! class needs it and there is no other. So a page fault takes a free frame from a list that its thread mostly has to itself, and the budget is looked at only when that is empty.
 
 use std::io;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::gate::own_place;
 use super::latch::Latch;
+use super::mapping::Mapping;
 use crate::page::Page;
 
 /// Smallest page.
@@ -19,155 +21,262 @@ pub(crate) const CLASSES: usize = 9;
 
 const INDEX_BITS: u32 = 28;
 
-/// A place for a page: its size class and its number there.
+/// Lists of free frames. Threads beyond this number share them.
+const SHARDS: usize = 32;
+
+/// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly used.
+pub(super) const HUGE_BUDGET_BYTES: u64 = 64 << 20;
+
+/// A place for a page: its size class and its number there. Only those exist that [`Frames::take`] gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame(u32);
 
 impl Frame {
-    fn new(class: usize, index: u32) -> Self {
+    pub(super) fn new(class: usize, index: u32) -> Self {
         Self((class as u32) << INDEX_BITS | index)
     }
 
-    /// From a swip.
-    pub fn from_bits(bits: u32) -> Self {
+    /// What [`Frame::bits`] gave.
+    #[inline]
+    pub(super) fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// For a swip.
+    /// As a number.
     pub fn bits(self) -> u32 {
         self.0
     }
 
     /// Its size class.
+    #[inline]
     pub fn class(self) -> usize {
         (self.0 >> INDEX_BITS) as usize
     }
 
-    fn index(self) -> usize {
+    #[inline]
+    pub(super) fn index(self) -> usize {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
 }
 
 /// Bytes of a page of this class.
+#[inline]
 pub(crate) fn class_bytes(class: usize) -> u64 {
     SMALLEST_PAGE_BYTES << class
 }
 
-/// What is known of the page in a frame.
+/// What is known of the page in a frame. All but the latch, the page and the state change only under the latch, or while the frame is nobody's page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Meta {
-    /// Guards the page and what refers to it.
+    /// Guards the page.
     pub latch: Latch,
-    /// Which page it is.
+    /// Which page it is; zero for none. Set last when a page comes, cleared first when it goes.
     pub page: AtomicU64,
-    /// The frame that the page's parent was in when last seen.
-    pub parent: AtomicU32,
+    /// Where the newest image of the page is, or will be; zero if there was never one. What is dirty has an older image there.
+    pub location: AtomicU64,
+    /// With which unit the image gets to the device; zero if it is there.
+    pub unit: AtomicU64,
+    /// In which epoch the page was first changed since its image was made; zero if it was not.
+    pub dirty_epoch: AtomicU32,
+    /// The next in a list of free frames, plus one.
+    next: AtomicU32,
     /// For the eviction.
     pub state: AtomicU8,
 }
 
+const META_BYTES: u64 = size_of::<Meta>() as u64;
+
 /// See the module.
 pub(crate) struct Frames {
-    classes: [Class; CLASSES],
+    /// Where a class's pages and metas begin. There are as many as a class has bits, so that no look-up needs a check.
+    bases: [Base; 16],
+    classes: Vec<Class>,
     budget_bytes: u64,
-    used_bytes: AtomicU64,
+    /// Of the budget.
+    unbacked_bytes: AtomicU64,
+    cold: Mutex<[List; CLASSES]>,
+    shards: Box<[Shard]>,
 }
+
+#[derive(Clone, Copy)]
+struct Base {
+    pages: *mut u8,
+    metas: *const Meta,
+}
+
+// SAFETY: they point into the mappings of the `Frames` that has them, which may be used from any thread.
+unsafe impl Send for Base {}
+// SAFETY: as above.
+unsafe impl Sync for Base {}
 
 struct Class {
     pages: Mapping,
-    metas: Mapping,
+    _metas: Mapping,
     count: u32,
-    free: Mutex<Free>,
+    /// From here on frames were never used.
+    fresh: AtomicU32,
 }
 
+/// Free frames of the threads of a place.
 #[derive(Default)]
-struct Free {
-    /// Given back, and still backed by memory.
-    warm: Vec<u32>,
-    /// Given back, and not backed.
-    cold: Vec<u32>,
-    /// From here on frames were never used.
-    fresh: u32,
+#[repr(align(128))]
+struct Shard {
+    lists: Mutex<[List; CLASSES]>,
+    bytes: AtomicU64,
+}
+
+/// Free frames of a class, linked through their metas.
+#[derive(Clone, Copy, Default)]
+struct List {
+    first: u32,
+}
+
+impl List {
+    fn push(&mut self, frames: &Frames, frame: Frame) {
+        frames.meta(frame).next.store(self.first, Ordering::Relaxed);
+        self.first = frame.index() as u32 + 1;
+    }
+
+    fn pop(&mut self, frames: &Frames, class: usize) -> Option<Frame> {
+        let frame = Frame::new(class, self.first.checked_sub(1)?);
+        self.first = frames.meta(frame).next.load(Ordering::Relaxed);
+        Some(frame)
+    }
 }
 
 impl Frames {
-    /// Frames for pages of `budget_bytes` in all.
+    /// Frames for pages of `budget_bytes` in all, with what is kept about them.
     pub fn new(budget_bytes: u64) -> io::Result<Self> {
+        let huge = budget_bytes >= HUGE_BUDGET_BYTES;
         let class = |class: usize| -> io::Result<Class> {
-            let count = (budget_bytes / class_bytes(class)).min(1 << INDEX_BITS);
+            let count = (budget_bytes / (class_bytes(class) + META_BYTES)).min(1 << INDEX_BITS);
             Ok(Class {
-                pages: Mapping::reserve(count * class_bytes(class))?,
-                metas: Mapping::reserve(count * size_of::<Meta>() as u64)?,
+                pages: Mapping::reserve(count * class_bytes(class), huge)?,
+                _metas: Mapping::reserve(count * META_BYTES, huge)?,
                 count: count as u32,
-                free: Mutex::default(),
+                fresh: AtomicU32::new(0),
             })
         };
         let classes: Vec<Class> = (0..CLASSES).map(class).collect::<io::Result<_>>()?;
-        let classes = classes.try_into().map_err(|_| io::Error::other("as many classes as there are"))?;
-        Ok(Self { classes, budget_bytes, used_bytes: AtomicU64::new(0) })
+        let bases = std::array::from_fn(|class| {
+            let class = &classes[class.min(CLASSES - 1)];
+            Base { pages: class.pages.start(), metas: class._metas.start().cast() }
+        });
+        Ok(Self {
+            bases,
+            classes,
+            budget_bytes,
+            unbacked_bytes: AtomicU64::new(budget_bytes),
+            cold: Mutex::default(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+        })
     }
 
-    /// Bytes of frames that are taken.
-    pub fn used_bytes(&self) -> u64 {
-        self.used_bytes.load(Ordering::Relaxed)
+    /// The budget.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
     }
 
-    /// A frame of the class, unless the budget is used up. Its content is whatever was there.
+    /// Frames of a class that were ever used: their numbers are below it.
+    pub fn used(&self, class: usize) -> u32 {
+        self.classes[class].fresh.load(Ordering::Acquire)
+    }
+
+    /// Bytes that new pages can have without any leaving memory.
+    pub fn free_bytes(&self) -> u64 {
+        let free: u64 = self.shards.iter().map(|shard| shard.bytes.load(Ordering::Relaxed)).sum();
+        free + self.unbacked_bytes.load(Ordering::Relaxed)
+    }
+
+    fn own_shard(&self) -> usize {
+        own_place() % SHARDS
+    }
+
+    /// A frame of the class that is nobody's page, if there is memory. Its content is whatever was there.
     pub fn take(&self, class: usize) -> Option<Frame> {
-        let bytes = class_bytes(class);
-        let taken = self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            (used + bytes <= self.budget_bytes).then_some(used + bytes)
-        });
-        taken.ok()?;
-        let owner = &self.classes[class];
-        let mut free = owner.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = free.warm.pop().or_else(|| free.cold.pop()).or_else(|| {
-            let fresh = free.fresh;
-            (fresh < owner.count).then(|| {
-                free.fresh += 1;
-                fresh
+        let own = self.own_shard();
+        self.take_free(own, class)
+            .or_else(|| self.take_unbacked(class))
+            .or_else(|| (1..SHARDS).find_map(|step| self.take_free((own + step) % SHARDS, class)))
+            .or_else(|| {
+                self.unback(class);
+                self.take_unbacked(class)
             })
-        });
-        match index {
-            Some(index) => Some(Frame::new(class, index)),
-            None => {
-                self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-                None
+    }
+
+    fn lists(&self, shard: usize) -> MutexGuard<'_, [List; CLASSES]> {
+        self.shards[shard].lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_free(&self, shard: usize, class: usize) -> Option<Frame> {
+        if self.shards[shard].bytes.load(Ordering::Relaxed) < class_bytes(class) {
+            return None;
+        }
+        let frame = self.lists(shard)[class].pop(self, class)?;
+        self.shards[shard].bytes.fetch_sub(class_bytes(class), Ordering::Relaxed);
+        Some(frame)
+    }
+
+    fn take_unbacked(&self, class: usize) -> Option<Frame> {
+        let needed = class_bytes(class) + META_BYTES;
+        if self.unbacked_bytes.load(Ordering::Relaxed) < needed {
+            return None;
+        }
+        let mut cold = self.cold.lock().unwrap_or_else(PoisonError::into_inner);
+        // Decreased only under the lock.
+        if self.unbacked_bytes.load(Ordering::Relaxed) < needed {
+            return None;
+        }
+        let owner = &self.classes[class];
+        let fresh = owner.fresh.load(Ordering::Relaxed);
+        let frame = cold[class].pop(self, class).or_else(|| {
+            (fresh < owner.count).then(|| {
+                owner.fresh.store(fresh + 1, Ordering::Release);
+                Frame::new(class, fresh)
+            })
+        })?;
+        self.unbacked_bytes.fetch_sub(needed, Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Gives memory of free frames back to the kernel until a page of `class` has room in the budget, or none is left.
+    fn unback(&self, class: usize) {
+        let needed = class_bytes(class) + META_BYTES;
+        for (shard, other) in (0..SHARDS).flat_map(|shard| (0..CLASSES).map(move |other| (shard, other))) {
+            while other != class && self.unbacked_bytes.load(Ordering::Relaxed) < needed {
+                let Some(frame) = self.take_free(shard, other) else { break };
+                self.classes[other]
+                    .pages
+                    .give_up(frame.index() * class_bytes(other) as usize, class_bytes(other) as usize);
+                let mut cold = self.cold.lock().unwrap_or_else(PoisonError::into_inner);
+                cold[other].push(self, frame);
+                self.unbacked_bytes.fetch_add(class_bytes(other) + META_BYTES, Ordering::Relaxed);
             }
         }
     }
 
-    /// Gives a frame back.
+    /// Gives a frame back that is nobody's page any more.
     pub fn give_back(&self, frame: Frame) {
-        let class = &self.classes[frame.class()];
-        class.free.lock().unwrap_or_else(PoisonError::into_inner).warm.push(frame.index() as u32);
-        self.used_bytes.fetch_sub(class_bytes(frame.class()), Ordering::Relaxed);
+        debug_assert_eq!(self.meta(frame).page.load(Ordering::Relaxed), 0, "still a page");
+        let (own, class) = (self.own_shard(), frame.class());
+        self.lists(own)[class].push(self, frame);
+        self.shards[own].bytes.fetch_add(class_bytes(class), Ordering::Relaxed);
     }
 
-    /// Gives the memory of free frames back to the kernel, so that together with the used ones they keep to the budget.
-    pub fn trim(&self) {
-        for (number, class) in self.classes.iter().enumerate() {
-            let mut free = class.free.lock().unwrap_or_else(PoisonError::into_inner);
-            while let Some(index) = free.warm.pop() {
-                class.pages.give_up(u64::from(index) * class_bytes(number), class_bytes(number));
-                free.cold.push(index);
-            }
-        }
+    #[inline]
+    fn base(&self, frame: Frame) -> Base {
+        self.bases[frame.class() & 15]
     }
 
-    /// The bytes of a frame. A frame that does not exist gives those of none.
+    /// The bytes of a frame.
     #[inline]
     pub fn page(&self, frame: Frame) -> Page<'_> {
-        let Some(class) = self.classes.get(frame.class()) else { return Page::new(&[]) };
         let words = class_bytes(frame.class()) as usize / 4;
-        if frame.index() >= class.count as usize {
-            return Page::new(&[]);
-        }
-        // SAFETY: the range is mapped as long as `self` lives, and it holds `count` pages of that many words; words are only used atomically.
+        // SAFETY: the range is mapped as long as `self` lives, and the frame exists, so it lies within; words are only used atomically.
         Page::new(unsafe {
             std::slice::from_raw_parts(
-                class.pages.start.cast::<AtomicU32>().add(frame.index() * words),
+                self.base(frame).pages.cast::<AtomicU32>().add(frame.index() * words),
                 words,
             )
         })
@@ -175,55 +284,14 @@ impl Frames {
 
     /// Where a device reads a page to or writes it from.
     pub fn memory(&self, frame: Frame) -> *mut u8 {
-        let class = &self.classes[frame.class()];
-        class.pages.start.wrapping_add(frame.index() * class_bytes(frame.class()) as usize)
+        self.base(frame).pages.wrapping_add(frame.index() * class_bytes(frame.class()) as usize)
     }
 
-    /// What is known of the page in a frame. The frame exists.
+    /// What is known of the page in a frame.
     #[inline]
     pub fn meta(&self, frame: Frame) -> &Meta {
-        let class = &self.classes[frame.class()];
-        assert!(frame.index() < class.count as usize, "a frame that exists");
-        // SAFETY: the range is mapped and holds `count` of them; zeroed memory is a valid `Meta`, which is only changed atomically.
-        unsafe { &*class.metas.start.cast::<Meta>().add(frame.index()) }
-    }
-}
-
-/// Addresses that the kernel backs with zeroed memory when they are first used.
-struct Mapping {
-    start: *mut u8,
-    length: usize,
-}
-
-// SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make references into it.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn reserve(bytes: u64) -> io::Result<Self> {
-        let length = usize::try_from(bytes.max(1)).map_err(io::Error::other)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: asks for new memory and touches none that exists.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { start: start.cast(), length })
-    }
-
-    /// The range is zeros from now on, and takes no memory.
-    fn give_up(&self, offset: u64, bytes: u64) {
-        // SAFETY: the range lies within the mapping and belongs to a free frame, to which nobody refers.
-        unsafe { libc::madvise(self.start.add(offset as usize).cast(), bytes as usize, libc::MADV_DONTNEED) };
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: made by `reserve`; nothing refers into it any more, as references borrow from the owner.
-        unsafe { libc::munmap(self.start.cast(), self.length) };
+        // SAFETY: the range is mapped as long as `self` lives, and the frame exists; zeroed memory is a valid `Meta`, which is only changed atomically.
+        unsafe { &*self.base(frame).metas.add(frame.index()) }
     }
 }
 
@@ -231,20 +299,24 @@ impl Drop for Mapping {
 mod tests {
     use super::*;
 
+    const BUDGET_BYTES: u64 = (1 << 20) + (16 << 10);
+
     #[test]
     fn the_budget_is_shared_by_all_classes() {
-        let frames = Frames::new(1 << 20).unwrap();
+        let frames = Frames::new(BUDGET_BYTES).unwrap();
         let large = frames.take(8).unwrap();
-        assert_eq!(frames.take(0), None);
+        assert_eq!(frames.take(8), None);
         frames.give_back(large);
         let small: Vec<Frame> = std::iter::from_fn(|| frames.take(0)).collect();
-        assert_eq!((small.len(), frames.used_bytes()), (256, 1 << 20));
+        assert_eq!(small.len() as u64, BUDGET_BYTES / (4096 + 64));
         assert_eq!(frames.take(8), None);
+        small.into_iter().for_each(|frame| frames.give_back(frame));
+        assert!(frames.take(8).is_some() && frames.take(8).is_none());
     }
 
     #[test]
-    fn frames_do_not_overlap_and_trimmed_ones_are_zeros() {
-        let frames = Frames::new(1 << 20).unwrap();
+    fn frames_do_not_overlap_and_those_of_another_class_give_their_memory() {
+        let frames = Frames::new(BUDGET_BYTES).unwrap();
         let taken: Vec<Frame> = [0, 0, 1, 2, 0, 4].map(|class| frames.take(class).unwrap()).into();
         for (number, frame) in taken.iter().enumerate() {
             let page = frames.page(*frame);
@@ -255,18 +327,25 @@ mod tests {
         for (number, frame) in taken.iter().enumerate() {
             let page = frames.page(*frame);
             assert!((0..page.len_bytes()).step_by(4).all(|at| page.word(at) == number as u32 + 1));
-            assert_eq!(frames.meta(*frame).page.load(Ordering::Relaxed), number as u64);
+            assert_eq!(frames.meta(*frame).page.swap(0, Ordering::Relaxed), number as u64);
         }
-        frames.give_back(taken[2]);
-        frames.trim();
-        assert_eq!(frames.take(1), Some(taken[2]));
-        assert_eq!(frames.page(taken[2]).word(100), 0);
+        taken.iter().for_each(|frame| frames.give_back(*frame));
+        assert_eq!(frames.take(4), Some(taken[5]), "a free frame of the class comes first");
+        frames.give_back(taken[5]);
+        let all = frames.take(8).unwrap();
+        frames.give_back(all);
+        assert_eq!(
+            frames.page(frames.take(2).unwrap()).word(100),
+            0,
+            "its memory was given back to the kernel"
+        );
     }
 
     #[test]
-    fn a_frame_that_does_not_exist_has_no_bytes() {
-        let frames = Frames::new(1 << 20).unwrap();
-        assert_eq!(frames.page(Frame::from_bits(u32::MAX)).len_bytes(), 0);
-        assert_eq!(frames.page(Frame::from_bits(1 << 20)).len_bytes(), 0);
+    fn a_frame_that_another_thread_gave_back_is_found() {
+        let frames = Frames::new(SMALLEST_PAGE_BYTES + META_BYTES).unwrap();
+        let only = frames.take(0).unwrap();
+        std::thread::scope(|scope| scope.spawn(|| frames.give_back(only)).join().unwrap());
+        assert_eq!((frames.take(0), frames.take(0)), (Some(only), None));
     }
 }

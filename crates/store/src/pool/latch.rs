@@ -29,6 +29,13 @@ impl Latch {
         }
     }
 
+    /// The version to read under, if no writer has it.
+    #[inline]
+    pub fn try_read(&self) -> Option<Version> {
+        let version = self.0.load(Ordering::Acquire);
+        (version & WRITER == 0).then_some(Version(version))
+    }
+
     /// Whether all that was read since `version` was read was whole.
     #[inline]
     pub fn is_still(&self, version: Version) -> bool {

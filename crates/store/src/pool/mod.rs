@@ -5,17 +5,44 @@
 //!
 //! How to read: [`Pool::read`] a page, look at it, and [`Seen::is_still`] before believing anything. How to change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read, change it, drop the
 //! section. A section never waits: no parking, no yielding, no I/O within; a debug assertion watches. A checkpoint's cut falls between sections, so what one section changes is in a checkpoint as a whole or not at all.
+//!
+//! Who may change what:
+//! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's latch.
+//! - The entry of a page that is on the device: who exchanges it. Who makes it *loading* is the one who loads it; others wait for him. Only the cleaner may exchange the location meanwhile.
+//! - A frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
 
+mod changes;
+mod fault;
 mod frames;
+mod gate;
+mod images;
 mod latch;
+mod mapping;
+mod section;
+mod table;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod waiters;
 
-use std::marker::PhantomData;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::Error;
-use crate::header::{PageId, PageKind};
+use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
+use crate::segment::{Location, NotAppended, Stream};
+use crate::task::Crew;
+use changes::Changes;
+pub(crate) use changes::Moved;
 pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
+use gate::{Gate, PLACES, own_place};
+pub(crate) use images::Images;
 pub(crate) use latch::{Latch, Version};
+pub(crate) use section::{Denied, Locked, Reserved, Section};
+use table::Table;
+use waiters::Waiters;
 
 /// How a page is going to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,126 +53,214 @@ pub(crate) enum Access {
     Scan,
 }
 
-/// Counts checkpoints' cuts. A page's changes belong to the epoch in which they were made.
+/// Counts checkpoints' cuts. A page's changes belong to the epoch in which they were made. From 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(pub u32);
 
+/// [`Meta::state`] of a page that was used lately.
+const HOT: u8 = 0;
+/// Of one that leaves memory unless it is used again.
+const COOLING: u8 = 1;
+
+/// The smallest budget: a split, a fault and what else is under way must find frames at the same time.
+pub(crate) const LEAST_BUDGET_BYTES: u64 = 128 << 10;
+
+/// A page may take this part of the budget.
+const LARGEST_PAGE_SHARE: u64 = 8;
+
+/// Queues for pages that are being loaded.
+const QUEUES: usize = 64;
+
 /// See the module.
-pub(crate) struct Pool {}
+pub(crate) struct Pool {
+    frames: Frames,
+    table: Table,
+    gate: Gate,
+    changes: Changes,
+    images: Arc<dyn Images>,
+    crew: Crew,
+    loading: Box<[Waiters]>,
+    dirty_bytes: Box<[DirtyBytes]>,
+    me: Weak<Self>,
+}
+
+/// Bytes of pages that threads of a place made dirty, less those that they made clean.
+#[derive(Default)]
+#[repr(align(128))]
+struct DirtyBytes(AtomicI64);
 
 /// A page that was resident when it was looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
-    pool: &'a Pool,
-    id: PageId,
-    frame: Frame,
+    meta: &'a Meta,
+    page: Page<'a>,
     version: Version,
+    frame: Frame,
+    id: PageId,
 }
 
 impl<'a> Seen<'a> {
     /// Its bytes, which may change and become another page's at any time.
+    #[inline]
     pub fn page(&self) -> Page<'a> {
-        todo!()
+        self.page
     }
 
+    /// Its number.
+    #[inline]
     pub fn id(&self) -> PageId {
         self.id
     }
 
     /// Whether all that was read of it so far was whole and is still current.
+    #[inline]
     pub fn is_still(&self) -> bool {
-        todo!()
+        self.meta.latch.is_still(self.version)
     }
 }
 
-/// Memory for a new page.
-pub(crate) struct Reserved<'a> {
-    pool: &'a Pool,
-}
-
-/// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one per task.
-pub(crate) struct Section<'a> {
-    pool: &'a Pool,
-    _not_send: PhantomData<*const ()>,
-}
-
-/// A page to which the section has the latch, and which it may change.
-pub(crate) struct Locked<'s> {
-    pool: &'s Pool,
-    frame: Frame,
-}
-
-/// Why a page could not be locked.
-#[derive(Debug)]
-pub(crate) enum Denied {
-    /// It has changed since it was read: start over.
-    Changed,
-    /// Its old state must be written first and there is no buffer for that: drop the section, call [`Pool::wait_for_room`], start over.
-    NoRoom,
-    /// The store is poisoned.
-    Failed(Error),
-}
-
 impl Pool {
+    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if the budget is too small or the system does not give so many addresses.
+    pub fn new(budget_bytes: u64, images: Arc<dyn Images>, crew: Crew) -> Result<Arc<Self>, Error> {
+        if budget_bytes < LEAST_BUDGET_BYTES {
+            return Err(Error::Options(format!(
+                "a cache of {budget_bytes} bytes is too small: give it at least {LEAST_BUDGET_BYTES}"
+            )));
+        }
+        let no_addresses = |error| {
+            Error::Options(format!(
+                "the system gives no addresses for a cache of {budget_bytes} bytes: {error}"
+            ))
+        };
+        let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
+        let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;
+        Ok(Arc::new_cyclic(|me| Self {
+            frames,
+            table,
+            gate: Gate::new(1),
+            changes: Changes::default(),
+            images,
+            crew,
+            loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
+            dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
+            me: Weak::clone(me),
+        }))
+    }
+
     /// The page, loaded if need be (parks, then). Restarts inside until it was resident once.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`]; `Corrupt` also if there is no such page (a stale id read optimistically is possible: callers check their parent first and start over).
-    pub fn read(&self, _id: PageId, _access: Access) -> Result<Seen<'_>, Error> {
-        todo!()
+    /// What stands in the way of writing pages, if the page needs memory and only dirty ones could give it.
+    #[inline]
+    pub fn read(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
+        match self.look(id, access) {
+            Some(seen) => Ok(seen),
+            None => self.read_slowly(id, access),
+        }
     }
 
-    /// Begins to load a page in the background, if it is not resident.
-    pub fn prefetch(&self, _id: PageId) {
-        todo!()
-    }
-
-    /// Memory for a new page of `class`; parks until there is some.
-    pub fn reserve(&self, _class: usize) -> Result<Reserved<'_>, Error> {
-        todo!()
+    /// The page, if it is in memory and nobody is changing it.
+    #[inline]
+    fn look(&self, id: PageId, access: Access) -> Option<Seen<'_>> {
+        let frame = self.table.entry(id)?.load().frame()?;
+        let meta = self.frames.meta(frame);
+        let version = meta.latch.try_read()?;
+        // The frame may have become another page's since the entry was looked at, but under this version it stays what it is.
+        if meta.page.load(Ordering::Acquire) != id.0 {
+            return None;
+        }
+        if access == Access::Normal && meta.state.load(Ordering::Relaxed) != HOT {
+            meta.state.store(HOT, Ordering::Relaxed);
+        }
+        Some(Seen { meta, page: self.frames.page(frame), version, frame, id })
     }
 
     /// Begins a change.
+    #[inline]
     pub fn section(&self) -> Section<'_> {
-        todo!()
+        Section::new(self)
+    }
+
+    /// Memory for a new page of `class`; parks until there is some.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are too many pages. What stands in the way of writing pages, if only dirty ones could give memory.
+    pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
+        let least = class_bytes(class) * LARGEST_PAGE_SHARE;
+        if least > self.frames.budget_bytes() {
+            return Err(Error::Options(format!(
+                "a cache of {} bytes is too small for pages of {}: give it at least {least}",
+                self.frames.budget_bytes(),
+                class_bytes(class),
+            )));
+        }
+        if !self.table.has_room() {
+            return Err(Error::Full { why: "there are no numbers left for new pages".into() });
+        }
+        Ok(Reserved::new(self, self.take_frame(class)?))
     }
 
     /// After [`Denied::NoRoom`].
+    ///
+    /// # Errors
+    /// [`Error::Full`], [`Error::Poisoned`].
     pub fn wait_for_room(&self) -> Result<(), Error> {
-        todo!()
-    }
-}
-
-impl<'a> Section<'a> {
-    /// Takes the latch of a page if nobody has changed it since it was seen, and makes it ready to be changed: dirty in this epoch, its state of an older one kept.
-    pub fn lock(&self, _seen: &Seen<'a>) -> Result<Locked<'_>, Denied> {
-        todo!()
+        self.images.wait_for_room()
     }
 
-    /// Makes a new page, all zeros but its header. Volatile pages are not part of checkpoints.
-    pub fn create(&self, _memory: Reserved<'a>, _kind: PageKind, _volatile: bool) -> Locked<'_> {
-        todo!()
+    /// Bytes of pages in memory that have changed since they were written.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty_bytes.iter().map(|part| part.0.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
 
-    /// The page does not exist any longer.
-    pub fn free(&self, _page: Locked<'_>) {
-        todo!()
-    }
-}
-
-impl Locked<'_> {
-    /// Its bytes.
-    pub fn page(&self) -> Page<'_> {
-        todo!()
+    /// The budget.
+    pub fn budget_bytes(&self) -> u64 {
+        self.frames.budget_bytes()
     }
 
-    pub fn id(&self) -> PageId {
-        todo!()
+    /// The present epoch; out of date as soon as a cut happens.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.gate.epoch())
     }
-}
 
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        todo!()
+    fn mark_dirty(&self, meta: &Meta, frame: Frame, epoch: u32) {
+        meta.dirty_epoch.store(epoch, Ordering::Release);
+        self.dirty_bytes[own_place()].0.fetch_add(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+    }
+
+    fn mark_clean(&self, meta: &Meta, frame: Frame) {
+        meta.dirty_epoch.store(0, Ordering::Release);
+        self.dirty_bytes[own_place()].0.fetch_sub(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+    }
+
+    /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the latch.
+    fn append(&self, id: PageId, frame: Frame, dirty_epoch: u32) -> Result<(), NotAppended> {
+        let (meta, page) = (self.frames.meta(frame), self.frames.page(frame));
+        let overflow = Header::of(page).kind == PageKind::Overflow as u8;
+        let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
+        let appended = self.images.append(stream, id, frame.class(), page)?;
+        if !id.is_volatile() {
+            let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
+            self.changes.note(dirty_epoch, Moved { id, from, to: Some(appended.location) });
+        }
+        meta.location.store(appended.location.bits(), Ordering::Relaxed);
+        meta.unit.store(appended.unit.0, Ordering::Relaxed);
+        self.mark_clean(meta, frame);
+        Ok(())
+    }
+
+    /// Makes a frame, whose bytes are complete, the page's.
+    fn publish(&self, id: PageId, frame: Frame, state: u8) {
+        let meta = self.frames.meta(frame);
+        meta.state.store(state, Ordering::Relaxed);
+        meta.page.store(id.0, Ordering::Release);
+    }
+
+    fn give_back(&self, frame: Frame) {
+        self.frames.give_back(frame);
     }
 }

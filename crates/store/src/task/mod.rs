@@ -13,6 +13,7 @@ mod home;
 mod join;
 mod park;
 mod scheduler;
+mod unwaiting;
 
 pub(crate) use self::core::TaskId;
 pub(crate) use crew::Crew;
@@ -20,6 +21,7 @@ pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
 pub(crate) use park::{Waker, current_task, in_task, park, waker, yield_now};
 pub(crate) use scheduler::Scheduler;
+pub(crate) use unwaiting::Unwaiting;
 
 /// Whose work a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

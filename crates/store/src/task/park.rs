@@ -6,6 +6,7 @@ use std::thread::Thread;
 
 use super::core::{Core, TaskId};
 use super::home::Home;
+use super::unwaiting::Unwaiting;
 
 /// Ends the wait of whoever made it, once.
 #[derive(Clone)]
@@ -51,6 +52,7 @@ pub(crate) fn waker() -> Waker {
 /// was waited for.
 #[inline]
 pub(crate) fn park() {
+    Unwaiting::assert_none();
     Core::current(|current| match current {
         Some((core, id)) => core.park(id),
         None => OWN.with(|own| {
@@ -63,6 +65,7 @@ pub(crate) fn park() {
 
 /// Lets others go on that are ready.
 pub(crate) fn yield_now() {
+    Unwaiting::assert_none();
     Core::current(|current| match current {
         Some((core, id)) => core.yield_now(id),
         None => std::thread::yield_now(),

@@ -1,0 +1,136 @@
+//! Pages that are not in memory: who loads them and who waits.
+
+use std::sync::atomic::Ordering;
+
+use super::frames::{Frame, class_bytes};
+use super::table::{Entry, Place, Word};
+use super::waiters::Waiters;
+use super::{Access, COOLING, HOT, Pool, Seen};
+use crate::Error;
+use crate::header::PageId;
+use crate::segment::Location;
+use crate::task::{park, yield_now};
+
+impl Pool {
+    /// [`Pool::read`] of a page that is not in memory, or that somebody is changing.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_slowly(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
+        let entry = self.table.entry(id).ok_or_else(|| no_such_page(id))?;
+        loop {
+            if let Some(seen) = self.look(id, access) {
+                return Ok(seen);
+            }
+            let word = entry.load();
+            match word.place() {
+                Place::Nowhere => return Err(no_such_page(id)),
+                Place::Memory(_) => yield_now(),
+                Place::Device(location) => {
+                    self.load(id, entry, location, access)?;
+                }
+                Place::Loading(_) => self.wait_for_load(id, entry, word),
+            }
+        }
+    }
+
+    fn queue(&self, id: PageId) -> &Waiters {
+        &self.loading[id.0 as usize % self.loading.len()]
+    }
+
+    fn wait_for_load(&self, id: PageId, entry: &Entry, word: Word) {
+        self.queue(id).enter(id.0);
+        if entry.load() == word {
+            park();
+        }
+    }
+
+    /// Loads the page, unless somebody else does by now.
+    fn load(&self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
+        let frame = self.take_frame(location.class())?;
+        if !entry.exchange(Word::device(location), Word::loading(location)) {
+            self.give_back(frame);
+            return Ok(());
+        }
+        let mut from = location;
+        loop {
+            // SAFETY: the frame is nobody's page and was taken by this call; it has the bytes of its class, and all frames begin at multiples of 4096.
+            let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
+            let now = match entry.load().place() {
+                Place::Loading(now) => now,
+                _ => from,
+            };
+            match result {
+                Ok(()) => {
+                    self.finish_load(id, entry, frame, from, access);
+                    return Ok(());
+                }
+                // The cleaner has moved the image meanwhile, and what was there may have been overwritten.
+                Err(_) if now != from => from = now,
+                Err(error) => {
+                    while !entry.exchange(Word::loading(from), Word::device(from)) {
+                        if let Place::Loading(now) = entry.load().place() {
+                            from = now;
+                        }
+                    }
+                    self.queue(id).wake_all(id.0);
+                    self.give_back(frame);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn finish_load(&self, id: PageId, entry: &Entry, frame: Frame, from: Location, access: Access) {
+        let meta = self.frames.meta(frame);
+        debug_assert_eq!(meta.dirty_epoch.load(Ordering::Relaxed), 0);
+        meta.unit.store(0, Ordering::Relaxed);
+        let mut at = from;
+        loop {
+            meta.location.store(at.bits(), Ordering::Relaxed);
+            if entry.exchange(Word::loading(at), Word::memory(frame)) {
+                break;
+            }
+            if let Place::Loading(now) = entry.load().place() {
+                at = now;
+            }
+        }
+        // From now on others may take the latch.
+        self.publish(id, frame, if access == Access::Scan { COOLING } else { HOT });
+        self.queue(id).wake_all(id.0);
+    }
+
+    /// A frame that is nobody's page; makes room and waits for it if need be.
+    pub(super) fn take_frame(&self, class: usize) -> Result<Frame, Error> {
+        self.frames.take(class).ok_or_else(|| {
+            Error::Options(format!(
+                "the cache of {} bytes is full of pages, and a page of {} needs room",
+                self.budget_bytes(),
+                class_bytes(class)
+            ))
+        })
+    }
+
+    /// Begins to load a page in the background, if it is not in memory. May do nothing.
+    pub fn prefetch(&self, id: PageId) {
+        let absent = move |pool: &Self| {
+            pool.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
+        };
+        let Some(pool) = self.me.upgrade().filter(|pool| absent(pool)) else { return };
+        self.crew.spawn(move || {
+            if absent(&pool) {
+                // Who needs the page will meet the error.
+                let _seen = pool.read(id, Access::Scan);
+            }
+        });
+    }
+}
+
+#[cold]
+fn no_such_page(id: PageId) -> Error {
+    Error::Corrupt {
+        what: format!("page {}", id.0),
+        offset_bytes: 0,
+        expected: "a page".into(),
+        got: "none".into(),
+    }
+}

@@ -1,0 +1,77 @@
+//! What the pool asks of the place where images of pages are kept.
+
+use super::Epoch;
+use crate::Error;
+use crate::header::PageId;
+use crate::page::Page;
+use crate::segment::{Appended, Location, NotAppended, Segments, Stream, UnitSequence};
+
+/// [`Segments`], or what tests put in their place. The methods are those of `Segments`.
+pub(crate) trait Images: Send + Sync {
+    /// Gathers a page's image. Never waits.
+    fn append(
+        &self,
+        stream: Stream,
+        id: PageId,
+        class: usize,
+        page: Page<'_>,
+    ) -> Result<Appended, NotAppended>;
+
+    /// Waits until [`Images::append`] may succeed.
+    fn wait_for_room(&self) -> Result<(), Error>;
+
+    /// Whether this unit is on the device.
+    fn is_written(&self, unit: UnitSequence) -> bool;
+
+    /// Waits until all that was gathered is on the device.
+    fn write_all(&self) -> Result<(), Error>;
+
+    /// An image became garbage in the present epoch. Called within sections.
+    fn release(&self, location: Location);
+
+    /// What is released from now on belongs to this epoch. Called at a cut.
+    fn begin_epoch(&self, epoch: Epoch);
+
+    /// Loads a page.
+    ///
+    /// # Safety
+    /// As [`Segments::read`].
+    unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error>;
+}
+
+impl Images for Segments {
+    fn append(
+        &self,
+        stream: Stream,
+        id: PageId,
+        class: usize,
+        page: Page<'_>,
+    ) -> Result<Appended, NotAppended> {
+        Self::append(self, stream, id, class, page)
+    }
+
+    fn wait_for_room(&self) -> Result<(), Error> {
+        Self::wait_for_room(self)
+    }
+
+    fn is_written(&self, unit: UnitSequence) -> bool {
+        Self::is_written(self, unit)
+    }
+
+    fn write_all(&self) -> Result<(), Error> {
+        Self::write_all(self)
+    }
+
+    fn release(&self, location: Location) {
+        Self::release(self, location);
+    }
+
+    fn begin_epoch(&self, epoch: Epoch) {
+        Self::begin_epoch(self, epoch);
+    }
+
+    unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
+        // SAFETY: passed on from the caller.
+        unsafe { Self::read(self, location, id, memory) }
+    }
+}

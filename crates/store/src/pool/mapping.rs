@@ -1,0 +1,52 @@
+//! Addresses that the kernel backs with zeroed memory when they are first used.
+
+use std::io;
+
+/// See the module.
+pub(super) struct Mapping {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make references into it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// That many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which spares most misses of the processor's own page table.
+    pub fn reserve(bytes: u64, huge: bool) -> io::Result<Self> {
+        let length = usize::try_from(bytes.max(1)).map_err(io::Error::other)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: asks for new memory and touches none that exists.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        if huge {
+            // SAFETY: advice on the mapping just made; failure is harmless and ignored.
+            unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
+        }
+        Ok(Self { start: start.cast(), length })
+    }
+
+    /// Its first byte.
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// The range is zeros from now on, and takes no memory. Nobody else uses it meanwhile.
+    pub fn give_up(&self, offset: usize, bytes: usize) {
+        assert!(offset <= self.length && bytes <= self.length - offset, "a range of the mapping");
+        // SAFETY: the range lies within the mapping, and nobody relies on what is in it.
+        unsafe { libc::madvise(self.start.add(offset).cast(), bytes, libc::MADV_DONTNEED) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `reserve`; nothing refers into it any more, as references borrow from the owner.
+        unsafe { libc::munmap(self.start.cast(), self.length) };
+    }
+}

@@ -1,0 +1,184 @@
+//! Changes of pages that a checkpoint sees as a whole or not at all.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use super::changes::Moved;
+use super::frames::{Frame, Meta};
+use super::table::{Entry, Word};
+use super::{Epoch, HOT, Pool, Seen};
+use crate::Error;
+use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
+use crate::page::Page;
+use crate::segment::{Location, NotAppended};
+use crate::task::Unwaiting;
+
+/// Memory for a new page, all zeros.
+pub(crate) struct Reserved<'a> {
+    pool: &'a Pool,
+    frame: Frame,
+}
+
+/// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one per task.
+pub(crate) struct Section<'a> {
+    pool: &'a Pool,
+    epoch: u32,
+    place: usize,
+    _unwaiting: Unwaiting,
+    _not_send: PhantomData<*const ()>,
+}
+
+/// A page to which the section has the latch, and which it may change.
+pub(crate) struct Locked<'s> {
+    pool: &'s Pool,
+    meta: &'s Meta,
+    frame: Frame,
+    id: PageId,
+}
+
+/// Why a page could not be locked.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// It has changed since it was read: start over.
+    Changed,
+    /// Its old state must be written first and there is no buffer for that: drop the section, call [`Pool::wait_for_room`], start over.
+    NoRoom,
+    /// The store is poisoned.
+    Failed(Error),
+}
+
+impl<'a> Reserved<'a> {
+    pub(super) fn new(pool: &'a Pool, frame: Frame) -> Self {
+        let page = pool.frames.page(frame);
+        (0..page.len_bytes()).step_by(4).for_each(|at| page.set_word(at, 0));
+        Self { pool, frame }
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.pool.give_back(self.frame);
+    }
+}
+
+impl<'a> Section<'a> {
+    #[inline]
+    pub(super) fn new(pool: &'a Pool) -> Self {
+        let place = pool.gate.enter();
+        Self { pool, epoch: pool.gate.epoch(), place, _unwaiting: Unwaiting::begin(), _not_send: PhantomData }
+    }
+
+    /// The epoch that the section's changes belong to.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.epoch)
+    }
+
+    /// Takes the latch of a page if nobody has changed it since it was seen, and makes it ready to be changed: dirty in this epoch, its state of an older one kept.
+    ///
+    /// # Errors
+    /// [`Denied`]; the page is as it was.
+    #[inline]
+    pub fn lock(&self, seen: &Seen<'a>) -> Result<Locked<'_>, Denied> {
+        if !seen.meta.latch.try_upgrade(seen.version) {
+            return Err(Denied::Changed);
+        }
+        let dirty_epoch = seen.meta.dirty_epoch.load(Ordering::Relaxed);
+        if dirty_epoch != self.epoch
+            && let Err(denied) = self.make_ready(seen, dirty_epoch)
+        {
+            seen.meta.latch.unlock_unchanged();
+            return Err(denied);
+        }
+        Ok(Locked { pool: self.pool, meta: seen.meta, frame: seen.frame, id: seen.id })
+    }
+
+    /// The page is clean, or dirty since an older epoch.
+    fn make_ready(&self, seen: &Seen<'a>, dirty_epoch: u32) -> Result<(), Denied> {
+        if dirty_epoch != 0 {
+            if seen.id.is_volatile() {
+                return Ok(());
+            }
+            // The checkpoint of that epoch needs the page as it is now.
+            self.pool.append(seen.id, seen.frame, dirty_epoch).map_err(|error| match error {
+                NotAppended::NoBuffer | NotAppended::NoSegment => Denied::NoRoom,
+                NotAppended::Failed(error) => Denied::Failed(error),
+            })?;
+        }
+        if let Some(location) = Location::from_bits(seen.meta.location.load(Ordering::Relaxed)) {
+            self.pool.images.release(location);
+        }
+        self.pool.mark_dirty(seen.meta, seen.frame, self.epoch);
+        Ok(())
+    }
+
+    /// Makes a new page, all zeros but its header. Volatile pages are not part of checkpoints.
+    pub fn create(&self, memory: Reserved<'a>, kind: PageKind, volatile: bool) -> Locked<'_> {
+        let (pool, frame) = (self.pool, memory.frame);
+        std::mem::forget(memory);
+        let (meta, page) = (pool.frames.meta(frame), pool.frames.page(frame));
+        let id = pool.table.take_number(volatile);
+        let locked = meta.latch.try_lock();
+        debug_assert!(locked, "somebody has the latch of nobody's page");
+        let header = Header {
+            checksum: 0,
+            image_sectors: 0,
+            class: frame.class() as u8,
+            kind: kind as u8,
+            page: id,
+            sequence: 0,
+            front_end: PAGE_HEADER_BYTES,
+            back_start: page.len_bytes(),
+        };
+        header.store(page);
+        meta.location.store(0, Ordering::Relaxed);
+        pool.mark_dirty(meta, frame, self.epoch);
+        pool.publish(id, frame, HOT);
+        if let Some(entry) = pool.table.entry(id) {
+            entry.store(Word::memory(frame));
+        }
+        Locked { pool, meta, frame, id }
+    }
+
+    /// The page does not exist any longer.
+    pub fn free(&self, page: Locked<'_>) {
+        let (pool, meta, frame, id) = (page.pool, page.meta, page.frame, page.id);
+        std::mem::forget(page);
+        if !id.is_volatile() {
+            let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
+            pool.changes.note(self.epoch, Moved { id, from, to: None });
+        }
+        pool.mark_clean(meta, frame);
+        meta.page.store(0, Ordering::Release);
+        pool.table.entry(id).map(Entry::clear);
+        meta.latch.unlock();
+        pool.table.free_number(id, self.epoch);
+        pool.give_back(frame);
+    }
+}
+
+impl Drop for Section<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.pool.gate.leave(self.place);
+    }
+}
+
+impl Locked<'_> {
+    /// Its bytes.
+    #[inline]
+    pub fn page(&self) -> Page<'_> {
+        self.pool.frames.page(self.frame)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> PageId {
+        self.id
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.meta.latch.unlock();
+    }
+}

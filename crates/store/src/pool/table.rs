@@ -1,0 +1,308 @@
+//! The page table: one word per page that says where it is, and which numbers are free for new pages.
+//!
+//! ```text
+//! 00 | location   on the device       10 | frame      in memory
+//! 01 | next       no such page        11 | location   being loaded from there
+//! 0               no such page
+//! ```
+//!
+//! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed since, so a number is given out again only when the checkpoint
+//! of the epoch in which it became free is complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::frames::Frame;
+use super::mapping::Mapping;
+use crate::header::PageId;
+use crate::segment::Location;
+
+/// Pages of either sort: 32 TiB of the smallest. Takes 64 GiB of addresses; memory only for pages that there are.
+const MOST_PAGES: u64 = 1 << 33;
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word(u64);
+
+/// What a [`Word`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Nowhere,
+    Device(Location),
+    Memory(Frame),
+    Loading(Location),
+}
+
+const TAG_SHIFT: u32 = 62;
+const FREE: u64 = 0b01;
+const MEMORY: u64 = 0b10;
+const LOADING: u64 = 0b11;
+const REST: u64 = (1 << TAG_SHIFT) - 1;
+
+impl Word {
+    pub fn device(location: Location) -> Self {
+        Self(location.bits())
+    }
+
+    pub fn memory(frame: Frame) -> Self {
+        Self(MEMORY << TAG_SHIFT | u64::from(frame.bits()))
+    }
+
+    pub fn loading(location: Location) -> Self {
+        Self(LOADING << TAG_SHIFT | location.bits())
+    }
+
+    /// The frame, if the page is in memory.
+    #[inline]
+    pub fn frame(self) -> Option<Frame> {
+        (self.0 >> TAG_SHIFT == MEMORY).then(|| Frame::from_bits(self.0 as u32))
+    }
+
+    pub fn place(self) -> Place {
+        let location = Location::from_bits(self.0 & REST);
+        match (self.0 >> TAG_SHIFT, location) {
+            (MEMORY, _) => Place::Memory(Frame::from_bits(self.0 as u32)),
+            (LOADING, Some(location)) => Place::Loading(location),
+            (0, Some(location)) => Place::Device(location),
+            _ => Place::Nowhere,
+        }
+    }
+}
+
+/// The word of a page.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Entry(AtomicU64);
+
+impl Entry {
+    #[inline]
+    pub fn load(&self) -> Word {
+        Word(self.0.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub fn store(&self, word: Word) {
+        self.0.store(word.0, Ordering::Release);
+    }
+
+    /// There is no such page.
+    pub fn clear(&self) {
+        self.store(Word(0));
+    }
+
+    /// Puts `new` there if it is still `old`.
+    pub fn exchange(&self, old: Word, new: Word) -> bool {
+        self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// See the module.
+pub(super) struct Table {
+    words: [Mapping; 2],
+    numbers: Mutex<Numbers>,
+}
+
+/// Free numbers.
+struct Numbers {
+    durable: Sort,
+    volatile: Sort,
+    /// Freed in an epoch whose checkpoint is not complete; oldest first.
+    waiting: VecDeque<(u32, Chain)>,
+}
+
+/// Of one sort of pages.
+struct Sort {
+    reusable: Chain,
+    /// From here on none was ever given out.
+    next: u64,
+}
+
+/// Free numbers linked through their words; zero ends.
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    first: u64,
+    last: u64,
+}
+
+impl Table {
+    pub fn new(huge: bool) -> io::Result<Self> {
+        let words = || Mapping::reserve(MOST_PAGES * 8, huge);
+        let numbers = Numbers {
+            durable: Sort { reusable: Chain::default(), next: 1 },
+            volatile: Sort { reusable: Chain::default(), next: PageId::FIRST_VOLATILE },
+            waiting: VecDeque::new(),
+        };
+        Ok(Self { words: [words()?, words()?], numbers: Mutex::new(numbers) })
+    }
+
+    /// The entry of a page; `None` for what cannot be a page's number.
+    #[inline]
+    pub fn entry(&self, id: PageId) -> Option<&Entry> {
+        let (sort, index) = (id.0 / PageId::FIRST_VOLATILE, id.0 % PageId::FIRST_VOLATILE);
+        if sort > 1 || index >= MOST_PAGES {
+            return None;
+        }
+        let words = if sort == 0 { &self.words[0] } else { &self.words[1] };
+        // SAFETY: the range is mapped as long as `self` lives and holds so many words; zeroed memory is a valid `Entry`, which is only changed atomically.
+        Some(unsafe { &*words.start().cast::<Entry>().add(index as usize) })
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are numbers for many more pages.
+    pub fn has_room(&self) -> bool {
+        let numbers = self.numbers();
+        let last = MOST_PAGES - (1 << 20);
+        numbers.durable.next < last && numbers.volatile.next < PageId::FIRST_VOLATILE + last
+    }
+
+    /// A number for a new page, whose entry says that there is none yet. Look at [`Table::has_room`] before.
+    pub fn take_number(&self, volatile: bool) -> PageId {
+        let mut numbers = self.numbers();
+        let sort = if volatile { &mut numbers.volatile } else { &mut numbers.durable };
+        let first = PageId(sort.reusable.first);
+        match self.entry(first) {
+            Some(entry) if first.0 != 0 => {
+                let next = entry.0.swap(0, Ordering::AcqRel) & REST;
+                sort.reusable = Chain { first: next, last: if next == 0 { 0 } else { sort.reusable.last } };
+                first
+            }
+            _ => {
+                sort.next += 1;
+                PageId(sort.next - 1)
+            }
+        }
+    }
+
+    /// The page of this number does not exist any longer, since `epoch`.
+    pub fn free_number(&self, id: PageId, epoch: u32) {
+        let mut numbers = self.numbers();
+        if id.is_volatile() {
+            return self.link(&mut numbers.volatile.reusable, id);
+        }
+        if numbers.waiting.back().is_none_or(|(last, _)| *last < epoch) {
+            numbers.waiting.push_back((epoch, Chain::default()));
+        }
+        // The chain of a younger epoch does, too.
+        if let Some((_, chain)) = numbers.waiting.back_mut() {
+            self.link(chain, id);
+        }
+    }
+
+    fn link(&self, chain: &mut Chain, id: PageId) {
+        let Some(entry) = self.entry(id) else { return };
+        entry.0.store(FREE << TAG_SHIFT | chain.first, Ordering::Release);
+        chain.first = id.0;
+        if chain.last == 0 {
+            chain.last = id.0;
+        }
+    }
+
+    /// The checkpoint of `epoch` is complete: what was freed until then can be used again.
+    pub fn reuse_until(&self, epoch: u32) {
+        let mut numbers = self.numbers();
+        while let Some(&(freed_in, chain)) = numbers.waiting.front() {
+            if freed_in > epoch {
+                return;
+            }
+            numbers.waiting.pop_front();
+            let reusable = &mut numbers.durable.reusable;
+            if let Some(last) = self.entry(PageId(chain.last)).filter(|_| chain.last != 0) {
+                last.0.store(FREE << TAG_SHIFT | reusable.first, Ordering::Release);
+                let last = if reusable.last == 0 { chain.last } else { reusable.last };
+                *reusable = Chain { first: chain.first, last };
+            }
+        }
+    }
+
+    /// The first durable number that was never given out.
+    pub fn next_number(&self) -> u64 {
+        self.numbers().durable.next
+    }
+
+    /// Numbers below `next` are not given out as new ones.
+    pub fn begin_at(&self, next: u64) {
+        let durable = &mut self.numbers().durable;
+        durable.next = durable.next.max(next);
+    }
+
+    /// Makes all numbers reusable that were given out and whose page does not exist; those that wait for a checkpoint stay. Takes no new memory for entries that were never used.
+    pub fn find_reusable(&self) {
+        let mut numbers = self.numbers();
+        let next = numbers.durable.next;
+        for id in (1..next).rev().map(PageId) {
+            if self.entry(id).is_some_and(|entry| entry.load() == Word(0)) {
+                self.link(&mut numbers.durable.reusable, id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_says_where_the_page_is() {
+        let location = Location::new(512 * 77, 4096, 3);
+        let frame = Frame::from_bits(5 << 28 | 123);
+        assert_eq!(Word::device(location).place(), Place::Device(location));
+        assert_eq!(Word::loading(location).place(), Place::Loading(location));
+        assert_eq!(Word::memory(frame).place(), Place::Memory(frame));
+        assert_eq!((Word::memory(frame).frame(), Word::loading(location).frame()), (Some(frame), None));
+        assert_eq!((Word(0).place(), Word(FREE << TAG_SHIFT | 9).place()), (Place::Nowhere, Place::Nowhere));
+    }
+
+    #[test]
+    fn numbers_come_back_with_the_checkpoint_of_their_epoch() {
+        let table = Table::new(false).unwrap();
+        let take = || table.take_number(false).0;
+        assert_eq!([take(), take(), take(), take()], [1, 2, 3, 4]);
+        for (id, epoch) in [(2, 7), (4, 7), (1, 8)] {
+            table.free_number(PageId(id), epoch);
+        }
+        assert_eq!(take(), 5);
+        table.reuse_until(6);
+        assert_eq!(take(), 6);
+        table.reuse_until(7);
+        assert_eq!([take(), take(), take()], [4, 2, 7]);
+        table.free_number(PageId(3), 8);
+        table.reuse_until(8);
+        assert_eq!([take(), take(), take()], [3, 1, 8]);
+        assert!(table.entry(PageId(3)).unwrap().load() == Word(0));
+    }
+
+    #[test]
+    fn volatile_numbers_come_back_at_once() {
+        let table = Table::new(false).unwrap();
+        let first = table.take_number(true);
+        assert!(first.is_volatile());
+        table.free_number(first, 1);
+        assert_eq!(table.take_number(true), first);
+    }
+
+    #[test]
+    fn what_cannot_be_a_page_has_no_entry() {
+        let table = Table::new(false).unwrap();
+        for id in [MOST_PAGES, PageId::FIRST_VOLATILE + MOST_PAGES, 2 * PageId::FIRST_VOLATILE, u64::MAX] {
+            assert!(table.entry(PageId(id)).is_none(), "{id}");
+        }
+        assert!(table.entry(PageId(MOST_PAGES - 1)).is_some());
+    }
+
+    #[test]
+    fn gaps_are_found_after_opening() {
+        let table = Table::new(false).unwrap();
+        table.begin_at(6);
+        for id in [1, 2, 4] {
+            table.entry(PageId(id)).unwrap().store(Word::device(Location::new(id * 4096, 4096, 0)));
+        }
+        table.find_reusable();
+        let taken: Vec<u64> = (0..3).map(|_| table.take_number(false).0).collect();
+        assert_eq!(taken, [3, 5, 6]);
+    }
+}

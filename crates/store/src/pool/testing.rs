@@ -1,0 +1,62 @@
+//! A pool over memory, for tests of what is built upon it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::{Epoch, Images, Pool};
+use crate::Error;
+use crate::header::PageId;
+use crate::page::Page;
+use crate::segment::{Appended, Location, NotAppended, Stream, UnitSequence};
+use crate::task::Crew;
+
+/// Images in memory. Each is a unit of its own and on the "device" at once.
+#[derive(Default)]
+pub(crate) struct MemoryImages {
+    images: Mutex<HashMap<Location, (PageId, Vec<u32>)>>,
+    next: AtomicU64,
+}
+
+impl Images for MemoryImages {
+    fn append(&self, _: Stream, id: PageId, class: usize, page: Page<'_>) -> Result<Appended, NotAppended> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let location = Location::new(number << 20, page.len_bytes(), class);
+        let words = (0..page.len_bytes()).step_by(4).map(|at| page.word(at)).collect();
+        self.images.lock().unwrap().insert(location, (id, words));
+        Ok(Appended { location, unit: UnitSequence(number) })
+    }
+
+    fn wait_for_room(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn is_written(&self, _: UnitSequence) -> bool {
+        true
+    }
+
+    fn write_all(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn release(&self, location: Location) {
+        assert!(self.images.lock().unwrap().contains_key(&location), "an image that there is");
+    }
+
+    fn begin_epoch(&self, _: Epoch) {}
+
+    unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
+        let images = self.images.lock().unwrap();
+        let (owner, words) = images.get(&location).expect("an image that there is");
+        assert_eq!(*owner, id);
+        // SAFETY: the caller gives memory for the page.
+        unsafe { memory.cast::<u32>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        Ok(())
+    }
+}
+
+/// A pool with nothing in it, and images in memory. Background work is never done.
+pub(crate) fn pool_in_memory(budget_bytes: u64) -> Arc<Pool> {
+    let crew = Crew::new(vec![Arc::default()]);
+    Pool::new(budget_bytes, Arc::new(MemoryImages::default()), crew).unwrap()
+}

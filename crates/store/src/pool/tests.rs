@@ -1,0 +1,89 @@
+//! The pool as its users see it.
+
+use super::testing::pool_in_memory;
+use super::*;
+use crate::header::PAGE_HEADER_BYTES;
+
+/// Where tests put what tells states of a page apart.
+const MARK: u32 = PAGE_HEADER_BYTES;
+
+fn new_page(pool: &Pool, class: usize, mark: u32) -> PageId {
+    let memory = pool.reserve(class).unwrap();
+    let section = pool.section();
+    let page = section.create(memory, PageKind::Node, false);
+    page.page().set_word(MARK, mark);
+    page.id()
+}
+
+fn mark(pool: &Pool, id: PageId) -> Option<u32> {
+    let seen = pool.read(id, Access::Normal).ok()?;
+    let mark = seen.page().word(MARK);
+    seen.is_still().then_some(mark)
+}
+
+#[test]
+fn a_change_is_seen_and_readers_of_the_old_state_notice() {
+    let pool = pool_in_memory(1 << 20);
+    let id = new_page(&pool, 0, 7);
+    let seen = pool.read(id, Access::Normal).unwrap();
+    assert!(seen.is_still() && seen.page().word(MARK) == 7);
+    {
+        let section = pool.section();
+        let locked = section.lock(&seen).unwrap();
+        locked.page().set_word(MARK, 8);
+        assert!(matches!(section.lock(&seen), Err(Denied::Changed)));
+    }
+    assert!(!seen.is_still());
+    assert_eq!((mark(&pool, id), pool.dirty_bytes()), (Some(8), 4096));
+}
+
+#[test]
+fn a_freed_page_is_gone_and_its_memory_is_used_again() {
+    let pool = pool_in_memory(LEAST_BUDGET_BYTES);
+    for round in 0..1000 {
+        let id = new_page(&pool, 2, round);
+        let seen = pool.read(id, Access::Normal).unwrap();
+        let section = pool.section();
+        section.free(section.lock(&seen).unwrap());
+        assert!(!seen.is_still());
+        drop(section);
+        assert!(mark(&pool, id).is_none());
+    }
+    assert_eq!(pool.dirty_bytes(), 0);
+}
+
+#[test]
+fn a_new_page_is_zeros_but_its_header() {
+    let pool = pool_in_memory(LEAST_BUDGET_BYTES);
+    let dirt = new_page(&pool, 0, !0);
+    let seen = pool.read(dirt, Access::Normal).unwrap();
+    let section = pool.section();
+    let locked = section.lock(&seen).unwrap();
+    (0..4096).step_by(4).for_each(|at| locked.page().set_word(at, !0));
+    section.free(locked);
+    drop(section);
+    let id = new_page(&pool, 0, 0);
+    assert_eq!(seen.page().long(8), id.0, "the same frame");
+    let seen = pool.read(id, Access::Normal).unwrap();
+    let header = Header::of(seen.page());
+    assert_eq!((header.page, header.kind, header.front_end, header.back_start), (id, 1, 32, 4096));
+    assert!((PAGE_HEADER_BYTES..4096).step_by(4).all(|at| seen.page().word(at) == 0));
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_refused() {
+    let crew = || Crew::new(vec![Arc::default()]);
+    let images = Arc::new(testing::MemoryImages::default());
+    let error = Pool::new(LEAST_BUDGET_BYTES - 1, images, crew()).err().unwrap();
+    assert!(error.to_string().contains("at least 131072"), "{error}");
+    let error = pool_in_memory(LEAST_BUDGET_BYTES).reserve(8).err().unwrap();
+    assert!(error.to_string().contains("at least 8388608"), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "nobody may wait")]
+fn a_section_must_not_wait() {
+    let pool = pool_in_memory(1 << 20);
+    let _section = pool.section();
+    crate::task::yield_now();
+}

@@ -1,0 +1,67 @@
+//! Who waits for a page that is being loaded, or for memory.
+//!
+//! Whoever ends the wait looks at a counter only, unless somebody waits.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+use crate::task::{Waker, waker};
+
+/// A queue of those who wait for something, with a key that says for what.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Waiters {
+    count: AtomicUsize,
+    queue: Mutex<VecDeque<(u64, Waker)>>,
+}
+
+impl Waiters {
+    /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on every change of it wakes him.
+    pub fn enter(&self, key: u64) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back((key, waker()));
+        self.count.store(queue.len(), Ordering::Relaxed);
+        drop(queue);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether anybody waits, after a change that the caller has made.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Wakes all who wait for `key`.
+    #[inline]
+    pub fn wake_all(&self, key: u64) {
+        if !self.is_empty() {
+            self.wake(key, usize::MAX);
+        }
+    }
+
+    /// Wakes the one who has waited for `key` longest.
+    #[inline]
+    pub fn wake_one(&self, key: u64) {
+        if !self.is_empty() {
+            self.wake(key, 1);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, key: u64, most: usize) {
+        let mut left = most;
+        while left > 0 {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(index) = queue.iter().position(|(waits_for, _)| *waits_for == key) else { return };
+            let found = queue.remove(index);
+            self.count.store(queue.len(), Ordering::Relaxed);
+            drop(queue);
+            if let Some((_, waker)) = found {
+                waker.wake();
+            }
+            left -= 1;
+        }
+    }
+}
