@@ -8,12 +8,7 @@ use super::*;
 use crate::header::Header;
 use crate::layout::{Layout, SyncMethod};
 use crate::page::OwnPage;
-use crate::task::{Bell, Home, Scheduler};
-
-struct Silent;
-impl Bell for Silent {
-    fn ring(&self) {}
-}
+use crate::worker::Harness;
 
 pub(super) fn layout(placement: Placement) -> Layout {
     Layout {
@@ -33,13 +28,11 @@ pub(super) fn layout(placement: Placement) -> Layout {
     }
 }
 
-/// A worker that runs tasks on the calling thread.
+/// A drive and two workers on the calling thread.
 pub(super) struct World {
     pub device: Arc<SimDevice>,
     pub devices: Devices,
-    home: Arc<Home>,
-    scheduler: Scheduler,
-    lane: Option<lane::Lane>,
+    pub harness: Harness,
 }
 
 impl World {
@@ -47,32 +40,13 @@ impl World {
         let config = SimConfig::named("905p").unwrap();
         let device = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
         let devices = Devices::new(Arc::clone(&device) as _, None);
-        let home = Arc::new(Home::new(Box::new(Silent)));
-        let scheduler = Scheduler::new(Arc::clone(&home));
-        let lane = Some(devices.open_lane().unwrap());
-        Self { device, devices, home, scheduler, lane }
+        let harness = Harness::new(&devices, 2);
+        Self { device, devices, harness }
     }
 
     pub fn segments(&self, layout: &Layout) -> Arc<Segments> {
-        let crew = Crew::new(vec![Arc::clone(&self.home)]);
+        let crew = self.harness.crew().clone();
         Segments::new(layout, self.devices.clone(), crew, Poison::default()).unwrap()
-    }
-
-    /// Runs `job` as a task, and all that comes of it, to the end.
-    pub fn run(&mut self, job: impl FnOnce() + Send + 'static) {
-        self.home.spawn(job);
-        loop {
-            let entered = lane::enter(&mut self.lane);
-            self.scheduler.run(usize::MAX).unwrap();
-            drop(entered);
-            let lane = self.lane.as_mut().unwrap();
-            if lane.in_flight() > 0 {
-                lane.turn(!self.scheduler.has_ready(), None).unwrap();
-            } else if !self.scheduler.has_ready() {
-                break;
-            }
-        }
-        assert_eq!(self.scheduler.alive(), 0, "a task waits for ever");
     }
 }
 
@@ -125,7 +99,7 @@ fn what_was_appended_is_read_back() {
         let mut world = World::new();
         let segments = world.segments(&layout(placement));
         let own = Arc::clone(&segments);
-        world.run(move || {
+        world.harness.run(move || {
             let pages: Vec<OwnPage> = (0..500)
                 .map(|id| {
                     page(id + 1, id as usize % 4, 100 + id as u32 * 7919 % (4000 << (id % 4)), id as u32)
