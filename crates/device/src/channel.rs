@@ -1,6 +1,6 @@
 //! The I/O channel: one per worker, never shared, no locks.
 
-use crate::{Error, Nanos};
+use crate::{ChannelWaker, Error, Nanos};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +91,8 @@ pub trait Channel {
     fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<usize, Error>;
 
     /// Like [`Channel::poll`], but blocks until at least `at_least` completions were appended or `until` on the channel's clock has
-    /// passed. With nothing in flight it lets the time pass until then, if given, or returns at once. Signals may end it earlier.
+    /// passed. With nothing in flight it lets the time pass until then, if given, or returns at once. Signals and a [`ChannelWaker`] may end it
+    /// earlier.
     ///
     /// # Errors
     /// As [`Channel::poll`].
@@ -101,6 +102,12 @@ pub trait Channel {
         until: Option<Nanos>,
         completions: &mut Vec<Completion>,
     ) -> Result<usize, Error>;
+
+    /// What ends this channel's waits from other threads; from now on, they can be. A wait that is ended returns with what it has, be it nothing,
+    /// also before its `until`. `None` where time is simulated: there is nobody to wait for.
+    fn waker(&mut self) -> Option<ChannelWaker> {
+        None
+    }
 
     /// The time on the device's clock.
     fn now(&self) -> Nanos;

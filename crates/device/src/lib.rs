@@ -6,6 +6,7 @@
 //!
 //! This crate is the only one that touches block I/O and the clock. It knows nothing of experiments, models or stores.
 
+mod alarm;
 mod backend;
 mod channel;
 mod clock;
@@ -20,6 +21,7 @@ mod space;
 mod stripe;
 mod target;
 
+pub use alarm::ChannelWaker;
 pub use backend::BackendKind;
 pub use channel::{Channel, Completion, Op, Request};
 pub use clock::{Nanos, calendar_seconds, thread_cpu};

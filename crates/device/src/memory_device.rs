@@ -8,8 +8,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::alarm::{self, Alarm};
 use crate::{
-    Arena, Channel, ChannelOptions, Completion, Device, Error, Geometry, Identity, Nanos, Op, Request, clock,
+    Arena, Channel, ChannelWaker, ChannelOptions, Completion, Device, Error, Geometry, Identity, Nanos, Op, Request, clock,
 };
 
 /// Alignment of offsets and lengths, as most drives have it.
@@ -144,6 +145,7 @@ impl Device for MemoryDevice {
             depth,
             done: VecDeque::with_capacity(depth),
             submitted: Nanos(0),
+            alarm: None,
             _arena: options.arena.clone(),
         }))
     }
@@ -172,6 +174,8 @@ struct MemoryChannel {
     done: VecDeque<u64>,
     /// When the first of them was submitted: one reading of the clock serves the batch.
     submitted: Nanos,
+    /// Ends waits, once somebody has asked for it.
+    alarm: Option<Alarm>,
     _arena: Option<Arc<Arena>>,
 }
 
@@ -209,9 +213,16 @@ impl Channel for MemoryChannel {
     ) -> Result<usize, Error> {
         let count = self.poll(completions)?;
         if let Some(until) = until.filter(|_| count == 0) {
-            clock::sleep_until(until);
+            alarm::sleep(self.alarm.as_ref(), until);
         }
         Ok(count)
+    }
+
+    fn waker(&mut self) -> Option<ChannelWaker> {
+        if self.alarm.is_none() {
+            self.alarm = Alarm::new().ok();
+        }
+        self.alarm.as_ref().map(Alarm::waker)
     }
 
     fn now(&self) -> Nanos {

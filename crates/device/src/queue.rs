@@ -10,9 +10,10 @@
 
 use std::collections::VecDeque;
 
+use crate::alarm::{self, Alarm};
 use crate::backend::{Backend, Part, PartOp};
 use crate::stripe::StripeSet;
-use crate::{Channel, Completion, Error, Geometry, Nanos, Op, Request, clock};
+use crate::{Channel, ChannelWaker, Completion, Error, Geometry, Nanos, Op, Request, clock};
 
 /// Part numbers beyond the requests' own, for requests that stripes cut into several.
 const SPARE_PARTS: u32 = 64;
@@ -98,6 +99,8 @@ pub(crate) struct RequestQueue<B: Backend> {
     to_repush: VecDeque<u32>,
     /// Slots that are finished and wait to be handed to the caller.
     finished: VecDeque<u32>,
+    /// Ends waits, once somebody has asked for it.
+    alarm: Option<Alarm>,
     /// Time of the first submission since the backend was last entered: one clock reading serves the batch.
     batch_time: Option<Nanos>,
 }
@@ -125,6 +128,7 @@ impl<B: Backend> RequestQueue<B> {
             to_stage: VecDeque::with_capacity(depth as usize),
             to_repush: VecDeque::with_capacity(parts_max as usize),
             finished: VecDeque::with_capacity(depth as usize),
+            alarm: None,
             batch_time: None,
         }
     }
@@ -287,6 +291,15 @@ impl<B: Backend> RequestQueue<B> {
             .map_err(|source| Error::Os { doing: "hand requests to the kernel".into(), source })
     }
 
+    /// Whether somebody has ended the wait.
+    fn alarmed(&mut self) -> bool {
+        let alarmed = self.backend.alarmed();
+        if let Some(alarm) = self.alarm.as_ref().filter(|_| alarmed) {
+            alarm.reset();
+        }
+        alarmed
+    }
+
     /// Takes the results that are ready and hands finished requests over, as far as there is room.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> usize {
         let mut now = None;
@@ -336,7 +349,7 @@ impl<B: Backend> Channel for RequestQueue<B> {
         let mut reaped = self.reap(completions);
         if self.in_flight() == 0 && at_least > reaped {
             if let Some(until) = until {
-                clock::sleep_until(until);
+                alarm::sleep(self.alarm.as_ref(), until);
             }
             return Ok(reaped);
         }
@@ -346,10 +359,18 @@ impl<B: Backend> Channel for RequestQueue<B> {
             self.enter(wanted, until)?;
             reaped += self.reap(completions);
             let late = until.is_some_and(|until| clock::now() >= until);
-            if reaped >= at_least || self.in_flight() == 0 || late {
+            if reaped >= at_least || self.in_flight() == 0 || late || self.alarmed() {
                 return Ok(reaped);
             }
         }
+    }
+
+    fn waker(&mut self) -> Option<ChannelWaker> {
+        if self.alarm.is_none() {
+            let alarm = Alarm::new().ok()?;
+            self.alarm = self.backend.watch(alarm.fd()).then_some(alarm);
+        }
+        self.alarm.as_ref().map(Alarm::waker)
     }
 
     fn now(&self) -> Nanos {

@@ -1,6 +1,7 @@
 //! `libaio`: the kernel's older asynchronous interface through its four system calls.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use super::{Backend, Part, PartOp, discard};
 use crate::Nanos;
@@ -9,6 +10,10 @@ use crate::file_device::Files;
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_FDSYNC: u16 = 3;
+const IOCB_CMD_POLL: u16 = 5;
+
+/// The data of the request that ends waits; tokens are 32 bits wide.
+const WATCH: u64 = u64::MAX;
 
 /// Longest sleep in the kernel; the queue's loop comes back.
 const NAP: Nanos = Nanos(1_000_000_000);
@@ -71,6 +76,11 @@ pub(crate) struct LibaioBackend {
     events: Box<[IoEvent]>,
     events_ready: usize,
     events_next: usize,
+    /// What ends waits, if anything; looked at through the last iocb.
+    watched: Option<RawFd>,
+    /// Whether the kernel looks at it: each request for that is answered once.
+    watching: bool,
+    alarmed: bool,
     /// Results without an event: discards, which have no opcode, and refused submissions.
     done: Vec<(u32, i32)>,
 }
@@ -87,17 +97,36 @@ pub(crate) fn available() -> Result<(), String> {
 
 impl LibaioBackend {
     pub(crate) fn new(files: Files, capacity: u32) -> io::Result<Self> {
-        let size = capacity as usize;
+        let size = capacity as usize + 1;
         Ok(Self {
-            context: Context::new(capacity)?,
+            context: Context::new(capacity + 1)?,
             files,
             iocbs: vec![Iocb::default(); size].into(),
             staged: Vec::with_capacity(size),
             events: vec![IoEvent::default(); size].into(),
             events_ready: 0,
             events_next: 0,
+            watched: None,
+            watching: false,
+            alarmed: false,
             done: Vec::with_capacity(size),
         })
+    }
+
+    /// Before a wait: has the kernel look at what may end it.
+    fn keep_watch(&mut self) {
+        let Some(fd) = self.watched.filter(|_| !self.watching) else { return };
+        if let Some(iocb) = self.iocbs.last_mut() {
+            *iocb = Iocb {
+                data: WATCH,
+                opcode: IOCB_CMD_POLL,
+                fd: fd as u32,
+                memory: libc::POLLIN as u64,
+                ..Iocb::default()
+            };
+            self.staged.push(iocb);
+            self.watching = true;
+        }
     }
 
     /// Hands staged iocbs over; what the kernel has no room for stays.
@@ -118,8 +147,12 @@ impl LibaioBackend {
                 Some(errno) => {
                     // The first iocb was refused for itself: the error is its result, and the others go on.
                     // SAFETY: staged pointers point into `self.iocbs`.
-                    let token = unsafe { (*self.staged[taken]).data } as u32;
-                    self.done.push((token, -errno));
+                    let data = unsafe { (*self.staged[taken]).data };
+                    if data == WATCH {
+                        self.watched = None; // this kernel cannot: waits end by themselves only
+                    } else {
+                        self.done.push((data as u32, -errno));
+                    }
                     taken += 1;
                 }
             }
@@ -132,7 +165,7 @@ impl Backend for LibaioBackend {
     const LINKS: bool = false;
 
     fn has_room(&self, parts: u32) -> bool {
-        self.staged.len() + parts as usize <= self.iocbs.len()
+        self.staged.len() + (parts as usize) < self.iocbs.len()
     }
 
     unsafe fn push(&mut self, token: u32, part: &Part) {
@@ -162,6 +195,9 @@ impl Backend for LibaioBackend {
     }
 
     fn enter(&mut self, at_least: u32, until: Option<Nanos>) -> io::Result<()> {
+        if at_least > 0 {
+            self.keep_watch();
+        }
         self.submit();
         if self.events_next < self.events_ready || !self.done.is_empty() {
             return Ok(()); // results are waiting to be reaped
@@ -195,10 +231,23 @@ impl Backend for LibaioBackend {
         }
     }
 
+    fn watch(&mut self, fd: RawFd) -> bool {
+        self.watched = Some(fd);
+        true
+    }
+
+    fn alarmed(&mut self) -> bool {
+        std::mem::take(&mut self.alarmed)
+    }
+
     fn reap(&mut self) -> Option<(u32, i32)> {
-        if self.events_next < self.events_ready {
+        while self.events_next < self.events_ready {
             let event = self.events[self.events_next];
             self.events_next += 1;
+            if event.data == WATCH {
+                (self.watching, self.alarmed) = (false, true);
+                continue;
+            }
             return Some((event.data as u32, i32::try_from(event.result).unwrap_or(-libc::EIO)));
         }
         self.done.pop()

@@ -102,6 +102,12 @@ pub(crate) trait Backend {
     /// earlier. `EINTR`, full queues and temporary lack of resources are not errors: what was not taken stays staged.
     fn enter(&mut self, at_least: u32, until: Option<Nanos>) -> io::Result<()>;
 
+    /// From now on, [`Backend::enter`] also stops waiting when `fd` can be read. `false` if it cannot.
+    fn watch(&mut self, fd: RawFd) -> bool;
+
+    /// Whether that has happened since this was last asked.
+    fn alarmed(&mut self) -> bool;
+
     /// The next result, if one is ready: token and what the system call would have returned (negative errno).
     fn reap(&mut self) -> Option<(u32, i32)>;
 }

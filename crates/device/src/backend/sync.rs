@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::RawFd;
 
 use super::{Backend, Part, PartOp, discard, flush, or_errno};
 use crate::Nanos;
@@ -63,6 +64,14 @@ impl Backend for SyncBackend {
             self.done.push_back((token, result));
         }
         Ok(())
+    }
+
+    fn watch(&mut self, _fd: RawFd) -> bool {
+        true // it never waits
+    }
+
+    fn alarmed(&mut self) -> bool {
+        false
     }
 
     fn reap(&mut self) -> Option<(u32, i32)> {

@@ -4,10 +4,11 @@
 //! it), registered files, registered memory and a registered ring descriptor; polled completions on request.
 
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 
 use super::{Backend, DISCARD_MODE, Part, PartOp, discard, flush};
@@ -19,6 +20,9 @@ const MAX_SUBMISSION_ENTRIES: u32 = 32_768;
 
 /// A submission ring this long holds any sensible batch; deeper queues are handed over in several.
 const SUBMISSION_ENTRIES: u32 = 1_024;
+
+/// The user data of the request that ends waits; tokens are 32 bits wide.
+const WATCH: u64 = u64::MAX;
 
 /// The index under which the arena is registered.
 const ARENA_INDEX: u16 = 0;
@@ -32,6 +36,11 @@ pub(crate) struct UringBackend {
     /// Results of what a polled ring cannot carry: flushes and discards are done at once, blocking.
     done: Vec<(u32, i32)>,
     polled: bool,
+    /// What ends waits, if anything.
+    watched: Option<RawFd>,
+    /// Whether the ring looks at it: each request for that is answered once.
+    watching: bool,
+    alarmed: bool,
     /// Keeps the registered memory mapped.
     _arena: Option<Arc<Arena>>,
 }
@@ -77,6 +86,9 @@ impl UringBackend {
             registered: registered.unwrap_or(0..0),
             done: Vec::with_capacity(capacity as usize),
             polled,
+            watched: None,
+            watching: false,
+            alarmed: false,
             _arena: arena,
         })
     }
@@ -109,9 +121,20 @@ impl UringBackend {
     }
 }
 
+impl UringBackend {
+    /// Before a wait: has the ring look at what may end it. Without room, this wait is not ended; the next one is.
+    fn keep_watch(&mut self) {
+        if let Some(fd) = self.watched.filter(|_| !self.watching) {
+            let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build().user_data(WATCH);
+            // SAFETY: a poll uses no memory; whoever watches keeps the descriptor open as long as this ring.
+            self.watching = unsafe { self.ring.submission().push(&entry) }.is_ok();
+        }
+    }
+}
+
 /// The ring with every feature of a current kernel, or with fewer on an older one.
 fn build(capacity: u32, polled: bool) -> io::Result<IoUring> {
-    let completions = capacity.next_power_of_two().clamp(64, 2 * MAX_SUBMISSION_ENTRIES);
+    let completions = (capacity + 1).next_power_of_two().clamp(64, 2 * MAX_SUBMISSION_ENTRIES);
     let submissions = capacity.next_power_of_two().clamp(8, SUBMISSION_ENTRIES);
     let mut modern = IoUring::builder();
     modern.setup_cqsize(completions).setup_clamp().setup_submit_all();
@@ -161,6 +184,7 @@ impl Backend for UringBackend {
             drop(queue);
             return if idle { Ok(()) } else { self.ring.submit().map(drop).or_else(ignore_temporary) };
         }
+        self.keep_watch();
         let result = match until {
             None => self.ring.submit_and_wait(at_least as usize),
             Some(until) => {
@@ -174,9 +198,21 @@ impl Backend for UringBackend {
         result.map(drop).or_else(ignore_temporary)
     }
 
+    fn watch(&mut self, fd: RawFd) -> bool {
+        self.watched = Some(fd);
+        !self.polled // such a ring takes nothing but reads and writes
+    }
+
+    fn alarmed(&mut self) -> bool {
+        std::mem::take(&mut self.alarmed)
+    }
+
     fn reap(&mut self) -> Option<(u32, i32)> {
-        if let Some(entry) = self.ring.completion().next() {
-            return Some((entry.user_data() as u32, entry.result()));
+        while let Some(entry) = self.ring.completion().next() {
+            if entry.user_data() != WATCH {
+                return Some((entry.user_data() as u32, entry.result()));
+            }
+            (self.watching, self.alarmed) = (false, true);
         }
         self.done.pop()
     }

@@ -73,6 +73,14 @@ impl<const LINKED: bool> Backend for Scripted<LINKED> {
         Ok(())
     }
 
+    fn watch(&mut self, _fd: std::os::fd::RawFd) -> bool {
+        false
+    }
+
+    fn alarmed(&mut self) -> bool {
+        false
+    }
+
     fn reap(&mut self) -> Option<(u32, i32)> {
         self.done.pop_front()
     }
