@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::alarm::{self, Alarm};
 use crate::{
-    Arena, Channel, ChannelWaker, ChannelOptions, Completion, Device, Error, Geometry, Identity, Nanos, Op, Request, clock,
+    Arena, Channel, ChannelOptions, ChannelWaker, Completion, Device, Error, Geometry, Identity, Nanos, Op,
+    Request, clock,
 };
 
 /// Alignment of offsets and lengths, as most drives have it.

@@ -12,6 +12,7 @@
 //! - A frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
 
 mod changes;
+mod checkpoint;
 mod fault;
 mod frames;
 mod gate;

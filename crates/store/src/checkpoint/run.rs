@@ -1,0 +1,317 @@
+//! How a checkpoint is made.
+//!
+//! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied before it is changed.
+//! 2. *Pages*: every page that changed in the old epoch and is still in memory alone is gathered into write units, as is what moved into the map.
+//! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended at the cut.
+//! 4. *Current*: the superblock.
+//! 5. *Free*: what only older checkpoints referred to may be used again: segments, page numbers, the log before the replay start.
+//!
+//! Commits go on all the while; only the cut keeps them, for as long as the longest change of pages takes.
+//! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or flush poisons the store.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashgrain_device::Nanos;
+
+use super::map::{Change, Place, Writer};
+use super::{MapHead, State, Superblock, slots};
+use crate::Error;
+use crate::lane::{Devices, Role, flush, now};
+use crate::log::{Durability, Log, Lsn, Timestamp};
+use crate::page::Page;
+use crate::poison::Poison;
+use crate::pool::{Epoch, Moved, Pool, class_bytes};
+use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
+
+/// The most bytes of a map page.
+const MAP_PAGE_BYTES_MAX: u64 = 256 << 10;
+
+/// A chain of the map is not begun anew for fewer changes than this.
+const CHAIN_CHANGES_MIN: u64 = 4096;
+
+/// What takes part in a checkpoint.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub devices: Devices,
+    pub poison: Poison,
+    pub segments: Arc<Segments>,
+    pub pool: Arc<Pool>,
+    pub log: Log,
+    pub commits: Arc<dyn Commits>,
+}
+
+/// Whoever knows which commits are in the log and not yet in the pages.
+pub(crate) trait Commits: Send + Sync {
+    /// Where the oldest of them begins in the log, if there is one.
+    fn oldest_unapplied(&self) -> Option<Lsn>;
+}
+
+/// What the checkpoints so far have left.
+pub(crate) struct Base {
+    pub superblock: Superblock,
+    /// The newest pages of the map's chain, the nearest first.
+    pub priors: Vec<Place>,
+    pub next_serial: u64,
+    /// Changes of pages in the chain.
+    pub chain_changes: u64,
+    /// The opening sequence of each segment, as the map has it.
+    pub openings: Vec<UnitSequence>,
+}
+
+/// What checkpoints took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CheckpointStats {
+    /// Those that were completed.
+    pub completed: u64,
+    /// From cut to superblock, of the last one.
+    pub last_duration: Nanos,
+    /// Of the one that took longest.
+    pub longest_duration: Nanos,
+    /// The longest time that a cut kept changes of pages waiting.
+    pub longest_cut: Nanos,
+    /// Pages that the last one found changed.
+    pub last_changes: u64,
+    /// Map pages written.
+    pub map_pages: u64,
+    /// Pages in the map's chain.
+    pub map_chain_pages: u64,
+    /// How often the map was written as a whole.
+    pub map_chains: u64,
+}
+
+/// What is noted at the cut.
+#[derive(Clone, Copy)]
+struct Cut {
+    epoch: Epoch,
+    replay_start: Lsn,
+    log_end: Lsn,
+    newest: Timestamp,
+}
+
+/// Makes checkpoints, one at a time.
+pub(crate) struct Run {
+    parts: Parts,
+    base: Base,
+    /// Changes of pages that a checkpoint took and did not complete.
+    carried: Vec<Moved>,
+    stats: Arc<Mutex<CheckpointStats>>,
+}
+
+impl Run {
+    pub fn new(parts: Parts, base: Base, stats: Arc<Mutex<CheckpointStats>>) -> Self {
+        Self { parts, base, carried: Vec::new(), stats }
+    }
+
+    /// The current superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.base.superblock
+    }
+
+    fn stats(&self) -> MutexGuard<'_, CheckpointStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a checkpoint of everything that was done before. With `closed`, nothing may be under way, and the superblock says that the log ends here.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for it: it can be tried again. Everything else poisons.
+    pub fn checkpoint(&mut self, closed: bool) -> Result<(), Error> {
+        self.parts.poison.check()?;
+        self.parts.segments.set_checkpointing(true);
+        let result = self.attempt(closed);
+        self.parts.segments.set_checkpointing(false);
+        result.map_err(|error| match error {
+            Error::Full { .. } | Error::Poisoned { .. } => error,
+            other => self.parts.poison.by(other),
+        })
+    }
+
+    fn attempt(&mut self, closed: bool) -> Result<(), Error> {
+        let Parts { devices, segments, pool, log, .. } = self.parts.clone();
+        let began = now(&devices);
+        let cut = self.cut();
+        self.note_cut(now(&devices).since(began));
+        let flushed = pool.flush_epoch(cut.epoch);
+        // What moved must not be forgotten, should this one fail.
+        self.carried.append(&mut pool.take_changes(cut.epoch));
+        flushed?;
+        let changes = self.carried.len() as u64;
+        let chain = self.write_map(cut.epoch)?;
+        segments.write_all()?;
+        flush(&devices, Role::Data).map_err(|failure| failure.error("flush the pages of a checkpoint"))?;
+        log.wait(cut.log_end, Durability::Sync)?;
+        let (next_sequence, _) = segments.sequences();
+        let state = State {
+            epoch: cut.epoch,
+            replay_start: cut.replay_start,
+            log_durable: log.durable().max(cut.log_end),
+            newest: cut.newest,
+            next_page: pool.next_page(),
+            next_sequence,
+            map: Some(chain.head),
+        };
+        self.save(state, closed)?;
+        self.release(cut, chain);
+        let mut stats = self.stats();
+        stats.completed += 1;
+        stats.last_changes = changes;
+        stats.last_duration = now(&devices).since(began);
+        stats.longest_duration = stats.longest_duration.max(stats.last_duration);
+        Ok(())
+    }
+
+    fn cut(&self) -> Cut {
+        let Parts { segments, pool, log, commits, .. } = &self.parts;
+        let mut noted = (Lsn(0), Lsn(0), Timestamp(0));
+        let epoch = pool.cut(|next_epoch| {
+            // In this order: who appends after the end was looked at begins behind it.
+            let (end, newest) = log.end_and_last();
+            let replay_start = commits.oldest_unapplied().map_or(end, |oldest| oldest.min(end));
+            segments.begin_epoch(next_epoch);
+            noted = (replay_start, end, newest);
+        });
+        let (replay_start, log_end, newest) = noted;
+        Cut { epoch, replay_start, log_end, newest }
+    }
+
+    fn note_cut(&self, took: Nanos) {
+        let mut stats = self.stats();
+        stats.longest_cut = stats.longest_cut.max(took);
+    }
+
+    /// The current superblock with another state.
+    fn save(&mut self, state: State, closed: bool) -> Result<(), Error> {
+        let generation = self.base.superblock.generation + 1;
+        let superblock = Superblock { generation, state, closed, ..self.base.superblock.clone() };
+        slots::save(&self.parts.devices, &superblock)?;
+        self.base.superblock = superblock;
+        Ok(())
+    }
+
+    /// The store is open from now on: the log may go on behind the checkpoint, and write sequences that were given out since are not given out again.
+    pub fn save_opened(&mut self) -> Result<(), Error> {
+        let (next_sequence, _) = self.parts.segments.sequences();
+        self.base.superblock.incarnation += 1;
+        let state = State { next_sequence, ..self.base.superblock.state };
+        self.save(state, false)
+    }
+
+    /// What only older checkpoints need is free now.
+    fn release(&mut self, cut: Cut, chain: Chain) {
+        let Parts { segments, pool, log, .. } = &self.parts;
+        self.carried.clear();
+        pool.checkpoint_done(cut.epoch);
+        segments.free_pending(cut.epoch);
+        if let Some(first) = chain.begun_at {
+            segments.release_map_before(first);
+        }
+        log.truncate(cut.replay_start);
+        self.base.priors = chain.priors;
+        self.base.next_serial = chain.next_serial;
+        self.base.chain_changes = chain.changes;
+        self.base.openings = chain.openings;
+    }
+}
+
+/// The map as a checkpoint leaves it.
+struct Chain {
+    head: MapHead,
+    priors: Vec<Place>,
+    next_serial: u64,
+    changes: u64,
+    openings: Vec<UnitSequence>,
+    /// The first page, if the chain is a new one.
+    begun_at: Option<Location>,
+}
+
+impl Run {
+    /// Writes what moved, or the whole map if that takes no more pages.
+    fn write_map(&mut self, epoch: Epoch) -> Result<Chain, Error> {
+        let Parts { segments, pool, .. } = &self.parts;
+        let moved = last_of_each(&self.carried);
+        let changes = self.base.chain_changes + moved.len() as u64;
+        let anew = self.base.priors.is_empty() || changes > pool.pages().max(CHAIN_CHANGES_MIN) * 2;
+        let class = map_class(segments);
+        let priors = if anew { Vec::new() } else { std::mem::take(&mut self.base.priors) };
+        let first_serial =
+            self.base.superblock.state.map.filter(|_| !anew).map_or(self.base.next_serial, |map| map.first_serial);
+        // Serial numbers of an attempt that fails are not used again, either.
+        let next_serial = self.base.next_serial;
+        let mut writer = Writer::new(class_bytes(class) as u32, priors.clone(), next_serial);
+        let (mut begun_at, mut count, mut pages) = (None, 0, 0);
+        let mut write = |serial: u64, page: Page<'_>| {
+            let location = append(segments, serial, class, page)?;
+            begun_at.get_or_insert(location);
+            pages += 1;
+            Ok(location)
+        };
+        if anew {
+            pool.snapshot(epoch, &mut |id, location| {
+                count += 1;
+                writer.push(Change::Page(id, Some(location)), &mut write)
+            })?;
+        } else {
+            count = changes;
+            for moved in moved {
+                writer.push(Change::Page(moved.id, moved.to), &mut write)?;
+            }
+        }
+        let known = if anew { &[] } else { self.base.openings.as_slice() };
+        let (_, openings) = segments.sequences();
+        for (index, opening) in &openings {
+            if known.get(*index as usize).is_none_or(|known| known != opening) {
+                writer.push(Change::Segment(*index, *opening), &mut write)?;
+            }
+        }
+        let (priors, next_serial) = writer.finish(&mut write)?;
+        let last = priors.first().copied().ok_or(Error::Closed)?;
+        let mut stats = self.stats();
+        stats.map_pages += pages;
+        stats.map_chains += u64::from(anew);
+        stats.map_chain_pages = next_serial - first_serial;
+        drop(stats);
+        Ok(Chain {
+            head: MapHead { last: last.location, last_serial: last.serial, first_serial },
+            priors,
+            next_serial,
+            changes: count,
+            openings: openings.into_iter().map(|(_, opening)| opening).collect(),
+            begun_at: begun_at.filter(|_| anew),
+        })
+    }
+}
+
+/// The size class of map pages.
+pub(super) fn map_class(segments: &Segments) -> usize {
+    let fits = |class: &usize| class_bytes(*class) <= MAP_PAGE_BYTES_MAX;
+    (0..=segments.largest_class()).rev().find(fits).unwrap_or(0)
+}
+
+/// The last change of each page, by page.
+fn last_of_each(moved: &[Moved]) -> Vec<Moved> {
+    let mut sorted = moved.to_vec();
+    // Stable: changes of a page stay in their order.
+    sorted.sort_by_key(|moved| moved.id);
+    let mut last: Vec<Moved> = Vec::with_capacity(sorted.len());
+    for moved in sorted {
+        match last.last_mut() {
+            Some(same) if same.id == moved.id => *same = moved,
+            _ => last.push(moved),
+        }
+    }
+    last
+}
+
+/// Gathers a map page, waiting for room if need be.
+fn append(segments: &Segments, serial: u64, class: usize, page: Page<'_>) -> Result<Location, Error> {
+    loop {
+        match segments.append(Stream::Map, super::map::page_id(serial), class, page) {
+            Ok(appended) => return Ok(appended.location),
+            Err(NotAppended::Failed(error)) => return Err(error),
+            Err(NotAppended::NoBuffer) => segments.wait_for_buffer()?,
+            Err(NotAppended::NoSegment) => {
+                return Err(Error::Full { why: "there is no free segment for the page table".into() });
+            }
+        }
+    }
+}
