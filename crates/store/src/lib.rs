@@ -8,6 +8,7 @@ mod checksum;
 mod db;
 mod error;
 mod header;
+mod index;
 mod lane;
 mod layout;
 mod log;

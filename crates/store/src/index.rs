@@ -1,0 +1,67 @@
+//! What a transaction needs of the structure that keeps a tree's records. One implementation per [`crate::IndexKind`].
+//!
+//! Values are bytes that begin with a [version](crate::txn::Version). An index knows nothing of them; it only gives the first eight bytes out alone, which is cheaper than a whole value.
+
+use crate::Error;
+use crate::btree::BTree;
+pub(crate) use crate::btree::Change;
+
+/// Keys in order, and their values.
+pub(crate) trait Index: Send + Sync {
+    /// Appends the value of `key` to `into`; `false` if there is none.
+    ///
+    /// # Errors
+    /// The pool's: [`Error::Io`], [`Error::Corrupt`].
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error>;
+
+    /// The first eight bytes of the value of `key`, little-endian. What a following [`Index::update`] of the key needs is in memory afterwards, most likely.
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error>;
+
+    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
+    ///
+    /// # Errors
+    /// As [`Index::get`], and [`Error::Full`]; then nothing has changed.
+    fn update<'v>(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error>;
+
+    /// The longest key.
+    fn max_key_bytes(&self) -> usize;
+
+    /// The longest value.
+    fn max_value_bytes(&self) -> usize;
+}
+
+impl Index for BTree {
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        Self::get(self, key, into)
+    }
+
+    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let mut value = Vec::new();
+        let found = Self::get(self, key, &mut value)?;
+        let head = value.first_chunk().map_or(0, |head| u64::from_le_bytes(*head));
+        Ok(found.then_some(head))
+    }
+
+    fn update<'v>(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
+        Self::update(self, key, decide)
+    }
+
+    fn max_key_bytes(&self) -> usize {
+        Self::max_key_bytes(self)
+    }
+
+    fn max_value_bytes(&self) -> usize {
+        Self::max_value_bytes(self)
+    }
+}

@@ -1,0 +1,208 @@
+//! The way of a commit.
+//!
+//! Its keys are locked; it is validated, which brings the leaves into memory; it is logged, which gives it its timestamp; it is applied; then it can be seen, its locks are given back,
+//! and it waits for the log. Of two commits with a common key the one with the smaller timestamp is applied first. Nothing fails between log and application but a device; that
+//! poisons the store.
+
+use std::cell::Cell;
+
+use super::locks::{Held, Stripe};
+use super::record::Operation;
+use super::version::{VERSION_BYTES, Version};
+use super::{Transactions, Tree};
+use crate::Error;
+use crate::index::Change;
+use crate::log::{Durability, Logged, Timestamp};
+
+/// What a transaction does to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write<'a> {
+    Put(&'a [u8]),
+    /// A reference to overflow pages.
+    PutOverflow(&'a [u8]),
+    Remove,
+}
+
+/// A key and what happens to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub tree: &'a Tree,
+    pub key: &'a [u8],
+    pub write: Write<'a>,
+}
+
+/// A key, or all keys there are, that a serializable transaction has read.
+#[derive(Clone, Copy)]
+pub(crate) struct Read<'a> {
+    pub tree: &'a Tree,
+    pub key: &'a [u8],
+}
+
+/// What was there before a commit.
+#[derive(Clone, Copy)]
+struct Before(Option<Version>);
+
+impl Written<'_> {
+    /// Refuses what cannot be applied: afterwards it is too late.
+    fn check(&self) -> Result<(), Error> {
+        let index = &self.tree.index;
+        let limit = index.max_key_bytes();
+        if self.key.is_empty() || self.key.len() > limit {
+            return Err(Error::KeyLength { got: self.key.len(), limit });
+        }
+        let limit = index.max_value_bytes() - VERSION_BYTES;
+        match self.write {
+            Write::Put(value) | Write::PutOverflow(value) if value.len() > limit => {
+                Err(Error::ValueLength { got: value.len() as u64, limit: limit as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn encode(&self, record: &mut Vec<u8>) {
+        let (tree, key) = (self.tree.id, self.key);
+        let operation = match self.write {
+            Write::Put(value) => Operation::Put { tree, key, value },
+            Write::PutOverflow(reference) => Operation::PutOverflow { tree, key, reference },
+            Write::Remove => Operation::Remove { tree, key },
+        };
+        operation.encode(record);
+    }
+}
+
+thread_local! {
+    /// Memory that commits of this thread use one after another; those that come meanwhile take new memory.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The most memory that is kept for the next commit.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+fn with_memory<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut memory = SPARE.take();
+    memory.clear();
+    let result = act(&mut memory);
+    if memory.capacity() <= SPARE_BYTES_MAX {
+        SPARE.set(memory);
+    }
+    result
+}
+
+impl Transactions {
+    /// Commits one operation on its own: the last committer wins.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds; [`Error::Full`]; [`Error::Poisoned`].
+    pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
+        written.check()?;
+        let logged = {
+            let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
+            let before = Before(written.tree.index.head(written.key)?.map(Version::from_bits));
+            with_memory(|record| {
+                written.encode(record);
+                self.log_and_apply(record, &[written], &[before])
+            })?
+        };
+        self.finish(logged, durability)
+    }
+
+    /// Commits operations on different keys together. With a snapshot, as the transaction that has it: only if nobody has changed the keys it wrote, or those in `reads`, since.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if somebody has; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
+    pub fn commit(
+        &self,
+        snapshot: Option<Timestamp>,
+        reads: &[Read<'_>],
+        writes: &[Written<'_>],
+        durability: Durability,
+    ) -> Result<Option<Timestamp>, Error> {
+        if writes.is_empty() && reads.is_empty() {
+            return Ok(None);
+        }
+        writes.iter().try_for_each(Written::check)?;
+        let logged = {
+            let _held = self.lock(reads, writes);
+            let before = Self::validate(snapshot, reads, writes)?;
+            if writes.is_empty() {
+                return Ok(None);
+            }
+            with_memory(|record| {
+                writes.iter().for_each(|written| written.encode(record));
+                self.log_and_apply(record, writes, &before)
+            })?
+        };
+        self.finish(logged, durability).map(Some)
+    }
+
+    fn lock(&self, reads: &[Read<'_>], writes: &[Written<'_>]) -> Held<'_> {
+        let written = writes.iter().map(|written| Stripe::of(written.tree.id, written.key));
+        let read = reads.iter().map(|read| Stripe::of(read.tree.id, read.key));
+        self.locks.lock_many(written.chain(read).collect())
+    }
+
+    /// What is there before, if nobody was faster.
+    fn validate(
+        snapshot: Option<Timestamp>,
+        reads: &[Read<'_>],
+        writes: &[Written<'_>],
+    ) -> Result<Vec<Before>, Error> {
+        let look = |tree: &Tree, key: &[u8]| -> Result<Before, Error> {
+            let before = tree.index.head(key)?.map(Version::from_bits);
+            let is_newer = |snapshot| before.is_some_and(|before| before.timestamp() > snapshot);
+            if snapshot.is_some_and(is_newer) { Err(Error::Conflict) } else { Ok(Before(before)) }
+        };
+        for read in reads {
+            look(read.tree, read.key)?;
+        }
+        writes.iter().map(|written| look(written.tree, written.key)).collect()
+    }
+
+    /// What follows when nothing can be refused any more. Called with the keys' locks.
+    fn log_and_apply(
+        &self,
+        record: &[u8],
+        writes: &[Written<'_>],
+        before: &[Before],
+    ) -> Result<Logged, Error> {
+        self.visible.admit(&self.poison)?;
+        let logged = self.log.append_noting(record, |logged| self.visible.begin(logged))?;
+        let applied = writes
+            .iter()
+            .zip(before)
+            .try_for_each(|(written, before)| self.apply(logged.timestamp, written, *before));
+        if let Err(error) = applied {
+            let error = self.poison.by(error);
+            self.visible.wake(true);
+            return Err(error);
+        }
+        self.visible.applied(logged.timestamp);
+        Ok(logged)
+    }
+
+    fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {
+        let index = &written.tree.index;
+        let seen =
+            before.0.filter(|before| !before.is_tombstone() && self.snapshots.may_see(before.timestamp()));
+        if seen.is_some() {
+            self.keep(timestamp, written)?;
+        }
+        with_memory(|value| {
+            let (version, rest) = match written.write {
+                Write::Put(value) => (Version::put(timestamp), value),
+                Write::PutOverflow(reference) => (Version::overflow(timestamp), reference),
+                Write::Remove if seen.is_some() => (Version::tombstone(timestamp), &[][..]),
+                Write::Remove => return index.update(written.key, &mut |_| Change::Remove),
+            };
+            value.extend_from_slice(&version.bits().to_le_bytes());
+            value.extend_from_slice(rest);
+            index.update(written.key, &mut |_| Change::Put(value))
+        })
+    }
+
+    fn finish(&self, logged: Logged, durability: Durability) -> Result<Timestamp, Error> {
+        self.log.wait(logged.end, durability)?;
+        self.visible.wait(logged.timestamp, &self.poison)?;
+        Ok(logged.timestamp)
+    }
+}

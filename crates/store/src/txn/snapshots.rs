@@ -1,0 +1,98 @@
+//! Which snapshots are in use, so that what they see is kept.
+//!
+//! A commit keeps the version that it replaces if a snapshot may see it. So a new snapshot first says that it comes (from then on every commit keeps everything), then looks which
+//! timestamp was given last, and waits until all up to that one can be seen. That is its timestamp: commits that looked before it came are not after it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::visible::Visible;
+use crate::log::Timestamp;
+use crate::poison::Poison;
+
+/// Snapshots are told from one another by nothing but their timestamp; each is given back as often as it was taken.
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    state: Mutex<State>,
+    /// The newest in use; the largest number while one is coming; 0 if there is none.
+    newest: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    coming: usize,
+    active: BTreeMap<u64, usize>,
+}
+
+impl Snapshots {
+    /// A snapshot of everything that was committed before.
+    pub fn take(&self, visible: &Visible, poison: &Poison) -> Timestamp {
+        {
+            let mut state = self.state();
+            state.coming += 1;
+            self.note(&state);
+        }
+        let mut timestamp = visible.given();
+        if visible.wait(timestamp, poison).is_err() {
+            // A commit that failed while it was applied never becomes visible; what was before it can still be read.
+            timestamp = visible.get();
+        }
+        let mut state = self.state();
+        state.coming -= 1;
+        *state.active.entry(timestamp.0).or_default() += 1;
+        self.note(&state);
+        timestamp
+    }
+
+    /// Gives a snapshot back. Whether it was the last user of the oldest one.
+    pub fn give_back(&self, timestamp: Timestamp) -> bool {
+        let mut state = self.state();
+        let oldest = state.active.first_key_value().map(|(oldest, _)| *oldest);
+        let Some(users) = state.active.get_mut(&timestamp.0) else { return false };
+        *users -= 1;
+        let ended = *users == 0;
+        if ended {
+            state.active.remove(&timestamp.0);
+            self.note(&state);
+        }
+        ended && oldest == Some(timestamp.0)
+    }
+
+    /// Whether a snapshot may see a version that was committed with that timestamp and is about to be replaced.
+    #[inline]
+    pub fn may_see(&self, timestamp: Timestamp) -> bool {
+        self.newest.load(Ordering::SeqCst) >= timestamp.0.max(1)
+    }
+
+    /// The oldest snapshot that sees such a version; `None`: one that is coming.
+    pub fn oldest_from(&self, timestamp: Timestamp) -> Option<Timestamp> {
+        let state = self.state();
+        state.active.range(timestamp.0..).next().map(|(oldest, _)| Timestamp(*oldest))
+    }
+
+    /// Whether a snapshot in use, or one that is coming, may be in `from..until`.
+    pub fn any_within(&self, from: Timestamp, until: Timestamp) -> bool {
+        let state = self.state();
+        state.coming > 0 || state.active.range(from.0..until.0.max(from.0)).next().is_some()
+    }
+
+    /// Those in use, and the oldest.
+    pub fn count_and_oldest(&self) -> (usize, Option<Timestamp>) {
+        let state = self.state();
+        (state.active.values().sum(), state.active.first_key_value().map(|(oldest, _)| Timestamp(*oldest)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, state: &State) {
+        let newest = if state.coming > 0 {
+            u64::MAX
+        } else {
+            state.active.last_key_value().map_or(0, |(newest, _)| *newest)
+        };
+        self.newest.store(newest, Ordering::SeqCst);
+    }
+}
