@@ -4,6 +4,7 @@
 //! child was the right one. Who changes a leaf descends likewise and latches the leaf alone. Splits and merges latch a parent and its children, in one
 //! section, so that every checkpoint has whole trees. A page's fences say which keys it covers: they lead a scan from leaf to leaf.
 
+mod check;
 mod descent;
 mod grow;
 mod node;
@@ -11,7 +12,10 @@ mod reshape;
 mod scan;
 mod scratch;
 mod shrink;
+#[cfg(test)]
+mod tests;
 mod tree;
 
+pub(crate) use check::Census;
 pub(crate) use scan::{Direction, Piece, Scan};
 pub(crate) use tree::{BTree, Change};

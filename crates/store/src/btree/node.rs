@@ -530,6 +530,18 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Whether the bytes of fences, keys and values are those that are neither in the gap nor garbage.
+    pub(super) fn adds_up(self) -> bool {
+        let (lower, upper) = self.page.halves(FENCE_LENGTHS);
+        let fence = |length: u16| if length == NO_FENCE { 0 } else { u64::from(padded(u32::from(length))) };
+        let heap: u64 = (0..self.count()).map(|index| u64::from(self.heap_bytes(self.slot(index)))).sum();
+        let heap_bytes = u64::from(self.page.len_bytes()) - u64::from(self.page.word(HEAP_START));
+        let slots_end = self.slot_start(self.count());
+        heap + fence(lower) + fence(upper) + u64::from(self.page.word(GARBAGE)) == heap_bytes
+            && self.page.word(FRONT_END) == slots_end
+            && slots_end <= self.page.word(HEAP_START)
+    }
+
     /// Whether the next slot to be appended is the first of an inner node, whose key is the lower fence.
     pub(super) fn takes_lower_fence(self) -> bool {
         !self.is_leaf() && self.count() == 0

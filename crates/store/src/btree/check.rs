@@ -1,0 +1,104 @@
+//! Looking at every node of a tree: is it what a tree should be?
+
+use super::node::Node;
+use super::tree::BTree;
+use crate::Error;
+use crate::header::{Header, PageId, PageKind};
+use crate::pool::Access;
+
+/// What a tree has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// Records in all leaves.
+    pub records: u64,
+    pub leaves: u64,
+    pub inner_nodes: u64,
+    /// Levels, with that of the leaves.
+    pub levels: u32,
+    /// Bytes of all nodes that keys, values, slots and headers take.
+    pub used_bytes: u64,
+    /// Bytes of all nodes.
+    pub page_bytes: u64,
+}
+
+/// A node as its parent describes it.
+struct Expected {
+    id: PageId,
+    level: u8,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+impl BTree {
+    /// Walks the whole tree: the fences of every node are what its parent says, its keys lie within them and ascend, its level is one below, it is a node. Nobody changes the tree meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.
+    pub fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
+        let mut census = Census::default();
+        let root = self.pool.read(self.root, Access::Scan)?;
+        let level = Node::new(root.page()).level();
+        census.levels = u32::from(level) + 1;
+        let mut pending = vec![Expected { id: self.root, level, lower: Vec::new(), upper: None }];
+        while let Some(expected) = pending.pop() {
+            self.check_node(&expected, &mut pending, &mut census, record)?;
+        }
+        Ok(census)
+    }
+
+    fn check_node(
+        &self,
+        expected: &Expected,
+        pending: &mut Vec<Expected>,
+        census: &mut Census,
+        record: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), Error> {
+        let id = expected.id;
+        let expect = |what: &str, holds: bool| {
+            if holds { Ok(()) } else { Err(self.damaged(id, what.to_owned(), "something else".to_owned())) }
+        };
+        let seen = self.pool.read(id, Access::Scan)?;
+        let node = Node::new(seen.page());
+        expect("a page of kind node", Header::of(seen.page()).kind == PageKind::Node as u8)?;
+        expect("the level below its parent's", node.level() == expected.level)?;
+        let (mut lower, mut upper) = (Vec::new(), Vec::new());
+        node.lower_fence(&mut lower);
+        let bounded = node.upper_fence(&mut upper);
+        expect("its parent's key as lower fence", lower == expected.lower)?;
+        expect(
+            "the next key of its parent as upper fence",
+            bounded.then_some(&upper) == expected.upper.as_ref(),
+        )?;
+        expect("a child", node.is_leaf() || node.count() > 0)?;
+        expect("bytes that add up", node.adds_up())?;
+        census.used_bytes += u64::from(node.page().len_bytes() - node.free_bytes());
+        census.page_bytes += u64::from(node.page().len_bytes());
+        match node.is_leaf() {
+            true => census.leaves += 1,
+            false => census.inner_nodes += 1,
+        }
+        let (mut last, mut key, mut value): (Option<Vec<u8>>, _, _) = (None, Vec::new(), Vec::new());
+        for index in 0..node.count() {
+            key.clear();
+            node.key(index, &mut key);
+            expect("keys within its fences", key >= lower && (!bounded || key < upper))?;
+            expect("ascending keys", last.as_ref().is_none_or(|last| *last < key))?;
+            expect("keys that a search finds", node.find(&key) == Ok(index) || !node.is_leaf())?;
+            if node.is_leaf() {
+                value.clear();
+                node.value(index, &mut value);
+                record(&key, &value);
+                census.records += 1;
+            } else {
+                if let Some(previous) = pending.last_mut().filter(|_| index > 0) {
+                    previous.upper = Some(key.clone());
+                }
+                let upper = bounded.then(|| upper.clone());
+                let level = expected.level - 1;
+                pending.push(Expected { id: node.child(index), level, lower: key.clone(), upper });
+            }
+            std::mem::swap(last.get_or_insert_default(), &mut key);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Trees against a sorted map, over long random histories.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::Error;
+use crate::pool::Pool;
+use crate::pool::testing::pool_in_memory;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How keys look in a history.
+#[derive(Clone, Copy, Debug)]
+enum Keys {
+    /// Eight bytes, ascending numbers.
+    Numbers,
+    /// Long common prefixes, various lengths.
+    Paths,
+    /// Few different bytes, so that keys are each other's prefixes; empty ones, too.
+    Zeros,
+    /// Up to a quarter of a page, often differing in their last byte only: two or three fill a node.
+    Long,
+}
+
+impl Keys {
+    fn draw(self, random: &mut Pcg64Mcg, count: u32) -> Vec<u8> {
+        let number = random.random_range(0..count);
+        match self {
+            Self::Numbers => u64::from(number).to_be_bytes().into(),
+            Self::Paths => {
+                format!("users/{:03}/{}", number % 50, "x".repeat(number as usize / 50)).into_bytes()
+            }
+            Self::Zeros => {
+                let length = random.random_range(0..14);
+                (0..length).map(|_| random.random_range(0..2_u8)).collect()
+            }
+            Self::Long => {
+                let length = random.random_range(1..=1024);
+                let mut key = vec![b'a'; length];
+                for _ in 0..random.random_range(0..4) {
+                    let at = [0, length / 2, length - 1][random.random_range(0..3)];
+                    key[at] = b'a' + (number % 3) as u8;
+                }
+                key
+            }
+        }
+    }
+}
+
+fn value(random: &mut Pcg64Mcg, longest: usize) -> Vec<u8> {
+    let length = if random.random_range(0..4) == 0 { random.random_range(0..=longest) } else { 8 };
+    vec![random.random(); length]
+}
+
+fn put(tree: &BTree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+    let mut old = None;
+    tree.update(key, &mut |found| {
+        old = found.map(<[u8]>::to_vec);
+        Change::Put(value)
+    })
+    .unwrap();
+    old
+}
+
+fn remove(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
+    let mut old = None;
+    tree.update(key, &mut |found| {
+        old = found.map(<[u8]>::to_vec);
+        Change::Remove
+    })
+    .unwrap();
+    old
+}
+
+fn get(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
+    let mut value = vec![1, 2, 3];
+    tree.get(key, &mut value).unwrap().then(|| value.split_off(3))
+}
+
+fn records(
+    tree: &BTree,
+    direction: Direction,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+    ahead: u32,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut scan, mut piece, mut found) =
+        (Scan::new(direction, lower, upper, ahead), Piece::default(), Vec::new());
+    while tree.step(&mut scan, &mut piece).unwrap() {
+        assert!(!piece.is_empty());
+        let mut part: Vec<_> = piece.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        if direction == Direction::Backward {
+            part.reverse();
+        }
+        found.extend(part);
+    }
+    assert!(piece.is_empty());
+    found
+}
+
+fn check(tree: &BTree, model: &Model) -> Census {
+    let mut found = Vec::new();
+    // The walk is from right to left.
+    let census = tree.check(&mut |key, value| found.push((key.to_vec(), value.to_vec()))).unwrap();
+    assert_eq!(census.records, model.len() as u64);
+    found.sort();
+    assert!(found.into_iter().eq(model.clone()));
+    census
+}
+
+fn check_scan(tree: &BTree, model: &Model, lower: &[u8], upper: Option<&[u8]>, ahead: u32) {
+    let end = upper.map_or(Bound::Unbounded, |upper| Bound::Excluded(upper.to_vec()));
+    let expected: Vec<_> = if upper.is_some_and(|upper| upper <= lower) {
+        Vec::new()
+    } else {
+        model
+            .range((Bound::Included(lower.to_vec()), end))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    assert_eq!(records(tree, Direction::Forward, lower, upper, ahead), expected);
+    let backward: Vec<_> = expected.into_iter().rev().collect();
+    assert_eq!(records(tree, Direction::Backward, lower, upper, ahead), backward);
+}
+
+/// A history: grows, shrinks to nothing, and so on, while all answers are compared with the model's.
+fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) -> Census {
+    let random = &mut Pcg64Mcg::seed_from_u64(seed);
+    let (tree, mut model) = (BTree::create(pool, class, false).unwrap(), Model::new());
+    let (mut most, longest) = (Census::default(), tree.max_value_bytes());
+    for step in 0..steps {
+        let key = keys.draw(random, 4000);
+        // Half of the time it grows, half of the time it shrinks.
+        let puts = if step * 4 / steps % 2 == 0 { 75 } else { 15 };
+        match random.random_range(0..100) {
+            draw if draw < puts => {
+                let value = value(random, longest);
+                assert_eq!(put(&tree, &key, &value), model.insert(key, value), "seed {seed} step {step}");
+            }
+            draw if draw < 95 => {
+                assert_eq!(remove(&tree, &key), model.remove(&key), "seed {seed} step {step}")
+            }
+            _ => assert_eq!(get(&tree, &key), model.get(&key).cloned(), "seed {seed} step {step}"),
+        }
+        if step % (steps / 20) == 0 {
+            let census = check(&tree, &model);
+            most = if census.leaves > most.leaves { census } else { most };
+            let (lower, upper) = (keys.draw(random, 4000), keys.draw(random, 4000));
+            check_scan(&tree, &model, &lower, Some(&upper), random.random_range(0..20));
+            check_scan(&tree, &model, b"", None, random.random_range(0..20));
+        }
+    }
+    while let Some((key, value)) = model.pop_first() {
+        assert_eq!(remove(&tree, &key), Some(value));
+    }
+    let census = check(&tree, &model);
+    assert!(census.leaves * 10 <= most.leaves.max(10), "{census:?} is left of {most:?}");
+    most
+}
+
+fn steps() -> u32 {
+    std::env::var("FLASHGRAIN_TREE_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(20_000)
+}
+
+#[test]
+fn a_tree_is_a_sorted_map() {
+    for (seed, keys) in [Keys::Numbers, Keys::Paths, Keys::Zeros, Keys::Long].into_iter().enumerate() {
+        for class in [0, 2] {
+            let most = history(&pool_in_memory(64 << 20), class, keys, steps(), seed as u64);
+            println!("{keys:?} class {class}: {most:?}");
+            assert!(most.levels >= 2, "{most:?}");
+        }
+    }
+}
+
+#[test]
+fn long_keys_make_deep_trees() {
+    let pool = pool_in_memory(64 << 20);
+    let (tree, mut model) = (BTree::create(&pool, 0, false).unwrap(), Model::new());
+    let random = &mut Pcg64Mcg::seed_from_u64(1);
+    while model.len() < 2000 {
+        // No two have a common prefix, and separators are as long as keys.
+        let mut key = vec![random.random::<u8>(); 1024];
+        key[1023] = random.random();
+        let value = vec![random.random(); tree.max_value_bytes()];
+        assert_eq!(put(&tree, &key, &value), model.insert(key, value));
+    }
+    let census = check(&tree, &model);
+    assert!(census.levels >= 5, "{census:?}");
+    for key in model.keys().cloned().collect::<Vec<_>>() {
+        assert_eq!(remove(&tree, &key), model.remove(&key));
+    }
+    let census = check(&tree, &model);
+    assert!(census.levels <= 2, "{census:?}");
+}
+
+#[test]
+fn ascending_keys_fill_leaves_wherever_they_come() {
+    let pool = pool_in_memory(64 << 20);
+    let tree = BTree::create(&pool, 0, false).unwrap();
+    // Three runs side by side, in turn.
+    for number in 0..5000_u64 {
+        for run in [1_u64, 2, 3] {
+            put(&tree, &(run << 32 | number).to_be_bytes(), &[7; 100]);
+        }
+    }
+    let census = tree.check(&mut |_, _| {}).unwrap();
+    let fill = census.used_bytes as f64 / census.page_bytes as f64;
+    assert!(fill > 0.9, "{fill} {census:?}");
+}
+
+#[test]
+fn keys_and_values_over_the_limit_are_refused() {
+    let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
+    let (key, value) = (vec![1; tree.max_key_bytes() + 1], vec![1; tree.max_value_bytes() + 1]);
+    let refused = tree.update(&key, &mut |_| Change::Put(b""));
+    assert!(matches!(refused, Err(Error::KeyLength { got: 1025, limit: 1024 })), "{refused:?}");
+    let refused = tree.update(&key[1..], &mut |_| Change::Put(&value));
+    assert!(matches!(refused, Err(Error::ValueLength { got: 957, limit: 956 })), "{refused:?}");
+    put(&tree, &key[1..], &value[1..]);
+    assert_eq!(get(&tree, &key[1..]).as_deref(), Some(&value[1..]));
+}
+
+#[test]
+fn keeping_a_value_changes_nothing() {
+    let pool = pool_in_memory(1 << 20);
+    let tree = BTree::create(&pool, 0, false).unwrap();
+    put(&tree, b"key", b"value");
+    let before = tree.leaf(b"key", crate::pool::Access::Normal).unwrap();
+    tree.update(b"key", &mut |_| Change::Keep).unwrap();
+    tree.update(b"other", &mut |_| Change::Remove).unwrap();
+    assert!(before.is_still());
+    put(&tree, b"key", b"other");
+    assert!(!before.is_still());
+}
