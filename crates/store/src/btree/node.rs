@@ -127,6 +127,11 @@ fn rest_of(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES as usize..).unwrap_or_default()
 }
 
+/// Bytes of a fence on the heap.
+fn fence_bytes(length: u16) -> u32 {
+    if length == NO_FENCE { 0 } else { padded(u32::from(length)) }
+}
+
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -178,7 +183,7 @@ impl<'a> Node<'a> {
     pub fn count(self) -> u32 {
         // What is read while it changes must not lead outside.
         u32::from(self.page.halves(COUNT_AND_PREFIX).0)
-            .min((self.page.len_bytes() - SLOTS) / self.slot_size())
+            .min(self.page.len_bytes().saturating_sub(SLOTS) / self.slot_size())
     }
 
     #[inline]
@@ -364,12 +369,23 @@ impl<'a> Node<'a> {
 
     /// Bytes that keys, values and slots could still take.
     pub fn free_bytes(self) -> u32 {
-        self.gap_bytes().saturating_add(self.page.word(GARBAGE)).min(self.page.len_bytes() - SLOTS)
+        self.gap_bytes()
+            .saturating_add(self.page.word(GARBAGE))
+            .minself
+            .page
+            .len_bytes()
+            .saturating_sub(SLOTS)
     }
 
     /// Bytes that keys, values and slots take.
     pub fn used_bytes(self) -> u32 {
-        self.page.len_bytes() - SLOTS - self.free_bytes()
+        self.capacity_bytes().saturating_sub(self.free_bytes())
+    }
+
+    /// Bytes that keys, values and slots can take: the page without its headers and fences.
+    pub fn capacity_bytes(self) -> u32 {
+        let (lower, upper) = self.page.halves(FENCE_LENGTHS);
+        self.page.len_bytes().saturating_sub(SLOTS).saturating_sub(fence_bytes(lower) + fence_bytes(upper))
     }
 
     /// Bytes that a key and a value (of an inner node: none) would take.
@@ -533,11 +549,10 @@ impl<'a> Node<'a> {
     /// Whether the bytes of fences, keys and values are those that are neither in the gap nor garbage.
     pub(super) fn adds_up(self) -> bool {
         let (lower, upper) = self.page.halves(FENCE_LENGTHS);
-        let fence = |length: u16| if length == NO_FENCE { 0 } else { u64::from(padded(u32::from(length))) };
         let heap: u64 = (0..self.count()).map(|index| u64::from(self.heap_bytes(self.slot(index)))).sum();
         let heap_bytes = u64::from(self.page.len_bytes()) - u64::from(self.page.word(HEAP_START));
         let slots_end = self.slot_start(self.count());
-        heap + fence(lower) + fence(upper) + u64::from(self.page.word(GARBAGE)) == heap_bytes
+        heap + u64::from(fence_bytes(lower) + fence_bytes(upper) + self.page.word(GARBAGE)) == heap_bytes
             && self.page.word(FRONT_END) == slots_end
             && slots_end <= self.page.word(HEAP_START)
     }

@@ -28,11 +28,13 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
         (false, _) => middle(node, count),
     };
     let (mut left, mut right) = (Vec::new(), Vec::new());
-    match slot {
-        0 => left.extend_from_slice(key),
-        _ => node.key(slot - 1, &mut left),
+    // What comes in ascending order stays with its likes, and what is behind it gets out of its way.
+    if slot == 0 || (is_leaf && ascending && slot < count) {
+        left.extend_from_slice(key);
+    } else {
+        node.key(slot - 1, &mut left);
     }
-    if is_leaf && slot > 0 && (slot == count || ascending) {
+    if slot == count {
         right.extend_from_slice(key);
     } else {
         node.key(slot, &mut right);

@@ -8,36 +8,55 @@ use super::tree::BTree;
 use crate::Error;
 use crate::pool::{Access, Denied, Seen};
 
+/// Whether a node is worth merging.
+fn is_small(node: Node<'_>) -> bool {
+    is_idle(node) || node.used_bytes() < node.capacity_bytes() / 4
+}
+
+/// Whether a node divides nothing: a leaf without records, an inner node with one child.
+fn is_idle(node: Node<'_>) -> bool {
+    node.count() <= u32::from(!node.is_leaf())
+}
+
+/// Whether two nodes leave room in one, so that the next insert does not split it again.
+fn fit_well(left: Node<'_>, right: Node<'_>) -> bool {
+    let least_capacity = left.capacity_bytes().min(right.capacity_bytes());
+    is_idle(left) || is_idle(right) || left.used_bytes() + right.used_bytes() <= least_capacity / 4 * 3
+}
+
 impl BTree {
     /// Whether a change that began with `before` used bytes left so little that a merge is worth a try. Not after every change of a small node: when a
     /// merge was not possible, it is tried again an eighth of a node later.
     pub(super) fn has_shrunk(node: Node<'_>, before: u32) -> bool {
-        let (after, eighth) = (node.used_bytes(), node.page().len_bytes() / 8);
-        after < before && after < 2 * eighth && (after / eighth < before / eighth || node.count() == 0)
+        let (after, eighth) = (node.used_bytes(), (node.capacity_bytes() / 8).max(1));
+        after < before && is_small(node) && (after / eighth < before / eighth || node.count() == 0)
     }
 
-    /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise, and so on. One attempt each: whatever is left
-    /// as it was will be tried again later.
+    /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise, and so on. One attempt each: what stays
+    /// as it was will be tried again when it has become smaller.
     pub(super) fn shrink(&self, key: &[u8]) -> Result<(), Error> {
+        // Where inner nodes were merged, children meet that had no neighbours before.
+        while self.shrink_upwards(key)? {}
+        Ok(())
+    }
+
+    /// Says whether any inner nodes were merged.
+    fn shrink_upwards(&self, key: &[u8]) -> Result<bool, Error> {
+        let mut inner_merged = false;
         for level in 0..u8::MAX {
             let path = self.path(key, level)?;
             let [.., parent, child] = path.as_slice() else {
-                // It is the root.
-                return self.lower(&path);
+                self.lower(&path)?;
+                break;
             };
-            if !self.merge_one(parent, child)? {
-                return Ok(());
-            }
-            let above = self.path(key, level + 1)?;
-            let is_small = above.last().is_some_and(|step| {
-                let node = step.node();
-                node.count() < 2 || node.used_bytes() < node.page().len_bytes() / 4
-            });
-            if !is_small {
-                return Ok(());
+            let merged = is_small(child.node()) && self.merge_one(parent, child)?;
+            inner_merged |= merged && level > 0;
+            // An only child has nobody to merge with; its parent may have.
+            if !merged && parent.node().count() > 1 {
+                break;
             }
         }
-        Ok(())
+        Ok(inner_merged)
     }
 
     /// Merges a child with its right neighbour, or else with its left one. Says whether it did.
@@ -51,9 +70,7 @@ impl BTree {
                 return Ok(false);
             };
             let (left, right) = if neighbour > slot { (child.seen, other) } else { (other, child.seen) };
-            // Not to the brim: the next insert would split it again.
-            let both = Node::new(left.page()).used_bytes() + Node::new(right.page()).used_bytes();
-            if both > upper.page().len_bytes() / 4 * 3 {
+            if !fit_well(Node::new(left.page()), Node::new(right.page())) {
                 continue;
             }
             match self.try_merge(&parent.seen, slot.max(neighbour), &left, &right) {
