@@ -24,10 +24,13 @@ use crate::pool::{Epoch, Moved, Pool, class_bytes};
 use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
 
 /// The most bytes of a map page.
-const MAP_PAGE_BYTES_MAX: u64 = 256 << 10;
+const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
 
 /// A chain of the map is not begun anew for fewer changes than this.
 const CHAIN_CHANGES_MIN: u64 = 4096;
+
+/// Nor for fewer pages than this, and one more for every [`CHAIN_CHANGES_MIN`]: each checkpoint adds one at least, however little changed.
+const CHAIN_PAGES_MIN: u64 = 64;
 
 /// What takes part in a checkpoint.
 #[derive(Clone)]
@@ -163,11 +166,11 @@ impl Run {
     fn cut(&self) -> Cut {
         let Parts { segments, pool, log, commits, .. } = &self.parts;
         let mut noted = (Lsn(0), Lsn(0), Timestamp(0));
-        let epoch = pool.cut(|next_epoch| {
+        let epoch = pool.cut(|| {
             // In this order: who appends after the end was looked at begins behind it.
             let (end, newest) = log.end_and_last();
             let replay_start = commits.oldest_unapplied().map_or(end, |oldest| oldest.min(end));
-            segments.begin_epoch(next_epoch);
+            segments.begin_epoch(Epoch(pool.epoch().0 + 1));
             noted = (replay_start, end, newest);
         });
         let (replay_start, log_end, newest) = noted;
@@ -225,19 +228,30 @@ struct Chain {
 }
 
 impl Run {
+    /// Whether to begin a new chain rather than go on with one that will have so many changes of pages.
+    fn is_chain_long(&self, changes: u64, pages: u64) -> bool {
+        let Some(map) = self.base.superblock.state.map else { return true };
+        let chain_pages = self.base.next_serial - map.first_serial;
+        changes > (pages * 2).max(CHAIN_CHANGES_MIN)
+            || chain_pages > CHAIN_PAGES_MIN + changes / CHAIN_CHANGES_MIN
+    }
+
     /// Writes what moved, or the whole map if that takes no more pages.
     fn write_map(&mut self, epoch: Epoch) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
         let moved = last_of_each(&self.carried);
         let changes = self.base.chain_changes + moved.len() as u64;
-        let anew = self.base.priors.is_empty() || changes > pool.pages().max(CHAIN_CHANGES_MIN) * 2;
+        let anew = self.is_chain_long(changes, pool.pages());
         let class = map_class(segments);
-        let priors = if anew { Vec::new() } else { std::mem::take(&mut self.base.priors) };
-        let first_serial =
-            self.base.superblock.state.map.filter(|_| !anew).map_or(self.base.next_serial, |map| map.first_serial);
-        // Serial numbers of an attempt that fails are not used again, either.
-        let next_serial = self.base.next_serial;
-        let mut writer = Writer::new(class_bytes(class) as u32, priors.clone(), next_serial);
+        let priors = if anew { Vec::new() } else { self.base.priors.clone() };
+        let first_serial = self
+            .base
+            .superblock
+            .state
+            .map
+            .filter(|_| !anew)
+            .map_or(self.base.next_serial, |map| map.first_serial);
+        let mut writer = Writer::new(class_bytes(class) as u32, priors, self.base.next_serial);
         let (mut begun_at, mut count, mut pages) = (None, 0, 0);
         let mut write = |serial: u64, page: Page<'_>| {
             let location = append(segments, serial, class, page)?;

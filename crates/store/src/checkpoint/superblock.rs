@@ -32,13 +32,14 @@
 //!  152      8  its size class
 //!  160      8  epoch of the cut
 //!  168      8  the log from here on is to be replayed
-//!  176      8  timestamp of the newest commit whose record ends before that
-//!  184      8  page ids from here on were never used
-//!  192      8  write sequences from here on were never used by what the map refers to
-//!  200      8  location of the map's last page; 0: the map is empty
-//!  208      8  serial number of that page
-//!  216      8  serial number of the first page of the map's chain
-//!  224    288  zeros
+//!  176      8  the log up to here was durable when this was written
+//!  184      8  timestamp of the last record before the replay start, or of a later one; 0: none
+//!  192      8  page ids from here on were never used
+//!  200      8  write sequences from here on were never used by what the map refers to
+//!  208      8  location of the map's last page; 0: there is no map yet
+//!  216      8  serial number of that page
+//!  224      8  serial number of the first page of the map's chain
+//!  232    280  zeros
 //! ```
 
 use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
@@ -75,7 +76,9 @@ pub(crate) struct MapHead {
 pub(crate) struct State {
     pub epoch: Epoch,
     pub replay_start: Lsn,
-    /// Of the newest commit whose record ends before `replay_start`.
+    /// The log up to here was durable.
+    pub log_durable: Lsn,
+    /// Of the last record before `replay_start`, or of a later one.
     pub newest: Timestamp,
     pub next_page: PageId,
     pub next_sequence: UnitSequence,
@@ -115,9 +118,10 @@ impl Superblock {
         fields.long(log_shape.stripe_unit_bytes);
         fields.long(self.catalog.0);
         fields.long(self.catalog_class.into());
-        let State { epoch, replay_start, newest, next_page, next_sequence, map } = self.state;
+        let State { epoch, replay_start, log_durable, newest, next_page, next_sequence, map } = self.state;
         fields.long(epoch.0.into());
         fields.long(replay_start.0);
+        fields.long(log_durable.0);
         fields.long(newest.0);
         fields.long(next_page.0);
         fields.long(next_sequence.0);
@@ -178,6 +182,7 @@ impl Superblock {
         let mut state = State {
             epoch: Epoch(u32::try_from(fields.long()).ok()?),
             replay_start: Lsn(fields.long()),
+            log_durable: Lsn(fields.long()),
             newest: Timestamp(fields.long()),
             next_page: PageId(fields.long()),
             next_sequence: UnitSequence(fields.long()),
@@ -292,6 +297,7 @@ pub(super) mod tests {
             state: State {
                 epoch: Epoch(seed as u32),
                 replay_start: Lsn(seed >> 7),
+                log_durable: Lsn(seed >> 11),
                 newest: Timestamp(seed >> 8),
                 next_page: PageId(seed >> 9),
                 next_sequence: UnitSequence(seed >> 10),

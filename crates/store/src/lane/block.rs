@@ -1,9 +1,12 @@
 //! Reading and writing memory of one's own, for the few places that move whole blocks now and then: no `unsafe` for the caller, one allocation per block.
 
+use std::sync::atomic::AtomicU32;
+
 use flashgrain_device::{Arena, Op};
 
 use super::current::{Devices, Role, read, write};
 use crate::Error;
+use crate::page::Page;
 
 /// Bytes that a device can read into and write from. Zeros at first.
 pub(crate) struct Block {
@@ -19,6 +22,14 @@ impl Block {
 
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory.bytes_mut()[..self.length_bytes]
+    }
+
+    /// Its bytes as a page.
+    pub fn page(&mut self) -> Page<'_> {
+        // SAFETY: the arena is that long, aligned to 4096, initialised, and borrowed exclusively; every bit pattern is an `AtomicU32`.
+        Page::new(unsafe {
+            std::slice::from_raw_parts(self.memory.as_ptr().cast::<AtomicU32>(), self.length_bytes / 4)
+        })
     }
 
     /// Fills itself from `offset_bytes` on.

@@ -22,7 +22,7 @@ use flashgrain_device::Op;
 
 use crate::Error;
 use crate::header::PageId;
-use crate::lane::{self, Devices, Role};
+use crate::lane::{self, Block, Devices, Role};
 use crate::layout::{Layout, Placement};
 use crate::page::Page;
 use crate::poison::Poison;
@@ -333,6 +333,17 @@ impl Segments {
         })
     }
 
+    /// Waits until [`Segments::append`] may find a buffer, for whom no segment would be kept free.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn wait_for_buffer(&self) -> Result<(), Error> {
+        self.wait_until(|| {
+            self.poison.check()?;
+            Ok(self.buffers.has_free())
+        })
+    }
+
     /// Whether this unit is written.
     #[inline]
     pub fn is_written(&self, unit: UnitSequence) -> bool {
@@ -453,6 +464,17 @@ impl Segments {
     /// What was written, and why.
     pub fn written(&self) -> Written {
         self.counters.read()
+    }
+
+    /// Reads and verifies the image at `location`, for those who have no frame for it. Parks.
+    ///
+    /// # Errors
+    /// As [`Segments::read`].
+    pub fn read_block(&self, location: Location, id: PageId) -> Result<Block, Error> {
+        let mut block = Block::new(class_bytes(location.class().min(CLASSES - 1)) as usize)?;
+        // SAFETY: the block has the bytes of the class and belongs to this call alone.
+        unsafe { self.read(location, id, block.bytes().as_mut_ptr())? };
+        Ok(block)
     }
 
     /// Reads and verifies the image at `location` into `memory` (a frame of that class) and unpacks it. Parks.

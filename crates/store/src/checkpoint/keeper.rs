@@ -1,0 +1,155 @@
+//! When checkpoints are made: one at a time, in the background, when somebody asks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::run::Run;
+use super::{Base, CheckpointStats, Parts, Superblock};
+use crate::Error;
+use crate::task::{Crew, Waker, park, waker};
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    crew: Crew,
+    turns: Mutex<Turns>,
+    /// Whether a checkpoint was asked for that has not begun: looked at without the lock.
+    wanted: AtomicBool,
+    stats: Arc<Mutex<CheckpointStats>>,
+}
+
+/// Who makes a checkpoint, and who waits for one.
+struct Turns {
+    /// `None` while a checkpoint is being made.
+    run: Option<Box<Run>>,
+    /// Checkpoints that have begun, and those that have ended.
+    begun: u64,
+    ended: u64,
+    /// What became of the last one that failed, and its number.
+    failed: Option<(u64, Error)>,
+    waiting: Vec<Waker>,
+}
+
+impl Keeper {
+    pub fn new(parts: Parts, base: Base, crew: Crew) -> Self {
+        let stats = Arc::new(Mutex::new(CheckpointStats::default()));
+        let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
+        let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
+        let wanted = AtomicBool::new(false);
+        Self { shared: Arc::new(Shared { crew, turns: Mutex::new(turns), wanted, stats }) }
+    }
+
+    /// What checkpoints took so far.
+    pub fn stats(&self) -> CheckpointStats {
+        *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a checkpoint made soon that contains everything done before. Returns at once; may be called from anywhere, however often.
+    pub fn want(&self) {
+        if !self.shared.wanted.swap(true, Ordering::AcqRel) {
+            let keeper = self.clone();
+            self.shared.crew.spawn(move || keeper.make_wanted());
+        }
+    }
+
+    /// A failure that matters poisons; else the next one tries again.
+    fn make_wanted(&self) {
+        let run = self.take_turn();
+        self.shared.wanted.store(false, Ordering::Release);
+        let _told_to_those_who_wait = self.make(run, false);
+    }
+
+    /// Makes a checkpoint that contains everything done before, or waits for one.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        let needed = self.shared.turns().begun + 1;
+        self.want();
+        loop {
+            {
+                let mut turns = self.shared.turns();
+                if turns.ended >= needed {
+                    return match &turns.failed {
+                        Some((number, error)) if *number >= needed => Err(error.clone()),
+                        _ => Ok(()),
+                    };
+                }
+                turns.waiting.push(waker());
+            }
+            park();
+        }
+    }
+
+    /// The last checkpoint: nothing else is under way or will be.
+    ///
+    /// # Errors
+    /// As [`Keeper::checkpoint`].
+    pub fn close(&self) -> Result<(), Error> {
+        let run = self.take_turn();
+        self.make(run, true)
+    }
+
+    /// Changes the superblock outside of a checkpoint.
+    pub fn with_run<T>(&self, act: impl FnOnce(&mut Run) -> T) -> T {
+        let mut run = self.take_turn();
+        let result = act(&mut run);
+        self.give_back(run);
+        result
+    }
+
+    /// The current superblock.
+    pub fn superblock(&self) -> Superblock {
+        self.with_run(|run| run.superblock().clone())
+    }
+
+    fn take_turn(&self) -> Box<Run> {
+        loop {
+            {
+                let mut turns = self.shared.turns();
+                if let Some(run) = turns.run.take() {
+                    return run;
+                }
+                turns.waiting.push(waker());
+            }
+            park();
+        }
+    }
+
+    fn make(&self, mut run: Box<Run>, closed: bool) -> Result<(), Error> {
+        let number = {
+            let mut turns = self.shared.turns();
+            turns.begun += 1;
+            turns.begun
+        };
+        let result = run.checkpoint(closed);
+        {
+            let mut turns = self.shared.turns();
+            turns.ended = number;
+            if let Err(error) = &result {
+                turns.failed = Some((number, error.clone()));
+            }
+        }
+        self.give_back(run);
+        result
+    }
+
+    fn give_back(&self, run: Box<Run>) {
+        let waiting = {
+            let mut turns = self.shared.turns();
+            turns.run = Some(run);
+            std::mem::take(&mut turns.waiting)
+        };
+        waiting.into_iter().for_each(|waker| waker.wake());
+    }
+}
+
+impl Shared {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,109 @@
+//! Opening a store: from the superblock to the page table.
+
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use super::Superblock;
+use super::map::{Change, MapPage, Place, page_id, places};
+use super::run::Base;
+use crate::Error;
+use crate::lane::Block;
+use crate::pool::Pool;
+use crate::segment::{Segments, UnitSequence};
+use crate::task::{Crew, JoinHandle};
+
+/// Map pages that are read at a time.
+const READS: usize = 32;
+
+/// Puts the pages of the superblock's checkpoint into the pool and the segments, both of which are new. Gives what the next checkpoint goes on from.
+///
+/// # Errors
+/// [`Error::Corrupt`] and [`Error::Io`] if the map cannot be read.
+pub(crate) fn load(
+    superblock: Superblock,
+    segments: &Arc<Segments>,
+    pool: &Pool,
+    crew: &Crew,
+) -> Result<Base, Error> {
+    let state = superblock.state;
+    let chain = match state.map {
+        None => Vec::new(),
+        Some(map) => {
+            let last = Place { serial: map.last_serial, location: map.last };
+            places(last, map.first_serial, &mut |place, see| {
+                see(segments.read_block(place.location, page_id(place.serial))?.page())
+            })?
+        }
+    };
+    let (mut openings, mut chain_changes, mut scratch) = (Vec::new(), 0, Vec::new());
+    for_each_block(&chain, segments, crew, &mut |place, block| {
+        MapPage::new(block.page(), place).changes(&mut scratch, &mut |change| {
+            match change {
+                Change::Page(id, location) => {
+                    chain_changes += 1;
+                    pool.restore(id, location);
+                }
+                Change::Segment(index, opening) => note_opening(&mut openings, index, opening)?,
+            }
+            Ok(())
+        })
+    })?;
+    let numbered: Vec<(u64, UnitSequence)> = (0..).zip(openings.iter().copied()).collect();
+    segments.restore_sequences(state.next_sequence, &numbered);
+    pool.restored(state.epoch, state.next_page);
+    for place in &chain {
+        segments.adopt_map(place.location)?;
+    }
+    pool.snapshot(state.epoch, &mut |id, location| segments.adopt(id, location))?;
+    Ok(Base {
+        next_serial: state.map.map_or(1, |map| map.last_serial + 1),
+        superblock,
+        priors: chain.into_iter().rev().take(super::map::PRIORS).collect(),
+        chain_changes,
+        openings,
+    })
+}
+
+/// More segments than this no device has.
+const SEGMENTS_MAX: u64 = 1 << 32;
+
+fn note_opening(openings: &mut Vec<UnitSequence>, index: u64, opening: UnitSequence) -> Result<(), Error> {
+    if index >= SEGMENTS_MAX {
+        return Err(Error::Corrupt {
+            what: "the map".into(),
+            offset_bytes: 0,
+            expected: format!("segments below {SEGMENTS_MAX}"),
+            got: format!("segment {index}"),
+        });
+    }
+    let index = index as usize;
+    if openings.len() <= index {
+        openings.resize(index + 1, UnitSequence(0));
+    }
+    openings[index] = opening;
+    Ok(())
+}
+
+/// Reads the chain's pages, several at a time, and shows them in their order.
+fn for_each_block(
+    chain: &[Place],
+    segments: &Arc<Segments>,
+    crew: &Crew,
+    see: &mut dyn FnMut(Place, &mut Block) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut coming: VecDeque<(Place, JoinHandle<Result<Block, Error>>)> = VecDeque::new();
+    let mut left = chain.iter().copied();
+    loop {
+        while coming.len() < READS
+            && let Some(place) = left.next()
+        {
+            let segments = Arc::clone(segments);
+            let read = move || segments.read_block(place.location, page_id(place.serial));
+            coming.push_back((place, crew.run(read)));
+        }
+        let Some((place, handle)) = coming.pop_front() else { return Ok(()) };
+        let mut block = handle.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        see(place, &mut block)?;
+    }
+}
