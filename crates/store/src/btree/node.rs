@@ -371,10 +371,7 @@ impl<'a> Node<'a> {
     pub fn free_bytes(self) -> u32 {
         self.gap_bytes()
             .saturating_add(self.page.word(GARBAGE))
-            .minself
-            .page
-            .len_bytes()
-            .saturating_sub(SLOTS)
+            .min(self.page.len_bytes().saturating_sub(SLOTS))
     }
 
     /// Bytes that keys, values and slots take.
