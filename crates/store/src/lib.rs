@@ -6,6 +6,7 @@ mod catalog;
 mod checkpoint;
 mod checksum;
 mod db;
+mod engine;
 mod error;
 mod header;
 mod index;

@@ -9,6 +9,7 @@ use crate::header::{PageId, PageKind};
 use crate::pool::{Access, Denied, Pool, Seen, class_bytes};
 
 /// What to do with a key, having seen its value.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Change<'v> {
     /// Nothing.
     Keep,

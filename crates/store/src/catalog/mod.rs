@@ -1,6 +1,8 @@
 //! The catalog: which trees there are. A tree of its own, whose root the superblock knows, maps their names to what they are.
 
 mod entry;
+mod trees;
 
 pub use entry::IndexKind;
 pub(crate) use entry::{Entry, NAME_BYTES_MAX, TreeId};
+pub(crate) use trees::{CATALOG_CLASS, Known, Trees};

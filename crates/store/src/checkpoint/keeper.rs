@@ -94,17 +94,12 @@ impl Keeper {
         self.make(run, true)
     }
 
-    /// Changes the superblock outside of a checkpoint.
-    pub fn with_run<T>(&self, act: impl FnOnce(&mut Run) -> T) -> T {
-        let mut run = self.take_turn();
-        let result = act(&mut run);
-        self.give_back(run);
-        result
-    }
-
     /// The current superblock.
     pub fn superblock(&self) -> Superblock {
-        self.with_run(|run| run.superblock().clone())
+        let run = self.take_turn();
+        let superblock = run.superblock().clone();
+        self.give_back(run);
+        superblock
     }
 
     fn take_turn(&self) -> Box<Run> {

@@ -22,6 +22,7 @@ use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::{Epoch, Moved, Pool, class_bytes};
 use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
+use crate::txn::Transactions;
 
 /// The most bytes of a map page.
 const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
@@ -40,13 +41,7 @@ pub(crate) struct Parts {
     pub segments: Arc<Segments>,
     pub pool: Arc<Pool>,
     pub log: Log,
-    pub commits: Arc<dyn Commits>,
-}
-
-/// Whoever knows which commits are in the log and not yet in the pages.
-pub(crate) trait Commits: Send + Sync {
-    /// Where the oldest of them begins in the log, if there is one.
-    fn oldest_unapplied(&self) -> Option<Lsn>;
+    pub transactions: Arc<Transactions>,
 }
 
 /// What the checkpoints so far have left.
@@ -164,16 +159,13 @@ impl Run {
     }
 
     fn cut(&self) -> Cut {
-        let Parts { segments, pool, log, commits, .. } = &self.parts;
-        let mut noted = (Lsn(0), Lsn(0), Timestamp(0));
+        let Parts { segments, pool, log, transactions, .. } = &self.parts;
+        let mut noted = ((Lsn(0), Timestamp(0)), Lsn(0));
         let epoch = pool.cut(|| {
-            // In this order: who appends after the end was looked at begins behind it.
-            let (end, newest) = log.end_and_last();
-            let replay_start = commits.oldest_unapplied().map_or(end, |oldest| oldest.min(end));
             segments.begin_epoch(Epoch(pool.epoch().0 + 1));
-            noted = (replay_start, end, newest);
+            noted = (transactions.replay_start(), log.end());
         });
-        let (replay_start, log_end, newest) = noted;
+        let ((replay_start, newest), log_end) = noted;
         Cut { epoch, replay_start, log_end, newest }
     }
 
@@ -189,14 +181,6 @@ impl Run {
         slots::save(&self.parts.devices, &superblock)?;
         self.base.superblock = superblock;
         Ok(())
-    }
-
-    /// The store is open from now on: the log may go on behind the checkpoint, and write sequences that were given out since are not given out again.
-    pub fn save_opened(&mut self) -> Result<(), Error> {
-        let (next_sequence, _) = self.parts.segments.sequences();
-        self.base.superblock.incarnation += 1;
-        let state = State { next_sequence, ..self.base.superblock.state };
-        self.save(state, false)
     }
 
     /// What only older checkpoints need is free now.

@@ -102,6 +102,13 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
+    /// The one that follows when the store is opened, before anything else is written: the log may go on from now on, and write sequences below `next_sequence` may be on the device.
+    pub fn opened(&self, next_sequence: UnitSequence) -> Self {
+        let state = State { next_sequence, ..self.state };
+        let (generation, incarnation) = (self.generation + 1, self.incarnation + 1);
+        Self { generation, incarnation, closed: false, state, ..self.clone() }
+    }
+
     /// As it is on the device.
     pub fn encode(&self) -> [u8; SECTOR_BYTES] {
         let mut fields = Fields::new(MAGIC);

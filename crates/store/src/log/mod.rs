@@ -27,6 +27,7 @@ use crate::poison::Poison;
 use crate::task::{Crew, Waker, park, waker};
 use group::Group;
 use lead::Leader;
+pub(crate) use lead::LogStats;
 use ring::Ring;
 
 /// A position in the log: bytes since the store was created. Its place is the position modulo the ring's length.

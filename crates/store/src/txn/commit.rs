@@ -135,6 +135,31 @@ impl Transactions {
         self.finish(logged, durability).map(Some)
     }
 
+    /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it. One at a time, and with no commit under way.
+    ///
+    /// # Errors
+    /// Those of `prepare`, and then nothing has changed; those of `apply`, which poison; [`Error::Poisoned`].
+    pub fn define<T>(
+        &self,
+        prepare: impl FnOnce() -> Result<(Vec<u8>, T), Error>,
+        apply: impl FnOnce(T) -> Result<(), Error>,
+    ) -> Result<Timestamp, Error> {
+        let logged = {
+            let _held = self.locks.lock_all();
+            let (record, prepared) = prepare()?;
+            self.visible.admit(&self.poison)?;
+            let logged = self.log.append_noting(&record, |logged| self.visible.begin(logged))?;
+            if let Err(error) = apply(prepared) {
+                let error = self.poison.by(error);
+                self.visible.wake(true);
+                return Err(error);
+            }
+            self.visible.applied(logged.timestamp);
+            logged
+        };
+        self.finish(logged, Durability::Sync)
+    }
+
     fn lock(&self, reads: &[Read<'_>], writes: &[Written<'_>]) -> Held<'_> {
         let written = writes.iter().map(|written| Stripe::of(written.tree.id, written.key));
         let read = reads.iter().map(|read| Stripe::of(read.tree.id, read.key));

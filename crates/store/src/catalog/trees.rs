@@ -1,0 +1,207 @@
+//! The trees of an opened store.
+//!
+//! The catalog's keys are the names. Besides, there are keys that no name is, as no UTF-8 begins with 0xff:
+//!
+//! ```text
+//! 0xff                        the number of the next tree, u32
+//! 0xff, tree id (u32, big-endian)   the entry of a tree that was dropped and whose pages are not all free yet
+//! ```
+//!
+//! Creations and drops are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use super::{Entry, IndexKind, TreeId};
+use crate::Error;
+use crate::btree::{BTree, Change, Direction, Piece, Scan};
+use crate::header::PageId;
+use crate::pool::Pool;
+use crate::txn::Tree;
+
+const OWN_KEYS: u8 = 0xff;
+
+/// Size class of the catalog's nodes.
+pub(crate) const CATALOG_CLASS: u8 = 0;
+
+/// A tree that exists.
+pub(crate) struct Known {
+    pub name: String,
+    pub entry: Entry,
+    pub tree: Tree,
+}
+
+/// See the module.
+pub(crate) struct Trees {
+    pool: Arc<Pool>,
+    catalog: BTree,
+    known: RwLock<Names>,
+}
+
+#[derive(Default)]
+struct Names {
+    by_name: BTreeMap<String, Arc<Known>>,
+    by_id: HashMap<TreeId, Arc<Known>>,
+    next: u32,
+    /// Dropped, with pages left.
+    dropped: Vec<Entry>,
+}
+
+impl Trees {
+    /// The catalog of a new store, without trees.
+    pub fn create(pool: &Arc<Pool>) -> Result<Self, Error> {
+        let catalog = BTree::create(pool, CATALOG_CLASS.into(), false)?;
+        let names = Names { next: 1, ..Names::default() };
+        Ok(Self { pool: Arc::clone(pool), catalog, known: RwLock::new(names) })
+    }
+
+    /// The catalog with this root.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`].
+    pub fn open(pool: &Arc<Pool>, root: PageId, class: u8) -> Result<Self, Error> {
+        let catalog = BTree::open(pool, root, class.into());
+        let mut names = Names { next: 1, ..Names::default() };
+        let (mut scan, mut piece) = (Scan::new(Direction::Forward, &[], None, 4), Piece::default());
+        while catalog.step(&mut scan, &mut piece)? {
+            for (key, value) in piece.iter() {
+                names.take_in(pool, key, value)?;
+            }
+        }
+        Ok(Self { pool: Arc::clone(pool), catalog, known: RwLock::new(names) })
+    }
+
+    /// The page by which the catalog is found again.
+    pub fn root(&self) -> PageId {
+        self.catalog.root()
+    }
+
+    fn names(&self) -> RwLockReadGuard<'_, Names> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tree of this name.
+    pub fn named(&self, name: &str) -> Option<Arc<Known>> {
+        self.names().by_name.get(name).cloned()
+    }
+
+    /// The tree with this number.
+    pub fn numbered(&self, id: TreeId) -> Option<Arc<Known>> {
+        self.names().by_id.get(&id).cloned()
+    }
+
+    /// All trees, by name.
+    pub fn all(&self) -> Vec<Arc<Known>> {
+        self.names().by_name.values().cloned().collect()
+    }
+
+    /// The number that the next tree gets.
+    pub fn next_id(&self) -> TreeId {
+        TreeId(self.names().next)
+    }
+
+    /// Dropped trees with pages left.
+    pub fn dropped(&self) -> Vec<Entry> {
+        self.names().dropped.clone()
+    }
+
+    /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of its name is. One caller at a time.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn add(&self, name: &str, entry: Entry) -> Result<(), Error> {
+        {
+            let names = self.names();
+            let is_older = entry.id.0 < names.next;
+            let same = names.by_name.get(name).is_some_and(|known| known.entry.id >= entry.id);
+            if same || (is_older && names.dropped.iter().any(|dropped| dropped.id == entry.id)) {
+                return Ok(());
+            }
+        }
+        let next = (entry.id.0 + 1).max(self.next_id().0);
+        let bytes = next.to_le_bytes();
+        self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))?;
+        let bytes = entry.encode();
+        self.catalog.update(name.as_bytes(), &mut |_| Change::Put(&bytes))?;
+        let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        names.next = next;
+        names.insert(&self.pool, name, entry);
+        Ok(())
+    }
+
+    /// Takes a tree out of the catalog, as the log says; its pages are left. Nothing happens if it is not there. One caller at a time.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn remove(&self, name: &str, id: TreeId) -> Result<(), Error> {
+        let Some(known) = self.named(name).filter(|known| known.entry.id == id) else { return Ok(()) };
+        let bytes = known.entry.encode();
+        self.catalog.update(&grave(id), &mut |_| Change::Put(&bytes))?;
+        self.catalog.update(name.as_bytes(), &mut |_| Change::Remove)?;
+        let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        names.by_name.remove(name);
+        names.by_id.remove(&id);
+        names.dropped.push(known.entry);
+        Ok(())
+    }
+
+    /// All pages of a dropped tree but its root are free.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn forget(&self, id: TreeId) -> Result<(), Error> {
+        self.catalog.update(&grave(id), &mut |_| Change::Remove)?;
+        let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        names.dropped.retain(|entry| entry.id != id);
+        Ok(())
+    }
+
+    /// A root for a new tree.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn new_root(&self, class: u16) -> Result<PageId, Error> {
+        Ok(BTree::create(&self.pool, class.into(), false)?.root())
+    }
+
+    /// The catalog itself.
+    pub fn catalog(&self) -> &BTree {
+        &self.catalog
+    }
+}
+
+fn grave(id: TreeId) -> [u8; 5] {
+    let [a, b, c, d] = id.0.to_be_bytes();
+    [OWN_KEYS, a, b, c, d]
+}
+
+impl Names {
+    fn insert(&mut self, pool: &Arc<Pool>, name: &str, entry: Entry) {
+        let IndexKind::BTree = entry.kind;
+        let index = Arc::new(BTree::open(pool, entry.root, entry.class.into()));
+        let tree = Tree { id: entry.id, index };
+        let known = Arc::new(Known { name: name.to_owned(), entry, tree });
+        if let Some(old) = self.by_name.insert(name.to_owned(), Arc::clone(&known)) {
+            self.by_id.remove(&old.entry.id);
+        }
+        self.by_id.insert(entry.id, known);
+    }
+
+    /// A record of the catalog.
+    fn take_in(&mut self, pool: &Arc<Pool>, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        match key {
+            [OWN_KEYS] => {
+                let next = value.first_chunk().map_or(0, |next| u32::from_le_bytes(*next));
+                self.next = self.next.max(next);
+            }
+            [OWN_KEYS, ..] => self.dropped.push(Entry::decode("(dropped)", value)?),
+            name => {
+                let name = String::from_utf8_lossy(name);
+                let entry = Entry::decode(&name, value)?;
+                self.next = self.next.max(entry.id.0 + 1);
+                self.insert(pool, &name, entry);
+            }
+        }
+        Ok(())
+    }
+}

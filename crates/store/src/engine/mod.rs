@@ -1,0 +1,114 @@
+//! The store's core, assembled: devices, workers, segments, pool, log, transactions, trees and checkpoints.
+//!
+//! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses
+//! nothing that was acknowledged as durable; opening it again then replays the log.
+
+mod open;
+mod replay;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+use std::sync::Arc;
+
+use crate::Error;
+use crate::catalog::{Entry, IndexKind, Known, Trees};
+use crate::checkpoint::{Keeper, Parts, Superblock};
+use crate::task::Crew;
+use crate::txn::{Operation, Transactions};
+pub(crate) use open::{Given, Recovery};
+pub(crate) use stats::EngineStats;
+
+/// See the module.
+pub(crate) struct Engine {
+    parts: Parts,
+    crew: Crew,
+    trees: Arc<Trees>,
+    keeper: Keeper,
+    recovery: Recovery,
+}
+
+impl Engine {
+    /// Transactions on its trees.
+    pub fn transactions(&self) -> &Arc<Transactions> {
+        &self.parts.transactions
+    }
+
+    /// Its trees.
+    pub fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
+    /// Its workers.
+    pub fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// What all parts below it are.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// What it found when it was opened.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// The superblock that counts now.
+    pub fn superblock(&self) -> Superblock {
+        self.keeper.superblock()
+    }
+
+    /// Makes a tree, durably.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if there is one of that name; [`Error::Full`]; [`Error::Poisoned`].
+    pub fn create_tree(&self, name: &str, kind: IndexKind, class: u16) -> Result<Arc<Known>, Error> {
+        let trees = &self.trees;
+        let prepare = || {
+            if trees.named(name).is_some() {
+                return Err(Error::Exists { path: name.into(), why: "there is a tree of this name".into() });
+            }
+            let entry = Entry { id: trees.next_id(), kind, class, root: trees.new_root(class)? };
+            let mut record = Vec::new();
+            let (tree, name, bytes) = (entry.id, name.as_bytes(), entry.encode());
+            Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
+            Ok((record, entry))
+        };
+        self.parts.transactions.define(prepare, |entry| trees.add(name, entry))?;
+        trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })
+    }
+
+    /// Takes a tree out of the catalog, durably.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; [`Error::Poisoned`].
+    pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
+        let trees = &self.trees;
+        let prepare = || {
+            let known = trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })?;
+            let mut record = Vec::new();
+            Operation::DropTree { tree: known.entry.id, name: name.as_bytes() }.encode(&mut record);
+            Ok((record, known.entry.id))
+        };
+        self.parts.transactions.define(prepare, |id| trees.remove(name, id))?;
+        Ok(())
+    }
+
+    /// Makes a checkpoint of everything done before.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.keeper.checkpoint()
+    }
+
+    /// Makes everything durable and leaves a store that opens without looking at its log. Nothing else may be under way, and nothing may follow.
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
+    pub fn close(&self) -> Result<(), Error> {
+        self.keeper.close()
+    }
+}

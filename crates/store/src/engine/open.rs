@@ -1,0 +1,245 @@
+//! Creating and opening.
+
+use std::sync::Arc;
+
+use flashgrain_device::Nanos;
+
+use super::Engine;
+use super::replay::Replay;
+use crate::Error;
+use crate::catalog::{CATALOG_CLASS, Trees};
+use crate::checkpoint::{Base, Keeper, Parts, Shape, State, StoreId, Superblock, label, load, slots};
+use crate::header::PageId;
+use crate::lane::{Devices, Role, now};
+use crate::layout::{Layout, Placement};
+use crate::log::{Known, Log, Lsn, Timestamp};
+use crate::options::Options;
+use crate::poison::Poison;
+use crate::pool::{Epoch, Pool};
+use crate::segment::{Segments, UnitSequence};
+use crate::task::Crew;
+use crate::txn::Transactions;
+
+/// What a store is made of.
+#[derive(Clone)]
+pub(crate) struct Given {
+    pub devices: Devices,
+    pub crew: Crew,
+    pub options: Options,
+}
+
+/// What opening a store took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    /// Whether it had been closed, so that there was nothing to replay.
+    pub closed: bool,
+    /// From the superblock to the page table.
+    pub map: Nanos,
+    /// Replaying the log.
+    pub replay: Nanos,
+    /// Commits that were replayed.
+    pub records: u64,
+    /// Bytes of the log that were read.
+    pub log_bytes: u64,
+    /// Whether the log ended with a group that was never acknowledged.
+    pub torn: bool,
+}
+
+/// Segments, pool and what stops them.
+struct Storage {
+    poison: Poison,
+    segments: Arc<Segments>,
+    pool: Arc<Pool>,
+}
+
+impl Given {
+    fn storage(&self, layout: &Layout) -> Result<Storage, Error> {
+        let poison = Poison::default();
+        let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
+        let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
+        Ok(Storage { poison, segments, pool })
+    }
+
+    fn log_shape(&self) -> Option<Shape> {
+        self.devices.has_own_log().then(|| label::shape(&self.devices, Role::Log))
+    }
+
+    /// Whether the devices are those of the store.
+    fn check(&self, superblock: &Superblock) -> Result<(), Error> {
+        let data = self.devices.device(Role::Data);
+        let member = |role: Role, why: String| {
+            Err(Error::Member { path: self.devices.device(role).identity().target.clone().into(), why })
+        };
+        let (expected, got) = (superblock.data_shape, label::shape(&self.devices, Role::Data));
+        if expected != got {
+            return member(
+                Role::Data,
+                format!(
+                    "the store is striped over {} devices in units of {} bytes; {} were given, in units of {}",
+                    expected.members, expected.stripe_unit_bytes, got.members, got.stripe_unit_bytes
+                ),
+            );
+        }
+        match (superblock.log_shape, self.log_shape()) {
+            (Some(_), None) => {
+                return member(Role::Data, "the store's log is on a device of its own: name it".into());
+            }
+            (None, Some(_)) => {
+                return member(
+                    Role::Log,
+                    "the store's log is not on a device of its own: do not name one".into(),
+                );
+            }
+            (Some(expected), Some(got)) if expected != got => {
+                return member(
+                    Role::Log,
+                    format!(
+                        "the store's log is striped over {} devices; {} were given",
+                        expected.members, got.members
+                    ),
+                );
+            }
+            _ => {}
+        }
+        let capacity_bytes = data.geometry().capacity_bytes;
+        if capacity_bytes < superblock.data_bytes {
+            return member(
+                Role::Data,
+                format!(
+                    "it was truncated: it has {capacity_bytes} bytes, the store uses {}",
+                    superblock.data_bytes
+                ),
+            );
+        }
+        label::check(&self.devices, superblock.store)
+    }
+}
+
+/// The store as the log knows it.
+fn log_store(store: StoreId) -> u64 {
+    let StoreId([a, b, c, d, e, f, g, h, ..]) = store;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+impl Engine {
+    /// A new store, whatever was there before.
+    ///
+    /// # Errors
+    /// [`Error::Options`], [`Error::Io`], [`Error::Device`].
+    pub fn create(given: Given, layout: Layout, store: StoreId) -> Result<Arc<Self>, Error> {
+        let devices = &given.devices;
+        slots::erase(devices)?;
+        label::save(devices, store)?;
+        let Storage { poison, segments, pool } = given.storage(&layout)?;
+        let known = Known {
+            store: log_store(store),
+            tail: Lsn(0),
+            durable: Lsn(0),
+            timestamp: Timestamp(0),
+            closed: true,
+        };
+        let log = Log::open(
+            &layout,
+            devices.clone(),
+            given.crew.clone(),
+            poison.clone(),
+            known,
+            &mut |_, _, _| Ok(()),
+        )?;
+        let trees = Arc::new(Trees::create(&pool)?);
+        let superblock = Superblock {
+            store,
+            generation: 0,
+            incarnation: 1,
+            closed: false,
+            layout,
+            data_bytes: devices.device(Role::Data).geometry().capacity_bytes,
+            data_shape: label::shape(devices, Role::Data),
+            log_shape: given.log_shape(),
+            catalog: trees.root(),
+            catalog_class: CATALOG_CLASS,
+            state: State {
+                epoch: Epoch(0),
+                replay_start: Lsn(0),
+                log_durable: Lsn(0),
+                newest: Timestamp(0),
+                next_page: PageId(1),
+                next_sequence: UnitSequence(1),
+                map: None,
+            },
+        };
+        let base =
+            Base { superblock, priors: Vec::new(), next_serial: 1, chain_changes: 0, openings: Vec::new() };
+        let transactions = Arc::new(Transactions::new(log.clone(), poison.clone()));
+        let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
+        let recovery = Recovery { closed: true, ..Recovery::default() };
+        let engine = Self::assemble(given, parts, trees, base, recovery);
+        engine.checkpoint()?;
+        Ok(engine)
+    }
+
+    /// The store that is on the devices.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Member`], [`Error::Corrupt`], [`Error::Options`], [`Error::Io`], [`Error::Device`].
+    pub fn open(given: Given) -> Result<Arc<Self>, Error> {
+        let devices = &given.devices;
+        let began = now(devices);
+        let superblock = slots::load(devices)?;
+        given.check(&superblock)?;
+        let layout = superblock.layout.clone();
+        if layout.placement == Placement::InPlace && !superblock.closed {
+            return Err(Error::Corrupt {
+                what: "the store, which keeps its pages in place and was not closed,".into(),
+                offset_bytes: 0,
+                expected: "a store that was closed".into(),
+                got: "pages of different times; create it again, or place pages out of place".into(),
+            });
+        }
+        let known = Known {
+            store: log_store(superblock.store),
+            tail: superblock.state.replay_start,
+            durable: superblock.state.log_durable,
+            timestamp: superblock.state.newest,
+            closed: superblock.closed,
+        };
+        let Storage { poison, segments, pool } = given.storage(&layout)?;
+        let mut base = load(superblock, &segments, &pool, &given.crew)?;
+        base.superblock = base.superblock.opened(segments.sequences().0);
+        slots::save(devices, &base.superblock)?;
+        let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
+        let loaded = now(devices);
+        let mut replay = Replay::new(Arc::clone(&trees));
+        let log = Log::open(
+            &layout,
+            devices.clone(),
+            given.crew.clone(),
+            poison.clone(),
+            known,
+            &mut |_, timestamp, record| replay.record(timestamp, record),
+        )?;
+        replay.finish()?;
+        let recovered = log.recovered();
+        let recovery = Recovery {
+            closed: known.closed,
+            map: loaded.since(began),
+            replay: now(devices).since(loaded),
+            records: recovered.records,
+            log_bytes: recovered.bytes,
+            torn: recovered.torn,
+        };
+        let transactions = Arc::new(Transactions::new(log.clone(), poison.clone()));
+        let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
+        let engine = Self::assemble(given, parts, trees, base, recovery);
+        if recovery.records > 0 {
+            engine.keeper.want();
+        }
+        Ok(engine)
+    }
+
+    fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
+        let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
+        super::upkeep::connect(&given, &parts, &keeper);
+        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery })
+    }
+}

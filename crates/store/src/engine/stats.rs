@@ -1,0 +1,40 @@
+//! What goes on inside, in numbers.
+
+use super::{Engine, Recovery};
+use crate::checkpoint::CheckpointStats;
+use crate::log::LogStats;
+use crate::segment::{Usage, Written};
+
+/// A moment's numbers. Counters begin at zero when the store is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineStats {
+    pub recovery: Recovery,
+    pub checkpoints: CheckpointStats,
+    pub log: LogStats,
+    /// Share of the log's ring that is in use.
+    pub log_fill: f64,
+    /// Bytes of pages in memory that have changed since they were written.
+    pub dirty_bytes: u64,
+    pub cache_bytes: u64,
+    pub pages: u64,
+    pub segments: Usage,
+    pub written: Written,
+}
+
+impl Engine {
+    /// See [`EngineStats`].
+    pub fn stats(&self) -> EngineStats {
+        let parts = self.parts();
+        EngineStats {
+            recovery: self.recovery(),
+            checkpoints: self.keeper.stats(),
+            log: parts.log.stats(),
+            log_fill: parts.log.fill(),
+            dirty_bytes: parts.pool.dirty_bytes(),
+            cache_bytes: parts.pool.budget_bytes(),
+            pages: parts.pool.pages(),
+            segments: parts.segments.usage(),
+            written: parts.segments.written(),
+        }
+    }
+}
