@@ -2,9 +2,11 @@
 //!
 //! Values are bytes that begin with a [version](crate::txn::Version). An index knows nothing of them; it only gives the first eight bytes out alone, which is cheaper than a whole value.
 
+use std::sync::Arc;
+
 use crate::Error;
-use crate::btree::BTree;
-pub(crate) use crate::btree::Change;
+use crate::btree::{BTree, Scan};
+pub(crate) use crate::btree::{Change, Direction, Piece};
 
 /// Keys in order, and their values.
 pub(crate) trait Index: Send + Sync {
@@ -30,11 +32,47 @@ pub(crate) trait Index: Send + Sync {
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error>;
 
+    /// Begins to go through the keys from `lower` up to but without `upper`. At most `ahead` of the structure's nodes are loaded before they are asked for.
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        ahead: u32,
+    ) -> Box<dyn Steps>;
+
     /// The longest key.
     fn max_key_bytes(&self) -> usize;
 
     /// The longest value.
     fn max_value_bytes(&self) -> usize;
+
+    /// Gives everything back that it takes up. Nobody uses it any more.
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    fn destroy(&self) -> Result<(), Error>;
+}
+
+/// A scan that is under way. It holds nothing between its steps but keys, so records that are changed meanwhile may or may not be in it.
+pub(crate) trait Steps: Send {
+    /// Puts the next records into `piece`, in key order whatever the scan's direction; at least one. `false` if there are no more.
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error>;
+}
+
+/// Steps of a B+-tree.
+struct Leaves {
+    tree: Arc<BTree>,
+    scan: Scan,
+}
+
+impl Steps for Leaves {
+    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+        self.tree.step(&mut self.scan, piece)
+    }
 }
 
 impl Index for BTree {
@@ -57,11 +95,26 @@ impl Index for BTree {
         Self::update(self, key, decide)
     }
 
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        ahead: u32,
+    ) -> Box<dyn Steps> {
+        Box::new(Leaves { tree: self, scan: Scan::new(direction, lower, upper, ahead) })
+    }
+
     fn max_key_bytes(&self) -> usize {
         Self::max_key_bytes(self)
     }
 
     fn max_value_bytes(&self) -> usize {
         Self::max_value_bytes(self)
+    }
+
+    fn destroy(&self) -> Result<(), Error> {
+        // The tree's pages stay for now.
+        Ok(())
     }
 }

@@ -17,5 +17,5 @@ mod tests;
 mod tree;
 
 pub(crate) use check::Census;
-pub(crate) use scan::{Direction, Piece, Scan};
+pub(crate) use scan::{Direction, Fate, Piece, Scan};
 pub(crate) use tree::{BTree, Change};

@@ -54,7 +54,38 @@ pub(crate) struct Piece {
     places: Vec<[u32; 3]>,
 }
 
+/// What becomes of a record in a [`Piece`].
+pub(crate) enum Fate {
+    Stays,
+    Goes,
+    /// It gets another value.
+    Becomes(Vec<u8>),
+}
+
 impl Piece {
+    /// Has `judge` decide on each record, by key and value.
+    pub fn decide(&mut self, judge: impl Fn(&[u8], &[u8]) -> Result<Fate, Error>) -> Result<(), Error> {
+        let mut kept = 0;
+        for index in 0..self.places.len() {
+            let [key, value, end] = self.places[index];
+            let key_and_value = self.bytes[key as usize..end as usize].split_at((value - key) as usize);
+            let place = match judge(key_and_value.0, key_and_value.1)? {
+                Fate::Goes => continue,
+                Fate::Stays => [key, value, end],
+                Fate::Becomes(other) => {
+                    let start = self.bytes.len() as u32;
+                    self.bytes.extend_from_within(key as usize..value as usize);
+                    self.bytes.extend_from_slice(&other);
+                    [start, start + (value - key), self.bytes.len() as u32]
+                }
+            };
+            self.places[kept] = place;
+            kept += 1;
+        }
+        self.places.truncate(kept);
+        Ok(())
+    }
+
     /// Records.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -76,9 +107,18 @@ impl Piece {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    fn clear(&mut self) {
+    /// Forgets all records, not their memory.
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
+    }
+
+    /// Adds a record behind the others.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len() as u32;
+        self.places.push([end - (key.len() + value.len()) as u32, end - value.len() as u32, end]);
     }
 
     fn take(&mut self, node: Node<'_>, index: u32) {

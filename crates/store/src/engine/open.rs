@@ -7,15 +7,17 @@ use flashgrain_device::Nanos;
 use super::Engine;
 use super::replay::Replay;
 use crate::Error;
+use crate::btree::BTree;
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, Keeper, Parts, Shape, State, StoreId, Superblock, label, load, slots};
 use crate::header::PageId;
+use crate::index::Index;
 use crate::lane::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
 use crate::log::{Known, Log, Lsn, Timestamp};
 use crate::options::Options;
 use crate::poison::Poison;
-use crate::pool::{Epoch, Pool};
+use crate::pool::{CLASSES, Epoch, Pool};
 use crate::segment::{Segments, UnitSequence};
 use crate::task::Crew;
 use crate::txn::Transactions;
@@ -58,6 +60,23 @@ impl Given {
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         Ok(Storage { poison, segments, pool })
+    }
+
+    /// Old versions are kept in nodes larger than all trees', as they have longer keys and values.
+    fn transactions(
+        &self,
+        log: &Log,
+        poison: &Poison,
+        pool: &Arc<Pool>,
+        trees: &Arc<Trees>,
+    ) -> Arc<Transactions> {
+        let (pool, trees) = (Arc::clone(pool), Arc::clone(trees));
+        let make = move || -> Result<Arc<dyn Index>, Error> {
+            let largest = trees.all().iter().map(|known| usize::from(known.entry.class)).max();
+            let class = (largest.unwrap_or(0) + 1).min(CLASSES - 1);
+            Ok(Arc::new(BTree::create(&pool, class, true)?))
+        };
+        Arc::new(Transactions::new(log.clone(), poison.clone(), self.crew.clone(), Box::new(make)))
     }
 
     fn log_shape(&self) -> Option<Shape> {
@@ -170,7 +189,7 @@ impl Engine {
         };
         let base =
             Base { superblock, priors: Vec::new(), next_serial: 1, chain_changes: 0, openings: Vec::new() };
-        let transactions = Arc::new(Transactions::new(log.clone(), poison.clone()));
+        let transactions = given.transactions(&log, &poison, &pool, &trees);
         let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
         let recovery = Recovery { closed: true, ..Recovery::default() };
         let engine = Self::assemble(given, parts, trees, base, recovery);
@@ -228,7 +247,7 @@ impl Engine {
             log_bytes: recovered.bytes,
             torn: recovered.torn,
         };
-        let transactions = Arc::new(Transactions::new(log.clone(), poison.clone()));
+        let transactions = given.transactions(&log, &poison, &pool, &trees);
         let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
         let engine = Self::assemble(given, parts, trees, base, recovery);
         if recovery.records > 0 {

@@ -10,7 +10,7 @@ use crate::layout::Placement;
 const BLOCK_BYTES: u64 = 512;
 const RING_BYTES: u64 = 256 * BLOCK_BYTES;
 
-pub(super) fn layout() -> Layout {
+pub(crate) fn layout() -> Layout {
     Layout {
         sector_bytes: 512,
         unit_bytes: 1 << 16,
@@ -37,7 +37,7 @@ pub(super) fn nobody() -> Crew {
     Crew::new(vec![Arc::default()])
 }
 
-pub(super) const NEW: Known =
+pub(crate) const NEW: Known =
     Known { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
 
 type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;

@@ -206,22 +206,29 @@ impl Transactions {
     }
 
     fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {
-        let index = &written.tree.index;
-        let seen =
-            before.0.filter(|before| !before.is_tombstone() && self.snapshots.may_see(before.timestamp()));
-        if seen.is_some() {
-            self.keep(timestamp, written)?;
+        let (tree, key) = (written.tree, written.key);
+        let before = before.0.filter(|before| !before.is_tombstone());
+        if before.is_some_and(|before| self.snapshots.may_see(before.timestamp())) {
+            with_memory(|old| match tree.index.get(key, old)? {
+                true => self.history.keep(&self.snapshots, tree.id, key, old, timestamp),
+                false => Ok(()),
+            })?;
         }
+        let (version, rest) = match written.write {
+            Write::Put(value) => (Version::put(timestamp), value),
+            Write::PutOverflow(reference) => (Version::overflow(timestamp), reference),
+            // It leads those to older versions who may have one.
+            Write::Remove if before.is_some() && self.snapshots.any() => {
+                self.history.bury(tree, key, timestamp)?;
+                (Version::tombstone(timestamp), &[][..])
+            }
+            Write::Remove if before.is_some() => return tree.index.update(key, &mut |_| Change::Remove),
+            Write::Remove => return Ok(()),
+        };
         with_memory(|value| {
-            let (version, rest) = match written.write {
-                Write::Put(value) => (Version::put(timestamp), value),
-                Write::PutOverflow(reference) => (Version::overflow(timestamp), reference),
-                Write::Remove if seen.is_some() => (Version::tombstone(timestamp), &[][..]),
-                Write::Remove => return index.update(written.key, &mut |_| Change::Remove),
-            };
             value.extend_from_slice(&version.bits().to_le_bytes());
             value.extend_from_slice(rest);
-            index.update(written.key, &mut |_| Change::Put(value))
+            tree.index.update(key, &mut |_| Change::Put(value))
         })
     }
 

@@ -4,21 +4,30 @@
 //! [version](version) that says which commit made it; [older versions](history) are elsewhere.
 
 mod commit;
+mod history;
 mod locks;
+mod read;
 mod record;
 mod snapshots;
+#[cfg(test)]
+mod tests;
 mod version;
 mod visible;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::catalog::TreeId;
 use crate::index::Index;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
+use crate::task::Crew;
 pub(crate) use commit::{Read, Write, Written};
+use history::History;
+pub(crate) use history::{HistoryStats, MakeIndex, version_name_bytes};
 use locks::Locks;
+pub(crate) use read::{Cursor, Snapshot};
 pub(crate) use record::{NoOperation, Operation, Operations};
 use snapshots::Snapshots;
 pub(crate) use version::{VERSION_BYTES, Version};
@@ -35,34 +44,29 @@ pub(crate) struct Tree {
 pub(crate) struct Transactions {
     log: Log,
     poison: Poison,
+    crew: Crew,
     locks: Locks,
     visible: Visible,
     snapshots: Snapshots,
+    history: History,
+    /// Whether what no snapshot needs is being given up.
+    collecting: AtomicBool,
 }
 
 impl Transactions {
-    /// After recovery: everything in the log is applied.
-    pub fn new(log: Log, poison: Poison) -> Self {
+    /// After recovery: everything in the log is applied. `make` makes indexes for old versions; their keys must hold [`version_name_bytes`], their values eight bytes more than any tree's.
+    pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex) -> Self {
         let visible = Visible::new(log.last());
-        Self { log, poison, locks: Locks::new(), visible, snapshots: Snapshots::default() }
-    }
-
-    /// Appends the newest value of a key to `into`; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`].
-    pub fn get(&self, tree: &Tree, key: &[u8], into: &mut Vec<u8>) -> Result<Option<Version>, Error> {
-        let start = into.len();
-        if !tree.index.get(key, into)? {
-            return Ok(None);
+        Self {
+            log,
+            poison,
+            crew,
+            locks: Locks::new(),
+            visible,
+            snapshots: Snapshots::default(),
+            history: History::new(make),
+            collecting: AtomicBool::new(false),
         }
-        let version = into.get(start..).and_then(Version::split).map(|(version, _)| version);
-        into.drain(start..(start + VERSION_BYTES).min(into.len()));
-        let version = version.filter(|version| !version.is_tombstone());
-        if version.is_none() {
-            into.truncate(start);
-        }
-        Ok(version)
     }
 
     /// From where on the log must be replayed if all that is applied now is on the device, and the last timestamp before that. For the checkpoint's cut.
@@ -70,7 +74,39 @@ impl Transactions {
         self.visible.replay_start(&self.log)
     }
 
-    fn keep(&self, _until: Timestamp, _written: &Written<'_>) -> Result<(), Error> {
-        Ok(())
+    /// Gives old versions up that no snapshot needs, in the background.
+    fn collect_soon(this: &Arc<Self>) {
+        if this.collecting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let own = Arc::clone(this);
+        this.crew.spawn(move || {
+            own.collecting.store(false, Ordering::Release);
+            // What could not be given back is no worse than before.
+            let _tried = own.history.collect(&own.snapshots, own.visible.get(), false);
+        });
+    }
+
+    /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that no snapshot needs.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub fn settle(&self) -> Result<(), Error> {
+        self.history.collect(&self.snapshots, self.visible.get(), true)
+    }
+
+    /// Takes a tree's tombstones for done. To be called before a tree is taken apart.
+    pub fn forget(&self, tree: TreeId) {
+        self.history.forget(tree);
+    }
+
+    /// What old versions take up.
+    pub fn history_stats(&self) -> HistoryStats {
+        self.history.stats()
+    }
+
+    /// Snapshots in use, and the oldest of them.
+    pub fn snapshots(&self) -> (usize, Option<Timestamp>) {
+        self.snapshots.count_and_oldest()
     }
 }

@@ -8,19 +8,17 @@
 //! drop tree     5, tree, length of its name, name
 //! ```
 //!
-//! The first number is a byte; trees and lengths are varints: seven bits a byte, the lowest first, the highest bit set in all but the last. References to overflow pages and catalog
+//! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages and catalog
 //! entries have formats of their own.
 
 use crate::catalog::TreeId;
+use crate::varint;
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const PUT_OVERFLOW: u8 = 3;
 const CREATE_TREE: u8 = 4;
 const DROP_TREE: u8 = 5;
-
-/// Bytes of the longest varint.
-const VARINT_BYTES_MAX: usize = 10;
 
 /// One operation of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,19 +52,11 @@ impl Operation<'_> {
 
 fn encode(record: &mut Vec<u8>, kind: u8, tree: TreeId, key: &[u8], value: Option<&[u8]>) {
     record.push(kind);
-    put_varint(record, u64::from(tree.0));
+    varint::put(u64::from(tree.0), record);
     for bytes in [Some(key), value].into_iter().flatten() {
-        put_varint(record, bytes.len() as u64);
+        varint::put(bytes.len() as u64, record);
         record.extend_from_slice(bytes);
     }
-}
-
-fn put_varint(into: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        into.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    into.push(number as u8);
 }
 
 /// The operations of a record, in order. Ends with `Err` at what no operation is.
@@ -86,7 +76,7 @@ impl<'a> Operations<'a> {
     fn decode(&mut self) -> Option<Operation<'a>> {
         let (kind, rest) = self.rest.split_first()?;
         self.rest = rest;
-        let tree = TreeId(u32::try_from(self.varint()?).ok()?);
+        let tree = TreeId(u32::try_from(varint::take(&mut self.rest)?).ok()?);
         let key = self.bytes()?;
         Some(match *kind {
             PUT => Operation::Put { tree, key, value: self.bytes()? },
@@ -98,26 +88,8 @@ impl<'a> Operations<'a> {
         })
     }
 
-    fn varint(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for index in 0..VARINT_BYTES_MAX {
-            let (byte, rest) = self.rest.split_first()?;
-            self.rest = rest;
-            let bits = u64::from(byte & 0x7f);
-            let shifted = bits << (7 * index);
-            if shifted >> (7 * index) != bits {
-                return None;
-            }
-            number |= shifted;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
     fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.varint()?).ok()?;
+        let length = usize::try_from(varint::take(&mut self.rest)?).ok()?;
         let (bytes, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(bytes)

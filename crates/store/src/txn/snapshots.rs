@@ -15,7 +15,8 @@ use crate::poison::Poison;
 #[derive(Default)]
 pub(crate) struct Snapshots {
     state: Mutex<State>,
-    /// The newest in use; the largest number while one is coming; 0 if there is none.
+    /// The newest in use; the largest number while one is coming; 0 if there is none. A snapshot of an
+    /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
 }
 
@@ -45,10 +46,9 @@ impl Snapshots {
         timestamp
     }
 
-    /// Gives a snapshot back. Whether it was the last user of the oldest one.
+    /// Gives a snapshot back. Whether nobody else has it.
     pub fn give_back(&self, timestamp: Timestamp) -> bool {
         let mut state = self.state();
-        let oldest = state.active.first_key_value().map(|(oldest, _)| *oldest);
         let Some(users) = state.active.get_mut(&timestamp.0) else { return false };
         *users -= 1;
         let ended = *users == 0;
@@ -56,13 +56,19 @@ impl Snapshots {
             state.active.remove(&timestamp.0);
             self.note(&state);
         }
-        ended && oldest == Some(timestamp.0)
+        ended
     }
 
     /// Whether a snapshot may see a version that was committed with that timestamp and is about to be replaced.
     #[inline]
     pub fn may_see(&self, timestamp: Timestamp) -> bool {
         self.newest.load(Ordering::SeqCst) >= timestamp.0.max(1)
+    }
+
+    /// Whether there is a snapshot, or one is coming.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.newest.load(Ordering::SeqCst) > 0
     }
 
     /// The oldest snapshot that sees such a version; `None`: one that is coming.
@@ -91,7 +97,7 @@ impl Snapshots {
         let newest = if state.coming > 0 {
             u64::MAX
         } else {
-            state.active.last_key_value().map_or(0, |(newest, _)| *newest)
+            state.active.last_key_value().map_or(0, |(newest, _)| (*newest).max(1))
         };
         self.newest.store(newest, Ordering::SeqCst);
     }

@@ -1,0 +1,366 @@
+//! Versions that were replaced while a snapshot may still see them.
+//!
+//! They are kept in indexes of their own, whose pages are volatile: they leave memory like all others, and are gone after a restart, as snapshots are. A version is found by tree,
+//! key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before that one see it.
+//!
+//! *Generations.* Nothing is ever taken out of a generation; it is given up as a whole when no snapshot is left that sees anything in it. So that a long snapshot does not keep alive what
+//! only short ones needed, a version goes to the generation of the oldest snapshot that sees it: then a generation that has to stay for a long snapshot has at most one version
+//! of each key.
+//!
+//! *Tombstones.* A record that is removed while there are snapshots leaves a tombstone in its tree, which leads to its older versions. Tombstones are noted in generations of their
+//! own, and taken out of the tree when these are given up: when no snapshot is older than the removal.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Tree;
+use super::snapshots::Snapshots;
+use super::version::Version;
+use crate::Error;
+use crate::catalog::TreeId;
+use crate::index::{Change, Direction, Index, Piece};
+use crate::log::Timestamp;
+
+/// Records that a generation takes before another one is begun.
+const RECORDS_MAX: u64 = 1 << 14;
+
+/// Generations with fewer records are kept while the store is busy: others would follow at once.
+const RECORDS_MIN: u64 = 1 << 10;
+
+/// Makes empty indexes with volatile pages.
+pub(crate) type MakeIndex = Box<dyn Fn() -> Result<Arc<dyn Index>, Error> + Send + Sync>;
+
+/// See the module.
+pub(crate) struct History {
+    make: MakeIndex,
+    /// By the snapshots they are for.
+    versions: Mutex<Vec<Arc<Generation>>>,
+    tombstones: Mutex<Vec<Arc<Generation>>>,
+    /// Whether a generation is so large that giving it up is worth while.
+    is_large: AtomicBool,
+}
+
+/// Records that are given up together.
+struct Generation {
+    /// Versions whose oldest snapshot has this timestamp or a later one.
+    snapshots_from: Timestamp,
+    index: Arc<dyn Index>,
+    records: AtomicU64,
+    /// A snapshot sees something in here only if its timestamp is not before this one...
+    seen_from: AtomicU64,
+    /// ...but before this one.
+    seen_until: AtomicU64,
+    /// Whose tombstones are in it.
+    trees: Mutex<HashMap<TreeId, Tree>>,
+}
+
+/// What history takes up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HistoryStats {
+    /// Generations.
+    pub generations: usize,
+    /// Versions and tombstones in them.
+    pub records: u64,
+}
+
+impl Generation {
+    fn note(&self, seen_from: Timestamp, seen_until: Timestamp) {
+        self.records.fetch_add(1, Ordering::Relaxed);
+        self.seen_from.fetch_min(seen_from.0, Ordering::Relaxed);
+        self.seen_until.fetch_max(seen_until.0, Ordering::Relaxed);
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.load(Ordering::Relaxed) >= RECORDS_MAX
+    }
+
+    /// Whether no snapshot sees anything in it, and nobody uses it: whoever does has it from its list, under the lock.
+    fn is_unneeded(self: &Arc<Self>, records_min: u64, snapshots: &Snapshots, visible: Timestamp) -> bool {
+        let from = Timestamp(self.seen_from.load(Ordering::Relaxed));
+        let until = Timestamp(self.seen_until.load(Ordering::Relaxed));
+        self.records.load(Ordering::Relaxed) >= records_min
+            && Arc::strong_count(self) == 1
+            && until <= visible
+            && !snapshots.any_within(from, until)
+    }
+}
+
+/// Whether a record fits into an index: one that was made before trees with larger nodes may not take theirs.
+fn takes(index: &dyn Index, (name, value): (&[u8], &[u8])) -> bool {
+    name.len() <= index.max_key_bytes() && value.len() <= index.max_value_bytes()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl History {
+    pub fn new(make: MakeIndex) -> Self {
+        Self {
+            make,
+            versions: Mutex::default(),
+            tombstones: Mutex::default(),
+            is_large: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a generation worth while can be given up, now that a snapshot has ended.
+    pub fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
+        let is_due = |list: &Mutex<Vec<Arc<Generation>>>| {
+            lock(list).iter().any(|generation| generation.is_unneeded(RECORDS_MIN, snapshots, visible))
+        };
+        self.is_large.load(Ordering::Relaxed) && (is_due(&self.versions) || is_due(&self.tombstones))
+    }
+
+    /// What it takes up.
+    pub fn stats(&self) -> HistoryStats {
+        let records = |list: &[Arc<Generation>]| -> u64 {
+            list.iter().map(|generation| generation.records.load(Ordering::Relaxed)).sum()
+        };
+        let (versions, tombstones) = (lock(&self.versions), lock(&self.tombstones));
+        HistoryStats {
+            generations: versions.len() + tombstones.len(),
+            records: records(&versions) + records(&tombstones),
+        }
+    }
+
+    /// Keeps `value`, all of it, the newest of `key` until the commit `until`.
+    ///
+    /// # Errors
+    /// The index's.
+    pub fn keep(
+        &self,
+        snapshots: &Snapshots,
+        tree: TreeId,
+        key: &[u8],
+        value: &[u8],
+        until: Timestamp,
+    ) -> Result<(), Error> {
+        let Some((version, _)) = Version::split(value) else { return Ok(()) };
+        let from = version.timestamp();
+        // A snapshot that is coming is newer than all others.
+        let oldest = snapshots.oldest_from(from).unwrap_or(until);
+        let name = version_name(tree, key, from);
+        let kept = [&until.0.to_le_bytes(), value].concat();
+        let note = |generation: &Generation| generation.note(from, until);
+        let generation = self.generation(&self.versions, (&name, &kept), oldest, until, note)?;
+        generation.index.update(&name, &mut |_| Change::Put(&kept))
+    }
+
+    /// Notes that there is a tombstone in a tree.
+    ///
+    /// # Errors
+    /// The index's.
+    pub fn bury(&self, tree: &Tree, key: &[u8], at: Timestamp) -> Result<(), Error> {
+        let name = version_name(tree.id, key, at);
+        let noted = [&at.0.to_le_bytes(), key].concat();
+        let generation = self.generation(&self.tombstones, (&name, &noted), at, at, |generation| {
+            generation.note(Timestamp(0), at);
+            lock(&generation.trees).entry(tree.id).or_insert_with(|| tree.clone());
+        })?;
+        generation.index.update(&name, &mut |_| Change::Put(&noted))
+    }
+
+    /// The generation for snapshots from `oldest` on that takes `record`; `note` is told before it can be given up.
+    fn generation(
+        &self,
+        list: &Mutex<Vec<Arc<Generation>>>,
+        record: (&[u8], &[u8]),
+        oldest: Timestamp,
+        now: Timestamp,
+        note: impl Fn(&Generation),
+    ) -> Result<Arc<Generation>, Error> {
+        loop {
+            // Where the next one begins, if one is needed.
+            let begin = {
+                let list = lock(list);
+                let found = list.iter().rev().find(|generation| generation.snapshots_from <= oldest);
+                let newest = list.last().map_or(Timestamp(0), |generation| generation.snapshots_from);
+                match found {
+                    None => oldest,
+                    Some(found) if !takes(&*found.index, record) => found.snapshots_from,
+                    Some(found) if found.snapshots_from == newest && newest < now && found.is_full() => now,
+                    Some(found) => {
+                        note(found);
+                        if found.records.load(Ordering::Relaxed) == RECORDS_MIN {
+                            self.is_large.store(true, Ordering::Relaxed);
+                        }
+                        return Ok(Arc::clone(found));
+                    }
+                }
+            };
+            self.begin(list, record, begin)?;
+        }
+    }
+
+    /// Begins a generation. Of two that begin at once, one is enough.
+    fn begin(
+        &self,
+        list: &Mutex<Vec<Arc<Generation>>>,
+        record: (&[u8], &[u8]),
+        snapshots_from: Timestamp,
+    ) -> Result<(), Error> {
+        let index = (self.make)()?;
+        if !takes(&*index, record) {
+            let (got, limit) = (record.0.len(), index.max_key_bytes());
+            index.destroy()?;
+            return Err(Error::KeyLength { got, limit });
+        }
+        let mut list = lock(list);
+        let is_same =
+            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.index, record);
+        if list.iter().any(is_same) {
+            drop(list);
+            return index.destroy();
+        }
+        let place = list.partition_point(|generation| generation.snapshots_from <= snapshots_from);
+        let generation = Generation {
+            snapshots_from,
+            index,
+            records: AtomicU64::new(0),
+            seen_from: AtomicU64::new(u64::MAX),
+            seen_until: AtomicU64::new(0),
+            trees: Mutex::default(),
+        };
+        list.insert(place, Arc::new(generation));
+        Ok(())
+    }
+
+    /// Appends the value that a snapshot sees, if it is one of those kept; `false` if it sees none.
+    ///
+    /// # Errors
+    /// The indexes'.
+    pub fn find(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        snapshot: Timestamp,
+        into: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let lower = version_name(tree, key, snapshot);
+        let upper = version_name(tree, key, Timestamp(0));
+        let mut best: Option<(Version, Vec<u8>)> = None;
+        let generations = lock(&self.versions).clone();
+        let mut piece = Piece::default();
+        for generation in generations {
+            let mut steps = Arc::clone(&generation.index).scan(Direction::Forward, &lower, Some(&upper), 0);
+            if !steps.step(&mut piece)? {
+                continue;
+            }
+            let found = piece.get(0).and_then(|(_, kept)| kept.split_first_chunk());
+            let Some((until, value)) = found else { continue };
+            let Some((version, _)) = Version::split(value) else { continue };
+            let is_better = best.as_ref().is_none_or(|(other, _)| other.timestamp() < version.timestamp());
+            if u64::from_le_bytes(*until) > snapshot.0 && is_better {
+                best = Some((version, value.to_vec()));
+            }
+        }
+        let Some((_, value)) = best else { return Ok(false) };
+        into.extend_from_slice(&value);
+        Ok(true)
+    }
+
+    /// Gives generations up that no snapshot needs, and takes out the tombstones noted in them; small ones only if the store is `idle`. `visible`: all commits up to that one can
+    /// be seen.
+    ///
+    /// # Errors
+    /// The indexes'; what was not given back then stays until the next start.
+    pub fn collect(&self, snapshots: &Snapshots, visible: Timestamp, idle: bool) -> Result<(), Error> {
+        let records_min = if idle { 0 } else { RECORDS_MIN };
+        let take = |list: &Mutex<Vec<Arc<Generation>>>| -> Vec<Arc<Generation>> {
+            let is_unneeded =
+                |generation: &mut Arc<Generation>| generation.is_unneeded(records_min, snapshots, visible);
+            lock(list).extract_if(.., is_unneeded).collect()
+        };
+        for generation in take(&self.versions) {
+            generation.index.destroy()?;
+        }
+        for generation in take(&self.tombstones) {
+            purge(&generation)?;
+            generation.index.destroy()?;
+        }
+        Ok(())
+    }
+
+    /// A tree is no more.
+    pub fn forget(&self, tree: TreeId) {
+        for generation in lock(&self.tombstones).iter() {
+            lock(&generation.trees).remove(&tree);
+        }
+    }
+}
+
+/// Takes the tombstones noted in a generation out of their trees.
+fn purge(generation: &Generation) -> Result<(), Error> {
+    let mut steps = Arc::clone(&generation.index).scan(Direction::Forward, &[], None, 0);
+    let mut piece = Piece::default();
+    while steps.step(&mut piece)? {
+        for (name, noted) in piece.iter() {
+            let (Some((id, _)), Some((at, key))) = (name.split_first_chunk(), noted.split_first_chunk())
+            else {
+                continue;
+            };
+            let tree = lock(&generation.trees).get(&TreeId(u32::from_be_bytes(*id))).cloned();
+            let Some(tree) = tree else { continue };
+            let at = Version::tombstone(Timestamp(u64::from_le_bytes(*at)));
+            tree.index.update(key, &mut |value| match value.and_then(Version::split) {
+                Some((version, _)) if version == at => Change::Remove,
+                _ => Change::Keep,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a key that are followed by how many of them count.
+const CHUNK_BYTES: usize = 8;
+
+/// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into pieces of eight bytes, the last one filled up with zeros, each
+/// followed by a byte that says how many of them count, or nine if more pieces follow.
+fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Vec<u8> {
+    let mut name = Vec::with_capacity(4 + version_name_bytes(key.len()));
+    name.extend_from_slice(&tree.0.to_be_bytes());
+    let mut rest = key;
+    while rest.len() > CHUNK_BYTES {
+        let (chunk, behind) = rest.split_at(CHUNK_BYTES);
+        name.extend_from_slice(chunk);
+        name.push(CHUNK_BYTES as u8 + 1);
+        rest = behind;
+    }
+    let mut last = [0; CHUNK_BYTES];
+    last[..rest.len()].copy_from_slice(rest);
+    name.extend_from_slice(&last);
+    name.push(rest.len() as u8);
+    name.extend_from_slice(&(!timestamp.0).to_be_bytes());
+    name
+}
+
+/// Bytes of a version's name, for a key of that many bytes.
+pub(crate) fn version_name_bytes(key_bytes: usize) -> usize {
+    4 + key_bytes.div_ceil(CHUNK_BYTES).max(1) * (CHUNK_BYTES + 1) + 8
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(0), Just(1), Just(255), any::<u8>()], 1..30)
+    }
+
+    proptest! {
+        #[test]
+        fn names_sort_as_keys_do_and_the_newest_first(
+            one in (0_u32..3, key(), 0_u64..5),
+            other in (0_u32..3, key(), 0_u64..5),
+        ) {
+            let name = |of: &(u32, Vec<u8>, u64)| version_name(TreeId(of.0), &of.1, Timestamp(of.2));
+            let order = (one.0, &one.1, u64::MAX - one.2).cmp(&(other.0, &other.1, u64::MAX - other.2));
+            prop_assert_eq!(name(&one).cmp(&name(&other)), order);
+            prop_assert_eq!(name(&one).len(), version_name_bytes(one.1.len()));
+        }
+    }
+}

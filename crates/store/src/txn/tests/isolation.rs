@@ -1,0 +1,192 @@
+//! Random transactions side by side, judged afterwards: what each has read is what its snapshot held, and of two that wrote the same key, one began after the other had committed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::*;
+
+const KEYS: u32 = 12;
+
+/// What a transaction did.
+struct Done {
+    snapshot: Timestamp,
+    read: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    scanned: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+    wrote: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Nothing for one that lost.
+    committed: Option<Timestamp>,
+    /// Whether it asked for what it had read to be validated as well.
+    serializable: bool,
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{number}").into_bytes()
+}
+
+/// One transaction.
+fn transact(transactions: &Arc<Transactions>, tree: &Tree, random: &mut Pcg64) -> Done {
+    let snapshot = transactions.snapshot();
+    let mut done = Done {
+        snapshot: snapshot.timestamp(),
+        read: Vec::new(),
+        scanned: None,
+        wrote: Vec::new(),
+        committed: None,
+        serializable: random.random_range(0..4) == 0,
+    };
+    for _ in 0..random.random_range(0..4) {
+        let key = key(random.random_range(0..KEYS));
+        let value = get(transactions, tree, &key, Some(&snapshot));
+        done.read.push((key, value));
+        crate::task::yield_now();
+    }
+    if random.random_range(0..4) == 0 {
+        done.scanned = Some(scan(transactions, tree, &snapshot));
+    }
+    let mut wrote = BTreeMap::new();
+    for _ in 0..random.random_range(0..4) {
+        let value = random.random_range(0..3).ne(&0).then(|| random.random::<u64>().to_le_bytes().to_vec());
+        wrote.insert(key(random.random_range(0..KEYS)), value);
+    }
+    done.wrote = wrote.into_iter().collect();
+    let write = |(key, value): &'_ (Vec<u8>, Option<Vec<u8>>)| -> (Vec<u8>, Option<Vec<u8>>) {
+        (key.clone(), value.clone())
+    };
+    let owned: Vec<_> = done.wrote.iter().map(write).collect();
+    let writes: Vec<_> = owned
+        .iter()
+        .map(|(key, value)| Written {
+            tree,
+            key,
+            write: value.as_ref().map_or(Write::Remove, |value| Write::Put(value)),
+        })
+        .collect();
+    let reads: Vec<_> = done.read.iter().map(|(key, _)| Read { tree, key }).collect();
+    let reads = if done.serializable { &reads[..] } else { &[] };
+    let durability = if random.random_range(0..8) == 0 { Durability::Sync } else { Durability::None };
+    match transactions.commit(Some(snapshot.timestamp()), reads, &writes, durability) {
+        Ok(committed) => {
+            done.committed = committed;
+            // Whoever comes later sees it.
+            assert!(committed.is_none_or(|committed| transactions.snapshot().timestamp() >= committed));
+        }
+        Err(Error::Conflict) => {}
+        Err(error) => panic!("{error}"),
+    }
+    done
+}
+
+/// All versions of a key: who wrote it, in order.
+type Versions = BTreeMap<Vec<u8>, BTreeMap<Timestamp, Option<Vec<u8>>>>;
+
+fn at(versions: &Versions, key: &[u8], snapshot: Timestamp) -> Option<Vec<u8>> {
+    versions.get(key)?.range(..=snapshot).next_back()?.1.clone()
+}
+
+fn judge(all: &[Done], seed: u64) {
+    let mut versions = Versions::new();
+    for done in all {
+        for ((key, value), committed) in done.wrote.iter().zip(std::iter::repeat(done.committed)) {
+            if let Some(committed) = committed {
+                versions.entry(key.clone()).or_default().insert(committed, value.clone());
+            }
+        }
+    }
+    // To remove what is not there changes nothing.
+    for versions in versions.values_mut() {
+        let mut before = None;
+        versions
+            .retain(|_, value| std::mem::replace(&mut before, value.clone()).is_some() || value.is_some());
+    }
+    let newer = |key: &[u8], from: Timestamp, until: Timestamp| {
+        versions
+            .get(key)
+            .is_some_and(|versions| versions.range(Timestamp(from.0 + 1)..until).next().is_some())
+    };
+    let mut lost = 0;
+    for done in all {
+        for (key, value) in &done.read {
+            assert_eq!(
+                *value,
+                at(&versions, key, done.snapshot),
+                "seed {seed}: {key:?} at {:?}",
+                done.snapshot
+            );
+        }
+        if let Some(scanned) = &done.scanned {
+            let seen =
+                versions.keys().filter_map(|key| Some((key.clone(), at(&versions, key, done.snapshot)?)));
+            assert_eq!(*scanned, seen.collect::<Vec<_>>(), "seed {seed}: the scan at {:?}", done.snapshot);
+        }
+        let checked = done.wrote.iter().map(|(key, _)| key);
+        let read = done.read.iter().map(|(key, _)| key).filter(|_| done.serializable);
+        let checked: Vec<_> = checked.chain(read).collect();
+        match done.committed {
+            Some(committed) => {
+                let lost_update = checked.iter().any(|key| newer(key, done.snapshot, committed));
+                assert!(!lost_update, "seed {seed}: {committed:?} of {:?}", done.snapshot);
+            }
+            None if done.wrote.is_empty() => {}
+            None => {
+                lost += 1;
+                let reason = checked.iter().any(|key| newer(key, done.snapshot, Timestamp(u64::MAX)));
+                assert!(reason, "seed {seed}: a conflict with nobody");
+            }
+        }
+    }
+    assert!(lost > 0, "seed {seed}: nobody was in another's way");
+}
+
+#[test]
+fn tasks_of_several_workers_see_their_snapshots_and_the_first_to_commit_wins() {
+    let seeds = std::env::var("FLASHGRAIN_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20);
+    for seed in 0..seeds {
+        let (transactions, mut harness) = store(3);
+        let (tree, map) = tree(1);
+        let all = Arc::new(Mutex::new(Vec::new()));
+        for task in 0..12 {
+            let (transactions, tree, all) = (Arc::clone(&transactions), tree.clone(), Arc::clone(&all));
+            let _goes_on = harness.spawn(task % 3, move || {
+                let mut random = Pcg64::seed_from_u64(seed << 8 | task as u64);
+                for _ in 0..60 {
+                    let done = transact(&transactions, &tree, &mut random);
+                    all.lock().unwrap().push(done);
+                }
+            });
+        }
+        harness.run_until_idle();
+        let all = std::mem::take(&mut *all.lock().unwrap());
+        assert_eq!(all.len(), 12 * 60, "seed {seed}: somebody got stuck or panicked");
+        judge(&all, seed);
+        transactions.settle().unwrap();
+        let left = transactions.snapshot();
+        assert_eq!(map.len(), scan(&transactions, &tree, &left).len(), "seed {seed}");
+        drop(left);
+        assert_eq!(transactions.history_stats().records, 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn threads_see_their_snapshots_and_the_first_to_commit_wins() {
+    let (transactions, _harness) = store(1);
+    let (tree, _) = tree(1);
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (transactions, tree, all) = (&transactions, &tree, &all);
+            scope.spawn(move || {
+                let mut random = Pcg64::seed_from_u64(thread);
+                for _ in 0..800 {
+                    let done = transact(transactions, tree, &mut random);
+                    all.lock().unwrap().push(done);
+                }
+            });
+        }
+    });
+    judge(&all.into_inner().unwrap(), 0);
+    transactions.settle().unwrap();
+    assert_eq!(transactions.history_stats().records, 0);
+}

@@ -1,0 +1,119 @@
+//! An index that is a map, where every access may let others run first.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::Error;
+use crate::index::{Change, Direction, Index, Piece, Steps};
+use crate::task::yield_now;
+
+#[derive(Default)]
+pub(super) struct Map {
+    records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    draws: AtomicU64,
+}
+
+impl Map {
+    pub fn len(&self) -> usize {
+        self.records.lock().unwrap().len()
+    }
+
+    /// As a page fault does.
+    fn dawdle(&self) {
+        let draw = self.draws.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
+        (0..draw.saturating_sub(5)).for_each(|_| yield_now());
+    }
+}
+
+impl Index for Map {
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        self.dawdle();
+        let records = self.records.lock().unwrap();
+        Ok(records.get(key).map(|value| into.extend_from_slice(value)).is_some())
+    }
+
+    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let mut value = Vec::new();
+        let found = self.get(key, &mut value)?;
+        Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
+    }
+
+    fn update<'v>(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
+        self.dawdle();
+        let mut records = self.records.lock().unwrap();
+        match decide(records.get(key).map(Vec::as_slice)) {
+            Change::Keep => {}
+            Change::Put(value) => drop(records.insert(key.to_vec(), value.to_vec())),
+            Change::Remove => drop(records.remove(key)),
+        }
+        Ok(())
+    }
+
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        _ahead: u32,
+    ) -> Box<dyn Steps> {
+        let bounds = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+        Box::new(MapSteps { map: self, direction, bounds, ended: false })
+    }
+
+    fn max_key_bytes(&self) -> usize {
+        200
+    }
+
+    fn max_value_bytes(&self) -> usize {
+        1000
+    }
+
+    fn destroy(&self) -> Result<(), Error> {
+        self.records.lock().unwrap().clear();
+        Ok(())
+    }
+}
+
+struct MapSteps {
+    map: Arc<Map>,
+    direction: Direction,
+    bounds: (Vec<u8>, Option<Vec<u8>>),
+    ended: bool,
+}
+
+impl Steps for MapSteps {
+    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+        const STEP: usize = 3;
+        self.map.dawdle();
+        piece.clear();
+        let (lower, upper) = &mut self.bounds;
+        if self.ended || upper.as_ref().is_some_and(|upper| upper <= lower) {
+            return Ok(false);
+        }
+        let records = self.map.records.lock().unwrap();
+        let upper_bound = upper.as_ref().map_or(Bound::Unbounded, |upper| Bound::Excluded(upper.clone()));
+        let mut range = records.range::<Vec<u8>, _>((Bound::Included(lower.clone()), upper_bound));
+        let mut found: Vec<_> = match self.direction {
+            Direction::Forward => range.by_ref().take(STEP).collect(),
+            Direction::Backward => range.by_ref().rev().take(STEP).collect(),
+        };
+        self.ended = found.len() < STEP;
+        if let Some((last, _)) = found.last() {
+            match self.direction {
+                Direction::Forward => *lower = [last.as_slice(), &[0]].concat(),
+                Direction::Backward => *upper = Some(last.to_vec()),
+            }
+        }
+        if self.direction == Direction::Backward {
+            found.reverse();
+        }
+        found.iter().for_each(|(key, value)| piece.push(key, value));
+        Ok(!piece.is_empty())
+    }
+}

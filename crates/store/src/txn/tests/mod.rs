@@ -1,0 +1,148 @@
+mod isolation;
+mod map;
+
+use std::sync::Arc;
+
+use flashgrain_device::MemoryDevice;
+
+use super::*;
+use crate::lane::Devices;
+use crate::log::Durability;
+use crate::log::tests::{NEW, layout};
+use crate::worker::Harness;
+use map::Map;
+
+/// A log in memory, and workers on this thread.
+fn store(workers: usize) -> (Arc<Transactions>, Harness) {
+    let device = Arc::new(MemoryDevice::new(8 << 20, 8 << 20).unwrap());
+    let devices = Devices::new(device, None);
+    let harness = Harness::new(&devices, workers);
+    let mut layout = layout();
+    layout.log_bytes = 4 << 20;
+    let poison = Poison::default();
+    let log = Log::open(&layout, devices, harness.crew().clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
+    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
+    let transactions = Transactions::new(log.unwrap(), poison, harness.crew().clone(), make);
+    (Arc::new(transactions), harness)
+}
+
+fn tree(id: u32) -> (Tree, Arc<Map>) {
+    let map = Arc::new(Map::default());
+    (Tree { id: TreeId(id), index: Arc::clone(&map) as Arc<dyn Index> }, map)
+}
+
+fn put(transactions: &Transactions, tree: &Tree, key: &[u8], value: &[u8]) -> Timestamp {
+    transactions.write(Written { tree, key, write: Write::Put(value) }, Durability::None).unwrap()
+}
+
+fn remove(transactions: &Transactions, tree: &Tree, key: &[u8]) -> Timestamp {
+    transactions.write(Written { tree, key, write: Write::Remove }, Durability::None).unwrap()
+}
+
+fn get(transactions: &Transactions, tree: &Tree, key: &[u8], at: Option<&Snapshot>) -> Option<Vec<u8>> {
+    let mut value = Vec::new();
+    let found = transactions.get(tree, key, at.map(Snapshot::timestamp), &mut value).unwrap();
+    found.map(|_| value)
+}
+
+fn scan(transactions: &Transactions, tree: &Tree, at: &Snapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut piece) = (Vec::new(), crate::index::Piece::default());
+    let mut cursor = transactions.scan(tree, crate::index::Direction::Forward, b"", None, 0);
+    while cursor.step(transactions, at.timestamp(), &mut piece).unwrap() {
+        found.extend(piece.iter().map(|(key, value)| (key.to_vec(), value[VERSION_BYTES..].to_vec())));
+    }
+    found
+}
+
+#[test]
+fn a_snapshot_sees_what_was_there() {
+    let (transactions, _harness) = store(1);
+    let (tree, map) = tree(1);
+    put(&transactions, &tree, b"a", b"1");
+    put(&transactions, &tree, b"b", b"1");
+    let first = transactions.snapshot();
+    put(&transactions, &tree, b"a", b"2");
+    remove(&transactions, &tree, b"b");
+    put(&transactions, &tree, b"c", b"2");
+    let second = transactions.snapshot();
+    remove(&transactions, &tree, b"a");
+    put(&transactions, &tree, b"b", b"3");
+    let now = transactions.snapshot();
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(Vec<u8>, Vec<u8>)> {
+        pairs.iter().map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
+    };
+    assert_eq!(scan(&transactions, &tree, &first), pairs(&[("a", "1"), ("b", "1")]));
+    assert_eq!(scan(&transactions, &tree, &second), pairs(&[("a", "2"), ("c", "2")]));
+    assert_eq!(scan(&transactions, &tree, &now), pairs(&[("b", "3"), ("c", "2")]));
+    assert_eq!(get(&transactions, &tree, b"b", Some(&first)), Some(b"1".to_vec()));
+    assert_eq!(get(&transactions, &tree, b"b", Some(&second)), None);
+    assert_eq!(get(&transactions, &tree, b"a", None), None);
+    // Nothing is left of it when nobody needs it any more.
+    assert!(map.len() == 3 && transactions.history_stats().records > 0);
+    drop((first, second, now));
+    transactions.settle().unwrap();
+    assert_eq!((map.len(), transactions.history_stats()), (2, HistoryStats::default()));
+}
+
+#[test]
+fn a_record_that_came_and_went_between_snapshots_is_not_there_again() {
+    let (transactions, _harness) = store(1);
+    let (tree, _) = tree(1);
+    put(&transactions, &tree, b"a", b"1");
+    let old = transactions.snapshot();
+    remove(&transactions, &tree, b"a");
+    let between = transactions.snapshot();
+    put(&transactions, &tree, b"a", b"3");
+    assert_eq!(get(&transactions, &tree, b"a", Some(&old)), Some(b"1".to_vec()));
+    assert_eq!(get(&transactions, &tree, b"a", Some(&between)), None);
+    put(&transactions, &tree, b"a", b"4");
+    remove(&transactions, &tree, b"a");
+    assert_eq!(get(&transactions, &tree, b"a", Some(&old)), Some(b"1".to_vec()));
+    assert_eq!(get(&transactions, &tree, b"a", Some(&between)), None);
+}
+
+/// A snapshot that stays while everything is overwritten again and again, and short ones come and go.
+#[test]
+fn a_long_snapshot_keeps_one_version_of_each_key() {
+    const KEYS: u32 = 200;
+    let (transactions, mut harness) = store(1);
+    let (tree, _) = tree(1);
+    for key in 0..KEYS {
+        put(&transactions, &tree, &key.to_be_bytes(), b"old");
+    }
+    let long = transactions.snapshot();
+    for round in 0..500_u32 {
+        let short = transactions.snapshot();
+        for key in 0..KEYS {
+            put(&transactions, &tree, &key.to_be_bytes(), &round.to_le_bytes());
+        }
+        drop(short);
+        if round % 10 == 0 {
+            harness.run_until_idle();
+            let records = transactions.history_stats().records;
+            assert!(records < 60_000, "{records} records after {round} rounds of {KEYS} keys");
+        }
+    }
+    for key in 0..KEYS {
+        assert_eq!(get(&transactions, &tree, &key.to_be_bytes(), Some(&long)), Some(b"old".to_vec()));
+    }
+    drop(long);
+    transactions.settle().unwrap();
+    assert_eq!(transactions.history_stats(), HistoryStats::default());
+}
+
+#[test]
+fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
+    let (transactions, _harness) = store(1);
+    let (tree, map) = tree(1);
+    let write = |key: &[u8], value: &[u8]| {
+        let written = Written { tree: &tree, key, write: Write::Put(value) };
+        let good = Written { tree: &tree, key: b"good", write: Write::Put(b"1") };
+        transactions.commit(None, &[], &[good, written], Durability::None).unwrap_err()
+    };
+    assert!(matches!(write(b"", b""), Error::KeyLength { .. }));
+    let long = vec![1; tree.index.max_key_bytes() + 1];
+    assert!(matches!(write(&long, b""), Error::KeyLength { .. }));
+    assert!(matches!(write(b"a", &vec![1; tree.index.max_value_bytes() - 7]), Error::ValueLength { .. }));
+    assert_eq!((map.len(), transactions.log.last()), (0, Timestamp(0)));
+}
