@@ -1,0 +1,194 @@
+//! A small store on a small simulated drive, and what is known about it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::Error;
+use crate::btree::BTree;
+use crate::catalog::{IndexKind, Known};
+use crate::checkpoint::StoreId;
+use crate::engine::{Engine, Given};
+use crate::lane::Devices;
+use crate::layout::{Layout, Placement, SyncMethod};
+use crate::log::Durability;
+use crate::options::Options;
+use crate::txn::{Version, Write, Written};
+use crate::worker::Harness;
+
+/// Trees of every store here.
+pub const TREES: [&str; 2] = ["apples", "pears"];
+
+/// Keys of each.
+pub const KEYS: u32 = 400;
+
+/// What is in the store, or was written to it: by tree and key.
+pub type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+
+/// Writes of a commit; `None` removes.
+pub type Writes = Vec<(usize, Vec<u8>, Option<Vec<u8>>)>;
+
+pub fn config() -> SimConfig {
+    SimConfig::from_toml(include_str!("drive.toml"), "drive.toml").unwrap()
+}
+
+pub fn drive(seed: u64) -> Arc<SimDevice> {
+    Arc::new(SimDevice::new(&config(), "sim:small", seed).unwrap())
+}
+
+/// Few bytes everywhere, so that little work fills units, segments and the log's ring.
+pub fn layout(sync_method: SyncMethod) -> Layout {
+    Layout {
+        sector_bytes: 512,
+        unit_bytes: 16 << 10,
+        segment_bytes: 64 << 10,
+        segments_start_bytes: 1 << 20,
+        pack_bytes: 8 << 10,
+        log_start_bytes: 128 << 10,
+        log_bytes: 256 << 10,
+        log_block_bytes: 4096,
+        placement: Placement::OutOfPlace,
+        sync_method,
+        read_ahead_bytes: 64 << 10,
+        in_flight: 16,
+        node_bytes: 4096,
+    }
+}
+
+pub fn options() -> Options {
+    Options { cache_bytes: 256 << 10, recovery_log_bytes: 128 << 10, ..Options::default() }
+}
+
+/// Workers on the calling thread, and what a store on `device` is given.
+pub fn world(device: &Arc<SimDevice>, workers: usize, options: Options) -> (Harness, Given) {
+    let devices = Devices::new(Arc::clone(device) as _, None);
+    let harness = Harness::new(&devices, workers);
+    let crew = harness.crew().clone();
+    (harness, Given { devices, crew, options })
+}
+
+/// A new store with both trees.
+pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> Arc<Engine> {
+    harness.run(move || {
+        let engine = Engine::create(given, layout(sync_method), StoreId([5; 16])).unwrap();
+        for (name, class) in TREES.into_iter().zip([0, 1]) {
+            engine.create_tree(name, IndexKind::BTree, class).unwrap();
+        }
+        engine
+    })
+}
+
+pub fn open(harness: &mut Harness, given: Given) -> Result<Arc<Engine>, Error> {
+    harness.run(move || Engine::open(given))
+}
+
+/// Everything that is in the trees; panics if one of them is not whole.
+pub fn content(engine: &Engine) -> Content {
+    let mut content = Content::new();
+    for (number, name) in TREES.into_iter().enumerate() {
+        let Some(known) = engine.trees().named(name) else { continue };
+        let tree = BTree::open(&engine.parts().pool, known.entry.root, known.entry.class.into());
+        let census = tree.check(&mut |key, value| {
+            let (version, rest) = Version::split(value).unwrap();
+            if !version.is_tombstone() {
+                content.insert((number, key.to_vec()), rest.to_vec());
+            }
+        });
+        census.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    content
+}
+
+/// What became of the commits so far.
+#[derive(Clone, Debug, Default)]
+pub struct Oracle {
+    /// By timestamp.
+    pub commits: BTreeMap<u64, Writes>,
+    /// Everything up to this commit was acknowledged as durable.
+    pub durable: u64,
+}
+
+impl Oracle {
+    /// What the store contains after all commits up to `last`.
+    pub fn content(&self, last: u64) -> Content {
+        let mut content = Content::new();
+        for writes in self.commits.range(..=last).map(|(_, writes)| writes) {
+            for (tree, key, value) in writes {
+                match value {
+                    Some(value) => content.insert((*tree, key.clone()), value.clone()),
+                    None => content.remove(&(*tree, key.clone())),
+                };
+            }
+        }
+        content
+    }
+}
+
+/// One task's commits.
+#[derive(Clone)]
+pub struct Work {
+    pub engine: Arc<Engine>,
+    pub oracle: Arc<Mutex<Oracle>>,
+    pub seed: u64,
+    pub commits: u32,
+}
+
+impl Work {
+    /// Commits until it is done or the store refuses.
+    pub fn run(self) {
+        let mut random = Pcg64::seed_from_u64(self.seed);
+        let trees: Vec<_> = TREES.iter().filter_map(|name| self.engine.trees().named(name)).collect();
+        assert_eq!(trees.len(), TREES.len());
+        for number in 0..self.commits {
+            if self.commit(&mut random, &trees, number).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn commit(&self, random: &mut Pcg64, trees: &[Arc<Known>], number: u32) -> Result<(), Error> {
+        let count = if random.random_bool(0.7) { 1 } else { random.random_range(2..6) };
+        let mut writes = Writes::new();
+        for part in 0..count {
+            let (tree, key) = (random.random_range(0..TREES.len()), random.random_range(0..KEYS));
+            let key = format!("{}{key:05}", "k".repeat(key as usize % 40)).into_bytes();
+            if writes.iter().any(|(other, same, _)| *other == tree && *same == key) {
+                continue;
+            }
+            let value = random.random_bool(0.75).then(|| {
+                let mut value = format!("{}/{number}/{part}:", self.seed).into_bytes();
+                value.resize(random.random_range(10..300), b'.');
+                value
+            });
+            writes.push((tree, key, value));
+        }
+        let durability = match random.random_range(0..10) {
+            0 => Durability::None,
+            1 | 2 => Durability::Buffered,
+            _ => Durability::Sync,
+        };
+        let written: Vec<Written<'_>> = writes
+            .iter()
+            .map(|(tree, key, value)| Written {
+                tree: &trees[*tree].tree,
+                key,
+                write: value.as_deref().map_or(Write::Remove, Write::Put),
+            })
+            .collect();
+        let transactions = self.engine.transactions();
+        let timestamp = match written.as_slice() {
+            [only] => transactions.write(*only, durability)?,
+            several => transactions.commit(None, &[], several, durability)?.unwrap(),
+        };
+        drop(written);
+        let mut oracle = self.oracle.lock().unwrap();
+        oracle.commits.insert(timestamp.0, writes);
+        if durability == Durability::Sync {
+            oracle.durable = oracle.durable.max(timestamp.0);
+        }
+        Ok(())
+    }
+}
