@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::run::Run;
 use super::{Base, CheckpointStats, Parts, Superblock};
 use crate::Error;
+use crate::log::Lsn;
 use crate::task::{Crew, Waker, park, waker};
 
 /// See the module. Cheap to clone.
@@ -36,6 +37,8 @@ struct Turns {
 
 impl Keeper {
     pub fn new(parts: Parts, base: Base, crew: Crew) -> Self {
+        let replay_start = base.superblock.state.replay_start;
+        parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes));
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
         let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
@@ -53,6 +56,16 @@ impl Keeper {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
             let keeper = self.clone();
             self.shared.crew.spawn(move || keeper.make_wanted());
+        }
+    }
+
+    /// As [`Keeper::want`], for those whom a checkpoint needs: they do not keep the keeper alive.
+    pub fn wanting(&self) -> impl Fn() + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || {
+            if let Some(shared) = shared.upgrade() {
+                Self { shared }.want();
+            }
         }
     }
 

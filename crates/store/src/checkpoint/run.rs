@@ -42,6 +42,8 @@ pub(crate) struct Parts {
     pub pool: Arc<Pool>,
     pub log: Log,
     pub transactions: Arc<Transactions>,
+    /// A checkpoint begins when the log has grown by so much since the last one's cut.
+    pub log_step_bytes: u64,
 }
 
 /// What the checkpoints so far have left.
@@ -166,6 +168,7 @@ impl Run {
             noted = (transactions.replay_start(), log.end());
         });
         let ((replay_start, newest), log_end) = noted;
+        log.long_at(Lsn(log_end.0 + self.parts.log_step_bytes));
         Cut { epoch, replay_start, log_end, newest }
     }
 

@@ -6,6 +6,7 @@ use flashgrain_device::Nanos;
 
 use super::Engine;
 use super::replay::Replay;
+use super::upkeep::{connect, log_step_bytes};
 use crate::Error;
 use crate::btree::BTree;
 use crate::catalog::{CATALOG_CLASS, Trees};
@@ -171,7 +172,7 @@ impl Engine {
             generation: 0,
             incarnation: 1,
             closed: false,
-            layout,
+            layout: layout.clone(),
             data_bytes: devices.device(Role::Data).geometry().capacity_bytes,
             data_shape: label::shape(devices, Role::Data),
             log_shape: given.log_shape(),
@@ -190,7 +191,16 @@ impl Engine {
         let base =
             Base { superblock, priors: Vec::new(), next_serial: 1, chain_changes: 0, openings: Vec::new() };
         let transactions = given.transactions(&log, &poison, &pool, &trees);
-        let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
+        let log_step_bytes = log_step_bytes(&layout, &given.options);
+        let parts = Parts {
+            devices: given.devices.clone(),
+            poison,
+            segments,
+            pool,
+            log,
+            transactions,
+            log_step_bytes,
+        };
         let recovery = Recovery { closed: true, ..Recovery::default() };
         let engine = Self::assemble(given, parts, trees, base, recovery);
         engine.checkpoint()?;
@@ -248,7 +258,16 @@ impl Engine {
             torn: recovered.torn,
         };
         let transactions = given.transactions(&log, &poison, &pool, &trees);
-        let parts = Parts { devices: given.devices.clone(), poison, segments, pool, log, transactions };
+        let log_step_bytes = log_step_bytes(&layout, &given.options);
+        let parts = Parts {
+            devices: given.devices.clone(),
+            poison,
+            segments,
+            pool,
+            log,
+            transactions,
+            log_step_bytes,
+        };
         let engine = Self::assemble(given, parts, trees, base, recovery);
         if recovery.records > 0 {
             engine.keeper.want();
@@ -258,7 +277,7 @@ impl Engine {
 
     fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
         let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
-        super::upkeep::connect(&given, &parts, &keeper);
+        connect(&parts, &keeper);
         Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery })
     }
 }

@@ -1,11 +1,15 @@
 //! What makes checkpoints begin.
 
-use super::Given;
 use crate::checkpoint::{Keeper, Parts};
+use crate::layout::Layout;
+use crate::options::Options;
 
-/// Has checkpoints made when the log has grown by half of what may have to be replayed, or when its ring is full.
-pub(super) fn connect(given: &Given, parts: &Parts, keeper: &Keeper) {
-    let _later = &given.options;
-    let own = keeper.clone();
-    parts.log.when_full(move || own.want());
+/// How much the log grows between checkpoints: what may have to be replayed is what has gathered since the last but one's cut, and a checkpoint must be complete before the ring is full.
+pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
+    (options.recovery_log_bytes / 2).min(layout.log_bytes / 3).max(layout.log_block_bytes.into())
+}
+
+/// Has checkpoints made when the log is long.
+pub(super) fn connect(parts: &Parts, keeper: &Keeper) {
+    parts.log.when_long(keeper.wanting());
 }

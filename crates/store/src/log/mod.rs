@@ -113,8 +113,9 @@ struct Shared {
     durable: AtomicU64,
     /// Whether a background write is on its way.
     writing_behind: AtomicBool,
-    /// Told when the ring is full.
-    when_full: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Told when the ring is full, or the log has reached `long_at`.
+    when_long: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    long_at: AtomicU64,
     counters: lead::Counters,
 }
 
@@ -178,7 +179,8 @@ impl Log {
                 written: AtomicU64::new(found.end.0),
                 durable: AtomicU64::new(found.end.0),
                 writing_behind: AtomicBool::new(false),
-                when_full: OnceLock::new(),
+                when_long: OnceLock::new(),
+                long_at: AtomicU64::new(u64::MAX),
                 counters: lead::Counters::default(),
             }),
         })
@@ -189,9 +191,14 @@ impl Log {
         self.shared.recovered
     }
 
-    /// Has `call` called whenever the ring is full, so that a checkpoint makes room. It must not wait. Only the first one counts.
-    pub fn when_full(&self, call: impl Fn() + Send + Sync + 'static) {
-        let _first_stays = self.shared.when_full.set(Box::new(call));
+    /// Has `call` called whenever the ring is full, so that a checkpoint makes room, and once when the log has reached what [`Log::long_at`] says. It must not wait. Only the first one counts.
+    pub fn when_long(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _first_stays = self.shared.when_long.set(Box::new(call));
+    }
+
+    /// The log is long when it has reached this.
+    pub fn long_at(&self, end: Lsn) {
+        self.shared.long_at.store(end.0, Ordering::Relaxed);
     }
 
     /// The longest record that [`Log::append`] takes.
@@ -219,9 +226,7 @@ impl Log {
             if shared.ring.next_block(state.open.end_with(record.len())) > shared.room_until() {
                 state.for_room.push(waker());
                 drop(state);
-                if let Some(call) = shared.when_full.get() {
-                    call();
-                }
+                shared.tell_long();
                 park();
                 continue;
             }
@@ -240,6 +245,11 @@ impl Log {
             drop(state);
             if long {
                 self.write_behind();
+            }
+            if logged.end.0 >= shared.long_at.load(Ordering::Relaxed)
+                && shared.long_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+            {
+                shared.tell_long();
             }
             return Ok(logged);
         }
@@ -315,6 +325,12 @@ impl Log {
 }
 
 impl Shared {
+    fn tell_long(&self) {
+        if let Some(call) = self.when_long.get() {
+            call();
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
