@@ -20,6 +20,7 @@ mod queue;
 mod space;
 mod stripe;
 mod target;
+mod thread;
 
 pub use alarm::ChannelWaker;
 pub use backend::BackendKind;
@@ -32,3 +33,4 @@ pub use memory::Arena;
 pub use memory_device::MemoryDevice;
 pub use space::free_bytes;
 pub use stripe::{Segment, StripeSet};
+pub use thread::pin_thread;

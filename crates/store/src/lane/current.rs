@@ -8,7 +8,7 @@ use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::lane::Lane;
 use crate::Error;
-use crate::task::{in_task, park};
+use crate::task::{current_task, in_task, park, park_timeout};
 
 /// What a device is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,11 @@ impl Devices {
     /// All devices, each once.
     pub fn all(&self) -> &[Arc<dyn Device>] {
         &self.shared.all
+    }
+
+    /// Whether time passes only while somebody waits.
+    pub fn is_simulated(&self) -> bool {
+        self.shared.all.iter().any(|device| device.simulation().is_some())
     }
 
     /// The device for `role`.
@@ -180,6 +185,35 @@ pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
 /// The time on the store's first device.
 pub(crate) fn now(devices: &Devices) -> Nanos {
     entered(|lane| lane.borrow().now()).or_else(|| own(devices, |lane| lane.now()).ok()).unwrap_or(Nanos(0))
+}
+
+/// Waits as [`park`] does, but only until `until`.
+pub(crate) fn park_until(devices: &Devices, until: Nanos) -> Result<(), Error> {
+    match current_task() {
+        Some(task) => {
+            entered(|lane| lane.borrow_mut().wake_at(until, task));
+            park();
+        }
+        None if devices.is_simulated() => pass(devices, until)?,
+        None => park_timeout(until.since(now(devices)).into()),
+    }
+    Ok(())
+}
+
+/// Waits until `until`, on the clock of [`now`].
+pub(crate) fn sleep_until(devices: &Devices, until: Nanos) -> Result<(), Error> {
+    if !in_task() {
+        return pass(devices, until);
+    }
+    while now(devices) < until {
+        park_until(devices, until)?;
+    }
+    Ok(())
+}
+
+/// Lets time pass on an ordinary thread.
+fn pass(devices: &Devices, until: Nanos) -> Result<(), Error> {
+    own(devices, |lane| lane.wait(Some(until), |_| ()))?.map(drop).map_err(Error::from)
 }
 
 /// # Safety

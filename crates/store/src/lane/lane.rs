@@ -1,9 +1,12 @@
 //! Channels to all devices, and the requests on them.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Error as DeviceError, Nanos, Request};
+use flashgrain_device::{
+    Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Request,
+};
 
 use crate::task::{TaskId, current_task};
 
@@ -20,6 +23,8 @@ pub(crate) struct Lane {
     requests: Vec<Asked>,
     free: Vec<u32>,
     in_flight: usize,
+    /// Tasks that go on at a point in time, whatever happens.
+    timers: BinaryHeap<Reverse<(Nanos, TaskId)>>,
 }
 
 /// One device's.
@@ -53,6 +58,7 @@ impl Lane {
             requests: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
+            timers: BinaryHeap::new(),
         })
     }
 
@@ -64,6 +70,35 @@ impl Lane {
     /// The time of the first device.
     pub fn now(&self) -> Nanos {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
+    }
+
+    /// What ends [`Lane::wait`] from other threads. None where time is simulated: nothing has to be waited for.
+    pub fn wakers(&mut self) -> Vec<ChannelWaker> {
+        self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
+    }
+
+    /// Has a task woken at `at`, or soon after.
+    pub fn wake_at(&mut self, at: Nanos, task: TaskId) {
+        self.timers.push(Reverse((at, task)));
+    }
+
+    /// When the next task is to be woken.
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Wakes the tasks whose time has come.
+    fn ring_timers(&mut self, wake: &impl Fn(TaskId)) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = self.now();
+        while let Some(Reverse((at, task))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            wake(task);
+        }
     }
 
     /// Submits a request whose tag is ignored; a task is woken when it is answered. Its number, or `None` if the queue is full: a task is then
@@ -109,6 +144,7 @@ impl Lane {
                 answered += self.settle(index, &wake);
             }
         }
+        self.ring_timers(&wake);
         Ok(answered)
     }
 
@@ -134,6 +170,7 @@ impl Lane {
             }
             answered += self.settle(index, &wake);
         }
+        self.ring_timers(&wake);
         Ok(answered)
     }
 

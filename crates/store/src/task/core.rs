@@ -13,7 +13,7 @@ use super::Class;
 use super::home::{Home, Job};
 
 /// A task of a scheduler: its place, and which of the tasks that had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId {
     pub(super) index: u32,
     pub(super) generation: u32,

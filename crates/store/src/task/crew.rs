@@ -1,30 +1,49 @@
 //! All workers of a store, for those who have work.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::Class;
 use super::core::Core;
 use super::home::{Home, Job};
 use super::join::{JoinHandle, joinable};
 
+/// What every worker does between its tasks, such as making room when free frames run low. It must not wait.
+pub(crate) trait Upkeep: Send + Sync {
+    /// Does a little, if there is something to do.
+    fn step(&self);
+}
+
 /// The workers' homes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Crew {
-    homes: Arc<Vec<Arc<Home>>>,
-    next: Arc<AtomicUsize>,
+pub(crate) struct Crew(Arc<Shared>);
+
+struct Shared {
+    homes: Vec<Arc<Home>>,
+    next: AtomicUsize,
+    upkeep: OnceLock<Arc<dyn Upkeep>>,
 }
 
 impl Crew {
     /// These workers, at least one.
     pub fn new(homes: Vec<Arc<Home>>) -> Self {
         assert!(!homes.is_empty(), "a crew has workers");
-        Self { homes: Arc::new(homes), next: Arc::default() }
+        Self(Arc::new(Shared { homes, next: AtomicUsize::new(0), upkeep: OnceLock::new() }))
+    }
+
+    /// From now on, every worker does this between its tasks. Only the first call counts.
+    pub fn set_upkeep(&self, upkeep: Arc<dyn Upkeep>) {
+        drop(self.0.upkeep.set(upkeep));
+    }
+
+    /// What a worker does between its tasks.
+    pub fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.0.upkeep.get().map(|upkeep| &**upkeep)
     }
 
     /// The workers' homes.
     pub fn homes(&self) -> &[Arc<Home>] {
-        &self.homes
+        &self.0.homes
     }
 
     /// Has `job` run as a background task: of the calling worker if it is one of these, else of the next in turn. It begins soon, whatever else is going on.
@@ -40,15 +59,15 @@ impl Crew {
     }
 
     fn send(&self, job: Job) {
-        let left = Core::current(|current| match current {
-            Some((core, _)) if self.homes.iter().any(|home| Arc::ptr_eq(home, &core.home)) => {
+        let left = Core::running(|running| match running {
+            Some(core) if self.0.homes.iter().any(|home| Arc::ptr_eq(home, &core.home)) => {
                 core.sent.borrow_mut().push(job);
                 None
             }
             _ => Some(job),
         });
         if let Some(job) = left {
-            self.homes[self.next.fetch_add(1, Ordering::Relaxed) % self.homes.len()].send(job);
+            self.0.homes[self.0.next.fetch_add(1, Ordering::Relaxed) % self.0.homes.len()].send(job);
         }
     }
 }

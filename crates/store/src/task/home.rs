@@ -31,6 +31,7 @@ pub(crate) struct Home {
     /// Whether the worker sleeps, or is about to.
     asleep: AtomicBool,
     bell: OnceLock<Box<dyn Bell>>,
+    stopped: AtomicBool,
 }
 
 /// What came in since the scheduler last looked.
@@ -82,6 +83,17 @@ impl Home {
         }
     }
 
+    /// Has the worker end.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.post(|_| ());
+    }
+
+    /// Whether the worker is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
     /// Whether something came in.
     pub fn has_mail(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
@@ -90,7 +102,8 @@ impl Home {
     /// To be called before the worker sleeps: whether it may. From then on, mail rings the bell.
     pub fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
-        let may = !self.waiting.load(Ordering::SeqCst);
+        // A worker may have taken in the mail of its end without having looked whether it ends.
+        let may = !self.waiting.load(Ordering::SeqCst) && !self.is_stopped();
         if !may {
             self.wake_up();
         }

@@ -59,15 +59,21 @@ impl Scheduler {
     /// Whether a task could run now.
     pub fn has_ready(&self) -> bool {
         let ready = |class| !self.core.ready(class).borrow().is_empty();
+        let sent = !self.core.sent.borrow().is_empty();
         let may_begin = !self.queued[Class::Background as usize].is_empty()
             || (!self.queued[Class::Foreground as usize].is_empty() && self.may_take_on());
-        ready(Class::Foreground) || ready(Class::Background) || may_begin || self.core.home.has_mail()
+        ready(Class::Foreground) || ready(Class::Background) || may_begin || sent || self.core.home.has_mail()
     }
 
     /// Makes a task ready.
     #[inline]
     pub fn wake(&self, task: TaskId) {
         self.core.wake(task);
+    }
+
+    /// Calls `act`, whose background work then is this worker's.
+    pub fn enter<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.core.enter(act)
     }
 
     /// Takes in what was sent and runs tasks that are ready now, each once, at most so many of each class. Returns how many ran.

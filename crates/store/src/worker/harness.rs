@@ -3,12 +3,14 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use flashgrain_device::Nanos;
+
 use super::worker::{Bounds, Worker};
 use crate::lane::Devices;
-use crate::task::{Crew, Home, JoinHandle};
+use crate::task::{Crew, JoinHandle};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
-/// simulations: it panics where a real worker would end the store.
+/// simulations: it panics where a real worker would try again.
 pub(crate) struct Harness {
     workers: Vec<Worker>,
     crew: Crew,
@@ -18,24 +20,17 @@ pub(crate) struct Harness {
 impl Harness {
     /// `workers` workers on the calling thread.
     pub fn new(devices: &Devices, workers: usize) -> Self {
-        Self::with_crew(
-            devices,
-            &Crew::new((0..workers).map(|_| Arc::default()).collect()),
-            Bounds::default(),
-        )
+        Self::with_bounds(devices, workers, Bounds::default())
     }
 
-    /// The workers of a crew that exists already.
-    pub fn with_crew(devices: &Devices, crew: &Crew, bounds: Bounds) -> Self {
-        let worker = |home: &Arc<Home>| {
-            Worker::new(devices, Arc::clone(home), bounds)
-                .unwrap_or_else(|error| panic!("open a lane: {error}"))
+    /// The same, each of which takes on so much.
+    pub fn with_bounds(devices: &Devices, workers: usize, bounds: Bounds) -> Self {
+        let crew = Crew::new((0..workers).map(|_| Arc::default()).collect());
+        let worker = |index| {
+            Worker::new(devices, &crew, index, bounds).unwrap_or_else(|error| panic!("open a lane: {error}"))
         };
-        Self {
-            workers: crew.homes().iter().map(worker).collect(),
-            crew: crew.clone(),
-            devices: devices.clone(),
-        }
+        let workers = (0..workers).map(worker).collect();
+        Self { workers, crew, devices: devices.clone() }
     }
 
     /// The workers, for those who have background work.
@@ -79,30 +74,234 @@ impl Harness {
             let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
             busy |= step.ran > 0 || step.answered > 0;
         }
-        if busy || self.workers.iter().any(Worker::has_ready) {
-            return true;
-        }
-        self.workers.iter().any(|worker| worker.in_flight() > 0) && self.pass()
+        busy || self.workers.iter().any(Worker::has_ready) || self.pass()
     }
 
-    /// Lets time pass until something is answered.
+    /// Lets time pass until something is answered or a timer has run down; `false` if there is nothing to wait for.
     fn pass(&mut self) -> bool {
-        let simulations: Vec<_> =
-            self.devices.all().iter().filter_map(|device| device.simulation()).collect();
-        if simulations.len() < self.devices.all().len() {
-            let wait =
-                |worker: &mut Worker| worker.wait(None).unwrap_or_else(|error| panic!("wait: {error}"));
-            let waits = self.workers.iter_mut().find(|worker| worker.in_flight() > 0);
-            waits.map(wait);
-            return true;
+        let timer = self.workers.iter().filter_map(Worker::next_timer).min();
+        let waits =
+            |worker: &Worker| worker.in_flight() > 0 || (timer.is_some() && worker.next_timer() == timer);
+        let Some(first) = self.workers.iter().position(waits) else { return false };
+        if self.devices.is_simulated() {
+            return self.pass_virtually(timer);
         }
+        self.workers[first].wait().unwrap_or_else(|error| panic!("wait: {error}"));
+        true
+    }
+
+    fn pass_virtually(&self, timer: Option<Nanos>) -> bool {
+        let simulations = || self.devices.all().iter().filter_map(|device| device.simulation());
         loop {
-            let next = simulations.iter().filter_map(|simulation| simulation.next_event()).min();
+            let next = simulations().filter_map(|simulation| simulation.next_event()).chain(timer).min();
             let Some(next) = next else { return false };
-            // Both pass, so that their clocks agree.
-            if simulations.iter().filter(|simulation| simulation.pass(next)).count() > 0 {
+            // All of them pass, so that their clocks agree.
+            let answered = simulations().filter(|simulation| simulation.pass(next)).count() > 0;
+            if answered || timer == Some(next) {
                 return true;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use flashgrain_device::{Device, MemoryDevice};
+    use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+    use super::*;
+    use crate::lane::{self, Role, now, sleep_until};
+    use crate::task::{park, waker, yield_now};
+
+    fn sim() -> Arc<SimDevice> {
+        Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap())
+    }
+
+    fn memory() -> Devices {
+        Devices::new(Arc::new(MemoryDevice::new(1 << 20, 0).unwrap()), None)
+    }
+
+    fn read(devices: &Devices, role: Role, place: u64) {
+        let mut bytes = vec![1; 512];
+        // SAFETY: the bytes live until the call returns, and nobody else uses them.
+        unsafe { lane::read(devices, role, place * 512, bytes.as_mut_ptr(), 512) }.unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0));
+    }
+
+    /// Random reads on data and log device by tasks of three workers: the times at which each was done.
+    fn trace() -> Vec<(u64, u64)> {
+        let devices = Devices::new(sim(), Some(sim()));
+        let mut harness = Harness::new(&devices, 3);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        for task in 0..30 {
+            let (devices, log) = (devices.clone(), Arc::clone(&log));
+            drop(harness.spawn(task % 3, move || {
+                for round in 0..20 {
+                    let role = if (task + round) % 4 == 0 { Role::Log } else { Role::Data };
+                    read(&devices, role, (task * 7919 + round * 104_729) as u64 % 10_000);
+                    log.lock().unwrap().push((task as u64, now(&devices).0));
+                }
+            }));
+        }
+        harness.run_until_idle();
+        assert_eq!(harness.unfinished(), 0);
+        let log = log.lock().unwrap().clone();
+        assert_eq!(log.len(), 600);
+        log
+    }
+
+    #[test]
+    fn it_runs_the_same_every_time_on_one_clock() {
+        let first = trace();
+        assert!(first.is_sorted_by_key(|(_, time)| *time), "time runs backwards between workers");
+        assert_eq!(first, trace());
+    }
+
+    #[test]
+    fn every_completion_is_seen_at_its_own_time_by_whichever_worker() {
+        // The second worker's read is the first on the drive; the first worker's, of a megabyte, takes far longer.
+        let devices = Devices::new(sim(), None);
+        let mut harness = Harness::new(&devices, 2);
+        let times = Arc::new(Mutex::new([0; 2]));
+        for (worker, length) in [(0, 1 << 20), (1, 4096)] {
+            let (devices, times) = (devices.clone(), Arc::clone(&times));
+            drop(harness.spawn(worker, move || {
+                (worker..1).for_each(|_| yield_now());
+                let mut bytes = vec![0; length];
+                let place = worker as u64 * (64 << 20);
+                // SAFETY: the bytes live until the call returns.
+                unsafe { lane::read(&devices, Role::Data, place, bytes.as_mut_ptr(), length as u32) }
+                    .unwrap();
+                times.lock().unwrap()[worker] = now(&devices).0;
+            }));
+        }
+        harness.run_until_idle();
+        let [large, small] = *times.lock().unwrap();
+        assert!(small > 0 && small * 3 < large, "small {small} ns, large {large} ns");
+    }
+
+    #[test]
+    fn timers_let_virtual_time_pass_exactly() {
+        let devices = Devices::new(sim(), None);
+        let mut harness = Harness::new(&devices, 2);
+        let other = {
+            let devices = devices.clone();
+            harness.spawn(1, move || {
+                sleep_until(&devices, Nanos(7_000)).unwrap();
+                now(&devices).0
+            })
+        };
+        let slept = {
+            let devices = devices.clone();
+            harness.run(move || {
+                sleep_until(&devices, Nanos(5_000_000)).unwrap();
+                now(&devices).0
+            })
+        };
+        assert_eq!((other.join().unwrap(), slept), (7_000, 5_000_000));
+    }
+
+    #[test]
+    fn a_panic_is_its_joiners_and_the_worker_goes_on() {
+        let mut harness = Harness::new(&memory(), 1);
+        let crew = harness.crew().clone();
+        let text = harness.run(move || {
+            let unlucky = crew.run(|| panic!("on purpose"));
+            *unlucky.join().unwrap_err().downcast::<&str>().unwrap()
+        });
+        assert_eq!(text, "on purpose");
+        assert_eq!(harness.run(|| 5), 5);
+    }
+
+    #[test]
+    fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
+        let devices = memory();
+        let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 3, depth: 8 });
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..20 {
+            let (crew, running, most) = (harness.crew().clone(), Arc::clone(&running), Arc::clone(&most));
+            drop(harness.spawn(0, move || {
+                most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                yield_now();
+                running.fetch_sub(1, Ordering::Relaxed);
+                // All of them wait for tasks that have not begun: they would never begin if the waiting kept their places.
+                crew.run(yield_now).join().unwrap();
+            }));
+        }
+        harness.run_until_idle();
+        assert_eq!((harness.unfinished(), most.load(Ordering::Relaxed)), (0, 3));
+    }
+
+    #[test]
+    fn background_work_begins_beside_any_number_of_users_tasks() {
+        let mut harness = Harness::with_bounds(&memory(), 1, Bounds { tasks_max: 2, depth: 8 });
+        let crew = harness.crew().clone();
+        for _ in 0..10 {
+            let crew = crew.clone();
+            drop(harness.spawn(0, move || {
+                let done = Arc::new(AtomicUsize::new(0));
+                let (seen, waker) = (Arc::clone(&done), waker());
+                crew.spawn(move || {
+                    done.store(1, Ordering::Relaxed);
+                    waker.wake();
+                });
+                while seen.load(Ordering::Relaxed) == 0 {
+                    park();
+                }
+            }));
+        }
+        harness.run_until_idle();
+        assert_eq!(harness.unfinished(), 0);
+    }
+
+    #[test]
+    fn neither_class_starves_the_other() {
+        let mut harness = Harness::new(&memory(), 1);
+        let crew = harness.crew().clone();
+        let counts = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let end = Arc::new(AtomicUsize::new(0));
+        for task in 0..400 {
+            let class = task % 2;
+            let (counts, end) = (Arc::clone(&counts), Arc::clone(&end));
+            let endless = move || {
+                while end.load(Ordering::Relaxed) == 0 {
+                    counts[class].fetch_add(1, Ordering::Relaxed);
+                    yield_now();
+                }
+            };
+            if class == 0 {
+                drop(crew.run(endless));
+            } else {
+                crew.spawn(endless);
+            }
+        }
+        for _ in 0..1000 {
+            harness.turn();
+        }
+        end.store(1, Ordering::Relaxed);
+        harness.run_until_idle();
+        let [foreground, background] = [0, 1].map(|class: usize| counts[class].load(Ordering::Relaxed));
+        assert!(foreground >= 60_000 && background >= 15_000, "{foreground} {background}");
+    }
+
+    #[test]
+    fn a_full_queue_holds_tasks_up_and_loses_none() {
+        let device = sim();
+        let devices = Devices::new(Arc::clone(&device) as Arc<dyn Device>, None);
+        let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 1000, depth: 4 });
+        for task in 0..200 {
+            let devices = devices.clone();
+            drop(harness.spawn(0, move || {
+                for round in 0..5 {
+                    read(&devices, Role::Data, task * 5 + round);
+                }
+            }));
+        }
+        harness.run_until_idle();
+        assert_eq!(harness.unfinished(), 0);
+        assert_eq!(device.statistics().counters.reads, 1000);
     }
 }

@@ -4,6 +4,8 @@
 
 mod harness;
 mod worker;
+mod workers;
 
 pub(crate) use harness::Harness;
-pub(crate) use worker::Worker;
+pub(crate) use worker::Bounds;
+pub(crate) use workers::Workers;

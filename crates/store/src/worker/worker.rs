@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::thread::{self, Thread};
 
-use flashgrain_device::Nanos;
+use flashgrain_device::{ChannelWaker, Nanos};
 
 use crate::Error;
 use crate::lane::{Devices, Lane, enter};
-use crate::task::{Home, Scheduler};
+use crate::task::{Bell, Crew, Home, Scheduler};
 
 /// Foreground tasks that a step lets run at most, each until it waits.
 const FOREGROUND_SHARE: usize = 64;
@@ -15,7 +16,7 @@ const FOREGROUND_SHARE: usize = 64;
 /// Background tasks that a step lets run at most.
 const BACKGROUND_SHARE: usize = 16;
 
-/// How large a worker's queues are.
+/// How much a worker takes on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Foreground tasks that are under way at a time; others wait their turn.
@@ -35,6 +36,9 @@ pub(crate) struct Worker {
     /// First, so that nothing is in flight any longer when the tasks are unwound.
     lane: RefCell<Lane>,
     scheduler: Scheduler,
+    crew: Crew,
+    /// Whether time passes only while somebody waits for it.
+    simulated: bool,
 }
 
 /// What a step has done.
@@ -46,14 +50,41 @@ pub(crate) struct Step {
     pub answered: usize,
 }
 
+/// Wakes a worker that waits for its lane.
+struct LaneBell(Vec<ChannelWaker>);
+
+/// Wakes a worker whose lane has nothing to wait for.
+struct ThreadBell(Thread);
+
+impl Bell for LaneBell {
+    fn ring(&self) {
+        self.0.iter().for_each(ChannelWaker::wake);
+    }
+}
+
+impl Bell for ThreadBell {
+    fn ring(&self) {
+        self.0.unpark();
+    }
+}
+
 impl Worker {
-    /// A worker for the calling thread, which is reached at `home`.
+    /// The worker of the calling thread that is reached at the `index`-th home of the crew.
     ///
     /// # Errors
     /// [`Error::Device`] if a device refuses a channel.
-    pub fn new(devices: &Devices, home: Arc<Home>, bounds: Bounds) -> Result<Self, Error> {
-        let lane = RefCell::new(devices.open_lane(bounds.depth)?);
-        Ok(Self { lane, scheduler: Scheduler::new(home, bounds.tasks_max) })
+    pub fn new(devices: &Devices, crew: &Crew, index: usize, bounds: Bounds) -> Result<Self, Error> {
+        let mut lane = devices.open_lane(bounds.depth)?;
+        let home = Arc::clone(&crew.homes()[index]);
+        let wakers = lane.wakers();
+        let simulated = wakers.is_empty();
+        home.hang(if simulated {
+            Box::new(ThreadBell(thread::current()))
+        } else {
+            Box::new(LaneBell(wakers))
+        });
+        let scheduler = Scheduler::new(home, bounds.tasks_max);
+        Ok(Self { lane: RefCell::new(lane), scheduler, crew: crew.clone(), simulated })
     }
 
     /// Where it is reached.
@@ -61,14 +92,17 @@ impl Worker {
         self.scheduler.home()
     }
 
-    /// Lets ready tasks run, hands their requests over, and takes in what is answered. Does not wait.
+    /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is answered. Does not wait.
     ///
     /// # Errors
-    /// [`Error::Device`] if a queue itself fails.
+    /// [`Error::Device`] if a queue itself fails; nothing is lost, and another step may succeed.
     pub fn step(&mut self) -> Result<Step, Error> {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
         let ran = enter(&self.lane, || scheduler.run(FOREGROUND_SHARE, BACKGROUND_SHARE)).unwrap_or(0);
+        if let Some(upkeep) = self.crew.upkeep() {
+            self.scheduler.enter(|| upkeep.step());
+        }
         let answered = self.lane.borrow_mut().poll(|task| self.scheduler.wake(task))?;
         Ok(Step { ran, answered })
     }
@@ -83,16 +117,47 @@ impl Worker {
         self.lane.borrow().in_flight()
     }
 
+    /// When a task is to go on that waits for a point in time.
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.lane.borrow().next_timer()
+    }
+
     /// Tasks that have not ended, and jobs that have not begun.
     pub fn unfinished(&self) -> usize {
         self.scheduler.alive() + self.scheduler.queued()
     }
 
-    /// Waits for an answer, or until `until`. Returns at once if nothing is in flight and there is no `until`.
+    /// Waits for an answer or a timer. Returns at once if there is neither.
     ///
     /// # Errors
     /// As [`Worker::step`].
-    pub fn wait(&mut self, until: Option<Nanos>) -> Result<usize, Error> {
+    pub fn wait(&mut self) -> Result<usize, Error> {
+        let until = self.next_timer();
+        self.wait_until(until)
+    }
+
+    /// Sleeps, unless something is to be done, until an answer, a timer or mail comes.
+    ///
+    /// # Errors
+    /// As [`Worker::step`].
+    pub fn sleep(&mut self) -> Result<(), Error> {
+        if self.has_ready() || !self.home().fall_asleep() {
+            return Ok(());
+        }
+        let until = self.next_timer();
+        let result = if !self.simulated {
+            self.wait_until(Some(until.unwrap_or(Nanos(u64::MAX))))
+        } else if until.is_some() || self.in_flight() > 0 {
+            self.wait_until(until)
+        } else {
+            thread::park();
+            Ok(0)
+        };
+        self.home().wake_up();
+        result.map(drop)
+    }
+
+    fn wait_until(&mut self, until: Option<Nanos>) -> Result<usize, Error> {
         Ok(self.lane.borrow_mut().wait(until, |task| self.scheduler.wake(task))?)
     }
 }

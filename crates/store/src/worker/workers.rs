@@ -1,0 +1,250 @@
+//! Workers with a thread each.
+
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use flashgrain_device::pin_thread;
+
+use super::worker::{Bounds, Worker};
+use crate::Error;
+use crate::lane::Devices;
+use crate::task::Crew;
+
+/// After a queue has failed as a whole, a worker tries again this much later.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are unwound.
+pub(crate) struct Workers {
+    crew: Crew,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `count` workers, at least one, each on a thread of its own; pinned to a processor each if asked for.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if a device refuses a channel, or the system a thread or a processor.
+    pub fn start(devices: &Devices, count: usize, bounds: Bounds, pinned: bool) -> Result<Self, Error> {
+        let crew = Crew::new((0..count.max(1)).map(|_| Arc::default()).collect());
+        let (sender, receiver) = mpsc::channel();
+        // From here on, dropping it ends those that have started.
+        let mut workers = Self { crew: crew.clone(), threads: Vec::new() };
+        for index in 0..crew.homes().len() {
+            let (devices, crew, sender) = (devices.clone(), crew.clone(), sender.clone());
+            let begin = move || {
+                let made = prepare(&devices, &crew, index, bounds, pinned);
+                let (worker, result) = match made {
+                    Ok(worker) => (Some(worker), Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                // Nobody listens any more if another one has failed.
+                drop(sender.send(result));
+                drop(sender);
+                worker.into_iter().for_each(work);
+            };
+            let spawned = thread::Builder::new().name(format!("flashgrain-{index}")).spawn(begin);
+            let doing = || format!("start worker {index}");
+            workers.threads.push(spawned.map_err(|source| Error::Io {
+                doing: doing(),
+                errno: source.raw_os_error().unwrap_or(libc::EAGAIN),
+            })?);
+        }
+        drop(sender);
+        receiver.iter().collect::<Result<(), Error>>().map(|()| workers)
+    }
+
+    /// The workers, for those who have work.
+    pub fn crew(&self) -> &Crew {
+        &self.crew
+    }
+}
+
+fn prepare(
+    devices: &Devices,
+    crew: &Crew,
+    index: usize,
+    bounds: Bounds,
+    pinned: bool,
+) -> Result<Worker, Error> {
+    if pinned {
+        pin_thread(index)?;
+    }
+    Worker::new(devices, crew, index, bounds)
+}
+
+/// A worker's life.
+fn work(mut worker: Worker) {
+    while !worker.home().is_stopped() {
+        if worker.step().and_then(|_| worker.sleep()).is_err() {
+            // The kernel is short of something; what was submitted is still there.
+            thread::park_timeout(PAUSE);
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.crew.homes().iter().for_each(|home| home.stop());
+        for thread in self.threads.drain(..) {
+            // A worker catches its tasks' panics; one of its own has been reported by its thread.
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll, Wake};
+
+    use flashgrain_device::{Device, FileDevice, MemoryDevice, Nanos, OpenOptions, thread_cpu};
+    use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+    use super::*;
+    use crate::lane::{self, Role, now, sleep_until};
+
+    fn file() -> Devices {
+        let directory = [std::env::temp_dir()];
+        let device = FileDevice::scratch(&directory, 4 << 20, &OpenOptions::default()).unwrap();
+        Devices::new(Arc::new(device), None)
+    }
+
+    /// A device of each kind: they differ in how a worker sleeps.
+    fn devices() -> [Devices; 3] {
+        let sim = SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap();
+        let memory = MemoryDevice::new(4 << 20, 0).unwrap();
+        let single = |device: Arc<dyn Device>| Devices::new(device, None);
+        [file(), single(Arc::new(sim)), single(Arc::new(memory))]
+    }
+
+    fn start(devices: &Devices, count: usize) -> Workers {
+        Workers::start(devices, count, Bounds { tasks_max: 100, depth: 16 }, false).unwrap()
+    }
+
+    fn read(devices: &Devices, place: u64) {
+        let mut memory = vec![1; 8192];
+        let start = memory.as_ptr().align_offset(4096);
+        // SAFETY: the block lies within the vector and lives until the call returns.
+        unsafe { lane::read(devices, Role::Data, place * 4096, memory[start..].as_mut_ptr(), 4096) }.unwrap();
+        assert!(memory[start..start + 4096].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn tasks_from_any_thread_run_to_their_end() {
+        for devices in devices() {
+            let workers = start(&devices, 2);
+            let sum = Arc::new(AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for thread in 0..3u64 {
+                    let (crew, devices, sum) = (workers.crew().clone(), devices.clone(), Arc::clone(&sum));
+                    scope.spawn(move || {
+                        let task = |number: u64| {
+                            let (devices, sum) = (devices.clone(), Arc::clone(&sum));
+                            crew.run(move || {
+                                for round in 0..3 {
+                                    read(&devices, (number * 3 + round) % 1024);
+                                }
+                                sum.fetch_add(number, Ordering::Relaxed);
+                                number
+                            })
+                        };
+                        let handles: Vec<_> = (0..200).map(|number| task(thread * 200 + number)).collect();
+                        for (number, handle) in handles.into_iter().enumerate() {
+                            assert_eq!(handle.join().unwrap(), thread * 200 + number as u64);
+                        }
+                    });
+                }
+            });
+            assert_eq!(sum.load(Ordering::Relaxed), 600 * 599 / 2);
+        }
+    }
+
+    #[test]
+    fn one_who_sleeps_wakes_for_each_job() {
+        for devices in devices() {
+            let workers = start(&devices, 1);
+            // Each job finds the worker asleep, or about to fall asleep.
+            for number in 0..2000 {
+                assert_eq!(workers.crew().run(move || number + 1).join().unwrap(), number + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn idle_workers_use_no_processor() {
+        for devices in devices() {
+            let workers = start(&devices, 1);
+            let used = || workers.crew().run(thread_cpu).join().unwrap();
+            let before = used();
+            thread::park_timeout(Duration::from_millis(200));
+            let used = used() - before;
+            assert!(used < Nanos(50_000_000), "{used:?} of 200 ms");
+        }
+    }
+
+    #[test]
+    fn tasks_sleep_until_their_time_beside_others() {
+        let devices = file();
+        let workers = start(&devices, 1);
+        let begun = now(&devices);
+        let task = |span_ms: u64| {
+            let devices = devices.clone();
+            workers.crew().run(move || {
+                let until = now(&devices) + Nanos(span_ms * 1_000_000);
+                sleep_until(&devices, until).unwrap();
+                assert!(now(&devices) >= until);
+                now(&devices)
+            })
+        };
+        let (late, soon) = (task(60), task(5));
+        let (late, soon) = (late.join().unwrap(), soon.join().unwrap());
+        assert!(begun < soon && soon < late);
+    }
+
+    #[test]
+    fn what_never_ends_is_given_up_when_its_workers_end() {
+        let workers = start(&file(), 2);
+        let kept = Arc::new(());
+        let task = || {
+            let kept = Arc::clone(&kept);
+            workers.crew().run(move || {
+                let _kept = kept;
+                loop {
+                    crate::task::park();
+                }
+            })
+        };
+        // More than are under way at a time.
+        let handles: Vec<_> = (0..300).map(|_| task()).collect();
+        workers.crew().run(|| ()).is_finished();
+        drop(workers);
+        for handle in handles {
+            let text = handle.join().unwrap_err();
+            assert!(text.downcast::<&str>().unwrap().contains("closed"));
+        }
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    struct Unparks(thread::Thread);
+
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    #[test]
+    fn a_handle_is_a_future() {
+        let workers = start(&file(), 1);
+        let mut handle = Box::pin(workers.crew().run(|| 7));
+        let waker = Arc::new(Unparks(thread::current())).into();
+        let result = loop {
+            match handle.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => break result,
+                Poll::Pending => thread::park(),
+            }
+        };
+        assert_eq!(result.unwrap(), 7);
+    }
+}
