@@ -306,7 +306,7 @@ fn last_of_each(moved: &[Moved]) -> Vec<Moved> {
 /// Gathers a map page, waiting for room if need be.
 fn append(segments: &Segments, serial: u64, class: usize, page: Page<'_>) -> Result<Location, Error> {
     loop {
-        match segments.append(Stream::Map, super::map::page_id(serial), class, page) {
+        match segments.append(Stream::Map, super::map::page_id(serial), class, page, None) {
             Ok(appended) => return Ok(appended.location),
             Err(NotAppended::Failed(error)) => return Err(error),
             Err(NotAppended::NoBuffer) => segments.wait_for_buffer()?,

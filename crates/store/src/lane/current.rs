@@ -182,6 +182,18 @@ pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
     unsafe { ask(devices, role, Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory, tag: 0 }) }
 }
 
+/// Tells the device that a range is no longer needed.
+pub(crate) fn discard(
+    devices: &Devices,
+    role: Role,
+    offset_bytes: u64,
+    length_bytes: u32,
+) -> Result<(), Failed> {
+    let memory = std::ptr::null_mut();
+    // SAFETY: a discard uses no memory.
+    unsafe { ask(devices, role, Request { op: Op::Discard, offset_bytes, length_bytes, memory, tag: 0 }) }
+}
+
 /// The time on the store's first device.
 pub(crate) fn now(devices: &Devices) -> Nanos {
     entered(|lane| lane.borrow().now()).or_else(|| own(devices, |lane| lane.now()).ok()).unwrap_or(Nanos(0))

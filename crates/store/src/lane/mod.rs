@@ -8,5 +8,7 @@ mod current;
 mod lane;
 
 pub(crate) use block::Block;
-pub(crate) use current::{Devices, Failed, Role, enter, flush, now, park_until, read, sleep_until, write};
+pub(crate) use current::{
+    Devices, Failed, Role, discard, enter, flush, now, park_until, read, sleep_until, write,
+};
 pub(crate) use lane::Lane;

@@ -8,13 +8,14 @@ use crate::segment::{Appended, Location, NotAppended, Segments, Stream, UnitSequ
 
 /// [`Segments`], or what tests put in their place. The methods are those of `Segments`.
 pub(crate) trait Images: Send + Sync {
-    /// Gathers a page's image. Never waits.
+    /// Gathers a page's image, whose last one is or was at `old`. Never waits.
     fn append(
         &self,
         stream: Stream,
         id: PageId,
         class: usize,
         page: Page<'_>,
+        old: Option<Location>,
     ) -> Result<Appended, NotAppended>;
 
     /// Waits until [`Images::append`] may succeed.
@@ -46,8 +47,9 @@ impl Images for Segments {
         id: PageId,
         class: usize,
         page: Page<'_>,
+        old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
-        Self::append(self, stream, id, class, page)
+        Self::append(self, stream, id, class, page, old)
     }
 
     fn wait_for_room(&self) -> Result<(), Error> {

@@ -243,9 +243,9 @@ impl Pool {
         let (meta, page) = (self.frames.meta(frame), self.frames.page(frame));
         let overflow = Header::of(page).kind == PageKind::Overflow as u8;
         let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
-        let appended = self.images.append(stream, id, frame.class(), page)?;
+        let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
+        let appended = self.images.append(stream, id, frame.class(), page, from)?;
         if !id.is_volatile() {
-            let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
             self.changes.note(dirty_epoch, Moved { id, from, to: Some(appended.location) });
         }
         meta.location.store(appended.location.bits(), Ordering::Relaxed);

@@ -19,7 +19,14 @@ pub(crate) struct MemoryImages {
 }
 
 impl Images for MemoryImages {
-    fn append(&self, _: Stream, id: PageId, class: usize, page: Page<'_>) -> Result<Appended, NotAppended> {
+    fn append(
+        &self,
+        _: Stream,
+        id: PageId,
+        class: usize,
+        page: Page<'_>,
+        _: Option<Location>,
+    ) -> Result<Appended, NotAppended> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let location = Location::new(number << 20, page.len_bytes(), class);
         let words = (0..page.len_bytes()).step_by(4).map(|at| page.word(at)).collect();

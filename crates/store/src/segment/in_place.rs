@@ -40,7 +40,7 @@ impl Segments {
             Some(location) => *location,
             None => {
                 let location = Location::new(self.free_place(&mut places, class)?, bytes as u32, class);
-                self.space.add_live(location);
+                self.space.add_live(location, None);
                 places.of_pages.insert(id, location);
                 location
             }

@@ -140,6 +140,11 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
     Ok(header)
 }
 
+/// Bytes of the image that begins with this header.
+pub(super) fn image_bytes(header: Header) -> u32 {
+    u32::from(header.image_sectors) * SECTOR_BYTES as u32
+}
+
 fn page_bytes(class: u8) -> u32 {
     class_bytes(usize::from(class).min(crate::pool::CLASSES - 1)) as u32
 }

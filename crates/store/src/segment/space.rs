@@ -13,15 +13,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::location::Location;
 use super::table::Table;
-use super::{Stream, UnitSequence};
+use super::{Stream, UnitSequence, policy};
 use crate::layout::Layout;
 use crate::pool::Epoch;
 
 /// Segments that only the page table may take: without it no checkpoint frees anything.
 const RESERVED_FOR_MAP: usize = 2;
 
-/// Segments that the cleaner may take as well, for what it moves.
+/// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
 const RESERVED_FOR_CLEANER: usize = 2;
+
+/// Cleaning begins when so many segments above the reserve are free or soon will be.
+const LOW_WATER: usize = 2;
+
+/// The store begins to look old: no segment is older.
+const EARLIEST_BYTES: u64 = 1 << 50;
 
 /// Every so many segments one more is kept for both.
 const SEGMENTS_PER_RESERVED: usize = 100;
@@ -47,22 +53,27 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub state: State,
-    /// The cleaner has it.
-    pub cleaning: bool,
+    /// Whether the cleaner goes through it, and images of it that are on their way to another place.
+    pub in_hand: u32,
+    /// Walking its headers did not find all that is live.
+    pub suspect: bool,
     /// Some of it cannot be read: it stays as it is.
     pub damaged: bool,
-    /// Bytes that had been appended to the store when the youngest of its images was changed last.
-    pub changed_at_bytes: u64,
 }
 
-const FREE: Segment = Segment { state: State::Free, cleaning: false, damaged: false, changed_at_bytes: 0 };
+const FREE: Segment = Segment { state: State::Free, in_hand: 0, suspect: false, damaged: false };
 
 /// What is known of a segment without the lock.
 #[derive(Default)]
 struct Words {
     /// No image in it was written with an earlier unit.
     opening: AtomicU64,
+    /// Bytes of the images in it to which pages refer.
     live_bytes: AtomicU64,
+    /// Bytes of all images in it.
+    filled_bytes: AtomicU64,
+    /// The store's age when the youngest of its images was changed last.
+    changed_at_bytes: AtomicU64,
 }
 
 /// See the module.
@@ -71,6 +82,9 @@ pub(super) struct Space {
     segment_bytes: u64,
     words: Table<Words>,
     epoch: AtomicU32,
+    live_bytes: AtomicU64,
+    /// The store's age: bytes of changed pages that were gathered.
+    age_bytes: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -97,7 +111,22 @@ pub(crate) struct Usage {
     pub segment_bytes: u64,
     /// Bytes of images that pages refer to.
     pub live_bytes: u64,
+    /// Segments in which something cannot be read.
+    pub damaged: u64,
 }
+
+impl Usage {
+    /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is cleaned. Whoever lets writers in keeps this above what
+    /// is dirty in memory, as dirty pages that find no place would stay there for ever.
+    pub fn available_bytes(&self) -> u64 {
+        let usable =
+            self.segments.saturating_sub(self.reserved + self.map + self.damaged) * self.segment_bytes;
+        (usable / 100 * FULLEST_PERCENT).saturating_sub(self.live_bytes)
+    }
+}
+
+/// Beyond this the cleaner would move so much for so little that nothing goes on; packs have gaps, too.
+const FULLEST_PERCENT: u64 = 85;
 
 impl Space {
     /// As many segments as fit, all of them free.
@@ -107,6 +136,8 @@ impl Space {
             segment_bytes: layout.segment_bytes,
             words: Table::new(),
             epoch: AtomicU32::new(0),
+            live_bytes: AtomicU64::new(0),
+            age_bytes: AtomicU64::new(EARLIEST_BYTES),
             inner: Mutex::new(Inner { segments: Vec::new(), free: BTreeSet::new(), checkpointing: false }),
         };
         space.grow(capacity_bytes);
@@ -176,6 +207,9 @@ impl Space {
         }
         let index = inner.free.pop_first()? as usize;
         inner.segments[index] = Segment { state: State::Open, ..FREE };
+        let words = self.words.get(index);
+        words.filled_bytes.store(0, Ordering::Relaxed);
+        words.changed_at_bytes.store(0, Ordering::Relaxed);
         self.set_opening(index, opening);
         Some(index)
     }
@@ -187,27 +221,89 @@ impl Space {
     }
 
     /// Nothing more is put into the segment.
-    pub fn close(&self, index: usize, stream: Stream, changed_at_bytes: u64) {
+    pub fn close(&self, index: usize, stream: Stream) {
         let mut inner = self.lock();
-        let segment = &mut inner.segments[index];
-        segment.changed_at_bytes = changed_at_bytes;
-        segment.state = match stream {
+        let state = match stream {
             Stream::Map => State::Map,
             _ if self.live_bytes_of(index) == 0 => State::Pending(self.epoch()),
             _ => State::Full,
         };
+        inner.segments[index].state = state;
     }
 
-    pub fn epoch(&self) -> Epoch {
+    fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    /// An image there is live from now on.
-    #[inline]
-    pub fn add_live(&self, location: Location) {
-        if let Some(words) = self.words(location) {
-            words.live_bytes.fetch_add(u64::from(location.length_bytes()), Ordering::AcqRel);
+    /// How much was gathered since the youngest image in the segment of `location` was changed.
+    pub fn age_at(&self, location: Location) -> Option<u64> {
+        Some(self.age_of(self.index_of(location.offset_bytes())?))
+    }
+
+    pub fn age_of(&self, index: usize) -> u64 {
+        let changed_at = self.words.get(index).changed_at_bytes.load(Ordering::Relaxed);
+        self.age_bytes.load(Ordering::Relaxed).saturating_sub(changed_at)
+    }
+
+    /// Bytes of all images to which pages refer.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The segment that is worth most to be cleaned and is on the device as a whole.
+    pub fn take_victim(&self, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
+        let mut inner = self.lock();
+        let index = self.victim(&inner, is_written)?;
+        inner.segments[index].in_hand = 1;
+        Some(index)
+    }
+
+    fn victim(&self, inner: &Inner, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
+        let mut best: Option<(f64, usize)> = None;
+        for (index, segment) in inner.segments.iter().enumerate() {
+            if segment.state != State::Full || segment.in_hand > 0 || segment.damaged {
+                continue;
+            }
+            let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
+            let worth = policy::worth(self.live_bytes_of(index), filled, self.age_of(index));
+            if let Some(worth) = worth
+                && best.is_none_or(|(most, _)| worth > most)
+                && is_written(self.range(index))
+            {
+                best = Some((worth, index));
+            }
         }
+        best.map(|(_, index)| index)
+    }
+
+    /// An image is on its way from the segment to another place.
+    pub fn begin_move(&self, index: usize) {
+        self.lock().segments[index].in_hand += 1;
+    }
+
+    /// So many images are no longer on their way.
+    pub fn end_moves(&self, index: usize, count: u32) {
+        let segment = &mut self.lock().segments[index];
+        debug_assert!(segment.in_hand >= count, "a move that nobody began");
+        segment.in_hand -= count;
+    }
+
+    /// An image there, of a page that was last changed when the store had gathered so much, or just now, is live from now on.
+    #[inline]
+    pub fn add_live(&self, location: Location, changed_at_bytes: Option<u64>) {
+        let bytes = u64::from(location.length_bytes());
+        let Some(words) = self.words(location) else { return };
+        let changed_at =
+            changed_at_bytes.unwrap_or_else(|| self.age_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        words.changed_at_bytes.fetch_max(changed_at, Ordering::Relaxed);
+        words.filled_bytes.fetch_add(bytes, Ordering::Relaxed);
+        words.live_bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// When the youngest image of a segment was changed.
+    pub fn changed_at(&self, index: usize) -> u64 {
+        self.words.get(index).changed_at_bytes.load(Ordering::Relaxed)
     }
 
     /// The image there is garbage from now on.
@@ -215,18 +311,23 @@ impl Space {
     pub fn release(&self, location: Location) {
         let bytes = u64::from(location.length_bytes());
         let Some(index) = self.index_of(location.offset_bytes()) else { return };
+        self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let before = self.words.get(index).live_bytes.fetch_sub(bytes, Ordering::AcqRel);
         debug_assert!(before >= bytes, "a release of what was not live");
         if before == bytes {
-            let mut inner = self.lock();
-            let epoch = self.epoch();
-            // An open segment may get more images, and finds out when it is closed.
-            if let Some(segment) = inner.segments.get_mut(index)
-                && segment.state == State::Full
-                && self.live_bytes_of(index) == 0
-            {
-                segment.state = State::Pending(epoch);
-            }
+            self.note_empty(index);
+        }
+    }
+
+    fn note_empty(&self, index: usize) {
+        let mut inner = self.lock();
+        let epoch = self.epoch();
+        // An open segment may get more images, and finds out when it is closed.
+        if let Some(segment) = inner.segments.get_mut(index)
+            && segment.state == State::Full
+            && self.live_bytes_of(index) == 0
+        {
+            segment.state = State::Pending(epoch);
         }
     }
 
@@ -256,7 +357,9 @@ impl Space {
         let Some(segment) = inner.segments.get_mut(index) else { return false };
         segment.state = state;
         if state == State::Full {
-            self.add_live(location);
+            self.add_live(location, Some(0));
+            // How much garbage there is, nobody knows: all the rest.
+            self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
         }
         true
     }
@@ -268,18 +371,58 @@ impl Space {
             free: inner.free.len() as u64,
             reserved: inner.reserved() as u64,
             segment_bytes: self.segment_bytes,
+            live_bytes: self.live_bytes(),
             ..Usage::default()
         };
-        for (index, segment) in inner.segments.iter().enumerate() {
-            usage.live_bytes += self.live_bytes_of(index);
+        for segment in &inner.segments {
             match segment.state {
-                State::Pending(_) => usage.pending += 1,
+                State::Pending(_) | State::Freed => usage.pending += 1,
                 State::Map => usage.map += 1,
-                State::Free | State::Freed | State::Open | State::Full => {}
+                State::Free | State::Open | State::Full => {}
             }
+            usage.damaged += u64::from(segment.damaged);
         }
         usage
     }
+
+    /// What there is too little of, with so many bytes of pages dirty in memory.
+    pub fn need(&self, dirty_bytes: u64) -> Need {
+        let inner = self.lock();
+        let count =
+            |which: fn(&Segment) -> bool| inner.segments.iter().filter(|segment| which(segment)).count();
+        let pending = count(|segment| matches!(segment.state, State::Pending(_)));
+        let moving = count(|segment| segment.in_hand > 0 && segment.state == State::Full);
+        let freed = count(|segment| segment.state == State::Freed);
+        let coming = pending + moving + freed;
+        let kept = inner.reserved() + dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        let enough = kept + LOW_WATER + inner.more_reserved();
+        let free = inner.free.len();
+        Need {
+            cleaning: free + coming < enough,
+            urgent: free < kept,
+            // One checkpoint for several segments, unless somebody waits.
+            checkpoint: pending > 0 && free < enough && (pending > inner.more_reserved() || free < kept),
+            hopeless: coming == 0
+                && free <= inner.kept_from(Stream::Fresh)
+                && self.victim(&inner, |_| true).is_none(),
+            freeing: freed > 0,
+        }
+    }
+}
+
+/// What there is too little of, and what is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// Segments should be cleaned.
+    pub cleaning: bool,
+    /// Somebody may be waiting for them.
+    pub urgent: bool,
+    /// A checkpoint would make segments free.
+    pub checkpoint: bool,
+    /// There is no free segment, and none will be.
+    pub hopeless: bool,
+    /// Segments are being discarded, and free then.
+    pub freeing: bool,
 }
 
 impl Inner {
@@ -304,7 +447,7 @@ impl Inner {
     fn take_out(&mut self, which: impl Fn(usize, &Segment) -> bool) -> Vec<usize> {
         let mut taken = Vec::new();
         for (index, segment) in self.segments.iter_mut().enumerate() {
-            if !segment.cleaning && which(index, segment) {
+            if segment.in_hand == 0 && which(index, segment) {
                 segment.state = State::Freed;
                 taken.push(index);
             }

@@ -109,7 +109,7 @@ fn what_was_appended_is_read_back() {
             for own_page in &pages {
                 let header = Header::of(own_page.page());
                 let appended = loop {
-                    match own.append(Stream::Fresh, header.page, header.class.into(), own_page.page()) {
+                    match own.append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None) {
                         Ok(appended) => break appended,
                         Err(NotAppended::NoBuffer) => own.wait_for_room().unwrap(),
                         Err(other) => panic!("{other:?}"),

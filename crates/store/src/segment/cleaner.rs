@@ -1,0 +1,214 @@
+//! The cleaner makes segments free by moving what is live in them to others.
+//!
+//! It reads a segment unit by unit, walks the headers, asks where each page is now and gathers the images that are live once more, as they are. Pages are told their new places when the unit with
+//! these is written, so nobody ever refers to what is not on the device. If the headers do not lead to all that is live, some of them are damaged: then the page table says what is
+//! in the segment. An image that cannot be read stays where it is, and its segment with it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::pack::{self, Expected};
+use super::stats::add;
+use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, policy};
+use crate::header::{Header, PageId};
+use crate::lane::{Block, Role};
+use crate::pool::{CLASSES, class_bytes};
+
+/// Cleaners at a time when somebody waits for segments; one otherwise.
+pub(super) const CLEANERS: usize = 4;
+
+/// An image on its way to another place.
+struct Move {
+    page: PageId,
+    old: Location,
+    new: Location,
+    victim: usize,
+}
+
+/// What is on its way, by the unit that it gets there with.
+#[derive(Default)]
+pub(super) struct Moves(Mutex<HashMap<UnitSequence, Vec<Move>>>);
+
+/// A segment that is being cleaned.
+struct Victim {
+    index: usize,
+    /// When the youngest image in it was changed.
+    changed_at: u64,
+    moved_bytes: u64,
+    /// Something in it cannot be read.
+    damaged: bool,
+}
+
+/// Why a segment was not cleaned to its end.
+enum Stop {
+    /// There is no segment for what is moved: a checkpoint must come first.
+    NoSegment,
+    Failed,
+}
+
+impl Segments {
+    /// Cleans segments until there are enough free ones, or none is worth it.
+    pub(super) fn clean(&self, tenant: &dyn Tenant) {
+        let Ok(mut block) = Block::new(self.layout.unit_bytes as usize) else { return };
+        while !self.is_stopped()
+            && self.poison.check().is_ok()
+            && self.space.need(tenant.dirty_bytes()).cleaning
+        {
+            let is_written = |range| !self.buffers.holds_any_of(range);
+            let Some(index) = self.space.take_victim(is_written) else { break };
+            let result = self.clean_segment(index, tenant, &mut block);
+            self.space.end_moves(index, 1);
+            self.wake_all();
+            match result {
+                Ok(()) => add(&self.counters.cleaned_segments, 1),
+                Err(Stop::NoSegment | Stop::Failed) => break,
+            }
+        }
+    }
+
+    fn clean_segment(&self, index: usize, tenant: &dyn Tenant, block: &mut Block) -> Result<(), Stop> {
+        let changed_at = self.space.changed_at(index);
+        let mut victim = Victim { index, changed_at, moved_bytes: 0, damaged: false };
+        let range = self.space.range(index);
+        let mut suspect = false;
+        for offset in range.clone().step_by(self.layout.unit_bytes as usize) {
+            if self.space.live_bytes_of(index) <= victim.moved_bytes {
+                return Ok(());
+            }
+            if block.read(&self.devices, Role::Data, offset).is_err() {
+                suspect = true;
+                continue;
+            }
+            add(&self.counters.cleaner_read_bytes, u64::from(self.layout.unit_bytes));
+            suspect |= self.move_unit(&mut victim, offset, block.bytes(), tenant)?;
+        }
+        if self.space.live_bytes_of(index) <= victim.moved_bytes {
+            return Ok(());
+        }
+        // A page that was being loaded just now looks like this, too: it is there the next time.
+        let before = std::mem::replace(&mut self.space.lock().segments[index].suspect, true);
+        if suspect || before {
+            for (page, location) in tenant.pages_within(range) {
+                self.move_page(&mut victim, page, location, tenant)?;
+            }
+        }
+        self.space.lock().segments[index].damaged |= victim.damaged;
+        Ok(())
+    }
+
+    /// Moves what is live in a unit. Returns whether its headers make no sense.
+    fn move_unit(
+        &self,
+        victim: &mut Victim,
+        offset: u64,
+        bytes: &[u8],
+        tenant: &dyn Tenant,
+    ) -> Result<bool, Stop> {
+        let opening = self.space.opening_of(victim.index).0;
+        let pack = self.layout.pack_bytes.min(self.layout.unit_bytes);
+        let mut found = Vec::new();
+        let walked = pack::walk(bytes, pack, |at, header| found.push((at, header)));
+        let mut suspect = walked.is_err();
+        for (at, header) in found {
+            let (class, length) = (usize::from(header.class), pack::image_bytes(header));
+            if class >= CLASSES || u64::from(length) > class_bytes(class) {
+                suspect = true;
+                continue;
+            }
+            let location = Location::new(offset + at as u64, length, class);
+            if header.sequence < opening || !tenant.is_at(header.page, location) {
+                continue;
+            }
+            let expected = Expected { location, page: header.page, oldest_sequence: opening };
+            match pack::verify(&bytes[at..], expected) {
+                Ok(header) => self.move_image(victim, header, location, &bytes[at..][..length as usize])?,
+                Err(_) => suspect = true,
+            }
+        }
+        Ok(suspect)
+    }
+
+    /// Moves one image of which the page table knows.
+    fn move_page(
+        &self,
+        victim: &mut Victim,
+        page: PageId,
+        location: Location,
+        tenant: &dyn Tenant,
+    ) -> Result<(), Stop> {
+        let length = location.length_bytes() as usize;
+        let oldest_sequence = self.space.opening_of(victim.index).0;
+        let image = Block::new(length).and_then(|mut block| {
+            block.read(&self.devices, Role::Data, location.offset_bytes())?;
+            let header = pack::verify(block.bytes(), Expected { location, page, oldest_sequence })?;
+            Ok((header, block))
+        });
+        match image {
+            Ok((header, mut block)) if !self.moves.has(location) && tenant.is_at(page, location) => {
+                self.move_image(victim, header, location, block.bytes())
+            }
+            Ok(_) => Ok(()),
+            Err(_) => {
+                victim.damaged = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn move_image(
+        &self,
+        victim: &mut Victim,
+        header: Header,
+        old: Location,
+        image: &[u8],
+    ) -> Result<(), Stop> {
+        let age = self.space.age_of(victim.index);
+        let target = policy::moved(age, self.space.live_bytes());
+        let index = victim.index;
+        let note = |appended: Appended| {
+            let moved = Move { page: header.page, old, new: appended.location, victim: index };
+            self.space.begin_move(index);
+            self.moves.begin(appended.unit, moved);
+        };
+        loop {
+            match self.append_image(target, header, image, victim.changed_at, note) {
+                Ok(()) => break,
+                Err(NotAppended::NoBuffer) => self.wait_for_buffer().map_err(|_| Stop::Failed)?,
+                Err(NotAppended::NoSegment) => return Err(Stop::NoSegment),
+                Err(NotAppended::Failed(_)) => return Err(Stop::Failed),
+            }
+        }
+        victim.moved_bytes += u64::from(old.length_bytes());
+        add(&self.counters.moved_images, 1);
+        Ok(())
+    }
+
+    /// Tells the pages that were moved with this unit, which is written, where they are.
+    pub(super) fn end_moves(&self, unit: UnitSequence) {
+        let Some(moves) = self.moves.take(unit) else { return };
+        let tenant = self.tenant();
+        for moved in moves {
+            let relocated =
+                tenant.as_ref().is_some_and(|tenant| tenant.relocate(moved.page, moved.old, moved.new));
+            self.space.release(if relocated { moved.old } else { moved.new });
+            self.space.end_moves(moved.victim, 1);
+        }
+        self.tend();
+    }
+}
+
+impl Moves {
+    fn begin(&self, unit: UnitSequence, moved: Move) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(unit).or_default().push(moved);
+    }
+
+    fn take(&self, unit: UnitSequence) -> Option<Vec<Move>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit)
+    }
+
+    /// Whether this image is on its way.
+    fn has(&self, old: Location) -> bool {
+        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        moves.values().flatten().any(|moved| moved.old == old)
+    }
+}

@@ -1,0 +1,243 @@
+//! How images are gathered into units, and how units get to the device.
+
+use std::ops::Range;
+use std::sync::{MutexGuard, PoisonError};
+
+use flashgrain_device::Op;
+
+use super::policy::{self, Target};
+use super::stats::add;
+use super::unit::{Open, Ready};
+use super::{Appended, Location, NotAppended, Segments, Stream, UnitSequence, pack};
+use crate::Error;
+use crate::header::{Header, PageId};
+use crate::lane::{self, Role};
+use crate::page::Page;
+use crate::pool::class_bytes;
+
+/// Where the next image goes.
+#[derive(Default)]
+pub(super) struct Gathering {
+    /// The open segment, and its first byte that belongs to no unit.
+    segment: Option<(usize, u64)>,
+    unit: Option<Open>,
+}
+
+impl Gathering {
+    /// The unit that is open.
+    pub(super) fn open_unit(&self) -> Option<UnitSequence> {
+        self.unit.as_ref().map(|open| open.unit)
+    }
+}
+
+/// A place in a buffer.
+pub(super) struct Place {
+    pub unit: UnitSequence,
+    pub location: Location,
+    pub start: u32,
+}
+
+impl Target {
+    pub(super) fn stream(self) -> Stream {
+        match self {
+            Self::FreshHot | Self::FreshCold => Stream::Fresh,
+            Self::MovedYoung | Self::MovedOld => Stream::Moved,
+            Self::Overflow => Stream::Overflow,
+            Self::Map => Stream::Map,
+        }
+    }
+}
+
+impl Segments {
+    /// Packs a page, to which the caller has the latch, into an open unit of `stream`, with checksum and sequence. The image becomes live. Never waits and never yields.
+    /// The page is at most of the [`Segments::largest_class`]. `old` is where its last image is, or was: pages that change soon again are gathered apart.
+    ///
+    /// # Errors
+    /// [`NotAppended`]: what to wait for.
+    pub fn append(
+        &self,
+        stream: Stream,
+        id: PageId,
+        class: usize,
+        page: Page<'_>,
+        old: Option<Location>,
+    ) -> Result<Appended, NotAppended> {
+        self.poison.check().map_err(NotAppended::Failed)?;
+        let place = match &self.in_place {
+            Some(in_place) if stream != Stream::Map => self.place_in_place(in_place, id, class)?,
+            _ => {
+                let target = match stream {
+                    Stream::Fresh => {
+                        let interval = old.and_then(|old| self.space.age_at(old));
+                        policy::fresh(interval, self.space.live_bytes())
+                    }
+                    Stream::Moved => Target::MovedOld,
+                    Stream::Overflow => Target::Overflow,
+                    Stream::Map => Target::Map,
+                };
+                let bytes = pack::Used::of(page).image_bytes(self.layout.sector_bytes);
+                self.place(target, bytes, class, None)?
+            }
+        };
+        if stream == Stream::Fresh {
+            add(&self.counters.dirty_page_bytes, class_bytes(class));
+        }
+        pack::pack(page, id, class, place.unit.0, self.image(&place));
+        self.send(self.buffers.end_copy(place.unit));
+        Ok(Appended { location: place.location, unit: place.unit })
+    }
+
+    /// Gathers a whole image once more, for the cleaner. `before` is called with its new place before it can get to the device.
+    pub(super) fn append_image(
+        &self,
+        target: Target,
+        header: Header,
+        image: &[u8],
+        changed_at: u64,
+        before: impl FnOnce(Appended),
+    ) -> Result<(), NotAppended> {
+        self.poison.check().map_err(NotAppended::Failed)?;
+        let place = self.place(target, image.len() as u32, header.class.into(), Some(changed_at))?;
+        before(Appended { location: place.location, unit: place.unit });
+        let copy = self.image(&place);
+        copy.copy_from_slice(image);
+        pack::seal(Header { sequence: place.unit.0, ..header }, copy);
+        self.send(self.buffers.end_copy(place.unit));
+        Ok(())
+    }
+
+    /// The bytes of a place.
+    #[expect(clippy::mut_from_ref, reason = "every place is other bytes")]
+    fn image(&self, place: &Place) -> &mut [u8] {
+        let bytes = place.location.length_bytes() as usize;
+        let memory = self.buffers.memory(place.unit).wrapping_add(place.start as usize);
+        // SAFETY: these bytes of the unit's buffer were given to the caller alone, and the unit is not written before it calls `end_copy`.
+        unsafe { std::slice::from_raw_parts_mut(memory, bytes) }
+    }
+
+    /// Takes a place for an image in the target's open unit, opening another one if need be.
+    fn place(
+        &self,
+        target: Target,
+        bytes: u32,
+        class: usize,
+        changed_at: Option<u64>,
+    ) -> Result<Place, NotAppended> {
+        if bytes > self.layout.unit_bytes {
+            let unit = self.layout.unit_bytes;
+            let problem = format!("a page of {bytes} bytes does not fit into a write unit of {unit}");
+            return Err(NotAppended::Failed(Error::Options(problem)));
+        }
+        let mut gathering = self.gathering(target);
+        loop {
+            let Some(unit) = &mut gathering.unit else {
+                self.open_unit(target, &mut gathering)?;
+                continue;
+            };
+            let Some((start, zeros)) = unit.place(bytes) else {
+                self.seal(target, &mut gathering, true);
+                continue;
+            };
+            let location = Location::new(unit.offset_bytes + u64::from(start), bytes, class);
+            let place = Place { unit: unit.unit, location, start };
+            self.zero(unit.unit, zeros);
+            self.buffers.begin_copy(place.unit);
+            if target != Target::Map {
+                self.space.add_live(location, changed_at);
+            }
+            return Ok(place);
+        }
+    }
+
+    pub(super) fn gathering(&self, target: Target) -> MutexGuard<'_, Gathering> {
+        self.gatherings[target as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn zero(&self, unit: UnitSequence, range: Range<u32>) {
+        let memory = self.buffers.memory(unit).wrapping_add(range.start as usize);
+        // SAFETY: the range lies within the unit's buffer and holds no image; only whoever has the target's lock touches it.
+        unsafe { memory.write_bytes(0, range.len()) };
+    }
+
+    fn open_unit(&self, target: Target, gathering: &mut Gathering) -> Result<(), NotAppended> {
+        if !self.buffers.has_free() {
+            return Err(NotAppended::NoBuffer);
+        }
+        let (segment, next) = match gathering.segment {
+            Some(open) => open,
+            None => {
+                let opening = self.buffers.next_sequence();
+                let opened = self.space.open(target.stream(), opening);
+                self.tend();
+                (opened.ok_or(NotAppended::NoSegment)?, 0)
+            }
+        };
+        gathering.segment = Some((segment, next));
+        let offset = self.space.range(segment).start + next;
+        let unit = u64::from(self.layout.unit_bytes);
+        let length = (next + 1).next_multiple_of(unit) - next;
+        let sequence = self.buffers.take(offset).ok_or(NotAppended::NoBuffer)?;
+        let pack = self.layout.pack_bytes.min(self.layout.unit_bytes);
+        gathering.unit = Some(Open::new(sequence, offset, length as u32, pack));
+        Ok(())
+    }
+
+    /// Ends the open unit of a target, if there is one: with zeros to its end if it is `full`, else where its last image ends; the next one begins there.
+    pub(super) fn seal(&self, target: Target, gathering: &mut Gathering, full: bool) {
+        let (Some(open), Some((segment, next))) = (gathering.unit.take(), gathering.segment) else { return };
+        let taken = open.taken_bytes();
+        let length = if full { open.length_bytes() } else { taken };
+        let next = next + u64::from(length);
+        gathering.segment = Some((segment, next));
+        if next == self.layout.segment_bytes {
+            gathering.segment = None;
+            self.space.close(segment, target.stream());
+        }
+        if taken == 0 {
+            self.buffers.written(open.unit);
+            return;
+        }
+        for range in open.unused() {
+            self.zero(open.unit, range);
+        }
+        self.zero(open.unit, taken..length);
+        self.count(target.stream(), open.offset_bytes, length);
+        self.send(self.buffers.seal(open.unit, length));
+    }
+
+    pub(super) fn count(&self, stream: Stream, offset_bytes: u64, length_bytes: u32) {
+        let bytes = u64::from(length_bytes);
+        add(&self.counters.by_stream_bytes[stream as usize], bytes);
+        let unit = u64::from(self.layout.unit_bytes);
+        let whole = bytes == unit && (offset_bytes - self.layout.segments_start_bytes).is_multiple_of(unit);
+        let counter = if whole { &self.counters.full_unit_bytes } else { &self.counters.partial_unit_bytes };
+        add(counter, bytes);
+    }
+
+    /// Has a unit written in the background.
+    fn send(&self, ready: Option<Ready>) {
+        if let (Some(ready), Some(own)) = (ready, self.own.upgrade()) {
+            self.crew.spawn(move || own.write(ready));
+        }
+    }
+
+    fn write(&self, ready: Ready) {
+        let memory = self.buffers.memory(ready.unit);
+        // SAFETY: the unit is sealed and nobody copies into it; its buffer is not used again before `written`.
+        let result = unsafe {
+            lane::write(&self.devices, Role::Data, Op::Write, ready.offset_bytes, memory, ready.length_bytes)
+        };
+        match result {
+            Ok(()) => {
+                self.buffers.written(ready.unit);
+                self.end_moves(ready.unit);
+            }
+            // The buffer stays as it is: its images count as not written, so their pages stay in memory.
+            Err(failure) => drop(self.poison.by(failure.error(format!(
+                "write {} bytes of pages at byte {}",
+                ready.length_bytes, ready.offset_bytes
+            )))),
+        }
+        self.wake_all();
+    }
+}

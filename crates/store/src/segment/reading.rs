@@ -1,0 +1,62 @@
+//! Reading images back.
+
+use super::{Location, Segments, pack};
+use crate::Error;
+use crate::header::PageId;
+use crate::lane::{self, Block, Role};
+use crate::pool::{CLASSES, class_bytes};
+
+impl Segments {
+    /// Reads and verifies the image at `location`, for those who have no frame for it. Parks.
+    ///
+    /// # Errors
+    /// As [`Segments::read`].
+    pub fn read_block(&self, location: Location, id: PageId) -> Result<Block, Error> {
+        let mut block = Block::new(class_bytes(location.class().min(CLASSES - 1)) as usize)?;
+        // SAFETY: the block has the bytes of the class and belongs to this call alone.
+        unsafe { self.read(location, id, block.bytes().as_mut_ptr())? };
+        Ok(block)
+    }
+
+    /// Reads and verifies the image at `location` into `memory` (a frame of that class) and unpacks it. Parks.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] if what is there is not the image, also when read again.
+    ///
+    /// # Safety
+    /// `memory` has the bytes of the location's class, is aligned to 4096, and is used by nobody else until this returns.
+    pub unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
+        let expected = pack::Expected { location, page: id, oldest_sequence: self.space.opening(location) };
+        // SAFETY: passed on from the caller.
+        let first = unsafe { self.read_once(expected, memory) };
+        match first {
+            // What was damaged on the way is whole the second time.
+            // SAFETY: as above.
+            Err(Error::Corrupt { .. }) => unsafe { self.read_once(expected, memory) },
+            first => first,
+        }
+    }
+
+    /// # Safety
+    /// As for [`Segments::read`].
+    unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
+        let (offset, length) = (expected.location.offset_bytes(), expected.location.length_bytes());
+        let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1));
+        if expected.location.class() >= CLASSES || u64::from(length) > page_bytes {
+            return Err(Error::Corrupt {
+                what: format!("the location of page {}", expected.page.0),
+                offset_bytes: offset,
+                expected: format!("at most {page_bytes} bytes"),
+                got: format!("{length} bytes, size class {}", expected.location.class()),
+            });
+        }
+        // SAFETY: the image is not longer than the page; the rest is passed on from the caller.
+        let read = unsafe { lane::read(&self.devices, Role::Data, offset, memory, length) };
+        read.map_err(|failure| failure.error(format!("read page {} at byte {offset}", expected.page.0)))?;
+        // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has initialised, and nobody else uses them.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
+        let header = pack::verify(bytes, expected)?;
+        pack::unpack(header, bytes);
+        Ok(())
+    }
+}

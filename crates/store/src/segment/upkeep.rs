@@ -1,0 +1,252 @@
+//! What is done in time, so that segments do not run out: cleaning, growing, discarding, asking for checkpoints.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use super::cleaner::CLEANERS;
+use super::stats::add;
+use super::{Segments, Stream, Tenant};
+use crate::Error;
+use crate::lane::{self, Role};
+use crate::task::{park, waker, yield_now};
+
+/// The device grows before it is fuller than this: cleaning is cheap only with room to spare.
+const GROWN_BEFORE_PERCENT: u64 = 70;
+
+/// What goes on in the background.
+#[derive(Default)]
+pub(super) struct Upkeep {
+    cleaners: AtomicUsize,
+    growing: AtomicBool,
+    /// The device may grow to this.
+    limit_bytes: AtomicU64,
+    /// By at least so much at a time.
+    step_bytes: AtomicU64,
+    pressure: AtomicU8,
+    stopped: AtomicBool,
+    discards: AtomicBool,
+}
+
+/// How much room there is for more dirty pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Enough.
+    None,
+    /// Just enough free segments for what is dirty already. Segments are being made free: wait.
+    Tight,
+    /// The live pages, with what is dirty, fill the device.
+    Full,
+}
+
+impl Segments {
+    /// Looks after the free segments. Never waits: what is to be done becomes tasks.
+    pub(super) fn tend(&self) {
+        let Some(tenant) = self.tenant() else { return };
+        if self.in_place.is_some()
+            || self.upkeep.stopped.load(Ordering::Acquire)
+            || self.poison.check().is_err()
+        {
+            return;
+        }
+        let dirty_bytes = tenant.dirty_bytes();
+        let need = self.space.need(dirty_bytes);
+        let grows = self.grow_if_full(dirty_bytes);
+        if need.cleaning {
+            let most = if need.urgent { CLEANERS } else { 1 };
+            self.begin_cleaning(most, tenant.clone());
+        }
+        if need.checkpoint {
+            tenant.want_checkpoint();
+        }
+        let pressure = if grows || !need.urgent {
+            Pressure::None
+        } else if need.hopeless || self.space.usage().available_bytes() < dirty_bytes {
+            Pressure::Full
+        } else {
+            Pressure::Tight
+        };
+        self.upkeep.pressure.store(pressure as u8, Ordering::Release);
+    }
+
+    /// Whether more pages may become dirty. Dirty pages need segments before a checkpoint can make others free, so writers have to stop while there are just enough.
+    pub fn pressure(&self) -> Pressure {
+        match self.upkeep.pressure.load(Ordering::Acquire) {
+            0 => Pressure::None,
+            1 => Pressure::Tight,
+            _ => Pressure::Full,
+        }
+    }
+
+    fn begin_cleaning(&self, most: usize, tenant: Arc<dyn Tenant>) {
+        let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
+        let cleaners = &self.upkeep.cleaners;
+        let Some(own) = self.own.upgrade() else { return };
+        if cleaners.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok() {
+            self.crew.spawn(move || {
+                own.clean(&*tenant);
+                own.upkeep.cleaners.fetch_sub(1, Ordering::AcqRel);
+                own.wake_all();
+            });
+        }
+    }
+
+    /// From now on nothing is begun in the background any more. What is under way ends soon.
+    pub fn stop(&self) {
+        self.upkeep.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.upkeep.stopped.load(Ordering::Acquire)
+    }
+
+    /// Lets the device grow up to `limit_bytes`, by `step_bytes` or more at a time.
+    pub fn set_growth(&self, limit_bytes: u64, step_bytes: u64) {
+        self.upkeep.step_bytes.store(step_bytes, Ordering::Relaxed);
+        self.upkeep.limit_bytes.store(limit_bytes, Ordering::Release);
+    }
+
+    /// Has freed segments discarded on the device. Not for files: it would give their blocks away.
+    pub fn set_discards(&self, discards: bool) {
+        self.upkeep.discards.store(discards, Ordering::Release);
+    }
+
+    /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
+    fn grow_if_full(&self, dirty_bytes: u64) -> bool {
+        let device = self.devices.device(Role::Data);
+        let (now, limit) = (device.capacity_bytes(), self.upkeep.limit_bytes.load(Ordering::Acquire));
+        let usage = self.space.usage();
+        let full = usage.live_bytes + dirty_bytes
+            > usage.segments * usage.segment_bytes / 100 * GROWN_BEFORE_PERCENT;
+        if !full || now >= limit {
+            return false;
+        }
+        let Some(own) = self.own.upgrade() else { return false };
+        if !self.upkeep.growing.swap(true, Ordering::AcqRel) {
+            let step = self.upkeep.step_bytes.load(Ordering::Relaxed).max(self.layout.segment_bytes);
+            let target = now.saturating_add(step.max(now / 8)).min(limit);
+            self.crew.spawn(move || own.grow(target));
+        }
+        true
+    }
+
+    fn grow(&self, target_bytes: u64) {
+        let device = self.devices.device(Role::Data);
+        match device.grow(target_bytes) {
+            Ok(()) => {
+                self.space.grow(device.capacity_bytes());
+            }
+            // The disk is full, or the device cannot: it stays as it is.
+            Err(_) => self.upkeep.limit_bytes.store(device.capacity_bytes(), Ordering::Release),
+        }
+        self.upkeep.growing.store(false, Ordering::Release);
+        self.tend();
+        self.wake_all();
+    }
+
+    /// Makes segments free, to which nothing refers any more.
+    pub(super) fn free(&self, segments: Vec<usize>) {
+        add(&self.counters.freed_bytes, segments.len() as u64 * self.layout.segment_bytes);
+        let Some(own) = self.own.upgrade() else { return };
+        if segments.is_empty() || !self.upkeep.discards.load(Ordering::Acquire) {
+            segments.into_iter().for_each(|index| self.space.freed(index));
+            self.tend();
+            self.wake_all();
+            return;
+        }
+        self.crew.spawn(move || {
+            for index in segments {
+                own.discard(index);
+                own.space.freed(index);
+                own.wake_all();
+            }
+            own.tend();
+            own.wake_all();
+        });
+    }
+
+    /// Tells the device that a segment's content is no longer needed. One that cannot be told is not told again.
+    fn discard(&self, index: usize) {
+        let range = self.space.range(index);
+        let length = (range.end - range.start) as u32;
+        if self.upkeep.discards.load(Ordering::Acquire)
+            && lane::discard(&self.devices, Role::Data, range.start, length).is_err()
+        {
+            self.upkeep.discards.store(false, Ordering::Release);
+        }
+    }
+
+    /// Ends all waits in [`Segments::wait_until`] for another look.
+    pub(super) fn wake_all(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for waiter in waiting {
+            waiter.wake();
+        }
+    }
+
+    /// Waits until `done`, which is looked at whenever a unit was written or a segment became free.
+    pub(super) fn wait_until(&self, mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
+        while !done()? {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waker());
+            if done()? {
+                break;
+            }
+            park();
+        }
+        Ok(())
+    }
+
+    /// Waits until [`Segments::append`] may find a buffer and a segment. Call with no latch in hand.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].
+    pub fn wait_for_room(&self) -> Result<(), Error> {
+        if self.in_place.is_some() {
+            // What is waited for may be the write of one page.
+            yield_now();
+        }
+        self.wait_until(|| {
+            self.poison.check()?;
+            if !self.buffers.has_free() {
+                return Ok(false);
+            }
+            if self.space.can_open(Stream::Fresh) {
+                return Ok(true);
+            }
+            self.tend();
+            self.check_hope()?;
+            Ok(self.space.can_open(Stream::Fresh))
+        })
+    }
+
+    /// # Errors
+    /// [`Error::Full`] if nothing that is going on will make a segment free.
+    fn check_hope(&self) -> Result<(), Error> {
+        let dirty_bytes = self.tenant().map_or(0, |tenant| tenant.dirty_bytes());
+        let busy =
+            self.upkeep.cleaners.load(Ordering::Acquire) > 0 || self.upkeep.growing.load(Ordering::Acquire);
+        let need = self.space.need(dirty_bytes);
+        // While a checkpoint is under way, what it would make free does not help itself.
+        let stuck = need.hopeless || self.is_stopped() || self.space.lock().checkpointing && !need.freeing;
+        if stuck && !busy {
+            let usage = self.space.usage();
+            let why = format!(
+                "{} of {} bytes are live pages",
+                usage.live_bytes,
+                usage.segments * usage.segment_bytes
+            );
+            return Err(Error::Full { why });
+        }
+        Ok(())
+    }
+
+    /// Waits until [`Segments::append`] may find a buffer, for whom no segment would be kept free.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn wait_for_buffer(&self) -> Result<(), Error> {
+        self.wait_until(|| {
+            self.poison.check()?;
+            Ok(self.buffers.has_free())
+        })
+    }
+}
