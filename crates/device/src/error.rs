@@ -23,6 +23,12 @@ pub enum Error {
         /// What is wrong, and what to do about it.
         problem: String,
     },
+    /// Somebody else has the target, or this process has it a second time.
+    #[error("{path}: in use by another store that is open; close that one first")]
+    Locked {
+        /// The target.
+        path: PathBuf,
+    },
     /// As many requests are in flight as the channel was opened for.
     #[error("the channel's queue is full: reap completions before submitting more")]
     QueueFull,
@@ -49,6 +55,12 @@ pub enum ErrorKind {
     NoSpace,
     /// The target cannot be used.
     Target,
+    /// Something that should be there is not.
+    NotFound,
+    /// Something that should not be there is.
+    Exists,
+    /// Somebody else has it.
+    Locked,
     /// The queue is full.
     QueueFull,
     /// The request is malformed.
@@ -62,7 +74,10 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Os { source, .. } if source.raw_os_error() == Some(libc::ENOSPC) => ErrorKind::NoSpace,
+            Self::Os { source, .. } if source.kind() == io::ErrorKind::NotFound => ErrorKind::NotFound,
+            Self::Os { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Exists,
             Self::Os { .. } => ErrorKind::Os,
+            Self::Locked { .. } => ErrorKind::Locked,
             Self::Target { .. } => ErrorKind::Target,
             Self::QueueFull => ErrorKind::QueueFull,
             Self::Request(_) => ErrorKind::Request,

@@ -1,7 +1,9 @@
 //! Files and block devices, one or striped over several, as a device.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::BackendKind;
 use crate::backend::libaio::LibaioBackend;
@@ -9,7 +11,7 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::UringBackend;
 use crate::queue::RequestQueue;
 use crate::target::{DirectAlign, Target};
-use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, StripeSet, identity};
+use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, Request, StripeSet, identity};
 
 /// The deepest queue: what one `io_uring` can complete, halved for linked flushes.
 const DEPTH_MAX: u32 = 32_000;
@@ -36,11 +38,17 @@ impl Default for OpenOptions {
 /// One file or block device, or a stripe set over several.
 #[derive(Clone, Debug)]
 pub struct FileDevice {
-    targets: Arc<Vec<Target>>,
-    stripes: StripeSet,
+    pub(crate) targets: Arc<Vec<Target>>,
+    pub(crate) stripes: StripeSet,
     backend: BackendKind,
     geometry: Geometry,
     identity: Identity,
+    /// Usable bytes now; channels look at it, too.
+    capacity_bytes: Arc<AtomicU64>,
+    /// Held while the members grow.
+    growing: Arc<Mutex<()>>,
+    /// What keeps others away, if anything.
+    locks: Arc<Vec<File>>,
 }
 
 impl FileDevice {
@@ -89,7 +97,11 @@ impl FileDevice {
         self.backend
     }
 
-    fn assemble(targets: Vec<Target>, writable: bool, options: &OpenOptions) -> Result<Self, Error> {
+    pub(crate) fn assemble(
+        targets: Vec<Target>,
+        writable: bool,
+        options: &OpenOptions,
+    ) -> Result<Self, Error> {
         let Some(first) = targets.first() else {
             return Err(Error::Request("no target given".into()));
         };
@@ -128,7 +140,19 @@ impl FileDevice {
             members,
             stripe_unit_bytes: stripes.unit_bytes(),
         };
-        Ok(Self { targets: Arc::new(targets), stripes, backend, geometry, identity })
+        let capacity_bytes = Arc::new(AtomicU64::new(geometry.capacity_bytes));
+        let (growing, locks) = (Arc::default(), Arc::default());
+        let targets = Arc::new(targets);
+        Ok(Self { targets, stripes, backend, geometry, identity, capacity_bytes, growing, locks })
+    }
+
+    pub(crate) fn with_locks(mut self, locks: Vec<File>) -> Self {
+        self.locks = Arc::new(locks);
+        self
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity_bytes.load(Ordering::Acquire)
     }
 }
 
@@ -201,7 +225,8 @@ impl Device for FileDevice {
         let files: Vec<_> = self.targets.iter().map(Target::fd).collect();
         let doing = || format!("open an {} queue of depth {depth}", self.backend.name());
         let os = |source| Error::Os { doing: doing(), source };
-        let (stripes, geometry) = (self.stripes, self.geometry.clone());
+        let stripes = self.stripes;
+        let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
         let files = Files { targets: Arc::clone(&self.targets), fds: files };
         match self.backend {
             BackendKind::IoUring => {
@@ -220,6 +245,46 @@ impl Device for FileDevice {
                 Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
             }
         }
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity()
+    }
+
+    fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
+        if !self.geometry.writable || self.locks.is_empty() {
+            let problem = "only the files of a store grow".into();
+            return Err(Error::Target { path: self.identity.target.clone().into(), problem });
+        }
+        let _alone = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        if capacity_bytes > self.capacity() {
+            let grown = self.grow_members(capacity_bytes)?;
+            self.capacity_bytes.fetch_max(grown, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+}
+
+/// A geometry whose capacity may grow at any time.
+pub(crate) struct LiveGeometry {
+    geometry: Geometry,
+    capacity_bytes: Arc<AtomicU64>,
+}
+
+impl LiveGeometry {
+    pub fn new(geometry: Geometry, capacity_bytes: Arc<AtomicU64>) -> Self {
+        Self { geometry, capacity_bytes }
+    }
+
+    /// As [`Geometry::check`], with the capacity of this moment.
+    #[inline]
+    pub fn check(&mut self, request: &Request) -> Result<(), Error> {
+        self.geometry.capacity_bytes = self.capacity_bytes.load(Ordering::Acquire);
+        self.geometry.check(request)
+    }
+
+    pub fn offset_align_bytes(&self) -> u32 {
+        self.geometry.offset_align_bytes
     }
 }
 

@@ -18,6 +18,7 @@ mod memory;
 mod memory_device;
 mod queue;
 mod space;
+mod store_files;
 mod stripe;
 mod target;
 mod thread;

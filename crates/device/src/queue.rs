@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 
 use crate::alarm::{self, Alarm};
 use crate::backend::{Backend, Part, PartOp};
+use crate::file_device::LiveGeometry;
 use crate::stripe::StripeSet;
-use crate::{Channel, ChannelWaker, Completion, Error, Geometry, Nanos, Op, Request, clock};
+use crate::{Channel, ChannelWaker, Completion, Error, Nanos, Op, Request, clock};
 
 /// Part numbers beyond the requests' own, for requests that stripes cut into several.
 const SPARE_PARTS: u32 = 64;
@@ -88,7 +89,7 @@ struct PartInFlight {
 pub(crate) struct RequestQueue<B: Backend> {
     backend: B,
     stripes: StripeSet,
-    geometry: Geometry,
+    geometry: LiveGeometry,
     slots: Box<[Slot]>,
     free_slots: Vec<u32>,
     parts: Box<[PartInFlight]>,
@@ -112,7 +113,7 @@ impl<B: Backend> RequestQueue<B> {
         depth * 2 + if stripes.members() > 1 { SPARE_PARTS } else { 0 }
     }
 
-    pub(crate) fn new(backend: B, depth: u32, stripes: StripeSet, geometry: Geometry) -> Self {
+    pub(crate) fn new(backend: B, depth: u32, stripes: StripeSet, geometry: LiveGeometry) -> Self {
         let parts_max = Self::parts_max(depth, stripes);
         let nothing =
             Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory: std::ptr::null_mut(), tag: 0 };
@@ -228,7 +229,7 @@ impl<B: Backend> RequestQueue<B> {
             _ if !moves_data || result as u32 >= part.length_bytes => slot.done += part.length_bytes,
             // Short. With O_DIRECT only whole blocks count; the rest is asked for again.
             _ => {
-                let whole = result as u32 - result as u32 % self.geometry.offset_align_bytes;
+                let whole = result as u32 - result as u32 % self.geometry.offset_align_bytes();
                 if whole == 0 {
                     slot.fail(libc::EIO); // the end of the device, in the middle of a request
                 } else {

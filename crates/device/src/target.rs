@@ -78,6 +78,26 @@ impl Target {
         Self::finish(file, path, is_block_device, size_bytes, direct)
     }
 
+    /// An existing file or block device that its opener protects from others.
+    pub fn shared(path: &Path, direct: bool) -> Result<Self, Error> {
+        let doing = || format!("open {}", path.display());
+        let file =
+            OpenOptions::new().read(true).write(true).open(path).map_err(|source| os(doing(), source))?;
+        let kind = file.metadata().map_err(|source| os(doing(), source))?.file_type();
+        let is_block_device = kind.is_block_device();
+        if !is_block_device && !kind.is_file() {
+            return Err(problem(path, "neither a file nor a block device"));
+        }
+        let size_bytes = size_of(&file, is_block_device).map_err(|source| os(doing(), source))?;
+        Self::finish(file, path, is_block_device, size_bytes, direct)
+    }
+
+    /// Its size, which may have grown since it was opened.
+    pub fn size_now(&self) -> Result<u64, Error> {
+        size_of(&self.file, self.is_block_device)
+            .map_err(|source| os(format!("look at {}", self.path.display()), source))
+    }
+
     fn finish(
         file: File,
         path: &Path,
@@ -130,14 +150,9 @@ fn named_then_removed(directory: &Path) -> io::Result<File> {
 }
 
 /// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle.
-fn reserve(file: &File, directory: &Path, bytes: u64) -> Result<(), Error> {
-    let doing = || {
-        format!(
-            "reserve {bytes} bytes in {} (a smaller size can be asked for with --file-size)",
-            directory.display()
-        )
-    };
-    let length = libc::off_t::try_from(bytes).map_err(|_| problem(directory, "no file can be that large"))?;
+pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
+    let doing = || format!("reserve {bytes} bytes in {}", path.display());
+    let length = libc::off_t::try_from(bytes).map_err(|_| problem(path, "no file can be that large"))?;
     // SAFETY: `fallocate` takes no memory of ours.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
         return Ok(());

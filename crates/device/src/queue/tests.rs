@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::Geometry;
 
 /// What the scripted kernel does with the next part.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +107,8 @@ fn queue<const LINKS: bool>(
         members: stripes.members(),
         stripe_unit_bytes: stripes.unit_bytes(),
     };
+    let capacity = Arc::new(AtomicU64::new(geometry.capacity_bytes));
+    let geometry = LiveGeometry::new(geometry, capacity);
     (RequestQueue::new(backend, depth, stripes, geometry), script)
 }
 

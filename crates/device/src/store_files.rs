@@ -1,0 +1,150 @@
+//! The files or block devices of a store: they have names, belong to one store at a time, and files grow.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::target::{Target, reserve};
+use crate::{Error, FileDevice, OpenOptions as DeviceOptions};
+
+/// Sizes of files are multiples of this, so that any alignment for direct I/O divides them.
+const SIZE_STEP_BYTES: u64 = 4096;
+
+impl FileDevice {
+    /// Makes a device of at least `bytes` for a store, striped over `paths` if these are several: each is a file that does not exist yet, or a block
+    /// device, which is used as it is. It belongs to this device until it is dropped: nobody else can open it as a store's.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory does not, or there is no room (kind
+    /// `NoSpace`); nothing is left behind then.
+    pub fn create_store(paths: &[PathBuf], bytes: u64, options: &DeviceOptions) -> Result<Self, Error> {
+        let each = member_bytes(bytes, paths.len(), options.stripe_unit_bytes);
+        let mut made = Made(Vec::new());
+        let mut members = Vec::new();
+        for path in paths {
+            if !is_block_device(path) {
+                let file = create(path)?;
+                made.0.push(path.clone());
+                reserve(&file, path, each)?;
+                make_durable(&file, path)?;
+            }
+            members.push(member(path, options)?);
+            let size = members.last().map_or(0, |(_, target)| target.size_bytes);
+            if size < each {
+                let problem = format!("the block device has {size} bytes: the store needs {each} on each");
+                return Err(Error::Target { path: path.clone(), problem });
+            }
+        }
+        let device = Self::of_store(members, options)?;
+        made.0.clear();
+        Ok(device)
+    }
+
+    /// Opens what [`FileDevice::create_store`] has made, in the same order.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with the kind `NotFound` if a file is missing.
+    pub fn open_store(paths: &[PathBuf], options: &DeviceOptions) -> Result<Self, Error> {
+        let members = paths.iter().map(|path| member(path, options)).collect::<Result<_, _>>()?;
+        Self::of_store(members, options)
+    }
+
+    fn of_store(members: Vec<(File, Target)>, options: &DeviceOptions) -> Result<Self, Error> {
+        let (locks, targets) = members.into_iter().unzip();
+        Self::assemble(targets, true, options).map(|device| device.with_locks(locks))
+    }
+
+    /// Makes every member large enough for `capacity_bytes` in total; returns what that gives.
+    pub(crate) fn grow_members(&self, capacity_bytes: u64) -> Result<u64, Error> {
+        let unit = self.stripes.unit_bytes().unwrap_or(1);
+        let each = member_bytes(capacity_bytes, self.targets.len(), unit);
+        for target in self.targets.iter() {
+            if let Err(error) = grow(target, each) {
+                // Nobody uses the new ends yet.
+                let before = member_bytes(self.capacity(), self.targets.len(), unit);
+                let files = self.targets.iter().filter(|target| !target.is_block_device);
+                files.for_each(|target| drop(target.file.set_len(before.max(target.size_bytes))));
+                return Err(error);
+            }
+        }
+        Ok(self.stripes.capacity_bytes(each))
+    }
+}
+
+/// Bytes of each of `members` for `bytes` in total.
+fn member_bytes(bytes: u64, members: usize, unit_bytes: u64) -> u64 {
+    let members = members.max(1) as u64;
+    let step = if members == 1 { 1 } else { unit_bytes.max(1) };
+    bytes.div_ceil(members).next_multiple_of(step).next_multiple_of(SIZE_STEP_BYTES)
+}
+
+fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
+    let size = target.size_now()?;
+    if size >= bytes {
+        return Ok(());
+    }
+    if target.is_block_device {
+        let problem = format!("the block device has {size} bytes: enlarge it to {bytes} first");
+        return Err(Error::Target { path: target.path.clone(), problem });
+    }
+    reserve(&target.file, &target.path, bytes)?;
+    make_durable(&target.file, &target.path)
+}
+
+/// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that outlives its device, on a thread that has not
+/// noticed, does not keep the store from being opened again.
+fn member(path: &Path, options: &DeviceOptions) -> Result<(File, Target), Error> {
+    let lock = lock(path)?;
+    Ok((lock, Target::shared(path, options.direct)?))
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let locked = || Error::Locked { path: path.into() };
+    let os = |source| Error::Os { doing: format!("open {}", path.display()), source };
+    // On a block device this also keeps file systems away.
+    let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|source| match source.raw_os_error() {
+        Some(libc::EBUSY) => locked(),
+        _ => os(source),
+    })?;
+    // SAFETY: `flock` takes no memory of ours.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(file);
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(locked()),
+        error => Err(os(error)),
+    }
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    let made = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
+    made.map_err(|source| Error::Os { doing: format!("create {}", path.display()), source })
+}
+
+/// A file's size and its name survive a power cut.
+fn make_durable(file: &File, path: &Path) -> Result<(), Error> {
+    let doing = || format!("make {} durable", path.display());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = file.sync_all().and_then(|()| File::open(parent)?.sync_all());
+    synced.map_err(|source| Error::Os { doing: doing(), source })
+}
+
+/// Files to be removed unless all goes well.
+struct Made(Vec<PathBuf>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The reason to give up is what the user hears of.
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
