@@ -84,7 +84,7 @@ impl Devices {
         self.shared.log_index > 0
     }
 
-    fn index(&self, role: Role) -> usize {
+    pub(super) fn index(&self, role: Role) -> usize {
         match role {
             Role::Data => 0,
             Role::Log => self.shared.log_index,

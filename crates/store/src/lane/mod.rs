@@ -6,9 +6,11 @@
 mod block;
 mod current;
 mod lane;
+mod pieces;
 
 pub(crate) use block::Block;
 pub(crate) use current::{
     Devices, Failed, Role, discard, enter, flush, now, park_until, read, sleep_until, write,
 };
 pub(crate) use lane::Lane;
+pub(crate) use pieces::read_pieces;

@@ -2,17 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashgrain_device::Op;
+use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
-use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES};
+use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting};
 use crate::Error;
-use crate::lane::{Role, flush, write};
+use crate::lane::{Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
 use crate::task::{Waker, yield_now};
 
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
+
+/// What nobody waits for is written after this at most, and the log settled if nothing came for that long.
+const PAUSE: Nanos = Nanos(20_000_000);
 
 /// How often a leader lets others run who may want to come along.
 const GATHERINGS: usize = 4;
@@ -83,6 +86,41 @@ impl Log {
             }
             log.shared.writing_behind.store(false, Ordering::Release);
         });
+    }
+
+    /// Sees to it in the background that what nobody waits for is written soon, and that the log is settled when it has been idle for a moment. Nothing runs any more then.
+    #[inline]
+    pub(super) fn attend(&self) {
+        if !self.shared.attended.load(Ordering::Acquire) && !self.shared.attended.swap(true, Ordering::AcqRel)
+        {
+            let log = self.clone();
+            self.shared.crew.spawn(move || log.attend_until_idle());
+        }
+    }
+
+    fn attend_until_idle(&self) {
+        let shared = &*self.shared;
+        loop {
+            let before = self.end_and_last();
+            let slept = sleep_until(&shared.devices, now(&shared.devices) + PAUSE);
+            if slept.is_err() || shared.is_poisoned() {
+                return;
+            }
+            // Failures poison: whoever commits next hears of them.
+            if self.end_and_last() != before {
+                let _heard_later = self.wait(self.end(), Durability::Buffered);
+                continue;
+            }
+            let _heard_later = self.settle();
+            if let Some(call) = shared.when_idle.get() {
+                call();
+            }
+            shared.attended.store(false, Ordering::SeqCst);
+            // Whoever appended before did not call.
+            if !self.is_unsettled() || shared.attended.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
     }
 
     /// Whether [`Log::settle`] has something to do.
@@ -170,24 +208,21 @@ impl Shared {
         }
     }
 
-    /// Who has what was waited for, and one more who will write the next group. All of them after a failure.
+    /// Who has what was waited for, and one more who will write the next group.
     fn ready(&self, state: &mut State) -> (Vec<Waker>, Option<Waker>) {
-        let failed = self.is_poisoned();
-        let mut ready = Vec::with_capacity(state.waiting.len());
-        let mut rest = Vec::new();
-        for waiting in state.waiting.drain(..) {
-            if failed || self.has_reached(waiting.end, waiting.sync) {
-                ready.push(waiting.waker);
-            } else {
-                rest.push(waiting);
-            }
-        }
-        if failed {
-            ready.append(&mut state.for_room);
-        }
-        state.waiting = rest;
+        let is_ready = |waiting: &mut Waiting| self.has_reached(waiting.end, waiting.sync);
+        let ready = state.waiting.extract_if(.., is_ready).map(|waiting| waiting.waker).collect();
         let next = state.waiting.pop().map(|waiting| waiting.waker);
         (ready, next)
+    }
+
+    /// Has everybody look for himself: nothing that was waited for will come.
+    pub(super) fn give_up(&self) {
+        let (waiting, for_room) = {
+            let mut state = self.state();
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.for_room))
+        };
+        waiting.into_iter().map(|waiting| waiting.waker).chain(for_room).for_each(|waker| waker.wake());
     }
 
     /// Writes the leader's group, piece by piece, and flushes if durability was asked for up to its end.

@@ -4,7 +4,7 @@
 //! wakes all whose records were in it. Each group begins with a new block, so durable bytes are never written again. At most [`Ring::window_bytes`] are written beyond what is durable.
 //!
 //! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is
-//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] writes an empty block behind it. Until
+//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] writes an empty block behind it. It is called when nothing was appended for a moment. Until
 //! that is done, damage to the last group cannot be told from a torn tail.
 //!
 //! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
@@ -113,6 +113,10 @@ struct Shared {
     durable: AtomicU64,
     /// Whether a background write is on its way.
     writing_behind: AtomicBool,
+    /// Whether a task looks after what nobody waits for.
+    attended: AtomicBool,
+    /// Told when nothing was appended for a moment.
+    when_idle: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Told when the ring is full, or the log has reached `long_at`.
     when_long: OnceLock<Box<dyn Fn() + Send + Sync>>,
     long_at: AtomicU64,
@@ -165,7 +169,7 @@ impl Log {
             waiting: Vec::new(),
             for_room: Vec::new(),
         };
-        Ok(Self {
+        let log = Self {
             shared: Arc::new(Shared {
                 devices,
                 poison,
@@ -179,11 +183,20 @@ impl Log {
                 written: AtomicU64::new(found.end.0),
                 durable: AtomicU64::new(found.end.0),
                 writing_behind: AtomicBool::new(false),
+                attended: AtomicBool::new(false),
+                when_idle: OnceLock::new(),
                 when_long: OnceLock::new(),
                 long_at: AtomicU64::new(u64::MAX),
                 counters: lead::Counters::default(),
             }),
-        })
+        };
+        let shared = Arc::downgrade(&log.shared);
+        log.shared.poison.when_failed(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.give_up();
+            }
+        });
+        Ok(log)
     }
 
     /// What was found at opening.
@@ -194,6 +207,11 @@ impl Log {
     /// Has `call` called whenever the ring is full, so that a checkpoint makes room, and once when the log has reached what [`Log::long_at`] says. It must not wait. Only the first one counts.
     pub fn when_long(&self, call: impl Fn() + Send + Sync + 'static) {
         let _first_stays = self.shared.when_long.set(Box::new(call));
+    }
+
+    /// Has `call` called in a background task when nothing was appended for a moment after something was. Only the first one counts.
+    pub fn when_idle(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _first_stays = self.shared.when_idle.set(Box::new(call));
     }
 
     /// The log is long when it has reached this.
@@ -243,6 +261,7 @@ impl Log {
             note(logged);
             let long = state.open.used_bytes() >= WRITE_BEHIND_BYTES;
             drop(state);
+            self.attend();
             if long {
                 self.write_behind();
             }

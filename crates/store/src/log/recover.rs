@@ -1,13 +1,19 @@
 //! Reading the log at opening: which records there are, where it ends, and whether it may end there.
 
+use std::ops::ControlFlow;
+
 use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
 use super::{Known, Lsn, Recovered, Timestamp};
 use crate::Error;
-use crate::lane::{Block, Devices, Role, flush};
+use crate::lane::{Block, Devices, Role, flush, read_pieces};
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
+
+/// Behind where a torn tail can be, one block of so many parts of the window is read: damage would have to be longer than the window, and leave less than that part behind it, to be taken for
+/// the log's end.
+const WINDOW_PARTS: u64 = 64;
 
 /// What [`recover`] found.
 pub(super) struct Found {
@@ -33,37 +39,115 @@ pub(super) fn recover(
         let end = ring.next_block(known.tail);
         return Ok(Found { end, chain: 0, last: known.timestamp, recovered: Recovered::default() });
     }
-    let mut reader = Reader::new(devices, ring, known.tail)?;
-    let mut records = Records::new(known, replay);
     let limit = ring.room_until(known.tail);
-    let mut at = ring.block(known.tail);
-    let mut chain = None;
-    let mut why = None;
-    while at < limit {
-        let bytes = reader.block(at)?;
-        match follow(bytes, known.store, at, chain) {
-            Ok((header, checksum)) => {
-                records.take(&header, bytes)?;
-                chain = Some(checksum);
-                at = Lsn(at.0 + ring.block_bytes);
-            }
-            Err(different) => {
-                why = Some(different);
-                break;
+    let mut search = Search {
+        ring,
+        known,
+        records: Records::new(known, replay),
+        at: ring.block(known.tail),
+        chain: None,
+        beyond: None,
+    };
+    let pieces = pieces(ring, search.at, limit).map(|(lsn, bytes)| (ring.place(lsn), bytes));
+    read_pieces(devices, Role::Log, pieces, |_, bytes| {
+        for block in bytes.chunks_exact(ring.block_bytes as usize) {
+            if search.look(block)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-    }
-    let stale = match why {
-        Some(why) => look_behind(&mut reader, ring, known, at, limit, why)?,
-        None => Vec::new(),
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let (end, stale) = match &search.beyond {
+        Some(beyond) => {
+            look_far(devices, &search, beyond, limit)?;
+            (beyond.end, beyond.stale.as_slice())
+        }
+        None => (search.at, &[][..]),
     };
-    erase(devices, ring, &stale)?;
+    erase(devices, ring, stale)?;
     let recovered = Recovered {
-        records: records.count,
-        bytes: at.0 - known.tail.0.min(at.0),
-        torn: !stale.is_empty() || !records.partial.is_empty(),
+        records: search.records.count,
+        bytes: end.0 - known.tail.0.min(end.0),
+        torn: !stale.is_empty() || !search.records.partial.is_empty(),
     };
-    Ok(Found { end: at, chain: chain.unwrap_or(0), last: records.last, recovered })
+    Ok(Found { end, chain: search.chain.unwrap_or(0), last: search.records.last, recovered })
+}
+
+/// The ring from `at` to `limit` in pieces of consecutive bytes.
+fn pieces(ring: Ring, mut at: Lsn, limit: Lsn) -> impl Iterator<Item = (Lsn, u32)> {
+    let most = READ_BYTES.next_multiple_of(ring.block_bytes);
+    std::iter::from_fn(move || {
+        let start = at;
+        let length = (limit.0 - start.0).min(most).min(ring.until_wrap(start));
+        at = Lsn(start.0 + length);
+        (length > 0).then_some((start, length as u32))
+    })
+}
+
+/// Block after block from the tail on: first records, then, behind the end, who may know more.
+struct Search<'a> {
+    ring: Ring,
+    known: Known,
+    records: Records<'a>,
+    /// The block that comes next.
+    at: Lsn,
+    /// Checksum of the last block of the log so far.
+    chain: Option<u32>,
+    beyond: Option<Beyond>,
+}
+
+/// What is behind the log's end.
+struct Beyond {
+    end: Lsn,
+    why: NotIt,
+    /// Valid blocks that nobody may find later.
+    stale: Vec<Lsn>,
+}
+
+impl Search<'_> {
+    fn look(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, Error> {
+        let at = self.at;
+        self.at = Lsn(at.0 + self.ring.block_bytes);
+        if self.beyond.is_none() {
+            match follow(bytes, self.known.store, at, self.chain) {
+                Ok((header, checksum)) => {
+                    self.records.take(&header, bytes)?;
+                    self.chain = Some(checksum);
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Err(why) => {
+                    let beyond = Beyond { end: at, why, stale: Vec::new() };
+                    if self.known.durable > at {
+                        return Err(self.corrupt(&beyond, "the checkpoint"));
+                    }
+                    self.beyond = Some(beyond);
+                }
+            }
+        }
+        let Some(beyond) = &mut self.beyond else { return Ok(ControlFlow::Continue(())) };
+        if at.0 > beyond.end.0 + self.ring.window_bytes() {
+            return Ok(ControlFlow::Break(()));
+        }
+        if let Ok((header, _)) = block::open(bytes, self.known.store, at) {
+            beyond.stale.push(at);
+            if header.durable > beyond.end
+                && let Some(beyond) = &self.beyond
+            {
+                return Err(self.corrupt(beyond, &format!("the block at position {}", at.0)));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Somebody knows that what is missing at the end was durable.
+    fn corrupt(&self, beyond: &Beyond, witness: &str) -> Error {
+        Error::Corrupt {
+            what: format!("the log (position {}; {witness} says that it was durable)", beyond.end.0),
+            offset_bytes: self.ring.place(beyond.end),
+            expected: beyond.why.expected.clone(),
+            got: beyond.why.got.clone(),
+        }
+    }
 }
 
 /// The block, if it is the one at `lsn` and follows the one with the checksum `chain`.
@@ -78,37 +162,22 @@ fn follow(bytes: &[u8], store: u64, lsn: Lsn, chain: Option<u32>) -> Result<(Hea
     }
 }
 
-/// Looks for who knows that what is missing at `end` was durable. Returns the blocks there that nobody may find later.
-fn look_behind(
-    reader: &mut Reader<'_>,
-    ring: Ring,
-    known: Known,
-    end: Lsn,
-    limit: Lsn,
-    why: NotIt,
-) -> Result<Vec<Lsn>, Error> {
-    let corrupt = |witness: &str| Error::Corrupt {
-        what: format!("the log (position {}; {witness} says that it was durable)", end.0),
-        offset_bytes: ring.place(end),
-        expected: why.expected.clone(),
-        got: why.got.clone(),
-    };
-    if known.durable > end {
-        return Err(corrupt("the checkpoint"));
-    }
-    let until = limit.min(Lsn(end.0 + ring.window_bytes() + ring.block_bytes));
-    let mut stale = Vec::new();
-    let mut at = end;
-    while at < until {
-        if let Ok((header, _)) = block::open(reader.block(at)?, known.store, at) {
-            if header.durable > end {
-                return Err(corrupt(&format!("the block at position {}", at.0)));
+/// Looks here and there behind the window for blocks that know that what is missing was durable.
+fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn) -> Result<(), Error> {
+    let ring = search.ring;
+    let step = ring.block(Lsn(ring.window_bytes() / WINDOW_PARTS)).0.max(ring.block_bytes);
+    let mut samples = (search.at.0..limit.0).step_by(step as usize).map(Lsn);
+    let places = samples.clone().map(|lsn| (ring.place(lsn), ring.block_bytes as u32));
+    read_pieces(devices, Role::Log, places, |_, bytes| {
+        let lsn = samples.next().unwrap_or(limit);
+        match block::open(bytes, search.known.store, lsn) {
+            Ok((header, _)) if header.durable > beyond.end => {
+                Err(search.corrupt(beyond, &format!("the block at position {}", lsn.0)))
             }
-            stale.push(at);
+            _ => Ok(ControlFlow::<()>::Continue(())),
         }
-        at = Lsn(at.0 + ring.block_bytes);
-    }
-    Ok(stale)
+    })?;
+    Ok(())
 }
 
 fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {
@@ -120,36 +189,6 @@ fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {
         zeros.write(devices, Role::Log, ring.place(*lsn))?;
     }
     flush(devices, Role::Log).map_err(|failed| failed.error("flush the log"))
-}
-
-/// Blocks one after another, read in large pieces.
-struct Reader<'a> {
-    devices: &'a Devices,
-    ring: Ring,
-    piece: Block,
-    /// What of the log is in memory.
-    start: Lsn,
-    length_bytes: u64,
-}
-
-impl<'a> Reader<'a> {
-    fn new(devices: &'a Devices, ring: Ring, tail: Lsn) -> Result<Self, Error> {
-        let piece = Block::new(READ_BYTES.next_multiple_of(ring.block_bytes) as usize)?;
-        Ok(Self { devices, ring, piece, start: ring.block(tail), length_bytes: 0 })
-    }
-
-    /// The block at `lsn`.
-    fn block(&mut self, lsn: Lsn) -> Result<&[u8], Error> {
-        let inside = self.start <= lsn && lsn.0 < self.start.0 + self.length_bytes;
-        if !inside {
-            let length = (self.piece.bytes().len() as u64).min(self.ring.until_wrap(lsn));
-            self.piece.read_part(self.devices, Role::Log, self.ring.place(lsn), length as usize)?;
-            (self.start, self.length_bytes) = (lsn, length);
-        }
-        let offset = (lsn.0 - self.start.0) as usize;
-        let bytes = self.piece.bytes();
-        Ok(bytes.get(offset..offset + self.ring.block_bytes as usize).unwrap_or_default())
-    }
 }
 
 /// Puts the stream of records together.

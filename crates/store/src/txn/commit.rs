@@ -149,11 +149,7 @@ impl Transactions {
             let (record, prepared) = prepare()?;
             self.visible.admit(&self.poison)?;
             let logged = self.log.append_noting(&record, |logged| self.visible.begin(logged))?;
-            if let Err(error) = apply(prepared) {
-                let error = self.poison.by(error);
-                self.visible.wake(true);
-                return Err(error);
-            }
+            apply(prepared).map_err(|error| self.poison.by(error))?;
             self.visible.applied(logged.timestamp);
             logged
         };
@@ -196,11 +192,7 @@ impl Transactions {
             .iter()
             .zip(before)
             .try_for_each(|(written, before)| self.apply(logged.timestamp, written, *before));
-        if let Err(error) = applied {
-            let error = self.poison.by(error);
-            self.visible.wake(true);
-            return Err(error);
-        }
+        applied.map_err(|error| self.poison.by(error))?;
         self.visible.applied(logged.timestamp);
         Ok(logged)
     }

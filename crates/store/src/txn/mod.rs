@@ -46,7 +46,7 @@ pub(crate) struct Transactions {
     poison: Poison,
     crew: Crew,
     locks: Locks,
-    visible: Visible,
+    visible: Arc<Visible>,
     snapshots: Snapshots,
     history: History,
     /// Whether what no snapshot needs is being given up.
@@ -56,7 +56,13 @@ pub(crate) struct Transactions {
 impl Transactions {
     /// After recovery: everything in the log is applied. `make` makes indexes for old versions; their keys must hold [`version_name_bytes`], their values eight bytes more than any tree's.
     pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex) -> Self {
-        let visible = Visible::new(log.last());
+        let visible = Arc::new(Visible::new(log.last()));
+        let waiting = Arc::downgrade(&visible);
+        poison.when_failed(move || {
+            if let Some(visible) = waiting.upgrade() {
+                visible.wake(true);
+            }
+        });
         Self {
             log,
             poison,

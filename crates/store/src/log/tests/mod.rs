@@ -1,3 +1,7 @@
+mod crash;
+mod damage;
+mod groups;
+
 use std::sync::Arc;
 
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -7,8 +11,8 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::layout::Placement;
 
-const BLOCK_BYTES: u64 = 512;
-const RING_BYTES: u64 = 256 * BLOCK_BYTES;
+pub(super) const BLOCK_BYTES: u64 = 512;
+pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
 
 pub(crate) fn layout() -> Layout {
     Layout {
@@ -28,6 +32,12 @@ pub(crate) fn layout() -> Layout {
     }
 }
 
+/// A small flash drive with a volatile cache.
+pub(super) fn volatile_device(seed: u64) -> Arc<SimDevice> {
+    let config = SimConfig::from_toml(include_str!("drive.toml"), "drive.toml").unwrap();
+    Arc::new(SimDevice::new(&config, "sim:volatile", seed).unwrap())
+}
+
 pub(super) fn device(seed: u64) -> Arc<SimDevice> {
     Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", seed).unwrap())
 }
@@ -40,16 +50,19 @@ pub(super) fn nobody() -> Crew {
 pub(crate) const NEW: Known =
     Known { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
 
-type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;
+pub(super) type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;
 
 pub(super) fn open(device: &Arc<SimDevice>, layout: &Layout, known: Known) -> Result<(Log, Seen), Error> {
-    let mut seen = Vec::new();
-    let devices = Devices::new(Arc::clone(device) as _, None);
-    let log =
-        Log::open(layout, devices, nobody(), Poison::default(), known, &mut |lsn, timestamp, record| {
-            seen.push((lsn, timestamp, record.to_vec()));
-            Ok(())
-        })?;
+    open_on(&Devices::new(Arc::clone(device) as _, None), layout, known)
+}
+
+pub(super) fn open_on(devices: &Devices, layout: &Layout, known: Known) -> Result<(Log, Seen), Error> {
+    let (mut seen, devices) = (Vec::new(), devices.clone());
+    let mut replay = |lsn: Lsn, timestamp: Timestamp, record: &[u8]| {
+        seen.push((lsn, timestamp, record.to_vec()));
+        Ok(())
+    };
+    let log = Log::open(layout, devices, nobody(), Poison::default(), known, &mut replay)?;
     Ok((log, seen))
 }
 

@@ -1,0 +1,135 @@
+//! Damage at rest: what was acknowledged is an error when it is gone, never silently missing.
+
+use flashgrain_device::MemoryDevice;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::*;
+use crate::lane::{Block, Role};
+
+/// A log of durable groups of one to five records, and the records.
+fn written(settled: bool) -> (Devices, Vec<u8>, Seen) {
+    let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+    let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+    let mut random = Pcg64::seed_from_u64(5);
+    let mut kept = Vec::new();
+    for _ in 0..12 {
+        for _ in 0..random.random_range(1..6) {
+            let length = [0, 20, 300, 464, 900][random.random_range(0..5)];
+            let record: Vec<u8> = (0..length).map(|_| random.random()).collect();
+            let logged = log.append(&record).unwrap();
+            kept.push((logged.start, logged.timestamp, record));
+        }
+        log.wait(log.end(), Durability::Sync).unwrap();
+    }
+    if settled {
+        log.settle().unwrap();
+        assert!(!log.is_unsettled());
+    }
+    let length = log.end().0 as usize;
+    let mut image = Block::new(length).unwrap();
+    image.read(&devices, Role::Log, layout().log_start_bytes).unwrap();
+    (devices.clone(), image.bytes().to_vec(), kept)
+}
+
+/// Opens the log with other bytes in place of its own.
+fn open_with(devices: &Devices, bytes: &[u8]) -> Result<Seen, Error> {
+    let mut image = Block::new(bytes.len()).unwrap();
+    image.bytes().copy_from_slice(bytes);
+    image.write(devices, Role::Log, layout().log_start_bytes).unwrap();
+    open_on(devices, &layout(), NEW).map(|(_, seen)| seen)
+}
+
+fn used_bytes(block: &[u8]) -> usize {
+    u32::from_le_bytes(block[40..44].try_into().unwrap()) as usize
+}
+
+#[test]
+fn a_flipped_bit_in_what_is_durable_is_corruption() {
+    let (devices, image, kept) = written(true);
+    let block_bytes = BLOCK_BYTES as usize;
+    let marker = image.len() - block_bytes;
+    assert_eq!(open_with(&devices, &image).unwrap(), kept);
+    let mut random = Pcg64::seed_from_u64(6);
+    let mut found = 0;
+    for byte in (0..image.len()).step_by(3) {
+        let mut damaged = image.clone();
+        damaged[byte] ^= 1 << random.random_range(0..8);
+        let result = open_with(&devices, &damaged);
+        let matters = byte % block_bytes < used_bytes(&image[byte / block_bytes * block_bytes..]);
+        if matters && byte < marker {
+            let error = result.unwrap_err();
+            let Error::Corrupt { offset_bytes, .. } = &error else { panic!("byte {byte}: {error}") };
+            let block = layout().log_start_bytes + (byte / block_bytes * block_bytes) as u64;
+            assert_eq!(*offset_bytes, block, "byte {byte}");
+            found += 1;
+        } else {
+            assert_eq!(result.unwrap(), kept, "byte {byte}");
+        }
+    }
+    assert!(found > 1000);
+}
+
+#[test]
+fn lost_and_misplaced_blocks_are_corruption() {
+    let (devices, image, kept) = written(true);
+    let block_bytes = BLOCK_BYTES as usize;
+    let blocks = image.len() / block_bytes - 1;
+    for block in 0..blocks {
+        for other in [None, Some((block + 1) % blocks), Some((block + 7) % blocks)] {
+            let mut damaged = image.clone();
+            let bytes = other.map_or(vec![0; block_bytes], |other| {
+                image[other * block_bytes..(other + 1) * block_bytes].to_vec()
+            });
+            damaged[block * block_bytes..(block + 1) * block_bytes].copy_from_slice(&bytes);
+            let error = open_with(&devices, &damaged).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { .. }), "{block} {other:?}: {error}");
+        }
+    }
+    // All but the beginning.
+    let mut damaged = image.clone();
+    damaged[3 * block_bytes..blocks * block_bytes].fill(0);
+    assert!(matches!(open_with(&devices, &damaged), Err(Error::Corrupt { .. })));
+    assert_eq!(open_with(&devices, &image).unwrap(), kept);
+}
+
+/// The one thing that cannot be told: nobody has been able to testify yet that the last group was durable.
+#[test]
+fn only_the_last_group_before_an_idle_spell_can_be_taken_for_torn() {
+    let (devices, image, kept) = written(false);
+    let block_bytes = BLOCK_BYTES as usize;
+    let durable_of = |block: &[u8]| u64::from_le_bytes(block[24..32].try_into().unwrap());
+    let last = image.chunks(block_bytes).next_back().unwrap();
+    let last_group = durable_of(last) as usize / block_bytes;
+    for block in 0..image.len() / block_bytes {
+        let mut damaged = image.clone();
+        damaged[block * block_bytes + 10] ^= 1;
+        match open_with(&devices, &damaged) {
+            Err(Error::Corrupt { .. }) => assert!(block < last_group, "{block}"),
+            Ok(seen) => {
+                assert!(block >= last_group, "{block} is silently missing");
+                let group = Lsn(last_group as u64 * BLOCK_BYTES);
+                let before = kept.iter().filter(|(start, _, _)| *start < group).count();
+                assert!(seen.len() >= before && seen[..] == kept[..seen.len()]);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn blocks_of_another_store_are_strangers() {
+    let (devices, image, kept) = written(true);
+    assert_eq!(open_with(&devices, &image).unwrap(), kept);
+    let (log, seen) = open_on(&devices, &layout(), Known { store: NEW.store + 1, ..NEW }).unwrap();
+    assert_eq!((seen, log.end()), (Vec::new(), Lsn(0)));
+}
+
+#[test]
+fn what_the_checkpoint_knows_to_be_durable_is_missed() {
+    let (devices, image, kept) = written(false);
+    let damaged = vec![0; image.len()];
+    assert_eq!(open_with(&devices, &damaged).unwrap(), []);
+    let known = Known { durable: kept[3].0, ..NEW };
+    assert!(matches!(open_on(&devices, &layout(), known), Err(Error::Corrupt { .. })));
+}

@@ -1,0 +1,158 @@
+//! Group commit: how many committers share a write, who writes, and what failures do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flashgrain_device::{MemoryDevice, Nanos};
+use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
+
+use super::*;
+use crate::lane::now;
+use crate::worker::Harness;
+
+/// The time that `committers` tasks of two workers take for so many durable commits each, and the groups written.
+fn commits(committers: usize, each: usize) -> (Nanos, LogStats) {
+    let devices = Devices::new(volatile_device(1) as _, None);
+    let mut harness = Harness::new(&devices, 2);
+    let layout = Layout { log_bytes: 4 << 20, log_block_bytes: 4096, ..layout() };
+    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let began = now(&devices);
+    let handles: Vec<_> = (0..committers)
+        .map(|committer| {
+            let log = log.clone();
+            harness.spawn(committer % 2, move || {
+                for _ in 0..each {
+                    let logged = log.append(&[7; 150]).unwrap();
+                    log.wait(logged.end, Durability::Sync).unwrap();
+                    log.truncate(log.durable());
+                }
+            })
+        })
+        .collect();
+    while handles.iter().any(|handle| !handle.is_finished()) {
+        assert!(harness.turn(), "somebody waits for ever");
+    }
+    (now(&devices).since(began), log.stats())
+}
+
+#[test]
+fn sixty_four_committers_share_their_writes() {
+    let (alone, one) = commits(1, 50);
+    let (together, many) = commits(64, 50);
+    assert_eq!((one.records, one.groups), (50, 50));
+    assert_eq!(many.records, 64 * 50);
+    // Simulated time: the same on every machine.
+    let speedup = 64.0 * alone.0 as f64 / together.0 as f64;
+    assert!(speedup > 20.0, "{speedup}: {} groups", many.groups);
+}
+
+#[test]
+fn ordinary_threads_share_writes_too() {
+    let devices = Devices::new(Arc::new(MemoryDevice::new(64 << 20, 64 << 20).unwrap()), None);
+    let layout = Layout { log_bytes: 32 << 20, ..layout() };
+    let (log, _) = open_on(&devices, &layout, NEW).unwrap();
+    let newest = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let logged = log.append(&[3; 100]).unwrap();
+                    log.wait(logged.end, Durability::Sync).unwrap();
+                    assert!(log.durable() >= logged.end);
+                    newest.fetch_max(logged.timestamp.0, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(newest.into_inner(), 8 * 500);
+    let stats = log.stats();
+    assert_eq!(stats.records, 8 * 500);
+    let (_, seen) = open_on(&devices, &layout, NEW).unwrap();
+    assert_eq!(seen.len(), 8 * 500);
+}
+
+#[test]
+fn a_failed_write_or_flush_ends_all_promises() {
+    for (kind, operation) in [
+        (FaultKind::WriteError { done_bytes: 0 }, Operation::Write),
+        (FaultKind::FlushError { data: flashgrain_ssdsim::fault::FlushLoss::Dropped }, Operation::Flush),
+    ] {
+        let device = volatile_device(2);
+        let devices = Devices::new(Arc::clone(&device) as _, None);
+        let mut harness = Harness::new(&devices, 2);
+        let layout = Layout { sync_method: SyncMethod::Fdatasync, ..layout() };
+        let (crew, poison) = (harness.crew().clone(), Poison::default());
+        let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+        let third = Fault { at: Trigger::Nth(3), repeat: Repeat::Once, ..Fault::new(kind.clone()) };
+        device.inject(third.on(operation));
+        let handles: Vec<_> = (0..10)
+            .map(|committer| {
+                let log = log.clone();
+                harness.spawn(committer % 2, move || {
+                    (0..20).try_for_each(|_| {
+                        let logged = log.append(&[1; 600])?;
+                        log.wait(logged.end, Durability::Sync)
+                    })
+                })
+            })
+            .collect();
+        harness.run_until_idle();
+        let results: Vec<_> = handles.into_iter().map(|handle| handle.join().unwrap().unwrap_err()).collect();
+        let first = results.iter().filter(|error| matches!(error, Error::Io { .. })).count();
+        let rest = results.iter().filter(|error| matches!(error, Error::Poisoned { .. })).count();
+        assert_eq!((first, rest), (1, 9), "{kind:?}");
+        assert!(matches!(log.append(b"x"), Err(Error::Poisoned { .. })));
+    }
+}
+
+/// The ring is full, and nobody goes on before a checkpoint makes room.
+#[test]
+fn whoever_finds_the_ring_full_waits_for_a_checkpoint() {
+    let devices = Devices::new(device(3) as _, None);
+    let mut harness = Harness::new(&devices, 1);
+    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let log =
+        Log::open(&layout(), devices.clone(), crew.clone(), poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let checkpoints = Arc::new(AtomicU64::new(0));
+    let (own, count) = (log.clone(), Arc::clone(&checkpoints));
+    log.when_long(move || {
+        let (own, count) = (own.clone(), Arc::clone(&count));
+        crew.spawn(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            own.wait(own.end(), Durability::Sync).unwrap();
+            own.truncate(own.durable());
+        });
+    });
+    let own = log.clone();
+    harness.run(move || {
+        for _ in 0..2000 {
+            own.append(&[9; 400]).unwrap();
+        }
+    });
+    assert!(checkpoints.load(Ordering::Relaxed) > 5);
+    assert_eq!(log.last(), Timestamp(2000));
+}
+
+/// Nobody asks for durability, and yet the memory stays bounded and the log is written.
+#[test]
+fn what_nobody_waits_for_is_written_behind() {
+    let devices = Devices::new(device(4) as _, None);
+    let mut harness = Harness::new(&devices, 2);
+    let layout = Layout { log_bytes: 64 << 20, log_block_bytes: 4096, ..layout() };
+    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let own = log.clone();
+    harness.run(move || {
+        for number in 0..20_000 {
+            own.append(&[4; 1000]).unwrap();
+            if number % 8 == 0 {
+                crate::task::yield_now();
+            }
+        }
+    });
+    let unwritten = log.end().0 - log.shared.written.load(Ordering::Relaxed);
+    assert!(unwritten < 2 * GROUP_BYTES_MAX as u64, "{unwritten}");
+    assert!(log.end().0 - log.durable().0 < 8 << 20, "what is not durable is bounded");
+    harness.run_until_idle();
+    assert!(log.durable() == log.end() && !log.is_unsettled());
+}
