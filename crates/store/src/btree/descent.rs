@@ -90,6 +90,9 @@ impl BTree {
             return Ok(None);
         }
         let next = self.pool.read(child, access);
+        if let Ok(next) = &next {
+            Node::prefetch(next.page(), level == 1);
+        }
         // Only now is it certain that the child, as it was found, covered the key.
         if !parent.is_still() {
             return Ok(None);

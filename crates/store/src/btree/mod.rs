@@ -13,6 +13,8 @@ mod scan;
 mod scratch;
 mod shrink;
 #[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod tests;
 mod tree;
 

@@ -19,6 +19,7 @@ mod gate;
 mod images;
 mod latch;
 mod mapping;
+mod prefetch;
 mod section;
 mod table;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
 pub(crate) use latch::{Latch, Version};
+pub(crate) use prefetch::prefetch;
 pub(crate) use section::{Denied, Locked, Reserved, Section};
 use table::Table;
 use waiters::Waiters;
