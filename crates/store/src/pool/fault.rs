@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::frames::{Frame, class_bytes};
+use super::evict::FRAME;
+use super::frames::Frame;
 use super::table::{Entry, Place, Word};
-use super::waiters::Waiters;
+use super::waiters::{Waiters, changed};
 use super::{Access, COOLING, HOT, Pool, Seen};
 use crate::Error;
 use crate::header::PageId;
@@ -48,7 +49,7 @@ impl Pool {
     fn load(&self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
         let frame = self.take_frame(location.class())?;
         if !entry.exchange(Word::device(location), Word::loading(location)) {
-            self.give_back(frame);
+            self.give_back(&[frame]);
             return Ok(());
         }
         let mut from = location;
@@ -72,8 +73,9 @@ impl Pool {
                             from = now;
                         }
                     }
+                    changed();
                     self.queue(id).wake_all(id.0);
-                    self.give_back(frame);
+                    self.give_back(&[frame]);
                     return Err(error);
                 }
             }
@@ -95,19 +97,15 @@ impl Pool {
             }
         }
         // From now on others may take the latch.
-        self.publish(id, frame, if access == Access::Scan { COOLING } else { HOT });
+        let scanned = access == Access::Scan;
+        self.publish(id, frame, if scanned { COOLING } else { HOT });
+        if scanned {
+            self.clock.note_scanned(frame, id);
+        }
+        changed();
         self.queue(id).wake_all(id.0);
-    }
-
-    /// A frame that is nobody's page; makes room and waits for it if need be.
-    pub(super) fn take_frame(&self, class: usize) -> Result<Frame, Error> {
-        self.frames.take(class).ok_or_else(|| {
-            Error::Options(format!(
-                "the cache of {} bytes is full of pages, and a page of {} needs room",
-                self.budget_bytes(),
-                class_bytes(class)
-            ))
-        })
+        // It may leave memory again.
+        self.room.wake_one(FRAME);
     }
 
     /// Begins to load a page in the background, if it is not in memory. May do nothing.

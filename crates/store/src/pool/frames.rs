@@ -22,7 +22,7 @@ pub(crate) const CLASSES: usize = 9;
 const INDEX_BITS: u32 = 28;
 
 /// Lists of free frames. Threads beyond this number share them.
-const SHARDS: usize = 32;
+pub(super) const SHARDS: usize = 32;
 
 /// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly used.
 pub(super) const HUGE_BUDGET_BYTES: u64 = 64 << 20;
@@ -32,6 +32,9 @@ pub(super) const HUGE_BUDGET_BYTES: u64 = 64 << 20;
 pub(crate) struct Frame(u32);
 
 impl Frame {
+    /// Fills up arrays.
+    pub(super) const NONE: Self = Self(0);
+
     pub(super) fn new(class: usize, index: u32) -> Self {
         Self((class as u32) << INDEX_BITS | index)
     }
@@ -85,7 +88,7 @@ pub(crate) struct Meta {
     pub state: AtomicU8,
 }
 
-const META_BYTES: u64 = size_of::<Meta>() as u64;
+pub(super) const META_BYTES: u64 = size_of::<Meta>() as u64;
 
 /// See the module.
 pub(crate) struct Frames {
@@ -189,6 +192,16 @@ impl Frames {
         free + self.unbacked_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the budget that are not backed.
+    pub fn unbacked_bytes(&self) -> u64 {
+        self.unbacked_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the free frames that a thread of this shard finds first.
+    pub fn free_bytes_of(&self, shard: usize) -> u64 {
+        self.shards[shard].bytes.load(Ordering::Relaxed)
+    }
+
     fn own_shard(&self) -> usize {
         own_place() % SHARDS
     }
@@ -213,7 +226,8 @@ impl Frames {
         if self.shards[shard].bytes.load(Ordering::Relaxed) < class_bytes(class) {
             return None;
         }
-        let frame = self.lists(shard)[class].pop(self, class)?;
+        let mut lists = self.lists(shard);
+        let frame = lists[class].pop(self, class)?;
         self.shards[shard].bytes.fetch_sub(class_bytes(class), Ordering::Relaxed);
         Some(frame)
     }
@@ -256,12 +270,17 @@ impl Frames {
         }
     }
 
-    /// Gives a frame back that is nobody's page any more.
-    pub fn give_back(&self, frame: Frame) {
-        debug_assert_eq!(self.meta(frame).page.load(Ordering::Relaxed), 0, "still a page");
-        let (own, class) = (self.own_shard(), frame.class());
-        self.lists(own)[class].push(self, frame);
-        self.shards[own].bytes.fetch_add(class_bytes(class), Ordering::Relaxed);
+    /// Gives frames back that are nobody's page any more.
+    pub fn give_back(&self, frames: &[Frame]) {
+        let own = self.own_shard();
+        let mut lists = self.lists(own);
+        for frame in frames {
+            debug_assert_eq!(self.meta(*frame).page.load(Ordering::Relaxed), 0, "still a page");
+            lists[frame.class()].push(self, *frame);
+        }
+        let bytes = frames.iter().map(|frame| class_bytes(frame.class())).sum();
+        // Under the lock, so that it never falls below what was taken.
+        self.shards[own].bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     #[inline]
@@ -306,11 +325,11 @@ mod tests {
         let frames = Frames::new(BUDGET_BYTES).unwrap();
         let large = frames.take(8).unwrap();
         assert_eq!(frames.take(8), None);
-        frames.give_back(large);
+        frames.give_back(&[large]);
         let small: Vec<Frame> = std::iter::from_fn(|| frames.take(0)).collect();
         assert_eq!(small.len() as u64, BUDGET_BYTES / (4096 + 64));
         assert_eq!(frames.take(8), None);
-        small.into_iter().for_each(|frame| frames.give_back(frame));
+        frames.give_back(&small);
         assert!(frames.take(8).is_some() && frames.take(8).is_none());
     }
 
@@ -329,11 +348,11 @@ mod tests {
             assert!((0..page.len_bytes()).step_by(4).all(|at| page.word(at) == number as u32 + 1));
             assert_eq!(frames.meta(*frame).page.swap(0, Ordering::Relaxed), number as u64);
         }
-        taken.iter().for_each(|frame| frames.give_back(*frame));
+        frames.give_back(&taken);
         assert_eq!(frames.take(4), Some(taken[5]), "a free frame of the class comes first");
-        frames.give_back(taken[5]);
+        frames.give_back(&taken[5..]);
         let all = frames.take(8).unwrap();
-        frames.give_back(all);
+        frames.give_back(&[all]);
         assert_eq!(
             frames.page(frames.take(2).unwrap()).word(100),
             0,
@@ -345,7 +364,7 @@ mod tests {
     fn a_frame_that_another_thread_gave_back_is_found() {
         let frames = Frames::new(SMALLEST_PAGE_BYTES + META_BYTES).unwrap();
         let only = frames.take(0).unwrap();
-        std::thread::scope(|scope| scope.spawn(|| frames.give_back(only)).join().unwrap());
+        std::thread::scope(|scope| scope.spawn(|| frames.give_back(&[only])).join().unwrap());
         assert_eq!((frames.take(0), frames.take(0)), (Some(only), None));
     }
 }

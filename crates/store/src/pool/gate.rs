@@ -57,6 +57,11 @@ impl Gate {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// Before the first section: the present epoch.
+    pub fn begin_at(&self, epoch: u32) {
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
     /// Begins a section. Gives the place to [`Gate::leave`] from.
     #[inline]
     pub fn enter(&self) -> usize {

@@ -1,6 +1,5 @@
 //! What the pool asks of the place where images of pages are kept.
 
-use super::Epoch;
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
@@ -24,14 +23,11 @@ pub(crate) trait Images: Send + Sync {
     /// Whether this unit is on the device.
     fn is_written(&self, unit: UnitSequence) -> bool;
 
-    /// Waits until all that was gathered is on the device.
-    fn write_all(&self) -> Result<(), Error>;
-
     /// An image became garbage in the present epoch. Called within sections.
     fn release(&self, location: Location);
 
-    /// What is released from now on belongs to this epoch. Called at a cut.
-    fn begin_epoch(&self, epoch: Epoch);
+    /// Waits until this unit is on the device; sends it on its way if it is open.
+    fn wait_written(&self, unit: UnitSequence) -> Result<(), Error>;
 
     /// Loads a page.
     ///
@@ -60,16 +56,12 @@ impl Images for Segments {
         Self::is_written(self, unit)
     }
 
-    fn write_all(&self) -> Result<(), Error> {
-        Self::write_all(self)
-    }
-
     fn release(&self, location: Location) {
         Self::release(self, location);
     }
 
-    fn begin_epoch(&self, epoch: Epoch) {
-        Self::begin_epoch(self, epoch);
+    fn wait_written(&self, unit: UnitSequence) -> Result<(), Error> {
+        Self::wait_written(self, unit)
     }
 
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {

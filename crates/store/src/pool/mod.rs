@@ -13,6 +13,7 @@
 
 mod changes;
 mod checkpoint;
+mod evict;
 mod fault;
 mod frames;
 mod gate;
@@ -34,10 +35,11 @@ use std::sync::{Arc, Weak};
 use crate::Error;
 use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
-use crate::segment::{Location, NotAppended, Stream};
+use crate::segment::{Location, NotAppended, Stream, UnitSequence};
 use crate::task::Crew;
 use changes::Changes;
 pub(crate) use changes::Moved;
+use evict::{Clock, FRAME};
 pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
@@ -45,7 +47,7 @@ pub(crate) use latch::{Latch, Version};
 pub(crate) use prefetch::prefetch;
 pub(crate) use section::{Denied, Locked, Reserved, Section};
 use table::Table;
-use waiters::Waiters;
+use waiters::{Waiters, changed};
 
 /// How a page is going to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +84,11 @@ pub(crate) struct Pool {
     changes: Changes,
     images: Arc<dyn Images>,
     crew: Crew,
+    /// Those who wait for a page that another one loads.
     loading: Box<[Waiters]>,
+    /// Those who wait for a frame.
+    room: Waiters,
+    clock: Clock,
     dirty_bytes: Box<[DirtyBytes]>,
     me: Weak<Self>,
 }
@@ -148,6 +154,8 @@ impl Pool {
             images,
             crew,
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
+            room: Waiters::default(),
+            clock: Clock::new(),
             dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
             me: Weak::clone(me),
         }))
@@ -241,7 +249,7 @@ impl Pool {
     }
 
     /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the latch.
-    fn append(&self, id: PageId, frame: Frame, dirty_epoch: u32) -> Result<(), NotAppended> {
+    fn append(&self, id: PageId, frame: Frame, dirty_epoch: u32) -> Result<UnitSequence, NotAppended> {
         let (meta, page) = (self.frames.meta(frame), self.frames.page(frame));
         let overflow = Header::of(page).kind == PageKind::Overflow as u8;
         let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
@@ -253,7 +261,7 @@ impl Pool {
         meta.location.store(appended.location.bits(), Ordering::Relaxed);
         meta.unit.store(appended.unit.0, Ordering::Relaxed);
         self.mark_clean(meta, frame);
-        Ok(())
+        Ok(appended.unit)
     }
 
     /// Makes a frame, whose bytes are complete, the page's.
@@ -263,7 +271,12 @@ impl Pool {
         meta.page.store(id.0, Ordering::Release);
     }
 
-    fn give_back(&self, frame: Frame) {
-        self.frames.give_back(frame);
+    /// Gives frames back that are nobody's page any more.
+    fn give_back(&self, frames: &[Frame]) {
+        if !frames.is_empty() {
+            self.frames.give_back(frames);
+            changed();
+            frames.iter().for_each(|_| self.room.wake_one(FRAME));
+        }
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Reserved<'a> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.pool.give_back(self.frame);
+        self.pool.give_back(&[self.frame]);
     }
 }
 
@@ -99,10 +99,7 @@ impl<'a> Section<'a> {
                 return Ok(());
             }
             // The checkpoint of that epoch needs the page as it is now.
-            self.pool.append(seen.id, seen.frame, dirty_epoch).map_err(|error| match error {
-                NotAppended::NoBuffer | NotAppended::NoSegment => Denied::NoRoom,
-                NotAppended::Failed(error) => Denied::Failed(error),
-            })?;
+            self.pool.append(seen.id, seen.frame, dirty_epoch).map_err(denied)?;
         }
         if let Some(location) = Location::from_bits(seen.meta.location.load(Ordering::Relaxed)) {
             self.pool.images.release(location);
@@ -139,6 +136,25 @@ impl<'a> Section<'a> {
         Locked { pool, meta, frame, id }
     }
 
+    /// Gathers the image of a page that this section has changed, so that it is known where it will be: for pages that are written once. It is there after
+    /// [`Segments::write_all`](crate::segment::Segments::write_all).
+    ///
+    /// # Errors
+    /// [`Denied`], but for [`Denied::Changed`]; the page is as it was.
+    pub fn gather(&self, page: &Locked<'_>) -> Result<Location, Denied> {
+        self.pool.append(page.id, page.frame, self.epoch).map_err(denied)?;
+        Location::from_bits(page.meta.location.load(Ordering::Relaxed)).ok_or(Denied::Changed)
+    }
+
+    /// Makes a page exist whose image is at `location`, on the device already: what a replayed record refers to. `false` if it exists, as the checkpoint knows it.
+    pub fn adopt(&self, id: PageId, location: Location) -> bool {
+        let adopted = self.pool.table.adopt(id, Word::device(location));
+        if adopted {
+            self.pool.changes.note(self.epoch, Moved { id, from: None, to: Some(location) });
+        }
+        adopted
+    }
+
     /// The page does not exist any longer.
     pub fn free(&self, page: Locked<'_>) {
         let (pool, meta, frame, id) = (page.pool, page.meta, page.frame, page.id);
@@ -152,7 +168,14 @@ impl<'a> Section<'a> {
         pool.table.entry(id).map(Entry::clear);
         meta.latch.unlock();
         pool.table.free_number(id, self.epoch);
-        pool.give_back(frame);
+        pool.give_back(&[frame]);
+    }
+}
+
+fn denied(why: NotAppended) -> Denied {
+    match why {
+        NotAppended::NoBuffer | NotAppended::NoSegment => Denied::NoRoom,
+        NotAppended::Failed(error) => Denied::Failed(error),
     }
 }
 

@@ -117,6 +117,8 @@ struct Sort {
     reusable: Chain,
     /// From here on none was ever given out.
     next: u64,
+    /// Numbers of pages that there are.
+    pages: u64,
 }
 
 /// Free numbers linked through their words; zero ends.
@@ -130,8 +132,8 @@ impl Table {
     pub fn new(huge: bool) -> io::Result<Self> {
         let words = || Mapping::reserve(MOST_PAGES * 8, huge);
         let numbers = Numbers {
-            durable: Sort { reusable: Chain::default(), next: 1 },
-            volatile: Sort { reusable: Chain::default(), next: PageId::FIRST_VOLATILE },
+            durable: Sort { reusable: Chain::default(), next: 1, pages: 0 },
+            volatile: Sort { reusable: Chain::default(), next: PageId::FIRST_VOLATILE, pages: 0 },
             waiting: VecDeque::new(),
         };
         Ok(Self { words: [words()?, words()?], numbers: Mutex::new(numbers) })
@@ -149,6 +151,17 @@ impl Table {
         Some(unsafe { &*words.start().cast::<Entry>().add(index as usize) })
     }
 
+    /// Has the processor fetch the entry of a page that exists.
+    #[inline]
+    pub fn prefetch(&self, id: PageId) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(entry) = self.entry(id) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint; the entry exists.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+        }
+    }
+
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,6 +177,7 @@ impl Table {
     pub fn take_number(&self, volatile: bool) -> PageId {
         let mut numbers = self.numbers();
         let sort = if volatile { &mut numbers.volatile } else { &mut numbers.durable };
+        sort.pages += 1;
         let first = PageId(sort.reusable.first);
         match self.entry(first) {
             Some(entry) if first.0 != 0 => {
@@ -182,8 +196,10 @@ impl Table {
     pub fn free_number(&self, id: PageId, epoch: u32) {
         let mut numbers = self.numbers();
         if id.is_volatile() {
+            numbers.volatile.pages -= 1;
             return self.link(&mut numbers.volatile.reusable, id);
         }
+        numbers.durable.pages -= 1;
         if numbers.waiting.back().is_none_or(|(last, _)| *last < epoch) {
             numbers.waiting.push_back((epoch, Chain::default()));
         }
@@ -217,6 +233,36 @@ impl Table {
                 *reusable = Chain { first: chain.first, last };
             }
         }
+    }
+
+    /// Puts `word` where no page is; `false` if there is one. The number is not given out any more.
+    pub fn adopt(&self, id: PageId, word: Word) -> bool {
+        let mut numbers = self.numbers();
+        let Some(entry) = self.entry(id).filter(|entry| entry.load() == Word(0)) else { return false };
+        entry.store(word);
+        numbers.durable.next = numbers.durable.next.max(id.0 + 1);
+        numbers.durable.pages += 1;
+        true
+    }
+
+    /// While a store is opened: puts `word` there, or nothing.
+    pub fn restore(&self, id: PageId, word: Option<Word>) {
+        let mut numbers = self.numbers();
+        let Some(entry) = self.entry(id) else { return };
+        numbers.durable.pages -= u64::from(entry.load() != Word(0));
+        numbers.durable.pages += u64::from(word.is_some());
+        entry.store(word.unwrap_or(Word(0)));
+    }
+
+    /// All numbers that were ever given out.
+    pub fn all_numbers(&self) -> impl Iterator<Item = PageId> + use<> {
+        let numbers = self.numbers();
+        (1..numbers.durable.next).chain(PageId::FIRST_VOLATILE..numbers.volatile.next).map(PageId)
+    }
+
+    /// Durable pages that there are.
+    pub fn pages(&self) -> u64 {
+        self.numbers().durable.pages
     }
 
     /// The first durable number that was never given out.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{Epoch, Images, Pool};
+use super::{Images, Pool};
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
@@ -42,15 +42,13 @@ impl Images for MemoryImages {
         true
     }
 
-    fn write_all(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn release(&self, location: Location) {
         assert!(self.images.lock().unwrap().contains_key(&location), "an image that there is");
     }
 
-    fn begin_epoch(&self, _: Epoch) {}
+    fn wait_written(&self, _: UnitSequence) -> Result<(), Error> {
+        Ok(())
+    }
 
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         let images = self.images.lock().unwrap();

@@ -16,6 +16,12 @@ pub(super) struct Waiters {
     queue: Mutex<VecDeque<(u64, Waker)>>,
 }
 
+/// To be called between a change and waking those who wait for it: either they are seen waiting, or they see the change.
+#[inline]
+pub(super) fn changed() {
+    fence(Ordering::SeqCst);
+}
+
 impl Waiters {
     /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on every change of it wakes him.
     pub fn enter(&self, key: u64) {
@@ -26,25 +32,18 @@ impl Waiters {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether anybody waits, after a change that the caller has made.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.count.load(Ordering::Relaxed) == 0
-    }
-
-    /// Wakes all who wait for `key`.
+    /// Wakes all who wait for `key`, after a change and [`changed`].
     #[inline]
     pub fn wake_all(&self, key: u64) {
-        if !self.is_empty() {
+        if self.count.load(Ordering::Relaxed) > 0 {
             self.wake(key, usize::MAX);
         }
     }
 
-    /// Wakes the one who has waited for `key` longest.
+    /// Wakes the one who has waited for `key` longest, after a change and [`changed`].
     #[inline]
     pub fn wake_one(&self, key: u64) {
-        if !self.is_empty() {
+        if self.count.load(Ordering::Relaxed) > 0 {
             self.wake(key, 1);
         }
     }

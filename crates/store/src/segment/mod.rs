@@ -164,6 +164,23 @@ impl Segments {
         self.buffers.is_written(unit)
     }
 
+    /// Waits until this unit is written; sends it on its way if it is open, however full.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if it cannot be.
+    pub fn wait_written(&self, unit: UnitSequence) -> Result<(), Error> {
+        for target in Target::ALL {
+            let mut gathering = self.gathering(target);
+            if gathering.open_unit() == Some(unit) {
+                self.seal(target, &mut gathering, false);
+            }
+        }
+        self.wait_until(|| match self.is_written(unit) {
+            true => Ok(true),
+            false => self.poison.check().map(|()| false),
+        })
+    }
+
     /// Sends the open units of changed pages, large values and the page table on their way, however full, and waits until all images of these gathered so far are written (not flushed). What the
     /// cleaner moves is not waited for: nothing refers to its new place yet.
     ///

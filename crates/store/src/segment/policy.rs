@@ -20,6 +20,11 @@ pub(super) enum Target {
 
 pub(super) const TARGETS: usize = 6;
 
+impl Target {
+    pub const ALL: [Self; TARGETS] =
+        [Self::FreshHot, Self::FreshCold, Self::MovedYoung, Self::MovedOld, Self::Overflow, Self::Map];
+}
+
 /// A page is hot if less than this share of all that is live was written since it was last changed.
 const HOT_SHARE: f64 = 0.5;
 

@@ -1,5 +1,8 @@
 //! The pool as its users see it.
 
+mod history;
+mod world;
+
 use super::testing::pool_in_memory;
 use super::*;
 use crate::header::PAGE_HEADER_BYTES;

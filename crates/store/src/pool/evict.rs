@@ -1,0 +1,394 @@
+//! Which pages leave memory: a clock with two hands per size class.
+//!
+//! The first hand marks pages as cooling; whoever uses one takes the mark off. The second hand follows at half a turn, and what is still cooling leaves memory. So a page stays that is used at least once in half a
+//! turn, and a page in use costs a store in that time, not one per use. (LeanStore's hands are closer together, a tenth of a turn: then an inner node must be used more often to stay, and out of memory a turn takes a
+//! tenth of a second.)
+//!
+//! A page that changed is first gathered into a write unit and leaves when that is written; meanwhile it waits in a queue, and can still be used and saved. Pages that a scan loaded wait in a queue, too, of bounded
+//! length: beyond that a scan takes room from its own pages, not from others'.
+//!
+//! Nothing here waits, but for [`Pool::take_frame`]. Each thread makes room for itself, as part of its worker's loop; nobody has to wait for a page cleaner.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
+use super::gate::own_place;
+use super::table::Word;
+use super::{CLASSES, COOLING, HOT, Pool};
+use crate::Error;
+use crate::header::PageId;
+use crate::segment::{Location, NotAppended, UnitSequence};
+use crate::task::park;
+
+/// Frames that a hand passes at a time.
+const BATCH: usize = 64;
+
+/// The free memory that a thread keeps in store is at least this, and at most this part of the budget.
+const STORE_BYTES_MIN: u64 = 128 << 10;
+const STORE_SHARE: u64 = 32;
+
+/// The part of the budget that the pages of scans on one thread may take.
+const SCAN_SHARE: u64 = 16;
+
+/// Batches of a step of a worker's loop.
+const BATCHES_PER_STEP: usize = 4;
+
+/// Batches before who needs a frame looks at all frames.
+const BATCHES_PER_FAULT: usize = 16;
+
+/// What those in [`Pool::room`] wait for.
+pub(super) const FRAME: u64 = 0;
+
+/// See the module.
+pub(super) struct Clock {
+    /// How far the second hand came, by size class; the frame is the remainder.
+    hands: [AtomicU64; CLASSES],
+    turns: AtomicU64,
+    queues: Box<[Queues]>,
+}
+
+/// Of the threads of a place.
+#[derive(Default)]
+#[repr(align(128))]
+struct Queues {
+    queues: Mutex<Queue>,
+    /// What the thread took lately.
+    demand_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Gathered into units that were not written when last looked at, oldest first.
+    gathered: VecDeque<Candidate>,
+    /// Loaded by scans, oldest first.
+    scanned: VecDeque<Candidate>,
+    scanned_bytes: u64,
+}
+
+/// A page that may leave memory if it is still in its frame and still cooling.
+#[derive(Clone, Copy)]
+struct Candidate {
+    frame: Frame,
+    id: u64,
+}
+
+/// What came of making room.
+#[derive(Default)]
+struct Made {
+    freed_bytes: u64,
+    /// A unit that some page waits for.
+    waits_for: Option<UnitSequence>,
+    /// Why changed pages stayed.
+    denied: Option<NotAppended>,
+}
+
+/// What came of one page.
+enum Outcome {
+    Left,
+    Stays,
+    /// It was gathered just now.
+    Gathered(UnitSequence),
+    /// It was gathered into this unit, which is not written.
+    Unwritten(UnitSequence),
+    Denied(NotAppended),
+}
+
+/// Frames on their way to the free ones.
+struct Freed<'a> {
+    pool: &'a Pool,
+    frames: [Frame; BATCH],
+    count: usize,
+}
+
+impl Freed<'_> {
+    fn push(&mut self, frame: Frame) {
+        self.frames[self.count] = frame;
+        self.count += 1;
+        if self.count == BATCH {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        self.pool.give_back(&self.frames[..std::mem::take(&mut self.count)]);
+    }
+}
+
+impl Drop for Freed<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Self {
+            hands: Default::default(),
+            turns: AtomicU64::new(0),
+            queues: (0..SHARDS).map(|_| Queues::default()).collect(),
+        }
+    }
+
+    fn queue(&self, shard: usize) -> MutexGuard<'_, Queue> {
+        self.queues[shard].queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame of `bytes` was taken on this thread.
+    pub fn note_demand(&self, bytes: u64) {
+        let demand = &self.queues[own_place() % SHARDS].demand_bytes;
+        // Exact counts do not matter, and mostly one thread has the place.
+        demand.store(demand.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// A scan has loaded a page into the frame.
+    pub fn note_scanned(&self, frame: Frame, id: PageId) {
+        let mut queue = self.queue(own_place() % SHARDS);
+        queue.scanned.push_back(Candidate { frame, id: id.0 });
+        queue.scanned_bytes += class_bytes(frame.class());
+    }
+}
+
+impl Pool {
+    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
+    #[inline]
+    pub fn make_room(&self) {
+        let shard = own_place() % SHARDS;
+        let demand = self.clock.queues[shard].demand_bytes.load(Ordering::Relaxed);
+        if demand > 0 {
+            self.fill_store(shard, demand);
+        }
+    }
+
+    fn fill_store(&self, shard: usize, demand_bytes: u64) {
+        // What was not needed lately is forgotten bit by bit.
+        self.clock.queues[shard]
+            .demand_bytes
+            .store(demand_bytes - demand_bytes.div_ceil(4), Ordering::Relaxed);
+        let store_bytes = demand_bytes.max(STORE_BYTES_MIN).min(self.frames.budget_bytes() / STORE_SHARE);
+        if self.frames.unbacked_bytes() < store_bytes && self.frames.free_bytes_of(shard) < store_bytes {
+            self.evict(shard, store_bytes, BATCHES_PER_STEP);
+        }
+    }
+
+    /// Evicts until the thread has `store_bytes` in store or the hands have passed `batches`.
+    fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
+        let mut made = Made::default();
+        self.evict_queued(shard, store_bytes.saturating_sub(self.frames.free_bytes_of(shard)), &mut made);
+        for _ in 0..batches {
+            if self.frames.free_bytes_of(shard) >= store_bytes {
+                break;
+            }
+            self.pass(shard, self.next_class(), &mut made);
+        }
+        made
+    }
+
+    /// Pages whose units have been written, until `needed_bytes` are free, and those of scans beyond their share.
+    fn evict_queued(&self, shard: usize, needed_bytes: u64, made: &mut Made) {
+        let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
+        let scan_bytes = self.frames.budget_bytes() / SCAN_SHARE;
+        let mut queue = self.clock.queue(shard);
+        let begin = made.freed_bytes;
+        while made.freed_bytes - begin < needed_bytes
+            && let Some(candidate) = queue.gathered.front().copied()
+        {
+            match self.try_evict(candidate) {
+                Outcome::Gathered(unit) | Outcome::Unwritten(unit) => {
+                    made.waits_for = Some(unit);
+                    break;
+                }
+                Outcome::Left => made.left(candidate.frame, &mut freed),
+                // It was used or changed meanwhile.
+                Outcome::Stays | Outcome::Denied(_) => {}
+            }
+            queue.gathered.pop_front();
+        }
+        while queue.scanned_bytes > scan_bytes
+            && let Some(candidate) = queue.scanned.pop_front()
+        {
+            queue.scanned_bytes -= class_bytes(candidate.frame.class());
+            if matches!(self.try_evict(candidate), Outcome::Left) {
+                made.left(candidate.frame, &mut freed);
+            }
+        }
+    }
+
+    /// Both hands of one size class pass a batch of frames.
+    fn pass(&self, shard: usize, class: usize, made: &mut Made) {
+        let used = u64::from(self.frames.used(class));
+        if used == 0 {
+            return;
+        }
+        // The hands of a small cache must not tread on each other's heels.
+        let count = (BATCH as u64).min(used.div_ceil(8));
+        let start = self.clock.hands[class].fetch_add(count, Ordering::Relaxed);
+        let frame = |at: u64| Frame::new(class, (at % used) as u32);
+        for at in start + used / 2..start + used / 2 + count {
+            let meta = self.frames.meta(frame(at));
+            if meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) == HOT {
+                meta.state.store(COOLING, Ordering::Relaxed);
+            }
+        }
+        let mut candidates = [Candidate { frame: Frame::NONE, id: 0 }; BATCH];
+        let mut found = 0;
+        for at in start..start + count {
+            let meta = self.frames.meta(frame(at));
+            let id = meta.page.load(Ordering::Relaxed);
+            if id != 0 && meta.state.load(Ordering::Relaxed) == COOLING {
+                candidates[found] = Candidate { frame: frame(at), id };
+                found += 1;
+                self.table.prefetch(PageId(id));
+            }
+        }
+        let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
+        for candidate in &candidates[..found] {
+            match self.try_evict(*candidate) {
+                Outcome::Left => made.left(candidate.frame, &mut freed),
+                Outcome::Stays => {}
+                Outcome::Gathered(unit) => {
+                    made.waits_for = Some(unit);
+                    self.clock.queue(shard).gathered.push_back(*candidate);
+                }
+                Outcome::Unwritten(unit) => made.waits_for = Some(unit),
+                Outcome::Denied(denied) => made.denied = Some(denied),
+            }
+        }
+    }
+
+    /// The size classes take turns by how much memory they have.
+    fn next_class(&self) -> usize {
+        let bytes = |class: usize| u64::from(self.frames.used(class)) * class_bytes(class);
+        let total: u64 = (0..CLASSES).map(bytes).sum();
+        // Multiples of the golden ratio are spread evenly over [0, 1), however many there are.
+        let turn = self.clock.turns.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut at = ((u128::from(turn) * u128::from(total)) >> 64) as u64;
+        for class in 0..CLASSES {
+            if at < bytes(class) {
+                return class;
+            }
+            at -= bytes(class);
+        }
+        0
+    }
+
+    /// Takes a page out of memory if it is still cooling; one that has changed is gathered first.
+    fn try_evict(&self, candidate: Candidate) -> Outcome {
+        let Candidate { frame, id } = candidate;
+        let meta = self.frames.meta(frame);
+        let Some(version) = meta.latch.try_read() else { return Outcome::Stays };
+        if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) != COOLING {
+            return Outcome::Stays;
+        }
+        // None of these changes under this version.
+        let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
+        let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
+        if dirty_epoch == 0 && unit.0 != 0 && !self.images.is_written(unit) {
+            return Outcome::Unwritten(unit);
+        }
+        if !meta.latch.try_upgrade(version) {
+            return Outcome::Stays;
+        }
+        if dirty_epoch != 0 {
+            let appended = self.append(PageId(id), frame, dirty_epoch);
+            meta.latch.unlock_unchanged();
+            return match appended {
+                Ok(unit) => Outcome::Gathered(unit),
+                Err(denied) => Outcome::Denied(denied),
+            };
+        }
+        let location = Location::from_bits(meta.location.load(Ordering::Relaxed));
+        let (Some(location), Some(entry)) = (location, self.table.entry(PageId(id))) else {
+            meta.latch.unlock_unchanged();
+            return Outcome::Stays;
+        };
+        meta.page.store(0, Ordering::Release);
+        entry.store(Word::device(location));
+        meta.latch.unlock();
+        Outcome::Left
+    }
+
+    /// A frame that is nobody's page; makes room and waits for it if need be.
+    ///
+    /// # Errors
+    /// What stands in the way of writing changed pages, if no others are in memory.
+    #[inline]
+    pub(super) fn take_frame(&self, class: usize) -> Result<Frame, Error> {
+        self.clock.note_demand(class_bytes(class));
+        match self.frames.take(class) {
+            Some(frame) => Ok(frame),
+            None => self.wait_for_frame(class),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_for_frame(&self, class: usize) -> Result<Frame, Error> {
+        let needed = class_bytes(class) + META_BYTES;
+        let (mut entered, mut thorough) = (false, false);
+        loop {
+            let made = self.evict_anything(needed, thorough);
+            if let Some(frame) = self.frames.take(class) {
+                // Whoever else was woken in vain may find what is left.
+                self.room.wake_one(FRAME);
+                return Ok(frame);
+            }
+            if made.freed_bytes > 0 {
+                continue;
+            }
+            let waited = match made {
+                Made { waits_for: Some(unit), .. } => self.images.wait_written(unit),
+                Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
+                Made { denied: Some(_), .. } => self.images.wait_for_room(),
+                // All frames are being loaded, or are reserved. To be looked at once more, as one may have become free just before.
+                _ if !entered => {
+                    self.room.enter(FRAME);
+                    entered = true;
+                    continue;
+                }
+                _ => {
+                    park();
+                    Ok(())
+                }
+            };
+            entered = false;
+            match waited {
+                Err(error) if thorough => return Err(error),
+                // Nothing can be written, but pages may be left that have not changed.
+                Err(_) => thorough = true,
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Evicts `bytes`, wherever they are. If that is not possible, the hands have passed all frames twice; unless there are no buffers, so that it is better to wait for one, and the search
+    /// need not be `thorough`.
+    fn evict_anything(&self, bytes: u64, thorough: bool) -> Made {
+        let own = own_place() % SHARDS;
+        let mut made = self.evict(own, self.frames.free_bytes_of(own) + bytes, BATCHES_PER_FAULT);
+        for shard in (0..SHARDS).filter(|shard| *shard != own) {
+            if made.freed_bytes < bytes {
+                self.evict_queued(shard, bytes - made.freed_bytes, &mut made);
+            }
+        }
+        for class in 0..CLASSES {
+            let hand = &self.clock.hands[class];
+            let end = hand.load(Ordering::Relaxed) + 2 * u64::from(self.frames.used(class));
+            while made.freed_bytes < bytes && hand.load(Ordering::Relaxed) < end {
+                if !thorough && matches!(made.denied, Some(NotAppended::NoBuffer)) {
+                    break;
+                }
+                self.pass(own, class, &mut made);
+            }
+        }
+        made
+    }
+}
+
+impl Made {
+    fn left(&mut self, frame: Frame, freed: &mut Freed<'_>) {
+        self.freed_bytes += class_bytes(frame.class());
+        freed.push(frame);
+    }
+}

@@ -1,0 +1,329 @@
+//! Long random histories of tasks that create, change, read, move and free pages in a cache that is far too small, with checkpoints meanwhile, against a plain map.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::world::{World, fill, seed_at, seed_of};
+use crate::header::{PageId, PageKind};
+use crate::page::{OwnPage, Page};
+use crate::poison::Poison;
+use crate::pool::{Access, Denied, Epoch, LEAST_BUDGET_BYTES, Pool, class_bytes};
+use crate::segment::{Appended, Location, NotAppended, Segments, Stream};
+use crate::task::yield_now;
+
+/// What the pages should be: with which seed they are filled.
+type Model = BTreeMap<PageId, u32>;
+
+/// Shared by the tasks of a history.
+pub(super) struct History {
+    pub pool: Arc<Pool>,
+    pub segments: Arc<Segments>,
+    pub model: Mutex<Model>,
+    /// Where checkpoints say that durable pages are.
+    pub map: Mutex<BTreeMap<PageId, Location>>,
+    /// Tasks that still change pages.
+    pub changing: AtomicUsize,
+    /// Size classes of pages are below it.
+    pub classes: usize,
+}
+
+impl History {
+    pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, tasks: usize) -> Arc<Self> {
+        Arc::new(Self {
+            pool: Arc::clone(pool),
+            segments: Arc::clone(segments),
+            model: Mutex::default(),
+            map: Mutex::default(),
+            changing: AtomicUsize::new(tasks),
+            classes: 3,
+        })
+    }
+
+    /// A task's part of the history.
+    pub fn run(&self, seed: u64, steps: usize) {
+        let mut random = Pcg64::seed_from_u64(seed);
+        for _ in 0..steps {
+            match random.random_range(0..100) {
+                0..20 => self.create(&mut random),
+                20..60 => self.change(&mut random),
+                60..80 => self.read(&mut random),
+                80..90 => self.free(&mut random),
+                90..96 => self.relocate(&mut random),
+                96..98 => drop(self.any(&mut random).map(|id| self.pool.prefetch(id))),
+                _ => yield_now(),
+            }
+        }
+        self.changing.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn any(&self, random: &mut Pcg64) -> Option<PageId> {
+        let model = self.model.lock().unwrap();
+        let number = random.random_range(0..model.len().max(1));
+        model.keys().nth(number).copied()
+    }
+
+    fn create(&self, random: &mut Pcg64) {
+        let (class, volatile, seed) =
+            (random.random_range(0..self.classes), random.random_ratio(1, 5), random.random());
+        let memory = self.pool.reserve(class).unwrap();
+        let section = self.pool.section();
+        let page = section.create(memory, PageKind::Node, volatile);
+        fill(page.page(), page.id(), seed);
+        assert_eq!(self.model.lock().unwrap().insert(page.id(), seed), None, "a number given out twice");
+    }
+
+    /// Changes up to three pages in one section.
+    fn change(&self, random: &mut Pcg64) {
+        let mut ids: Vec<PageId> = (0..random.random_range(1..4)).filter_map(|_| self.any(random)).collect();
+        ids.sort();
+        ids.dedup();
+        let seed = random.random();
+        self.in_section(&ids, |section_pages, model| {
+            for page in section_pages {
+                fill(page.page(), page.id(), seed);
+                model.insert(page.id(), seed);
+            }
+        });
+    }
+
+    /// Calls `act` once with all of the pages locked, unless one of them is gone, or they do not stay in memory together.
+    fn in_section(&self, ids: &[PageId], act: impl FnOnce(&[crate::pool::Locked<'_>], &mut Model)) {
+        for _ in 0..10 {
+            let mut seen = Vec::new();
+            for id in ids {
+                match self.pool.read(*id, Access::Normal) {
+                    Ok(page) => seen.push(page),
+                    Err(error) if self.model.lock().unwrap().contains_key(id) => panic!("{id:?}: {error}"),
+                    Err(_) => return,
+                }
+            }
+            let section = self.pool.section();
+            let denied = {
+                let locked: Result<Vec<_>, Denied> = seen.iter().map(|page| section.lock(page)).collect();
+                match locked {
+                    Ok(pages) => return act(&pages, &mut self.model.lock().unwrap()),
+                    Err(denied) => denied,
+                }
+            };
+            drop(section);
+            match denied {
+                Denied::Changed => yield_now(),
+                Denied::NoRoom => self.pool.wait_for_room().unwrap(),
+                Denied::Failed(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn read(&self, random: &mut Pcg64) {
+        let Some(id) = self.any(random) else { return };
+        let access = if random.random_ratio(1, 3) { Access::Scan } else { Access::Normal };
+        loop {
+            let found = self.pool.read(id, access);
+            let found = found.as_ref().map(|seen| (seen, seed_of(seen.page(), id)));
+            let expected = self.model.lock().unwrap().get(&id).copied();
+            match found {
+                Ok((seen, seed)) if seen.is_still() => return assert_eq!(seed, expected, "{id:?}"),
+                Err(error) if expected.is_some() => panic!("{id:?}: {error}"),
+                Err(_) => return,
+                Ok(_) => yield_now(),
+            }
+        }
+    }
+
+    fn free(&self, random: &mut Pcg64) {
+        let Some(id) = self.any(random) else { return };
+        let Ok(seen) = self.pool.read(id, Access::Normal) else { return };
+        let section = self.pool.section();
+        if let Ok(page) = section.lock(&seen) {
+            self.model.lock().unwrap().remove(&id);
+            section.free(page);
+        }
+    }
+
+    /// What the cleaner does.
+    fn relocate(&self, random: &mut Pcg64) {
+        let Some(id) = self.any(random) else { return };
+        let Some(old) = self.pool.location(id, false) else { return };
+        self.segments.write_all().unwrap();
+        let copy = OwnPage::new(class_bytes(old.class()) as u32);
+        let Ok(Some(seed)) = seed_at(&self.segments, id, old) else { return };
+        let header = crate::header::Header {
+            checksum: 0,
+            image_sectors: 0,
+            class: old.class() as u8,
+            kind: PageKind::Node as u8,
+            page: id,
+            sequence: 0,
+            front_end: 0,
+            back_start: 0,
+        };
+        header.store(copy.page());
+        fill(copy.page(), id, seed);
+        let Some(appended) = self.append(id, old, copy.page()) else { return };
+        self.segments.wait_written(appended.unit).unwrap();
+        let new = appended.location;
+        let moved = self.pool.relocate(id, old, new);
+        let _section = self.pool.section();
+        self.segments.release(if moved { old } else { new });
+    }
+
+    fn append(&self, id: PageId, old: Location, page: Page<'_>) -> Option<Appended> {
+        match self.segments.append(Stream::Moved, id, old.class(), page, Some(old)) {
+            Ok(appended) => Some(appended),
+            Err(NotAppended::NoBuffer | NotAppended::NoSegment) => None,
+            Err(NotAppended::Failed(error)) => panic!("{error}"),
+        }
+    }
+
+    /// Makes checkpoints until nobody changes pages any more, and one after that; how many. Each is exactly the state at its cut.
+    pub fn checkpoints(&self) -> usize {
+        for count in 1.. {
+            let last = self.changing.load(Ordering::SeqCst) == 0;
+            let (epoch, expected) = self.checkpoint();
+            self.compare(epoch, &expected);
+            self.pool.checkpoint_done(epoch);
+            self.segments.free_pending(epoch);
+            if last {
+                return count;
+            }
+            (0..50).for_each(|_| yield_now());
+        }
+        0
+    }
+
+    fn checkpoint(&self) -> (Epoch, Model) {
+        let mut expected = Model::new();
+        let epoch = self.pool.cut(|| {
+            expected = self.model.lock().unwrap().clone();
+            self.segments.begin_epoch(Epoch(self.pool.epoch().0 + 1));
+        });
+        self.pool.flush_epoch(epoch).unwrap();
+        let mut map = self.map.lock().unwrap();
+        for moved in self.pool.take_changes(epoch) {
+            match moved.to {
+                Some(location) => map.insert(moved.id, location),
+                None => map.remove(&moved.id),
+            };
+        }
+        drop(map);
+        self.segments.write_all().unwrap();
+        expected.retain(|id, _| !id.is_volatile());
+        (epoch, expected)
+    }
+
+    fn compare(&self, epoch: Epoch, expected: &Model) {
+        let map = self.map.lock().unwrap().clone();
+        assert!(map.keys().eq(expected.keys()), "the pages that there were");
+        let mut whole = BTreeMap::new();
+        let see = &mut |id, location| {
+            whole.insert(id, location);
+            Ok(())
+        };
+        self.pool.snapshot(epoch, see).unwrap();
+        assert_eq!(whole.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        for ((id, location), seed) in map.iter().zip(expected.values()) {
+            assert_eq!(
+                seed_at(&self.segments, *id, *location).unwrap(),
+                Some(*seed),
+                "{id:?} at {location:?}"
+            );
+            // The cleaner may have moved the image since the cut; it is the same.
+            if whole[id] != *location {
+                assert_eq!(seed_at(&self.segments, *id, whole[id]).unwrap(), Some(*seed), "{id:?}");
+            }
+        }
+    }
+
+    /// Every page is what it should be.
+    pub fn check(&self) {
+        let model = self.model.lock().unwrap().clone();
+        for (id, seed) in &model {
+            let seen = self.pool.read(*id, Access::Scan).unwrap();
+            assert_eq!(seed_of(seen.page(), *id), Some(*seed), "{id:?}");
+            assert!(seen.is_still());
+        }
+        let durable = model.keys().filter(|id| !id.is_volatile()).count();
+        assert_eq!(self.pool.pages(), durable as u64);
+    }
+}
+
+/// How many times longer than usual histories are.
+pub(super) fn scale() -> usize {
+    std::env::var("FLASHGRAIN_TEST_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1)
+}
+
+#[test]
+fn pages_are_what_they_should_be_and_checkpoints_what_they_were() {
+    for seed in 0..4 * scale() as u64 {
+        println!("seed {seed}");
+        let (tasks, steps) = (8, 600);
+        let mut world = World::new(LEAST_BUDGET_BYTES + (seed << 15), 2);
+        let history = History::new(&world.pool, &world.segments, tasks);
+        let handles: Vec<_> = (0..tasks)
+            .map(|task| {
+                let history = Arc::clone(&history);
+                world.harness.spawn(task % 2, move || history.run(seed << 8 | task as u64, steps))
+            })
+            .collect();
+        let own = Arc::clone(&history);
+        let checkpoints = world.harness.run(move || own.checkpoints());
+        handles.into_iter().for_each(|handle| handle.join().unwrap());
+        assert!(checkpoints > 3, "{checkpoints}");
+        let own = Arc::clone(&history);
+        world.harness.run(move || own.check());
+        let live: u64 =
+            history.map.lock().unwrap().values().map(|location| u64::from(location.length_bytes())).sum();
+        assert!(world.segments.usage().live_bytes >= live);
+        assert_eq!(world.pool.dirty_bytes(), volatile_dirty_bytes(&world.pool));
+        reopen(&mut world, history);
+    }
+}
+
+fn volatile_dirty_bytes(pool: &Pool) -> u64 {
+    let frames = (0..crate::pool::CLASSES)
+        .flat_map(|class| (0..pool.frames.used(class)).map(move |index| (class, index)));
+    frames
+        .filter(|(class, index)| {
+            let meta = pool.frames.meta(crate::pool::Frame::new(*class, *index));
+            meta.page.load(Ordering::Relaxed) != 0 && meta.dirty_epoch.load(Ordering::Relaxed) != 0
+        })
+        .map(|(class, _)| class_bytes(class))
+        .sum()
+}
+
+/// Another pool, with what the last checkpoint knows.
+fn reopen(world: &mut World, history: Arc<History>) {
+    let devices = crate::lane::Devices::new(Arc::clone(&world.device) as _, None);
+    let (crew, poison) = (world.harness.crew().clone(), Poison::default());
+    let (segments, pool) = super::world::above(&devices, &crew, &poison, LEAST_BUDGET_BYTES);
+    let (next_sequence, openings) = world.segments.sequences();
+    segments.restore_sequences(next_sequence, &openings);
+    let map = history.map.lock().unwrap().clone();
+    for (id, location) in &map {
+        pool.restore(*id, Some(*location));
+        segments.adopt(*id, *location).unwrap();
+    }
+    pool.restored(Epoch(7), world.pool.next_page());
+    pool.reuse_gaps();
+    let again = History::new(&pool, &segments, 1);
+    let model = history
+        .model
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|(id, _)| !id.is_volatile())
+        .map(|(id, seed)| (*id, *seed))
+        .collect();
+    *again.model.lock().unwrap() = model;
+    *again.map.lock().unwrap() = map;
+    world.harness.run(move || {
+        again.check();
+        again.run(1, 200);
+        assert_eq!(again.checkpoints(), 1);
+        again.check();
+    });
+}
