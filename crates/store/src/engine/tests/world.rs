@@ -23,7 +23,7 @@ use crate::worker::Harness;
 pub const TREES: [&str; 2] = ["apples", "pears"];
 
 /// Keys of each.
-pub const KEYS: u32 = 400;
+pub const KEYS: u32 = 1200;
 
 /// What is in the store, or was written to it: by tree and key.
 pub type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
@@ -59,7 +59,7 @@ pub fn layout(sync_method: SyncMethod) -> Layout {
 }
 
 pub fn options() -> Options {
-    Options { cache_bytes: 256 << 10, recovery_log_bytes: 128 << 10, ..Options::default() }
+    Options { cache_bytes: 192 << 10, recovery_log_bytes: 128 << 10, ..Options::default() }
 }
 
 /// Workers on the calling thread, and what a store on `device` is given.
@@ -71,30 +71,38 @@ pub fn world(device: &Arc<SimDevice>, workers: usize, options: Options) -> (Harn
 }
 
 /// A new store with both trees.
-pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> Arc<Engine> {
+pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> Result<Arc<Engine>, Error> {
     harness.run(move || {
-        let engine = Engine::create(given, layout(sync_method), StoreId([5; 16])).unwrap();
-        for (name, class) in TREES.into_iter().zip([0, 1]) {
-            engine.create_tree(name, IndexKind::BTree, class).unwrap();
-        }
-        engine
+        let engine = Engine::create(given, layout(sync_method), StoreId([5; 16]))?;
+        make_trees(&engine)?;
+        Ok(engine)
     })
+}
+
+/// Those that are not there yet.
+pub fn make_trees(engine: &Engine) -> Result<(), Error> {
+    for (name, class) in TREES.into_iter().zip([0, 1]) {
+        if engine.trees().named(name).is_none() {
+            engine.create_tree(name, IndexKind::BTree, class)?;
+        }
+    }
+    Ok(())
 }
 
 pub fn open(harness: &mut Harness, given: Given) -> Result<Arc<Engine>, Error> {
     harness.run(move || Engine::open(given))
 }
 
-/// Everything that is in the trees; panics if one of them is not whole.
-pub fn content(engine: &Engine) -> Content {
-    let mut content = Content::new();
+/// Everything that is in the trees, with the commits that put it there; panics if one of them is not whole.
+pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
+    let mut content = BTreeMap::new();
     for (number, name) in TREES.into_iter().enumerate() {
         let Some(known) = engine.trees().named(name) else { continue };
         let tree = BTree::open(&engine.parts().pool, known.entry.root, known.entry.class.into());
         let census = tree.check(&mut |key, value| {
             let (version, rest) = Version::split(value).unwrap();
             if !version.is_tombstone() {
-                content.insert((number, key.to_vec()), rest.to_vec());
+                content.insert((number, key.to_vec()), (version.timestamp().0, rest.to_vec()));
             }
         });
         census.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -109,6 +117,8 @@ pub struct Oracle {
     pub commits: BTreeMap<u64, Writes>,
     /// Everything up to this commit was acknowledged as durable.
     pub durable: u64,
+    /// By task: a commit that has not returned.
+    pub unheard: BTreeMap<u64, Writes>,
 }
 
 impl Oracle {
@@ -127,30 +137,47 @@ impl Oracle {
     }
 }
 
-/// One task's commits.
+/// One task's commits. Each also writes its number to a key of the task's own, so that a commit of which nothing was heard any more can be told from one that never was.
 #[derive(Clone)]
 pub struct Work {
     pub engine: Arc<Engine>,
     pub oracle: Arc<Mutex<Oracle>>,
-    pub seed: u64,
+    pub task: u64,
+    /// Tells this life from others.
+    pub life: u64,
     pub commits: u32,
+    /// Whether every commit leaves a mark.
+    pub all_marked: bool,
+}
+
+/// The key that a task writes to with every commit, in the first tree.
+pub fn own_key(task: u64) -> Vec<u8> {
+    format!("task {task}").into_bytes()
 }
 
 impl Work {
-    /// Commits until it is done or the store refuses.
+    /// Commits until it is done or the store refuses. Now and then it makes a checkpoint.
     pub fn run(self) {
-        let mut random = Pcg64::seed_from_u64(self.seed);
+        let mut random = Pcg64::seed_from_u64(self.life << 8 | self.task);
         let trees: Vec<_> = TREES.iter().filter_map(|name| self.engine.trees().named(name)).collect();
         assert_eq!(trees.len(), TREES.len());
         for number in 0..self.commits {
             if self.commit(&mut random, &trees, number).is_err() {
                 return;
             }
+            if random.random_bool(0.01) && self.engine.checkpoint().is_err() {
+                return;
+            }
         }
     }
 
-    fn commit(&self, random: &mut Pcg64, trees: &[Arc<Known>], number: u32) -> Result<(), Error> {
-        let count = if random.random_bool(0.7) { 1 } else { random.random_range(2..6) };
+    fn writes(&self, random: &mut Pcg64, number: u32) -> Writes {
+        let count = match random.random_range(0..20) {
+            0..14 => 1,
+            14..19 => random.random_range(2..6),
+            // Several blocks of the log.
+            _ => random.random_range(30..60),
+        };
         let mut writes = Writes::new();
         for part in 0..count {
             let (tree, key) = (random.random_range(0..TREES.len()), random.random_range(0..KEYS));
@@ -159,12 +186,21 @@ impl Work {
                 continue;
             }
             let value = random.random_bool(0.75).then(|| {
-                let mut value = format!("{}/{number}/{part}:", self.seed).into_bytes();
+                let mut value = format!("{}/{}/{number}/{part}:", self.life, self.task).into_bytes();
                 value.resize(random.random_range(10..300), b'.');
                 value
             });
             writes.push((tree, key, value));
         }
+        // Those without a mark take the way for single writes.
+        if self.all_marked || writes.len() > 1 || random.random_bool(0.5) {
+            writes.push((0, own_key(self.task), Some(format!("{} {number}", self.life).into_bytes())));
+        }
+        writes
+    }
+
+    fn commit(&self, random: &mut Pcg64, trees: &[Arc<Known>], number: u32) -> Result<(), Error> {
+        let writes = self.writes(random, number);
         let durability = match random.random_range(0..10) {
             0 => Durability::None,
             1 | 2 => Durability::Buffered,
@@ -178,6 +214,7 @@ impl Work {
                 write: value.as_deref().map_or(Write::Remove, Write::Put),
             })
             .collect();
+        self.oracle.lock().unwrap().unheard.insert(self.task, writes.clone());
         let transactions = self.engine.transactions();
         let timestamp = match written.as_slice() {
             [only] => transactions.write(*only, durability)?,
@@ -185,6 +222,7 @@ impl Work {
         };
         drop(written);
         let mut oracle = self.oracle.lock().unwrap();
+        oracle.unheard.remove(&self.task);
         oracle.commits.insert(timestamp.0, writes);
         if durability == Durability::Sync {
             oracle.durable = oracle.durable.max(timestamp.0);
