@@ -81,10 +81,7 @@ impl Index for BTree {
     }
 
     fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        let mut value = Vec::new();
-        let found = Self::get(self, key, &mut value)?;
-        let head = value.first_chunk().map_or(0, |head| u64::from_le_bytes(*head));
-        Ok(found.then_some(head))
+        Self::head(self, key)
     }
 
     fn update<'v>(

@@ -411,6 +411,17 @@ impl<'a> Node<'a> {
         self.page.copy_to(slot.value_offset(), slot.value_length(), into);
     }
 
+    /// The first eight bytes of the value of a slot of a leaf; zeros behind its end.
+    #[inline]
+    pub fn value_head(self, index: u32) -> u64 {
+        let slot = self.slot(index);
+        let missing_bytes = 8_u32.saturating_sub(slot.value_length());
+        self.page
+            .long(slot.value_offset())
+            .checked_shl(8 * missing_bytes)
+            .map_or(0, |head| head >> (8 * missing_bytes))
+    }
+
     /// The child of a slot of an inner node.
     #[inline]
     pub fn child(self, index: u32) -> PageId {

@@ -53,8 +53,12 @@ impl Keys {
 }
 
 fn value(random: &mut Pcg64Mcg, longest: usize) -> Vec<u8> {
-    let length = if random.random_range(0..4) == 0 { random.random_range(0..=longest) } else { 8 };
-    vec![random.random(); length]
+    let length = if random.random_range(0..4) == 0 {
+        random.random_range(0..=longest)
+    } else {
+        random.random_range(0..12)
+    };
+    (0..length).map(|_| random.random()).collect()
 }
 
 fn put(tree: &BTree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
@@ -80,6 +84,10 @@ fn remove(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
 fn get(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
     let mut value = vec![1, 2, 3];
     tree.get(key, &mut value).unwrap().then(|| value.split_off(3))
+}
+
+fn head(value: &[u8]) -> u64 {
+    value.iter().take(8).rev().fold(0, |head, byte| head << 8 | u64::from(*byte))
 }
 
 fn records(
@@ -145,7 +153,11 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
             draw if draw < 95 => {
                 assert_eq!(remove(&tree, &key), model.remove(&key), "seed {seed} step {step}")
             }
-            _ => assert_eq!(get(&tree, &key), model.get(&key).cloned(), "seed {seed} step {step}"),
+            _ => {
+                let expected = model.get(&key);
+                assert_eq!(get(&tree, &key).as_ref(), expected, "seed {seed} step {step}");
+                assert_eq!(tree.head(&key).unwrap(), expected.map(|value| head(value)));
+            }
         }
         if step % (steps / 20) == 0 {
             let census = check(&tree, &model);
@@ -237,4 +249,55 @@ fn keeping_a_value_changes_nothing() {
     assert!(before.is_still());
     put(&tree, b"key", b"other");
     assert!(!before.is_still());
+}
+
+/// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once, what they see of the others' is whole.
+#[test]
+fn threads_share_a_tree() {
+    const THREADS: u64 = 4;
+    let tree = &BTree::create(&pool_in_memory(64 << 20), 0, false).unwrap();
+    // Keys of different owners lie side by side, so all change the same leaves.
+    let key_of = |owner: u64, number: u64| (number * THREADS + owner).to_be_bytes();
+    let value_of = |key: &[u8], turn: u32| -> Vec<u8> {
+        [key, &turn.to_le_bytes(), &vec![turn as u8; turn as usize % 100]].concat()
+    };
+    let is_whole = |key: &[u8], value: &[u8]| {
+        let turn = value.get(8..12).and_then(|turn| turn.first_chunk()).map(|turn| u32::from_le_bytes(*turn));
+        turn.is_some_and(|turn| value_of(key, turn) == value)
+    };
+    let live = |owner: u64| {
+        let random = &mut Pcg64Mcg::seed_from_u64(owner);
+        let mut model = Model::new();
+        for turn in 0..steps() * 2 {
+            let grows = turn / 5000 % 2 == 0;
+            let key = key_of(owner, random.random_range(0..1500));
+            if random.random_range(0..10) < if grows { 7 } else { 3 } {
+                let value = value_of(&key, turn);
+                assert_eq!(put(tree, &key, &value), model.insert(key.to_vec(), value));
+            } else {
+                assert_eq!(remove(tree, &key), model.remove(key.as_slice()));
+            }
+            let other = key_of(random.random_range(0..THREADS), random.random_range(0..1500));
+            if let Some(value) = get(tree, &other) {
+                assert!(is_whole(&other, &value), "{other:?} {value:?}");
+            }
+            if turn % 2000 == 0 {
+                let direction = if random.random() { Direction::Forward } else { Direction::Backward };
+                let mut found = records(tree, direction, b"", None, 4);
+                if direction == Direction::Backward {
+                    found.reverse();
+                }
+                assert!(found.is_sorted_by(|(a, _), (b, _)| a < b));
+                assert!(found.iter().all(|(key, value)| is_whole(key, value)));
+                found.retain(|(key, _)| u64::from(key[7]) % THREADS == owner);
+                assert!(found.into_iter().eq(model.clone()));
+            }
+        }
+        model
+    };
+    let models: Vec<Model> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|owner| scope.spawn(move || live(owner))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    check(tree, &models.into_iter().flatten().collect());
 }

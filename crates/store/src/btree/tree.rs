@@ -82,6 +82,18 @@ impl BTree {
         }
     }
 
+    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
+    pub fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        loop {
+            let leaf = self.leaf(key, Access::Normal)?;
+            let node = Node::new(leaf.page());
+            let head = node.find(key).ok().map(|index| node.value_head(index));
+            if leaf.is_still() {
+                return Ok(head);
+            }
+        }
+    }
+
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
