@@ -25,7 +25,8 @@ mod worker;
 
 pub use catalog::IndexKind;
 pub use db::{
-    Batch, Builder, Check, Cursor, Db, Iter, Readable, Snapshot, Stats, Transaction, Tree, TreeOptions, Value,
+    Batch, Builder, Check, Cursor, DATA_FILE, Db, Iter, LOG_FILE, Readable, Snapshot, Stats, Transaction,
+    Tree, TreeOptions, Value,
 };
 pub use error::{Error, ErrorKind};
 pub use layout::{Decision, Placement, SyncMethod};

@@ -1,5 +1,6 @@
 //! How an opened store runs. Nothing of this is kept on the device.
 
+use crate::worker::Bounds;
 use crate::{Durability, Error};
 
 /// See the module. Made by [`crate::Builder`].
@@ -9,8 +10,8 @@ pub(crate) struct Options {
     pub cache_bytes: u64,
     /// Worker threads.
     pub workers: usize,
-    /// The core of each worker, if they are pinned.
-    pub cores: Option<Vec<usize>>,
+    /// Whether each worker is pinned to a core of its own.
+    pub pinned: bool,
     /// Tasks of a worker that have a stack at a time; others queue.
     pub tasks_per_worker: usize,
     /// How durable a commit is that does not say.
@@ -30,6 +31,11 @@ impl Options {
         self.dirty_bytes_max.unwrap_or(self.cache_bytes / 2)
     }
 
+    /// How large the queues of a worker are.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { tasks_max: self.tasks_per_worker, ..Bounds::default() }
+    }
+
     /// Refuses what cannot be.
     ///
     /// # Errors
@@ -45,9 +51,6 @@ impl Options {
         if self.workers == 0 || self.workers > 1024 {
             return refuse(format!("{} workers: use 1 to 1024, one per core", self.workers));
         }
-        if let Some(cores) = self.cores.as_ref().filter(|cores| cores.len() != self.workers) {
-            return refuse(format!("{} cores for {} workers: name one for each", cores.len(), self.workers));
-        }
         if self.tasks_per_worker == 0 {
             return refuse("a worker without tasks does nothing: give at least one".into());
         }
@@ -60,10 +63,10 @@ impl Default for Options {
         Self {
             cache_bytes: 256 << 20,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
-            cores: None,
+            pinned: false,
             tasks_per_worker: 512,
             durability: Durability::Sync,
-            recovery_log_bytes: 256 << 20,
+            recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
         }
     }

@@ -102,6 +102,11 @@ impl Piece {
         Some((&self.bytes[key..value], &self.bytes[value..end]))
     }
 
+    /// All its bytes, and of each record where its key begins, where its value does, and where that ends.
+    pub fn parts(&self) -> (&[u8], &[[u32; 3]]) {
+        (&self.bytes, &self.places)
+    }
+
     /// Keys and values in key order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         (0..self.len()).filter_map(|index| self.get(index))

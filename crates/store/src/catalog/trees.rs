@@ -10,6 +10,7 @@
 //! Creations and drops are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::{Entry, IndexKind, TreeId};
@@ -29,6 +30,10 @@ pub(crate) struct Known {
     pub name: String,
     pub entry: Entry,
     pub tree: Tree,
+    /// Whether it is to be written to no more.
+    pub dropped: AtomicBool,
+    /// Commits that are writing to it. Its pages are not freed before there are none.
+    pub writers: AtomicU64,
 }
 
 /// See the module.
@@ -141,6 +146,7 @@ impl Trees {
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
         names.by_name.remove(name);
         names.by_id.remove(&id);
+        known.dropped.store(true, Ordering::SeqCst);
         names.dropped.push(known.entry);
         Ok(())
     }
@@ -180,7 +186,8 @@ impl Names {
         let IndexKind::BTree = entry.kind;
         let index = Arc::new(BTree::open(pool, entry.root, entry.class.into()));
         let tree = Tree { id: entry.id, index };
-        let known = Arc::new(Known { name: name.to_owned(), entry, tree });
+        let (dropped, writers) = (AtomicBool::new(false), AtomicU64::new(0));
+        let known = Arc::new(Known { name: name.to_owned(), entry, tree, dropped, writers });
         if let Some(old) = self.by_name.insert(name.to_owned(), Arc::clone(&known)) {
             self.by_id.remove(&old.entry.id);
         }

@@ -51,7 +51,10 @@ impl Label {
         fields.seal()
     }
 
-    /// The label in the first 12 KiB of a file or drive, if there is one: how the paths of a striped store are put in order before it is opened.
+    /// What [`Label::of_member`] needs of a member.
+    pub const HEAD_BYTES: u64 = 12 << 10;
+
+    /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if there is one: how the paths of a striped store are put in order before it is opened.
     pub fn of_member(first_bytes: &[u8]) -> Option<Self> {
         match Self::decode(first_bytes.get(OFFSET_BYTES as usize..)?) {
             Found::Whole(label) => Some(label),

@@ -54,7 +54,7 @@ enum Slot {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole superblock, [`Error::Io`] if none can be read.
 pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
-    let capacity_bytes = devices.device(Role::Data).geometry().capacity_bytes;
+    let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
         let why = format!("it has {capacity_bytes} bytes, a store has at least {END_BYTES}");
         return Err(Error::NotAStore { path: path(devices).into(), why });

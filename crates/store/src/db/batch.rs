@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::{Core, Writes};
+use super::core::Core;
 use super::tree::Tree;
 use super::value::Value;
+use super::writes::Writes;
 use crate::{Durability, Error};
 
 /// Writes to any number of trees that are done as one: all of them, or after a crash perhaps none. Made by [`Db::batch`](crate::Db::batch).
@@ -32,7 +33,7 @@ pub struct Batch {
 
 impl Batch {
     pub(super) fn new(core: &Arc<Core>) -> Self {
-        Self { core: Arc::clone(core), writes: Writes::new(), durability: core.durability() }
+        Self { core: Arc::clone(core), writes: Writes::default(), durability: core.durability() }
     }
 
     /// How durable it is to be when [`Batch::commit`] returns.
@@ -53,7 +54,7 @@ impl Batch {
     ) -> Result<(), Error> {
         let (key, value) = (key.as_ref(), value.into());
         self.core.check_write(&tree.state, key, Some(&value))?;
-        self.writes.insert((tree.state.id, key.to_vec()), Some(Value::from(value)));
+        self.writes.put(&tree.state, key, Some(Value::from(value)));
         Ok(())
     }
 
@@ -64,7 +65,7 @@ impl Batch {
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
         let key = key.as_ref();
         self.core.check_write(&tree.state, key, None)?;
-        self.writes.insert((tree.state.id, key.to_vec()), None);
+        self.writes.put(&tree.state, key, None);
         Ok(())
     }
 
@@ -86,7 +87,7 @@ impl Batch {
         if self.writes.is_empty() {
             return Ok(());
         }
-        self.core.commit(self.writes, None, self.durability)
+        self.core.commit(&self.writes, None, self.durability)
     }
 }
 

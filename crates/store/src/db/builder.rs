@@ -7,7 +7,7 @@ use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_profile::DeviceProfile;
 
 use super::Db;
-use super::core::Core;
+use super::core::{Core, Wanted};
 use super::place::{Place, Site};
 use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
@@ -104,11 +104,9 @@ impl Builder {
         self
     }
 
-    /// Pins the workers to these cores, one to each; also sets their number.
-    pub fn pin_to(mut self, cores: impl Into<Vec<usize>>) -> Self {
-        let cores = cores.into();
-        self.options.workers = cores.len();
-        self.options.cores = Some(cores);
+    /// Whether each worker stays on a core of its own, from the first core on.
+    pub fn pinned(mut self, pinned: bool) -> Self {
+        self.options.pinned = pinned;
         self
     }
 
@@ -124,7 +122,7 @@ impl Builder {
         self
     }
 
-    /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand records. Less means more checkpoints, which write more. 256 MiB unless given.
+    /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand records. Less means more checkpoints, which write more. 128 MiB unless given.
     pub fn recovery_log_bytes(mut self, bytes: u64) -> Self {
         self.options.recovery_log_bytes = bytes;
         self
@@ -195,8 +193,7 @@ impl Builder {
     /// # Errors
     /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Locked`], [`Error::Member`], [`Error::Corrupt`], [`Error::Options`], [`Error::Device`].
     pub fn open(self) -> Result<Db, Error> {
-        self.options.check()?;
-        Ok(Db { core: Core::open(&self.site, &self.options)? })
+        Ok(Db { core: Core::start(&self.site, &Wanted::Open, &self.options)? })
     }
 
     /// Makes a new store.
@@ -204,8 +201,8 @@ impl Builder {
     /// # Errors
     /// [`Error::Exists`] if something is there that would be lost; [`Error::Options`]; [`Error::Device`].
     pub fn create(self) -> Result<Db, Error> {
-        self.options.check()?;
-        Ok(Db { core: Core::create(&self.site, self.profile.as_deref(), &self.overrides, &self.options)? })
+        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        Ok(Db { core: Core::start(&self.site, &wanted, &self.options)? })
     }
 
     /// Opens the store if there is one, else makes one.
@@ -213,8 +210,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`] and [`Builder::create`].
     pub fn open_or_create(self) -> Result<Db, Error> {
-        self.options.check()?;
-        match Core::open(&self.site, &self.options) {
+        match Core::start(&self.site, &Wanted::Open, &self.options) {
             Ok(core) => Ok(Db { core }),
             // What only looks empty is not overwritten: creating looks for itself.
             Err(Error::NotAStore { .. }) => self.create(),

@@ -1,51 +1,28 @@
 //! What the handles need of everything below them, in one place.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use flashgrain_device::calendar_seconds;
 use flashgrain_profile::DeviceProfile;
 
-use super::place::Site;
+use super::place::{Made, Site};
+use super::stats::Stats;
 use super::tree::TreeOptions;
 use super::value::Value;
-use crate::catalog::{IndexKind, TreeId};
-use crate::layout::Overrides;
+use super::writes::Writes;
+use crate::catalog::Known;
+use crate::checkpoint::StoreId;
+use crate::engine::{Engine, Given};
+use crate::lane::{self, Devices, Role};
+use crate::layout::{Ground, Layout, Overrides, decide};
 use crate::options::Options;
-use crate::task::JoinHandle;
+use crate::pool::class_bytes;
+use crate::task::{Crew, JoinHandle, in_task};
+use crate::txn::{Snapshot, Version, Write, Written};
+use crate::worker::Workers;
 use crate::{Decision, Durability, Error};
-
-/// A tree that is in use.
-pub(crate) struct TreeState {
-    pub id: TreeId,
-    pub name: String,
-    pub kind: IndexKind,
-    pub node_bytes: u32,
-}
-
-/// The writes of a batch or transaction, by tree and key; `None` removes.
-pub(crate) type Writes = BTreeMap<(TreeId, Vec<u8>), Option<Value>>;
-
-/// A point in time whose versions are kept while it lives.
-pub(crate) struct Pinned {}
-
-/// Which way a scan goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
-}
-
-/// Records next to each other, in key order, as a scan returns them.
-#[derive(Default)]
-pub(crate) struct Piece {
-    pub records: Vec<(Value, Value)>,
-    /// Where the scan goes on; `None` at its end. A piece may be empty and yet not the last.
-    pub next: Option<Bound<Vec<u8>>>,
-}
-
-/// See the module.
-pub(crate) struct Core {}
 
 /// What a check has looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,102 +38,282 @@ pub struct Check {
     pub overflow_pages: u64,
 }
 
-/// What goes on inside a store, in numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Stats {}
+/// See the module.
+pub(crate) struct Core {
+    engine: Arc<Engine>,
+    /// `None` if somebody else steps the workers.
+    workers: Option<Workers>,
+    layout: Layout,
+    decisions: Vec<Decision>,
+    durability: Durability,
+    closed: AtomicBool,
+}
 
-impl Core {
-    /// The value of `key`, now or as of `at`.
-    pub fn get(&self, _tree: &TreeState, _key: &[u8], _at: Option<&Pinned>) -> Result<Option<Value>, Error> {
-        todo!()
+/// A commit that is under way.
+struct Writing<'a>(&'a Known);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.writers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Segments that a growing store has at first.
+const FIRST_SEGMENTS: u64 = 16;
+
+/// Bytes of the nodes of this size class.
+fn node_bytes(class: u16) -> u32 {
+    u32::try_from(class_bytes(usize::from(class))).unwrap_or(u32::MAX)
+}
+
+/// The size class of nodes of so many bytes, a power of two.
+fn class_of(bytes: u32) -> u16 {
+    (0..u16::MAX).find(|class| node_bytes(*class) >= bytes).unwrap_or(0)
+}
+
+/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address of their process' memory.
+fn new_store_id() -> StoreId {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library draws its hash keys from the system's randomness.
+    let draw = || RandomState::new().hash_one(calendar_seconds()).to_le_bytes();
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&draw());
+    id[8..].copy_from_slice(&draw());
+    StoreId(id)
+}
+
+/// What is to be done with the devices.
+pub(super) enum Wanted<'a> {
+    Open,
+    Create { profile: Option<&'a DeviceProfile>, overrides: &'a Overrides },
+}
+
+/// Everything before the engine.
+pub(super) struct Prepared {
+    devices: Devices,
+    options: Options,
+    new: Option<New>,
+}
+
+/// A store that is being made.
+struct New {
+    layout: Layout,
+    decisions: Vec<Decision>,
+    made: Made,
+}
+
+impl Prepared {
+    /// Opens the devices, and decides the layout of a new store.
+    pub fn new(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Self, Error> {
+        options.check()?;
+        let options = options.clone();
+        let Wanted::Create { profile, overrides } = wanted else {
+            return Ok(Self { devices: site.open()?, options, new: None });
+        };
+        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
+        let (devices, made) = site.create(stripe_unit)?;
+        let data = devices.device(Role::Data);
+        let ground = Ground {
+            profile: *profile,
+            data: data.geometry(),
+            log: devices.has_own_log().then(|| devices.device(Role::Log).geometry()),
+            capacity_bytes: (!site.may_grow()).then(|| data.capacity_bytes()),
+            recovery_log_bytes: options.recovery_log_bytes,
+        };
+        let (layout, decisions) = decide(&ground, overrides)?;
+        if site.may_grow() {
+            data.grow(layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes)?;
+        }
+        Ok(Self { devices, options, new: Some(New { layout, decisions, made }) })
     }
 
-    /// The records of the leaf at which a scan from `from` begins, or goes on, as of `at`. `read_ahead`: how many pieces the caller expects to take.
-    pub fn scan(
-        &self,
-        _tree: &TreeState,
-        _at: &Pinned,
-        _from: Bound<&[u8]>,
-        _direction: Direction,
-        _read_ahead: u32,
-        _piece: &mut Piece,
-    ) -> Result<(), Error> {
-        todo!()
+    /// The store's devices.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Starts the engine. In a task if nobody else steps the workers.
+    pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
+        let durability = self.options.durability;
+        let given = Given { devices: self.devices, crew, options: self.options };
+        let (engine, decisions) = match self.new {
+            Some(New { layout, decisions, made }) => {
+                let engine = Engine::create(given, layout, new_store_id())?;
+                made.keep();
+                (engine, decisions)
+            }
+            None => (Engine::open(given)?, Vec::new()),
+        };
+        let layout = engine.superblock().layout;
+        let closed = AtomicBool::new(false);
+        Ok(Arc::new(Core { engine, workers, layout, decisions, durability, closed }))
+    }
+}
+
+impl Core {
+    /// With workers on threads of their own.
+    pub fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
+        let prepared = Prepared::new(site, wanted, options)?;
+        let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
+        prepared.start(workers.crew().clone(), Some(workers))
+    }
+
+    /// Refuses what comes after [`Core::close`].
+    fn check_open(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// The value of `key`, now or as of `at`.
+    pub fn get(&self, tree: &Known, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>, Error> {
+        self.check_open()?;
+        with_buffer(|value| {
+            let at = at.map(Snapshot::timestamp);
+            let version = self.engine.transactions().get(&tree.tree, key, at, value)?;
+            version.map(|version| self.value(version, value)).transpose()
+        })
+    }
+
+    /// The user's value of a record.
+    pub fn value(&self, version: Version, bytes: &[u8]) -> Result<Value, Error> {
+        let _ = version.is_overflow();
+        Ok(Value::from(bytes))
     }
 
     /// Keeps what is visible now.
-    pub fn pin(&self) -> Result<Arc<Pinned>, Error> {
-        todo!()
-    }
-
-    pub fn create(
-        _site: &Site,
-        _profile: Option<&DeviceProfile>,
-        _overrides: &Overrides,
-        _options: &Options,
-    ) -> Result<Arc<Self>, Error> {
-        todo!()
-    }
-
-    pub fn open(_site: &Site, _options: &Options) -> Result<Arc<Self>, Error> {
-        todo!()
+    pub fn pin(&self) -> Result<Arc<Snapshot>, Error> {
+        self.check_open()?;
+        Ok(Arc::new(self.engine.transactions().snapshot()))
     }
 
     /// All writes or none. With `since`, only if none of the keys has changed since then.
     pub fn commit(
         &self,
-        _writes: Writes,
-        _since: Option<&Pinned>,
-        _durability: Durability,
+        writes: &Writes,
+        since: Option<&Snapshot>,
+        durability: Durability,
     ) -> Result<(), Error> {
-        todo!()
+        let _writing = writes.trees().map(|tree| self.announce(tree)).collect::<Result<Vec<_>, _>>()?;
+        let written: Vec<_> = writes
+            .iter()
+            .map(|(tree, key, value)| Written {
+                tree: &tree.tree,
+                key,
+                write: value.map_or(Write::Remove, |value| Write::Put(value)),
+            })
+            .collect();
+        self.engine.transactions().commit(since.map(Snapshot::timestamp), &[], &written, durability)?;
+        Ok(())
+    }
+
+    /// One write on its own.
+    pub fn write(
+        &self,
+        tree: &Known,
+        key: &[u8],
+        value: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let _writing = self.announce(tree)?;
+        let write = value.map_or(Write::Remove, Write::Put);
+        self.engine.transactions().write(Written { tree: &tree.tree, key, write }, durability)?;
+        Ok(())
+    }
+
+    /// So that the tree is not freed, nor the store closed, in the middle of a commit.
+    fn announce<'a>(&self, tree: &'a Known) -> Result<Writing<'a>, Error> {
+        tree.writers.fetch_add(1, Ordering::SeqCst);
+        let writing = Writing(tree);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        if tree.dropped.load(Ordering::SeqCst) {
+            return Err(Error::NoTree { name: tree.name.clone() });
+        }
+        Ok(writing)
     }
 
     /// Refuses keys and values that a tree does not take.
-    pub fn check_write(&self, _tree: &TreeState, _key: &[u8], _value: Option<&[u8]>) -> Result<(), Error> {
-        todo!()
+    pub fn check_write(&self, tree: &Known, key: &[u8], _value: Option<&[u8]>) -> Result<(), Error> {
+        let limit = self.key_bytes_max(tree);
+        match key.len() {
+            length if length > 0 && length <= limit => Ok(()),
+            got => Err(Error::KeyLength { got, limit }),
+        }
     }
 
-    pub fn key_bytes_max(&self, _tree: &TreeState) -> usize {
-        todo!()
+    pub fn key_bytes_max(&self, tree: &Known) -> usize {
+        tree.tree.index.max_key_bytes()
+    }
+
+    pub fn node_bytes(&self, tree: &Known) -> u32 {
+        node_bytes(tree.entry.class)
+    }
+
+    /// Leaves that a scan of the tree reads ahead at most.
+    pub fn read_ahead(&self, tree: &Known) -> u32 {
+        self.layout.read_ahead_bytes / self.node_bytes(tree)
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Of commits that do not say.
     pub fn durability(&self) -> Durability {
-        todo!()
+        self.durability
     }
 
-    pub fn tree(&self, _name: &str, _options: &TreeOptions) -> Result<Arc<TreeState>, Error> {
-        todo!()
+    pub fn tree(&self, name: &str, options: &TreeOptions) -> Result<Arc<Known>, Error> {
+        self.check_open()?;
+        let trees = self.engine.trees();
+        let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
+        match trees.named(name) {
+            Some(known) => Ok(known),
+            None => match self.engine.create_tree(name, options.kind, class) {
+                // Somebody was faster.
+                Err(Error::Exists { .. }) => {
+                    trees.named(name).ok_or_else(|| Error::NoTree { name: name.to_owned() })
+                }
+                made => made,
+            },
+        }
     }
 
-    pub fn existing_tree(&self, _name: &str) -> Option<Arc<TreeState>> {
-        todo!()
+    pub fn existing_tree(&self, name: &str) -> Option<Arc<Known>> {
+        self.engine.trees().named(name)
     }
 
     pub fn tree_names(&self) -> Vec<String> {
-        todo!()
+        self.engine.trees().all().iter().map(|tree| tree.name.clone()).collect()
     }
 
-    pub fn drop_tree(&self, _name: &str) -> Result<(), Error> {
-        todo!()
+    pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
+        self.check_open()?;
+        self.engine.drop_tree(name)
     }
 
-    pub fn spawn<T: Send + 'static>(&self, _work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        todo!()
+    pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        self.engine.crew().run(work)
+    }
+
+    /// The time on the store's devices.
+    pub fn now(&self) -> Duration {
+        lane::now(&self.engine.parts().devices).into()
     }
 
     pub fn sync(&self) -> Result<(), Error> {
-        todo!()
+        self.check_open()?;
+        let log = &self.engine.parts().log;
+        log.wait(log.end(), Durability::Sync)
     }
 
     pub fn checkpoint(&self) -> Result<(), Error> {
-        todo!()
+        self.check_open()?;
+        self.engine.checkpoint()
     }
 
     pub fn stats(&self) -> Stats {
-        todo!()
+        Stats::of(&self.engine)
     }
 
     pub fn check(&self) -> Result<Check, Error> {
@@ -164,10 +321,44 @@ impl Core {
     }
 
     pub fn decisions(&self) -> &[Decision] {
-        todo!()
+        &self.decisions
     }
 
+    /// Once; afterwards nothing more is done.
     pub fn close(&self) -> Result<(), Error> {
-        todo!()
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        for tree in self.engine.trees().all() {
+            while tree.writers.load(Ordering::SeqCst) > 0 {
+                crate::task::yield_now();
+            }
+        }
+        self.engine.close()
     }
+}
+
+impl Drop for Core {
+    /// Whoever dropped the last handle has no use for an error; without a proper end, the store opens as after a crash.
+    fn drop(&mut self) {
+        let _opens_as_after_a_crash = self.close();
+        if in_task() {
+            // A worker cannot wait for its own end.
+            let workers = self.workers.take();
+            drop(std::thread::spawn(move || drop(workers)));
+        }
+    }
+}
+
+thread_local! {
+    /// Memory that look-ups of this thread use one after another; those that come meanwhile, while one waits for a page, take new memory.
+    static SPARE: std::cell::Cell<Vec<u8>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+fn with_buffer<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut buffer = SPARE.take();
+    buffer.clear();
+    let result = act(&mut buffer);
+    SPARE.set(buffer);
+    result
 }

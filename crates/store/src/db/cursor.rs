@@ -1,11 +1,9 @@
 //! A position between records that can be moved.
 
-use std::ops::Bound;
-
-use super::core::Direction;
-use super::source::{Scan, View};
+use super::source::{Range, Records, View, behind};
 use super::value::Value;
 use crate::Error;
+use crate::index::Direction;
 
 /// A position in a tree that moves both ways and to any key; made by [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.
 ///
@@ -31,7 +29,7 @@ use crate::Error;
 pub struct Cursor {
     view: View,
     position: Position,
-    scan: Option<(Direction, Scan)>,
+    records: Option<(Direction, Records)>,
 }
 
 /// Between which records the cursor is.
@@ -45,7 +43,7 @@ enum Position {
 
 impl Cursor {
     pub(super) fn new(view: View) -> Self {
-        Self { view, position: Position::Start, scan: None }
+        Self { view, position: Position::Start, records: None }
     }
 
     /// To just before `key`, whether there is such a record or not.
@@ -89,42 +87,42 @@ impl Cursor {
     }
 
     fn move_to(&mut self, position: Position) {
-        (self.position, self.scan) = (position, None);
+        (self.position, self.records) = (position, None);
     }
 
     fn step(&mut self, direction: Direction) -> Result<Option<(Value, Value)>, Error> {
-        let Some(from) = self.position.bound(direction) else { return Ok(None) };
-        let view = &self.view;
-        let scan = match self.scan.take() {
-            Some((same, scan)) if same == direction => scan,
-            _ => Scan::new(view.clone(), from, direction),
+        let Some(range) = self.position.range(direction) else { return Ok(None) };
+        let records = match self.records.take() {
+            Some((same, records)) if same == direction => records,
+            _ => Records::new(&self.view, &range, direction),
         };
-        let (_, scan) = self.scan.insert((direction, scan));
-        let found = scan.next();
+        let (_, records) = self.records.insert((direction, records));
+        let found = records.next();
         match (&found, direction) {
             (Ok(Some((key, _))), Direction::Forward) => self.position = Position::Behind(key.to_vec()),
             (Ok(Some((key, _))), Direction::Backward) => self.position = Position::Before(key.to_vec()),
             (Ok(None), Direction::Forward) => self.position = Position::End,
             (Ok(None), Direction::Backward) => self.position = Position::Start,
-            (Err(_), _) => self.scan = None,
+            (Err(_), _) => self.records = None,
         }
         found
     }
 }
 
 impl Position {
-    /// Where a scan from here begins; `None` if there is nothing that way.
-    fn bound(&self, direction: Direction) -> Option<Bound<Vec<u8>>> {
-        Some(match (self, direction) {
-            (Self::Start, Direction::Backward) | (Self::End, Direction::Forward) => return None,
-            (Self::Start, Direction::Forward) | (Self::End, Direction::Backward) => Bound::Unbounded,
-            (Self::Before(key), Direction::Forward) | (Self::Behind(key), Direction::Backward) => {
-                Bound::Included(key.clone())
-            }
-            (Self::Behind(key), Direction::Forward) | (Self::Before(key), Direction::Backward) => {
-                Bound::Excluded(key.clone())
-            }
-        })
+    /// What lies that way; `None` if nothing does.
+    fn range(&self, direction: Direction) -> Option<Range> {
+        let bound = match self {
+            Self::Start | Self::End => Vec::new(),
+            Self::Before(key) => key.clone(),
+            Self::Behind(key) => behind(key),
+        };
+        match (self, direction) {
+            (Self::Start, Direction::Backward) | (Self::End, Direction::Forward) => None,
+            (Self::Start, Direction::Forward) | (Self::End, Direction::Backward) => Some(Range::default()),
+            (_, Direction::Forward) => Some(Range { lower: bound, upper: None }),
+            (_, Direction::Backward) => Some(Range { lower: Vec::new(), upper: Some(bound) }),
+        }
     }
 }
 

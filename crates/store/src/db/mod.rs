@@ -7,23 +7,29 @@ mod cursor;
 mod iter;
 mod place;
 mod readable;
+mod scan;
 mod snapshot;
 mod source;
+mod stats;
 mod transaction;
 mod tree;
 mod value;
+mod writes;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use self::core::{Check, Stats};
+pub use self::core::Check;
 pub use batch::Batch;
 pub use builder::Builder;
 pub use cursor::Cursor;
 pub use iter::Iter;
+pub use place::{DATA_FILE, LOG_FILE};
 pub use readable::Readable;
 pub use snapshot::Snapshot;
+pub use stats::Stats;
 pub use transaction::Transaction;
 pub use tree::{Tree, TreeOptions};
 pub use value::Value;
@@ -248,6 +254,11 @@ impl Db {
     /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].
     pub fn check(&self) -> Result<Check, Error> {
         self.core.check()
+    }
+
+    /// The time on the store's device: virtual on a simulated one. For benchmarks.
+    pub fn now(&self) -> Duration {
+        self.core.now()
     }
 
     /// How the layout was decided when the store was created; of a store that was opened, the layout alone.

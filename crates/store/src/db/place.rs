@@ -1,19 +1,21 @@
 //! From the places that a user names to devices.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashgrain_device::{Device, FileDevice, OpenOptions};
+use flashgrain_device::{Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions};
 
 use crate::Error;
+use crate::checkpoint::label::Label;
 use crate::lane::Devices;
 
 /// The store's file in a directory.
-const DATA_FILE: &str = "data.flashgrain";
+pub const DATA_FILE: &str = "data.flashgrain";
 /// The log's file in a directory.
-const LOG_FILE: &str = "log.flashgrain";
+pub const LOG_FILE: &str = "log.flashgrain";
 
 /// Where a device comes from.
 #[derive(Clone)]
@@ -38,6 +40,200 @@ pub(super) struct Site {
 impl Default for Place {
     fn default() -> Self {
         Self::Paths(Vec::new())
+    }
+}
+
+/// What a file has at first; it grows as soon as the layout is known.
+const START_BYTES: u64 = 1 << 20;
+
+/// Stripe unit of a new striped store without a profile.
+const STRIPE_UNIT_BYTES: u64 = 256 << 10;
+
+/// What creating has made; removed unless the store is complete.
+#[derive(Default)]
+pub(super) struct Made {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl Made {
+    /// The store is complete.
+    pub fn keep(mut self) {
+        self.files.clear();
+        self.folders.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // What cannot be removed is reported by the next attempt.
+        self.files.iter().for_each(|file| drop(fs::remove_file(file)));
+        self.folders.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
+impl Site {
+    /// The devices of a new store.
+    pub fn create(&self, stripe_unit_bytes: Option<u64>) -> Result<(Devices, Made), Error> {
+        let mut made = Made::default();
+        let unit = stripe_unit_bytes.unwrap_or(STRIPE_UNIT_BYTES);
+        let data = self.new_device(&self.data, DATA_FILE, unit, &mut made)?;
+        let log = match &self.log {
+            Some(log) => Some(self.new_device(log, LOG_FILE, unit, &mut made)?),
+            None => None,
+        };
+        Ok((Devices::new(data, log), made))
+    }
+
+    /// The devices of a store that is there.
+    pub fn open(&self) -> Result<Devices, Error> {
+        let open = |place: &Place, name: &str| match place {
+            Place::Device(device) => Ok(Arc::clone(device)),
+            Place::Paths(paths) => existing(paths, name),
+        };
+        let log = self.log.as_ref().map(|log| open(log, LOG_FILE)).transpose()?;
+        Ok(Devices::new(open(&self.data, DATA_FILE)?, log))
+    }
+
+    /// Whether the data device grows when it is full.
+    pub fn may_grow(&self) -> bool {
+        match &self.data {
+            Place::Paths(paths) => !paths.iter().any(|path| is_block_device(path)),
+            Place::Device(_) => self.growable,
+        }
+    }
+
+    fn new_device(
+        &self,
+        place: &Place,
+        name: &str,
+        unit: u64,
+        made: &mut Made,
+    ) -> Result<Arc<dyn Device>, Error> {
+        let paths = match place {
+            Place::Device(device) => return Ok(Arc::clone(device)),
+            Place::Paths(paths) => named(paths)?,
+        };
+        let mut files = Vec::new();
+        for path in paths {
+            if is_block_device(path) {
+                self.check_consent(path)?;
+                files.push(path.clone());
+            } else {
+                make_folder(path, made)?;
+                files.push(path.join(name));
+            }
+        }
+        let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
+        let device = FileDevice::create_store(&files, START_BYTES * files.len() as u64, &options);
+        let device = device.map_err(|error| of_device(error, paths))?;
+        made.files.extend(files.into_iter().filter(|file| !is_block_device(file)));
+        Ok(Arc::new(device))
+    }
+
+    fn check_consent(&self, path: &Path) -> Result<(), Error> {
+        if self.consent.iter().any(|consent| consent == path) {
+            return Ok(());
+        }
+        let why = "a block device, all contents of which a new store destroys: allow that by naming it again";
+        Err(Error::Exists { path: path.to_owned(), why: why.into() })
+    }
+}
+
+fn named(paths: &[PathBuf]) -> Result<&[PathBuf], Error> {
+    match paths {
+        [] => Err(Error::Options("no place for the store: name a directory or a device".into())),
+        paths => Ok(paths),
+    }
+}
+
+fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn io(doing: String, error: &std::io::Error) -> Error {
+    Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }
+}
+
+/// A directory of the store's own: it is made, or it is empty.
+fn make_folder(path: &Path, made: &mut Made) -> Result<(), Error> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => {
+                let store = path.join(DATA_FILE).exists() || path.join(LOG_FILE).exists();
+                let why = if store {
+                    "there is a store already: open it"
+                } else {
+                    "the directory is not empty: a store wants one of its own"
+                };
+                Err(Error::Exists { path: path.to_owned(), why: why.into() })
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            fs::create_dir_all(path)
+                .map_err(|error| io(format!("make the directory {}", path.display()), &error))?;
+            made.folders.push(path.to_owned());
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::Exists {
+            path: path.to_owned(),
+            why: "it is a file: a store wants a directory".into(),
+        }),
+        Err(error) => Err(io(format!("look into {}", path.display()), &error)),
+    }
+}
+
+/// The device of a store that is there. What its members say about themselves is looked at first, so that they are put together as they belong.
+fn existing(paths: &[PathBuf], name: &str) -> Result<Arc<dyn Device>, Error> {
+    let paths = named(paths)?;
+    let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>()?;
+    let labels: Vec<Option<Label>> = files.iter().map(|file| label_of(file)).collect::<Result<_, _>>()?;
+    // Whether each is where it belongs is looked at when the store is opened.
+    let shape = labels.iter().flatten().next().map(|label| label.shape);
+    if let Some(shape) = shape.filter(|shape| shape.members as usize != files.len()) {
+        let why = format!("the store has {} members, {} were named", shape.members, files.len());
+        return Err(Error::Member { path: paths[0].clone(), why });
+    }
+    let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
+    let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
+    Ok(Arc::new(FileDevice::open_store(&files, &options).map_err(|error| of_device(error, paths))?))
+}
+
+fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
+    let not = |why: String| Err(Error::NotAStore { path: path.to_owned(), why });
+    if is_block_device(path) {
+        return Ok(path.to_owned());
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => not("there is nothing".into()),
+        Err(error) => Err(io(format!("open {}", path.display()), &error)),
+        Ok(metadata) if !metadata.is_dir() => not("neither a directory nor a block device".into()),
+        Ok(_) if !path.join(name).exists() => not(format!("the directory has no file {name}")),
+        Ok(_) => Ok(path.join(name)),
+    }
+}
+
+/// What a member says about itself, if it can be read.
+fn label_of(file: &Path) -> Result<Option<Label>, Error> {
+    let doing = || format!("open {}", file.display());
+    let mut first = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(Label::HEAD_BYTES).read_to_end(&mut first));
+    read.map_err(|error| io(doing(), &error))?;
+    Ok(Label::of_member(&first))
+}
+
+/// An error of opening, in the words of the store.
+fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
+    let path = paths.first().cloned().unwrap_or_default();
+    match (error.kind(), error) {
+        (_, DeviceError::Locked { path: file }) => {
+            let own = paths.iter().find(|path| file.starts_with(path)).cloned();
+            Error::Locked { path: own.unwrap_or(file) }
+        }
+        (ErrorKind::NoSpace, error) => Error::Full { why: error.to_string() },
+        (ErrorKind::Exists, error) => Error::Exists { path, why: error.to_string() },
+        (_, error) => error.into(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reading: the same from a store, a snapshot and a transaction.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
-use super::source::Source;
+use super::source::{Range, Source};
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
@@ -72,7 +72,7 @@ pub trait Readable: Source {
     /// # Errors
     /// [`Error::Closed`]. What goes wrong later is an item of the iterator.
     fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
-        self.between(tree, Bound::Unbounded, Bound::Unbounded)
+        self.view(tree).map(|view| Iter::new(view, Range::default()))
     }
 
     /// The records whose keys lie in `range`, in key order, from either end. A range that ends before it begins is empty.
@@ -96,8 +96,8 @@ pub trait Readable: Source {
     /// # }
     /// ```
     fn range<K: AsRef<[u8]>>(&self, tree: &Tree, range: impl RangeBounds<K>) -> Result<Iter, Error> {
-        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        self.between(tree, own(range.start_bound()), own(range.end_bound()))
+        let (start, end) = (range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref));
+        self.view(tree).map(|view| Iter::new(view, Range::new(start, end)))
     }
 
     /// The records whose keys begin with `prefix`.
@@ -106,8 +106,8 @@ pub trait Readable: Source {
     /// As [`Readable::iter`].
     fn prefix(&self, tree: &Tree, prefix: impl AsRef<[u8]>) -> Result<Iter, Error> {
         let prefix = prefix.as_ref();
-        let end = behind_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        self.between(tree, Bound::Included(prefix.to_vec()), end)
+        self.view(tree)
+            .map(|view| Iter::new(view, Range { lower: prefix.to_vec(), upper: behind_prefix(prefix) }))
     }
 
     /// A cursor that can be moved both ways and to any key. It owns a snapshot of its own.
@@ -116,11 +116,6 @@ pub trait Readable: Source {
     /// As [`Readable::iter`].
     fn cursor(&self, tree: &Tree) -> Result<Cursor, Error> {
         Ok(Cursor::new(self.view(tree)?))
-    }
-
-    #[doc(hidden)]
-    fn between(&self, tree: &Tree, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Result<Iter, Error> {
-        Ok(Iter::new(self.view(tree)?, start, end))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::{Core, Pinned};
+use super::core::Core;
 use super::source::{Source, View};
 use super::tree::Tree;
 use super::value::Value;
-use crate::Error;
+use crate::{Error, txn};
 
 /// What was committed when it was taken, of all trees, for as long as it lives. Writers are not held up by it; old versions that it still needs move to disk
 /// when memory runs short. Made by [`Db::snapshot`](crate::Db::snapshot), read through [`Readable`](crate::Readable).
@@ -27,7 +27,7 @@ use crate::Error;
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) core: Arc<Core>,
-    pub(super) at: Arc<Pinned>,
+    pub(super) at: Arc<txn::Snapshot>,
 }
 
 impl Source for Snapshot {

@@ -1,15 +1,21 @@
 //! What a reader reads: a tree as of a moment, with the reader's own writes before it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::core::{Core, Direction, Piece, Pinned, TreeState};
+use super::core::Core;
+use super::scan::TreeScan;
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
 
-/// Writes of a transaction to one tree.
+use crate::catalog::Known;
+use crate::index::Direction;
+use crate::txn::Snapshot;
+
+/// Writes of a transaction to one tree; `None` removes.
 pub type Overlay = BTreeMap<Vec<u8>, Option<Value>>;
 
 /// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
@@ -25,99 +31,138 @@ pub trait Source {
 #[derive(Clone)]
 pub struct View {
     pub(super) core: Arc<Core>,
-    pub(super) tree: Arc<TreeState>,
-    pub(super) at: Arc<Pinned>,
+    pub(super) tree: Arc<Known>,
+    pub(super) at: Arc<Snapshot>,
     pub(super) overlay: Option<Arc<Overlay>>,
 }
 
-/// Pieces that a scan expects to take when it has taken one, two, four and so on, at most.
-const READ_AHEAD_MAX: u32 = 64;
-
-/// A scan in one direction, record by record.
-pub(super) struct Scan {
-    view: View,
-    direction: Direction,
-    piece: Piece,
-    /// Records of the piece that were taken.
-    taken: usize,
-    read_ahead: u32,
-    /// A record of the tree that waits behind one of the overlay.
-    held: Option<(Value, Value)>,
-    /// Where the overlay goes on.
-    own: Bound<Vec<u8>>,
-    own_ended: bool,
+/// The keys from `lower` on, up to but without `upper`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Range {
+    pub lower: Vec<u8>,
+    pub upper: Option<Vec<u8>>,
 }
 
-impl Scan {
-    /// From `from` on.
-    pub fn new(view: View, from: Bound<Vec<u8>>, direction: Direction) -> Self {
-        let own_ended = view.overlay.is_none();
-        let piece = Piece { records: Vec::new(), next: Some(from.clone()) };
-        Self { view, direction, piece, taken: 0, read_ahead: 1, held: None, own: from, own_ended }
-    }
+/// The smallest key behind `key`.
+pub(super) fn behind(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
 
-    /// The next record, merged with the reader's own writes.
-    pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
-        if self.own_ended {
-            return self.next_of_tree();
-        }
-        loop {
-            if self.held.is_none() {
-                self.held = self.next_of_tree()?;
-            }
-            let Some((key, written)) = self.next_own() else {
-                self.own_ended = true;
-                return Ok(self.held.take());
-            };
-            let order = match &self.held {
-                Some((held, _)) => held.as_slice().cmp(&key),
-                None => std::cmp::Ordering::Greater,
-            };
-            let order = if self.direction == Direction::Forward || self.held.is_none() {
-                order
-            } else {
-                order.reverse()
-            };
-            match order {
-                std::cmp::Ordering::Less => return Ok(self.held.take()),
-                std::cmp::Ordering::Equal => self.held = None,
-                std::cmp::Ordering::Greater => {}
-            }
-            self.own = Bound::Excluded(key.clone());
-            if let Some(value) = written {
-                return Ok(Some((Value::from(key), value)));
-            }
-        }
-    }
-
-    /// The next own write, which is not taken yet.
-    fn next_own(&self) -> Option<(Vec<u8>, Option<Value>)> {
-        let overlay = self.view.overlay.as_ref()?;
-        let own = self.own.as_ref().map(Vec::as_slice);
-        let found = match self.direction {
-            Direction::Forward => overlay.range::<[u8], _>((own, Bound::Unbounded)).next(),
-            Direction::Backward => overlay.range::<[u8], _>((Bound::Unbounded, own)).next_back(),
+impl Range {
+    pub fn new(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Self {
+        let lower = match start {
+            Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) => behind(key),
+            Bound::Unbounded => Vec::new(),
         };
-        found.map(|(key, value)| (key.clone(), value.clone()))
+        let upper = match end {
+            Bound::Included(key) => Some(behind(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        Self { lower, upper }
     }
 
-    fn next_of_tree(&mut self) -> Result<Option<(Value, Value)>, Error> {
-        loop {
-            let index = match self.direction {
-                Direction::Forward => Some(self.taken),
-                Direction::Backward => self.piece.records.len().checked_sub(self.taken + 1),
-            };
-            if let Some(record) = index.and_then(|index| self.piece.records.get(index)) {
-                self.taken += 1;
-                return Ok(Some(record.clone()));
+    fn is_empty(&self) -> bool {
+        self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
+    }
+
+    /// What is left when `key` was taken from one end.
+    pub fn take(&mut self, direction: Direction, key: &[u8]) {
+        match direction {
+            Direction::Forward => {
+                self.lower.clear();
+                self.lower.extend_from_slice(key);
+                self.lower.push(0);
             }
-            let Some(from) = self.piece.next.take() else { return Ok(None) };
-            self.taken = 0;
-            self.piece.records.clear();
-            let View { core, tree, at, .. } = &self.view;
-            let from = from.as_ref().map(Vec::as_slice);
-            core.scan(tree, at, from, self.direction, self.read_ahead, &mut self.piece)?;
-            self.read_ahead = (self.read_ahead * 2).min(READ_AHEAD_MAX);
+            Direction::Backward => {
+                let upper = self.upper.get_or_insert_default();
+                upper.clear();
+                upper.extend_from_slice(key);
+            }
         }
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= self.lower.as_slice() && self.upper.as_ref().is_none_or(|upper| key < upper.as_slice())
+    }
+}
+
+/// The records of a view in one direction, one by one.
+pub(super) struct Records {
+    direction: Direction,
+    scan: TreeScan,
+    overlay: Option<Own>,
+}
+
+/// The reader's own writes, and the record of the tree that waits for its turn among them.
+struct Own {
+    writes: Arc<Overlay>,
+    left: Range,
+    held: Option<(Value, Value)>,
+}
+
+impl Records {
+    /// Those in `range`.
+    pub fn new(view: &View, range: &Range, direction: Direction) -> Self {
+        let own = |writes: &Arc<Overlay>| Own { writes: Arc::clone(writes), left: range.clone(), held: None };
+        Self {
+            direction,
+            scan: TreeScan::new(
+                &view.core,
+                &view.tree,
+                &view.at,
+                direction,
+                &range.lower,
+                range.upper.as_deref(),
+            ),
+            overlay: view.overlay.as_ref().map(own),
+        }
+    }
+
+    /// The next record.
+    pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
+        let Some(own) = &mut self.overlay else { return self.scan.next() };
+        loop {
+            if own.held.is_none() {
+                own.held = self.scan.next()?;
+            }
+            let Some((key, written)) = own.first(self.direction) else { return Ok(own.held.take()) };
+            let order = own.held.as_ref().map_or(Ordering::Greater, |(held, _)| {
+                let order = held.as_slice().cmp(key);
+                if self.direction == Direction::Forward { order } else { order.reverse() }
+            });
+            if order == Ordering::Less {
+                return Ok(own.held.take());
+            }
+            let record = written.clone().map(|value| (Value::from(key), value));
+            let key = key.to_vec();
+            own.left.take(self.direction, &key);
+            if order == Ordering::Equal {
+                own.held = None;
+            }
+            if record.is_some() {
+                return Ok(record);
+            }
+        }
+    }
+}
+
+impl Own {
+    /// The next write.
+    fn first(&self, direction: Direction) -> Option<(&[u8], &Option<Value>)> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let upper = self.left.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut left = self.writes.range::<[u8], _>((Bound::Included(self.left.lower.as_slice()), upper));
+        let found = match direction {
+            Direction::Forward => left.next(),
+            Direction::Backward => left.next_back(),
+        };
+        found.map(|(key, written)| (key.as_slice(), written))
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::{Core, Pinned, Writes};
-use super::source::{Overlay, Source, View};
+use super::core::Core;
+use super::source::{Source, View};
 use super::tree::Tree;
 use super::value::Value;
-use crate::catalog::TreeId;
+use super::writes::Writes;
+use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
 /// Reads a snapshot and its own writes; at its commit, the first to write a key since its beginning wins (snapshot isolation). Made by [`Db::begin`](crate::Db::begin), read
@@ -30,7 +31,7 @@ use crate::{Durability, Error};
 #[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
     core: Arc<Core>,
-    at: Arc<Pinned>,
+    at: Arc<Snapshot>,
     writes: Writes,
     durability: Durability,
 }
@@ -38,7 +39,7 @@ pub struct Transaction {
 impl Transaction {
     pub(super) fn new(core: &Arc<Core>) -> Result<Self, Error> {
         let (at, durability) = (core.pin()?, core.durability());
-        Ok(Self { core: Arc::clone(core), at, writes: Writes::new(), durability })
+        Ok(Self { core: Arc::clone(core), at, writes: Writes::default(), durability })
     }
 
     /// How durable it is to be when [`Transaction::commit`] returns.
@@ -58,7 +59,7 @@ impl Transaction {
     ) -> Result<(), Error> {
         let (key, value) = (key.as_ref(), value.into());
         self.core.check_write(&tree.state, key, Some(&value))?;
-        self.writes.insert((tree.state.id, key.to_vec()), Some(Value::from(value)));
+        self.writes.put(&tree.state, key, Some(Value::from(value)));
         Ok(())
     }
 
@@ -69,7 +70,7 @@ impl Transaction {
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
         let key = key.as_ref();
         self.core.check_write(&tree.state, key, None)?;
-        self.writes.insert((tree.state.id, key.to_vec()), None);
+        self.writes.put(&tree.state, key, None);
         Ok(())
     }
 
@@ -87,26 +88,22 @@ impl Transaction {
         if self.writes.is_empty() {
             return Ok(());
         }
-        self.core.commit(self.writes, Some(&self.at), self.durability)
+        self.core.commit(&self.writes, Some(&self.at), self.durability)
     }
 }
 
 impl Source for Transaction {
     fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
-        if !self.writes.is_empty()
-            && let Some(written) = self.writes.get(&(tree.state.id, key.to_vec()))
-        {
+        if let Some(written) = self.writes.get(&tree.state, key) {
             return Ok(written.clone());
         }
         self.core.get(&tree.state, key, Some(&self.at))
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let id = tree.state.id;
-        let of_tree = self.writes.range((id, Vec::new())..(TreeId(id.0 + 1), Vec::new()));
-        let overlay: Overlay = of_tree.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+        let overlay = self.writes.of(&tree.state).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
         let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
-        Ok(View { core, tree, at, overlay: (!overlay.is_empty()).then(|| Arc::new(overlay)) })
+        Ok(View { core, tree, at, overlay })
     }
 }
 

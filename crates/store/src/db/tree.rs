@@ -5,13 +5,13 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Db;
-use super::core::{Core, TreeState, Writes};
+use super::core::Core;
 use super::cursor::Cursor;
 use super::iter::Iter;
 use super::readable::Readable;
 use super::value::Value;
 use crate::Error;
-use crate::catalog::IndexKind;
+use crate::catalog::{IndexKind, Known};
 use crate::layout::check_node_bytes;
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
@@ -66,7 +66,7 @@ impl TreeOptions {
 #[derive(Clone)]
 pub struct Tree {
     pub(super) db: Db,
-    pub(super) state: Arc<TreeState>,
+    pub(super) state: Arc<Known>,
 }
 
 impl Tree {
@@ -77,7 +77,7 @@ impl Tree {
 
     /// The options in force, node size included.
     pub fn options(&self) -> TreeOptions {
-        TreeOptions { kind: self.state.kind, node_bytes: Some(self.state.node_bytes) }
+        TreeOptions { kind: self.state.entry.kind, node_bytes: Some(self.core().node_bytes(&self.state)) }
     }
 
     /// The longest key that it takes: a quarter of a node, less a few bytes.
@@ -167,9 +167,7 @@ impl Tree {
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let core = self.core();
-        core.check_write(&self.state, key, value)?;
-        let writes = Writes::from([((self.state.id, key.to_vec()), value.map(Value::from))]);
-        core.commit(writes, None, core.durability())
+        core.write(&self.state, key, value, core.durability())
     }
 
     fn core(&self) -> &Arc<Core> {

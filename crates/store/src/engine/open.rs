@@ -121,7 +121,7 @@ impl Given {
             }
             _ => {}
         }
-        let capacity_bytes = data.geometry().capacity_bytes;
+        let capacity_bytes = data.capacity_bytes();
         if capacity_bytes < superblock.data_bytes {
             return member(
                 Role::Data,
@@ -173,7 +173,7 @@ impl Engine {
             incarnation: 1,
             closed: false,
             layout: layout.clone(),
-            data_bytes: devices.device(Role::Data).geometry().capacity_bytes,
+            data_bytes: devices.device(Role::Data).capacity_bytes(),
             data_shape: label::shape(devices, Role::Data),
             log_shape: given.log_shape(),
             catalog: trees.root(),

@@ -125,7 +125,7 @@ impl Segments {
     pub fn new(layout: &Layout, devices: Devices, crew: Crew, poison: Poison) -> Result<Arc<Self>, Error> {
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
         let buffers = Buffers::new(layout.unit_bytes)?;
-        let capacity_bytes = devices.device(Role::Data).geometry().capacity_bytes;
+        let capacity_bytes = devices.device(Role::Data).capacity_bytes();
         Ok(Arc::new_cyclic(|own| Self {
             own: Weak::clone(own),
             layout: layout.clone(),

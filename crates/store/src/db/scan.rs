@@ -1,0 +1,70 @@
+//! A scan of what a tree had at a moment, record by record.
+
+use std::sync::Arc;
+
+use super::core::Core;
+use super::value::Value;
+use crate::Error;
+use crate::catalog::Known;
+use crate::index::{Direction, Piece};
+use crate::txn::{Cursor, Snapshot, Version};
+
+/// See the module.
+pub(super) struct TreeScan {
+    core: Arc<Core>,
+    at: Arc<Snapshot>,
+    direction: Direction,
+    cursor: Cursor,
+    piece: Piece,
+    /// The piece's bytes, which its records share.
+    shared: Arc<[u8]>,
+    taken: usize,
+}
+
+impl TreeScan {
+    /// The keys from `lower` up to but without `upper`.
+    pub fn new(
+        core: &Arc<Core>,
+        tree: &Known,
+        at: &Arc<Snapshot>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Self {
+        let ahead = core.read_ahead(tree);
+        let cursor = core.engine().transactions().scan(&tree.tree, direction, lower, upper, ahead);
+        let (core, at) = (Arc::clone(core), Arc::clone(at));
+        Self { core, at, direction, cursor, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
+    }
+
+    /// The next record.
+    pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
+        loop {
+            let (_, places) = self.piece.parts();
+            let index = match self.direction {
+                Direction::Forward => Some(self.taken),
+                Direction::Backward => places.len().checked_sub(self.taken + 1),
+            };
+            if let Some(place) = index.and_then(|index| places.get(index)) {
+                self.taken += 1;
+                return self.record(place.map(|at| at as usize)).map(Some);
+            }
+            let transactions = self.core.engine().transactions();
+            if !self.cursor.step(transactions, self.at.timestamp(), &mut self.piece)? {
+                return Ok(None);
+            }
+            self.shared = Arc::from(self.piece.parts().0);
+            self.taken = 0;
+        }
+    }
+
+    fn record(&self, [key, value, end]: [usize; 3]) -> Result<(Value, Value), Error> {
+        let bytes = self.shared.get(value..end).unwrap_or_default();
+        let own_key = Value::part(&self.shared, key, value - key);
+        match Version::split(bytes) {
+            Some((version, rest)) if version.is_overflow() => Ok((own_key, self.core.value(version, rest)?)),
+            Some((_, rest)) => Ok((own_key, Value::part(&self.shared, end - rest.len(), rest.len()))),
+            None => Ok((own_key, Value::default())),
+        }
+    }
+}
