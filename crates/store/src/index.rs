@@ -111,7 +111,6 @@ impl Index for BTree {
     }
 
     fn destroy(&self) -> Result<(), Error> {
-        // The tree's pages stay for now.
-        Ok(())
+        self.free_all()
     }
 }

@@ -6,6 +6,7 @@
 
 mod check;
 mod descent;
+mod destroy;
 mod grow;
 mod node;
 mod reshape;

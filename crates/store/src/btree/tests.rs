@@ -301,3 +301,21 @@ fn threads_share_a_tree() {
     });
     check(tree, &models.into_iter().flatten().collect());
 }
+
+#[test]
+fn a_tree_that_is_given_up_leaves_no_pages() {
+    let pool = pool_in_memory(1 << 20);
+    let before = pool.pages();
+    let tree = BTree::create(&pool, 0, false).unwrap();
+    // Several times the pool's memory: most leaves are not in memory when they are freed.
+    for number in 0..40_000_u64 {
+        put(&tree, &number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(), &[3; 100]);
+    }
+    assert!(tree.check(&mut |_, _| {}).unwrap().page_bytes > 4 << 20);
+    tree.clear().unwrap();
+    assert_eq!(tree.check(&mut |_, _| {}).unwrap().leaves, 1);
+    assert_eq!(pool.pages(), before + 1);
+    put(&tree, b"key", b"value");
+    tree.free_all().unwrap();
+    assert_eq!(pool.pages(), before);
+}

@@ -27,6 +27,7 @@ mod table;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod waiters;
 
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -21,7 +21,7 @@ pub(crate) struct Reserved<'a> {
 
 /// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one per task.
 pub(crate) struct Section<'a> {
-    pool: &'a Pool,
+    pub(super) pool: &'a Pool,
     epoch: u32,
     place: usize,
     _unwaiting: Unwaiting,

@@ -42,6 +42,11 @@ const LOADING: u64 = 0b11;
 const REST: u64 = (1 << TAG_SHIFT) - 1;
 
 impl Word {
+    /// Of no page.
+    pub fn nowhere() -> Self {
+        Self(0)
+    }
+
     pub fn device(location: Location) -> Self {
         Self(location.bits())
     }

@@ -1,0 +1,86 @@
+//! Giving up a tree, a few pages at a time.
+
+use super::node::Node;
+use super::tree::BTree;
+use crate::Error;
+use crate::pool::{Access, Denied, Seen};
+use crate::task::yield_now;
+
+/// Leaves that are given up in one section.
+const LEAVES_PER_SECTION: u32 = 32;
+
+impl BTree {
+    /// Takes all records out and frees all pages but the root, the largest keys first; others run in between. Nobody uses the tree any more. If it is cut short, by an error or the end of
+    /// the store, what is left is a tree that can be cleared later. Leaves are not read.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn clear(&self) -> Result<(), Error> {
+        loop {
+            match self.free_some() {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(denied) => self.recover(denied)?,
+            }
+            yield_now();
+        }
+    }
+
+    /// Frees all pages. Once only: the root's number may be another page's soon.
+    ///
+    /// # Errors
+    /// The pool's; a part is left then.
+    pub fn free_all(&self) -> Result<(), Error> {
+        self.clear()?;
+        loop {
+            let result = self.pool.section().free_unread(self.root);
+            match result {
+                Ok(()) => return Ok(()),
+                Err(denied) => self.recover(denied)?,
+            }
+            yield_now();
+        }
+    }
+
+    /// Frees some of the last pages. Says whether only the root is left.
+    fn free_some(&self) -> Result<bool, Denied> {
+        let mut seen = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
+        loop {
+            let node = Node::new(seen.page());
+            let Some(last) = node.count().checked_sub(1).filter(|_| !node.is_leaf()) else {
+                // Only the root gets here without children.
+                let section = self.pool.section();
+                let root = section.lock(&seen)?;
+                Node::init(root.page(), 0, &[], None);
+                return Ok(true);
+            };
+            if node.level() == 1 {
+                return self.free_leaves(&seen).map(|()| false);
+            }
+            let child = self.follow(&seen, node.level(), node.child(last), Access::Normal);
+            let child = child.map_err(Denied::Failed)?.ok_or(Denied::Changed)?;
+            if Node::new(child.page()).count() == 0 {
+                let section = self.pool.section();
+                let (upper, lower) = (section.lock(&seen)?, section.lock(&child)?);
+                Node::new(upper.page()).remove(last);
+                section.free(lower);
+                return Ok(false);
+            }
+            seen = child;
+        }
+    }
+
+    /// Frees the last children of a node, which are leaves.
+    fn free_leaves(&self, parent: &Seen<'_>) -> Result<(), Denied> {
+        let section = self.pool.section();
+        let locked = section.lock(parent)?;
+        let node = Node::new(locked.page());
+        for _ in 0..LEAVES_PER_SECTION {
+            let Some(last) = node.count().checked_sub(1) else { break };
+            // What was freed before stays so if this one cannot be, for now.
+            section.free_unread(node.child(last))?;
+            node.remove(last);
+        }
+        Ok(())
+    }
+}

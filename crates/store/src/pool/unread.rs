@@ -1,0 +1,43 @@
+//! Freeing pages that need not be looked at.
+
+use super::Access;
+use super::changes::Moved;
+use super::section::{Denied, Section};
+use super::table::{Place, Word};
+use crate::header::PageId;
+
+impl<'a> Section<'a> {
+    /// The page does not exist any longer, if it did. It is not loaded for that. Nobody refers to it but the caller.
+    ///
+    /// # Errors
+    /// [`Denied`], and then the page is still there.
+    pub fn free_unread(&self, id: PageId) -> Result<(), Denied> {
+        let pool = self.pool;
+        let Some(entry) = pool.table.entry(id) else { return Ok(()) };
+        match entry.load().place() {
+            Place::Nowhere => Ok(()),
+            // A prefetch may be under way.
+            Place::Loading(_) => Err(Denied::Changed),
+            Place::Memory(_) => {
+                let seen = pool.look(id, Access::Scan).ok_or(Denied::Changed)?;
+                self.free(self.lock(&seen)?);
+                Ok(())
+            }
+            Place::Device(location) => {
+                let clear = || entry.exchange(Word::device(location), Word::nowhere());
+                let moved = Moved { id, from: Some(location), to: None };
+                let cleared = if id.is_volatile() {
+                    clear()
+                } else {
+                    pool.changes.note_if(self.epoch().0, moved, clear)
+                };
+                if !cleared {
+                    return Err(Denied::Changed);
+                }
+                pool.images.release(location);
+                pool.table.free_number(id, self.epoch().0);
+                Ok(())
+            }
+        }
+    }
+}
