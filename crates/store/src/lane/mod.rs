@@ -7,6 +7,8 @@ mod block;
 mod current;
 mod lane;
 mod pieces;
+#[cfg(test)]
+mod speed;
 
 pub(crate) use block::Block;
 pub(crate) use current::{

@@ -113,7 +113,7 @@ mod tests {
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::*;
-    use crate::lane::{self, Role, now, sleep_until};
+    use crate::lane::{Block, Role, now, sleep_until};
     use crate::task::{park, waker, yield_now};
 
     fn sim() -> Arc<SimDevice> {
@@ -125,10 +125,7 @@ mod tests {
     }
 
     fn read(devices: &Devices, role: Role, place: u64) {
-        let mut bytes = vec![1; 512];
-        // SAFETY: the bytes live until the call returns, and nobody else uses them.
-        unsafe { lane::read(devices, role, place * 512, bytes.as_mut_ptr(), 512) }.unwrap();
-        assert!(bytes.iter().all(|byte| *byte == 0));
+        Block::new(512).unwrap().read(devices, role, place * 512).unwrap();
     }
 
     /// Random reads on data and log device by tasks of three workers: the times at which each was done.
@@ -170,11 +167,8 @@ mod tests {
             let (devices, times) = (devices.clone(), Arc::clone(&times));
             drop(harness.spawn(worker, move || {
                 (worker..1).for_each(|_| yield_now());
-                let mut bytes = vec![0; length];
                 let place = worker as u64 * (64 << 20);
-                // SAFETY: the bytes live until the call returns.
-                unsafe { lane::read(&devices, Role::Data, place, bytes.as_mut_ptr(), length as u32) }
-                    .unwrap();
+                Block::new(length).unwrap().read(&devices, Role::Data, place).unwrap();
                 times.lock().unwrap()[worker] = now(&devices).0;
             }));
         }

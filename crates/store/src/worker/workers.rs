@@ -102,7 +102,7 @@ mod tests {
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::*;
-    use crate::lane::{self, Role, now, sleep_until};
+    use crate::lane::{Block, Role, now, sleep_until};
 
     fn file() -> Devices {
         let directory = [std::env::temp_dir()];
@@ -123,11 +123,10 @@ mod tests {
     }
 
     fn read(devices: &Devices, place: u64) {
-        let mut memory = vec![1; 8192];
-        let start = memory.as_ptr().align_offset(4096);
-        // SAFETY: the block lies within the vector and lives until the call returns.
-        unsafe { lane::read(devices, Role::Data, place * 4096, memory[start..].as_mut_ptr(), 4096) }.unwrap();
-        assert!(memory[start..start + 4096].iter().all(|byte| *byte == 0));
+        let mut block = Block::new(4096).unwrap();
+        block.bytes().fill(1);
+        block.read(devices, Role::Data, place * 4096).unwrap();
+        assert!(block.bytes().iter().all(|byte| *byte == 0));
     }
 
     #[test]
