@@ -238,7 +238,7 @@ impl Engine {
         slots::save(devices, &base.superblock)?;
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
-        let mut replay = Replay::new(Arc::clone(&trees));
+        let mut replay = Replay::new(Arc::clone(&trees), given.crew.clone());
         let log = Log::open(
             &layout,
             devices.clone(),

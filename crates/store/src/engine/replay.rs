@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::catalog::{Entry, TreeId, Trees};
-use crate::index::Change;
 use crate::log::Timestamp;
-use crate::txn::{Operation, Operations, VERSION_BYTES, Version};
+use crate::task::Crew;
+use crate::txn::{Operation, Operations, Replayer, Version};
 
 /// See the module.
 pub(super) struct Replay {
     trees: Arc<Trees>,
-    value: Vec<u8>,
+    replayer: Replayer,
 }
 
 impl Replay {
-    pub fn new(trees: Arc<Trees>) -> Self {
-        Self { trees, value: Vec::new() }
+    pub fn new(trees: Arc<Trees>, crew: Crew) -> Self {
+        Self { trees, replayer: Replayer::new(crew) }
     }
 
     /// A commit, in the order of the log.
@@ -41,37 +41,27 @@ impl Replay {
             Operation::PutOverflow { tree, key, reference } => {
                 self.put(tree, key, Version::overflow(timestamp), reference)
             }
-            Operation::Remove { tree, key } => self.change(tree, key, timestamp, Change::Remove),
-            Operation::CreateTree { tree, name, entry } => self.create(tree, name, entry),
-            Operation::DropTree { tree, name } => self.trees.remove(&String::from_utf8_lossy(name), tree),
+            Operation::Remove { tree, key } => match self.trees.numbered(tree) {
+                Some(known) => self.replayer.remove(&known.tree, key, timestamp),
+                None => Ok(()),
+            },
+            Operation::CreateTree { tree, name, entry } => {
+                self.replayer.finish()?;
+                self.create(tree, name, entry)
+            }
+            Operation::DropTree { tree, name } => {
+                self.replayer.finish()?;
+                self.trees.remove(&String::from_utf8_lossy(name), tree)
+            }
         }
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], version: Version, rest: &[u8]) -> Result<(), Error> {
-        let mut value = std::mem::take(&mut self.value);
-        value.clear();
-        value.reserve(VERSION_BYTES + rest.len());
-        value.extend_from_slice(&version.bits().to_le_bytes());
-        value.extend_from_slice(rest);
-        let result = self.change(tree, key, version.timestamp(), Change::Put(&value));
-        self.value = value;
-        result
-    }
-
-    fn change(
-        &self,
-        tree: TreeId,
-        key: &[u8],
-        timestamp: Timestamp,
-        change: Change<'_>,
-    ) -> Result<(), Error> {
         // A tree that was dropped later is not there any more.
-        let Some(known) = self.trees.numbered(tree) else { return Ok(()) };
-        known.tree.index.update(key, &mut |old| {
-            let is_newer =
-                old.and_then(Version::split).is_some_and(|(version, _)| version.timestamp() >= timestamp);
-            if is_newer { Change::Keep } else { change }
-        })
+        match self.trees.numbered(tree) {
+            Some(known) => self.replayer.put(&known.tree, key, version, rest),
+            None => Ok(()),
+        }
     }
 
     /// The root that the log names may belong to another page by now: the tree gets a new one.
@@ -86,6 +76,6 @@ impl Replay {
 
     /// Everything is done.
     pub fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
+        self.replayer.finish()
     }
 }

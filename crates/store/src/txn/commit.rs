@@ -59,6 +59,10 @@ impl Written<'_> {
         }
     }
 
+    fn grows(&self) -> bool {
+        self.write != Write::Remove
+    }
+
     fn encode(&self, record: &mut Vec<u8>) {
         let (tree, key) = (self.tree.id, self.key);
         let operation = match self.write {
@@ -71,19 +75,21 @@ impl Written<'_> {
 }
 
 thread_local! {
-    /// Memory that commits of this thread use one after another; those that come meanwhile take new memory.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// Memory that commits of this thread use one after another: for the record and for the value that is applied. Those that come meanwhile take new memory.
+    static SPARE: Cell<[Vec<u8>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 
 /// The most memory that is kept for the next commit.
 const SPARE_BYTES_MAX: usize = 64 << 10;
 
 fn with_memory<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut memory = SPARE.take();
+    let [mut memory, other] = SPARE.take();
+    SPARE.set([other, Vec::new()]);
     memory.clear();
     let result = act(&mut memory);
     if memory.capacity() <= SPARE_BYTES_MAX {
-        SPARE.set(memory);
+        let [other, _] = SPARE.take();
+        SPARE.set([memory, other]);
     }
     result
 }
@@ -95,6 +101,7 @@ impl Transactions {
     /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds; [`Error::Full`]; [`Error::Poisoned`].
     pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
         written.check()?;
+        self.throttle.admit(1, written.grows(), &self.poison)?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
             let before = Before(written.tree.index.head(written.key)?.map(Version::from_bits));
@@ -121,6 +128,7 @@ impl Transactions {
             return Ok(None);
         }
         writes.iter().try_for_each(Written::check)?;
+        self.throttle.admit(writes.len(), writes.iter().any(Written::grows), &self.poison)?;
         let logged = {
             let _held = self.lock(reads, writes);
             let before = Self::validate(snapshot, reads, writes)?;

@@ -8,9 +8,11 @@ mod history;
 mod locks;
 mod read;
 mod record;
+mod replay;
 mod snapshots;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod version;
 mod visible;
 
@@ -20,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::Error;
 use crate::catalog::TreeId;
 use crate::index::Index;
+use crate::lane::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
 use crate::task::Crew;
@@ -29,7 +32,11 @@ pub(crate) use history::{HistoryStats, MakeIndex, version_name_bytes};
 use locks::Locks;
 pub(crate) use read::{Cursor, Snapshot};
 pub(crate) use record::{NoOperation, Operation, Operations};
+pub(crate) use replay::Replayer;
 use snapshots::Snapshots;
+use throttle::Throttle;
+pub use throttle::ThrottleReason;
+pub(crate) use throttle::{Load, Space, ThrottleStats};
 pub(crate) use version::{VERSION_BYTES, Version};
 use visible::Visible;
 
@@ -49,6 +56,7 @@ pub(crate) struct Transactions {
     visible: Arc<Visible>,
     snapshots: Snapshots,
     history: History,
+    throttle: Throttle,
     /// Whether what no snapshot needs is being given up.
     collecting: AtomicBool,
 }
@@ -71,6 +79,7 @@ impl Transactions {
             visible,
             snapshots: Snapshots::default(),
             history: History::new(make),
+            throttle: Throttle::default(),
             collecting: AtomicBool::new(false),
         }
     }
@@ -104,6 +113,16 @@ impl Transactions {
     /// Takes a tree's tombstones for done. To be called before a tree is taken apart.
     pub fn forget(&self, tree: TreeId) {
         self.history.forget(tree);
+    }
+
+    /// From now on commits are admitted at the pace that this load allows.
+    pub fn watch(&self, devices: Devices, gauges: impl Fn() -> Load + Send + Sync + 'static) {
+        self.throttle.watch(devices, Box::new(gauges));
+    }
+
+    /// Whether commits are being slowed, and why.
+    pub fn throttle_stats(&self) -> ThrottleStats {
+        self.throttle.stats()
     }
 
     /// What old versions take up.

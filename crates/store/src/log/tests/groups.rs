@@ -156,3 +156,93 @@ fn what_nobody_waits_for_is_written_behind() {
     harness.run_until_idle();
     assert!(log.durable() == log.end() && !log.is_unsettled());
 }
+
+/// Prints rates of durable commits on the disk behind the working directory: `cargo test --release -p flashgrain log::tests::groups::rates -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures: takes seconds, and says nothing on a busy machine"]
+fn rates() {
+    use flashgrain_device::{FileDevice, Op, OpenOptions};
+
+    use crate::lane::{Role, write};
+
+    const SPAN: Nanos = Nanos(2_000_000_000);
+    for sync_method in [SyncMethod::Dsync, SyncMethod::LinkedFlush, SyncMethod::Fdatasync] {
+        let folder = std::env::current_dir().unwrap();
+        let file = FileDevice::scratch(&[folder], 256 << 20, &OpenOptions::default()).unwrap();
+        let devices = Devices::new(Arc::new(file), None);
+        let layout = Layout { log_bytes: 128 << 20, log_block_bytes: 4096, sync_method, ..layout() };
+        let mut zeros = crate::lane::Block::new(1 << 20).unwrap();
+        for place in 0..130_u64 {
+            zeros.write(&devices, Role::Log, place << 20).unwrap();
+        }
+        let block = flashgrain_device::Arena::new(4096).unwrap();
+        let raw = || {
+            let (began, mut count) = (now(&devices), 0_u64);
+            while now(&devices).since(began) < SPAN {
+                let op = if sync_method == SyncMethod::Dsync { Op::WriteDsync } else { Op::WriteThenFlush };
+                let place = 4096 + count % 10_000 * 4096;
+                let memory = block.as_ptr();
+                // SAFETY: the arena is that long and lives until the call returns, and nobody else uses it.
+                unsafe { write(&devices, Role::Log, op, place, memory, 4096) }.unwrap();
+                count += 1;
+            }
+            count as f64 / 2.0
+        };
+        let commits = |threads: usize| {
+            let (log, _) = open_on(&devices, &layout, NEW).unwrap();
+            let count = AtomicU64::new(0);
+            let began = now(&devices);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        while now(&devices).since(began) < SPAN {
+                            let logged = log.append(&[7; 150]).unwrap();
+                            log.wait(logged.end, Durability::Sync).unwrap();
+                            log.truncate(log.durable());
+                            count.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+            });
+            count.into_inner() as f64 / 2.0
+        };
+        let tasks = |tasks: usize| {
+            let mut harness = Harness::new(&devices, 1);
+            let crew = harness.crew().clone();
+            let log =
+                Log::open(&layout, devices.clone(), crew, Poison::default(), NEW, &mut |_, _, _| Ok(()));
+            let (log, count) = (log.unwrap(), Arc::new(AtomicU64::new(0)));
+            let began = now(&devices);
+            let handles: Vec<_> = (0..tasks)
+                .map(|_| {
+                    let (log, count, devices) = (log.clone(), Arc::clone(&count), devices.clone());
+                    harness.spawn(0, move || {
+                        while now(&devices).since(began) < SPAN {
+                            let logged = log.append(&[7; 150]).unwrap();
+                            log.wait(logged.end, Durability::Sync).unwrap();
+                            log.truncate(log.durable());
+                            count.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            while handles.iter().any(|handle| !handle.is_finished()) {
+                assert!(harness.turn());
+            }
+            count.load(Ordering::Relaxed) as f64 / 2.0
+        };
+        // In turn, as the disk's rate wanders.
+        let [mut raws, mut ones] = [0.0, 0.0];
+        for _ in 0..3 {
+            raws += raw() / 3.0;
+            ones += commits(1) / 3.0;
+        }
+        let (many, task, many_tasks) = (commits(64), tasks(1), tasks(64));
+        println!(
+            "{sync_method:?}: raw durable writes {raws:.0}/s, one committer {ones:.0}/s ({:.2}), 64 threads {many:.0}/s ({:.1}), one task {task:.0}/s, 64 tasks {many_tasks:.0}/s ({:.1})",
+            ones / raws,
+            many / ones,
+            many_tasks / task
+        );
+    }
+}

@@ -38,7 +38,7 @@ pub(super) fn volatile_device(seed: u64) -> Arc<SimDevice> {
     Arc::new(SimDevice::new(&config, "sim:volatile", seed).unwrap())
 }
 
-pub(super) fn device(seed: u64) -> Arc<SimDevice> {
+pub(crate) fn device(seed: u64) -> Arc<SimDevice> {
     Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", seed).unwrap())
 }
 

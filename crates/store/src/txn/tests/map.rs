@@ -10,7 +10,7 @@ use crate::index::{Change, Direction, Index, Piece, Steps};
 use crate::task::yield_now;
 
 #[derive(Default)]
-pub(super) struct Map {
+pub(crate) struct Map {
     records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     draws: AtomicU64,
 }
@@ -18,6 +18,10 @@ pub(super) struct Map {
 impl Map {
     pub fn len(&self) -> usize {
         self.records.lock().unwrap().len()
+    }
+
+    pub fn all(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.records.lock().unwrap().clone().into_iter().collect()
     }
 
     /// As a page fault does.

@@ -1,5 +1,5 @@
 mod isolation;
-mod map;
+pub(super) mod map;
 
 use std::sync::Arc;
 

@@ -1,0 +1,237 @@
+//! Doing operations of the log again, many at a time: sorted by key, of each key only the last, side by side as tasks, so that each leaf is visited once and its faults overlap.
+//!
+//! Every record of a tree says which commit made it, so what a checkpoint contains already is left alone, and the log may be replayed from anywhere before what is missing, also twice.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Tree;
+use super::version::Version;
+use crate::Error;
+use crate::catalog::TreeId;
+use crate::index::Change;
+use crate::log::Timestamp;
+use crate::task::{Crew, JoinHandle};
+
+/// Operations of a batch.
+const OPERATIONS_MAX: usize = 64 << 10;
+
+/// Bytes of their keys and values.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Tasks that share a batch: as many page faults may be under way.
+const TASKS: usize = 64;
+
+/// Fewer operations are not worth a task.
+const OPERATIONS_PER_TASK_MIN: usize = 64;
+
+/// Where operations are collected, in the order of the log.
+pub(crate) struct Replayer {
+    crew: Crew,
+    batch: Batch,
+    under_way: Vec<JoinHandle<Result<(), Error>>>,
+}
+
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    changes: Vec<Again>,
+    /// Those that changes refer to by their place.
+    trees: Vec<Tree>,
+}
+
+/// An operation to be done again. Its key and its value, version included, are one after the other in the batch's bytes.
+#[derive(Clone, Copy)]
+struct Again {
+    tree: u32,
+    timestamp: Timestamp,
+    key_start: u32,
+    value_start: u32,
+    /// That of the value, or of the key of a removal.
+    end: u32,
+    removes: bool,
+}
+
+impl Batch {
+    fn key(&self, change: &Again) -> &[u8] {
+        self.bytes.get(change.key_start as usize..change.value_start as usize).unwrap_or_default()
+    }
+
+    fn value(&self, change: &Again) -> &[u8] {
+        self.bytes.get(change.value_start as usize..change.end as usize).unwrap_or_default()
+    }
+
+    fn push(&mut self, tree: &Tree, key: &[u8], timestamp: Timestamp, put: Option<(Version, &[u8])>) {
+        let known = self.trees.iter().rposition(|known| known.id == tree.id);
+        let place = known.unwrap_or_else(|| {
+            self.trees.push(tree.clone());
+            self.trees.len() - 1
+        });
+        let key_start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        let value_start = self.bytes.len() as u32;
+        if let Some((version, rest)) = put {
+            self.bytes.extend_from_slice(&version.bits().to_le_bytes());
+            self.bytes.extend_from_slice(rest);
+        }
+        let end = self.bytes.len() as u32;
+        let removes = put.is_none();
+        self.changes.push(Again { tree: place as u32, timestamp, key_start, value_start, end, removes });
+    }
+
+    /// Sorts by tree and key, and leaves of each key only the last operation.
+    fn settle(&mut self) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.sort_unstable_by(|one, other| {
+            (one.tree, self.key(one), other.timestamp).cmp(&(other.tree, self.key(other), one.timestamp))
+        });
+        changes.dedup_by(|later, first| (later.tree, self.key(later)) == (first.tree, self.key(first)));
+        self.changes = changes;
+    }
+
+    fn apply(&self, range: Range<usize>) -> Result<(), Error> {
+        for change in self.changes.get(range).unwrap_or_default() {
+            let Some(tree) = self.trees.get(change.tree as usize) else { continue };
+            tree.index.update(self.key(change), &mut |old| {
+                let version = old.and_then(Version::split).map(|(version, _)| version);
+                if version.is_some_and(|version| version.timestamp() >= change.timestamp) {
+                    Change::Keep
+                } else if change.removes {
+                    Change::Remove
+                } else {
+                    Change::Put(self.value(change))
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Replayer {
+    /// Tasks of this crew do the work.
+    pub fn new(crew: Crew) -> Self {
+        Self { crew, batch: Batch::default(), under_way: Vec::new() }
+    }
+
+    /// Gives a key a value again.
+    ///
+    /// # Errors
+    /// Those of operations before.
+    pub fn put(&mut self, tree: &Tree, key: &[u8], version: Version, rest: &[u8]) -> Result<(), Error> {
+        self.batch.push(tree, key, version.timestamp(), Some((version, rest)));
+        self.apply_if_long()
+    }
+
+    /// Takes a key out again.
+    ///
+    /// # Errors
+    /// Those of operations before.
+    pub fn remove(&mut self, tree: &Tree, key: &[u8], timestamp: Timestamp) -> Result<(), Error> {
+        self.batch.push(tree, key, timestamp, None);
+        self.apply_if_long()
+    }
+
+    fn apply_if_long(&mut self) -> Result<(), Error> {
+        if self.batch.changes.len() < OPERATIONS_MAX && self.batch.bytes.len() < BYTES_MAX {
+            return Ok(());
+        }
+        self.begin()
+    }
+
+    /// Has the batch applied when the one before is.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.wait()?;
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.settle();
+        let count = batch.changes.len();
+        let each = count.div_ceil(TASKS).max(OPERATIONS_PER_TASK_MIN);
+        let batch = Arc::new(batch);
+        for start in (0..count).step_by(each) {
+            let batch = Arc::clone(&batch);
+            self.under_way.push(self.crew.run(move || batch.apply(start..(start + each).min(count))));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for task in self.under_way.drain(..) {
+            // A task that panicked has left something undone.
+            let ended = task.join().unwrap_or(Err(Error::Closed));
+            result = result.and(ended);
+        }
+        result
+    }
+
+    /// Returns when everything so far is done.
+    ///
+    /// # Errors
+    /// The indexes'.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.begin()?;
+        self.wait()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::tests::map::Map;
+    use super::*;
+    use crate::index::Index;
+    use crate::lane::Devices;
+    use crate::log::tests::device;
+    use crate::worker::Harness;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+        /// Whatever was in the trees already of the same history, and from wherever it is replayed.
+        #[test]
+        fn a_history_can_be_replayed_over_any_part_of_itself(
+            history in proptest::collection::vec((0_u32..2, 0_u8..20, any::<Option<u16>>(), any::<bool>()), 1..400),
+            applied in 0_usize..400,
+            cut in 1_usize..5,
+        ) {
+            let maps: Vec<Arc<Map>> = (0..2).map(|_| Arc::default()).collect();
+            let tree = |id: u32| Tree { id: TreeId(id), index: Arc::clone(&maps[id as usize]) as Arc<dyn Index> };
+            let mut model = BTreeMap::new();
+            let value = |at: usize, value: u16| [&Version::put(Timestamp(at as u64 + 1)).bits().to_le_bytes()[..], &value.to_le_bytes()].concat();
+            for (at, (id, key, put, _)) in history.iter().enumerate() {
+                let value = put.map(|put| value(at, put));
+                if at < applied {
+                    maps[*id as usize].update(&[*key], &mut |_| value.as_ref().map_or(Change::Remove, |value| Change::Put(value))).unwrap();
+                }
+                match value {
+                    Some(value) => drop(model.insert((*id, vec![*key]), value)),
+                    None => drop(model.remove(&(*id, vec![*key]))),
+                }
+            }
+            let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
+            let trees = [tree(0), tree(1)];
+            let crew = harness.crew().clone();
+            let from = applied.min(history.len()) / cut;
+            let own = history.clone();
+            harness.run(move || {
+                let mut replayer = Replayer::new(crew);
+                for (at, (id, key, put, begins)) in own.iter().enumerate().skip(from) {
+                    let timestamp = Timestamp(at as u64 + 1);
+                    match put {
+                        Some(put) => replayer.put(&trees[*id as usize], &[*key], Version::put(timestamp), &put.to_le_bytes()).unwrap(),
+                        None => replayer.remove(&trees[*id as usize], &[*key], timestamp).unwrap(),
+                    }
+                    if *begins && at % 16 == 0 {
+                        replayer.begin().unwrap();
+                    }
+                }
+                replayer.finish().unwrap();
+            });
+            for (id, map) in (0_u32..).zip(&maps) {
+                let expected: Vec<_> = model.iter().filter(|((tree, _), _)| *tree == id).map(|((_, key), value)| (key.clone(), value.clone())).collect();
+                prop_assert_eq!(map.all(), expected);
+            }
+        }
+    }
+}

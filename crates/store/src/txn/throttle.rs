@@ -1,0 +1,245 @@
+//! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit, the longer the nearer a limit is; gradually, so that nobody stands still.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use flashgrain_device::Nanos;
+
+use crate::Error;
+use crate::lane::{Devices, now, sleep_until};
+use crate::poison::Poison;
+
+/// How near the limits are: 0 and below is far away, 1 is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    /// Of memory that dirty pages may take up.
+    pub dirty: f64,
+    /// Of the log's ring.
+    pub log: f64,
+    /// Of the device.
+    pub space: Space,
+}
+
+/// Room on the device for pages that become dirty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Space {
+    #[default]
+    Enough,
+    /// There will be more in a moment.
+    Tight,
+    /// There will not.
+    Full,
+}
+
+/// What keeps writers waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThrottleReason {
+    /// Nothing.
+    #[default]
+    None,
+    /// Memory is full of pages that have yet to be written.
+    DirtyPages,
+    /// The log is full of what the next checkpoint makes superfluous.
+    LogSpace,
+    /// Segments are being made free.
+    FreeSegments,
+}
+
+/// Whether writers wait, why, and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThrottleStats {
+    pub reason: ThrottleReason,
+    /// What an operation of a commit waits at present.
+    pub delay: Nanos,
+    /// Commits that have waited.
+    pub delayed: u64,
+    /// All their waits together.
+    pub waited: Nanos,
+    /// Commits refused as the device was full.
+    pub refused: u64,
+}
+
+/// The wait where the pressure begins; doubles [`DOUBLINGS`] times up to the limit.
+const DELAY_MIN_NS: f64 = 10_000.0;
+const DOUBLINGS: f64 = 8.0;
+const DELAY_MAX_NS: f64 = 20_000_000.0;
+
+/// The longest wait of a commit with many operations.
+const COMMIT_DELAY_MAX_NS: u64 = 200_000_000;
+
+/// While nothing presses, one of so many commits looks.
+const LOOK_EVERY: u32 = 32;
+
+/// How long, and how often, a commit waits for room before it is refused.
+const PATIENCE: Nanos = Nanos(10_000_000);
+const PATIENCE_TIMES: u32 = 20;
+
+type Gauges = Box<dyn Fn() -> Load + Send + Sync>;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Throttle {
+    gauges: OnceLock<(Devices, Gauges)>,
+    count: AtomicU32,
+    delay_ns: AtomicU64,
+    reason: AtomicU8,
+    delayed: AtomicU64,
+    waited_ns: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// The wait for an operation under such a load, and why.
+fn delay(load: &Load) -> (u64, ThrottleReason) {
+    let (pressure, reason) = if load.log > load.dirty {
+        (load.log, ThrottleReason::LogSpace)
+    } else {
+        (load.dirty, ThrottleReason::DirtyPages)
+    };
+    if load.space != Space::Enough {
+        return (PATIENCE.0, ThrottleReason::FreeSegments);
+    }
+    if pressure <= 0.0 {
+        return (0, ThrottleReason::None);
+    }
+    ((DELAY_MIN_NS * (DOUBLINGS * pressure).exp2()).min(DELAY_MAX_NS) as u64, reason)
+}
+
+impl Throttle {
+    /// Where the load is seen. Only the first one counts.
+    pub fn watch(&self, devices: Devices, gauges: Gauges) {
+        let _first_stays = self.gauges.set((devices, gauges));
+    }
+
+    /// To be called before a commit of so many operations; `grows`: some of them put something.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for more, and will not be; [`Error::Poisoned`].
+    #[inline]
+    pub fn admit(&self, operations: usize, grows: bool, poison: &Poison) -> Result<(), Error> {
+        let looks = self.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_EVERY);
+        if !looks && self.delay_ns.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.look(operations, grows, poison)
+    }
+
+    #[cold]
+    fn look(&self, operations: usize, grows: bool, poison: &Poison) -> Result<(), Error> {
+        let Some((devices, gauges)) = self.gauges.get() else { return Ok(()) };
+        let began = now(devices);
+        let mut times = 0;
+        let waited = loop {
+            let load = gauges();
+            let (delay_ns, reason) = delay(&load);
+            self.delay_ns.store(delay_ns, Ordering::Relaxed);
+            self.reason.store(reason as u8, Ordering::Relaxed);
+            if delay_ns == 0 {
+                break times > 0;
+            }
+            poison.check()?;
+            times += 1;
+            let waits_for_room = grows && load.space != Space::Enough;
+            if waits_for_room && load.space == Space::Full && times > PATIENCE_TIMES {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::Full {
+                    why: "live data and what is being written fill the device; remove something, or give it more room"
+                        .into(),
+                });
+            }
+            let wait_ns = if waits_for_room {
+                delay_ns
+            } else {
+                delay_ns.saturating_mul(operations as u64).min(COMMIT_DELAY_MAX_NS)
+            };
+            sleep_until(devices, now(devices) + Nanos(wait_ns))?;
+            if !waits_for_room {
+                break true;
+            }
+        };
+        if waited {
+            self.delayed.fetch_add(1, Ordering::Relaxed);
+            self.waited_ns.fetch_add(now(devices).since(began).0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// What it does at present, and did so far.
+    pub fn stats(&self) -> ThrottleStats {
+        let reason = match self.reason.load(Ordering::Relaxed) {
+            1 => ThrottleReason::DirtyPages,
+            2 => ThrottleReason::LogSpace,
+            3 => ThrottleReason::FreeSegments,
+            _ => ThrottleReason::None,
+        };
+        ThrottleStats {
+            reason,
+            delay: Nanos(self.delay_ns.load(Ordering::Relaxed)),
+            delayed: self.delayed.load(Ordering::Relaxed),
+            waited: Nanos(self.waited_ns.load(Ordering::Relaxed)),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::log::tests::device;
+    use crate::worker::Harness;
+
+    fn under(load: Load) -> (Arc<Throttle>, Arc<Mutex<Load>>, Devices) {
+        let devices = Devices::new(device(1) as _, None);
+        let (throttle, shared) = (Arc::new(Throttle::default()), Arc::new(Mutex::new(load)));
+        let own = Arc::clone(&shared);
+        throttle.watch(devices.clone(), Box::new(move || *own.lock().unwrap()));
+        (throttle, shared, devices)
+    }
+
+    #[test]
+    fn waits_grow_with_the_pressure_and_have_a_reason() {
+        let at = |dirty: f64| delay(&Load { dirty, ..Load::default() }).0;
+        assert_eq!(at(0.0), 0);
+        assert!(at(0.01) >= 10_000 && at(0.5) > 4 * at(0.1) && at(1.0) > 2_000_000 && at(9.0) == 20_000_000);
+        let log = Load { log: 0.5, dirty: 0.2, space: Space::Enough };
+        assert_eq!(delay(&log).1, ThrottleReason::LogSpace);
+        assert_eq!(delay(&Load { space: Space::Tight, ..log }).1, ThrottleReason::FreeSegments);
+    }
+
+    #[test]
+    fn commits_are_slowed_under_pressure_and_not_without() {
+        let (throttle, load, devices) = under(Load::default());
+        let mut harness = Harness::new(&devices, 1);
+        let (own, clock) = (Arc::clone(&throttle), devices.clone());
+        let time = move |commits: u32| {
+            let began = now(&clock);
+            (0..commits).for_each(|_| own.admit(1, true, &Poison::default()).unwrap());
+            now(&clock).since(began).0
+        };
+        let again = time.clone();
+        assert_eq!(harness.run(move || again(1000)), 0);
+        load.lock().unwrap().dirty = 0.5;
+        let slowed_ns = harness.run(move || time(1000));
+        let expected_ns = delay(&load.lock().unwrap()).0 * (1000 - u64::from(LOOK_EVERY));
+        assert!(slowed_ns >= expected_ns, "{slowed_ns} {expected_ns}");
+        let stats = throttle.stats();
+        assert!(
+            stats.reason == ThrottleReason::DirtyPages && stats.delayed > 900 && stats.waited.0 <= slowed_ns
+        );
+    }
+
+    #[test]
+    fn a_full_device_refuses_what_grows_and_lets_removes_through() {
+        let (throttle, load, devices) = under(Load { space: Space::Full, ..Load::default() });
+        let mut harness = Harness::new(&devices, 1);
+        let (put, remove) = (Arc::clone(&throttle), Arc::clone(&throttle));
+        let refused = harness.run(move || put.admit(1, true, &Poison::default()));
+        assert!(matches!(refused, Err(Error::Full { .. })));
+        assert!(harness.run(move || remove.admit(1, false, &Poison::default())).is_ok());
+        *load.lock().unwrap() = Load::default();
+        let put = Arc::clone(&throttle);
+        assert!(harness.run(move || put.admit(1, true, &Poison::default())).is_ok());
+        assert_eq!(throttle.stats().refused, 1);
+    }
+}
