@@ -20,6 +20,7 @@ struct Shared {
     turns: Mutex<Turns>,
     /// Whether a checkpoint was asked for that has not begun: looked at without the lock.
     wanted: AtomicBool,
+    busy: AtomicBool,
     stats: Arc<Mutex<CheckpointStats>>,
 }
 
@@ -42,8 +43,8 @@ impl Keeper {
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
         let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
-        let wanted = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { crew, turns: Mutex::new(turns), wanted, stats }) }
+        let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { crew, turns: Mutex::new(turns), wanted, busy, stats }) }
     }
 
     /// What checkpoints took so far.
@@ -59,12 +60,19 @@ impl Keeper {
         }
     }
 
-    /// As [`Keeper::want`], for those whom a checkpoint needs: they do not keep the keeper alive.
-    pub fn wanting(&self) -> impl Fn() + Send + Sync + use<> {
+    /// Whether a checkpoint is being made.
+    pub fn is_busy(&self) -> bool {
+        self.shared.busy.load(Ordering::Acquire)
+    }
+
+    /// As [`Keeper::want`], for those whom the checkpoints need: they do not keep the keeper alive. What is asked for while a checkpoint is being made may be ignored.
+    pub fn wanting(&self, even_if_busy: bool) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || {
-            if let Some(shared) = shared.upgrade() {
-                Self { shared }.want();
+            if let Some(keeper) = shared.upgrade().map(|shared| Self { shared })
+                && (even_if_busy || !keeper.is_busy())
+            {
+                keeper.want();
             }
         }
     }
@@ -134,7 +142,9 @@ impl Keeper {
             turns.begun += 1;
             turns.begun
         };
+        self.shared.busy.store(true, Ordering::Release);
         let result = run.checkpoint(closed);
+        self.shared.busy.store(false, Ordering::Release);
         {
             let mut turns = self.shared.turns();
             turns.ended = number;

@@ -52,6 +52,7 @@ pub(crate) fn load(
     let numbered: Vec<(u64, UnitSequence)> = (0..).zip(openings.iter().copied()).collect();
     segments.restore_sequences(state.next_sequence, &numbered);
     pool.restored(state.epoch, state.next_page);
+    segments.begin_epoch(pool.epoch());
     for place in &chain {
         segments.adopt_map(place.location)?;
     }

@@ -180,7 +180,8 @@ impl Run {
     /// The current superblock with another state.
     fn save(&mut self, state: State, closed: bool) -> Result<(), Error> {
         let generation = self.base.superblock.generation + 1;
-        let superblock = Superblock { generation, state, closed, ..self.base.superblock.clone() };
+        let data_bytes = self.parts.devices.device(Role::Data).capacity_bytes();
+        let superblock = Superblock { generation, state, closed, data_bytes, ..self.base.superblock.clone() };
         slots::save(&self.parts.devices, &superblock)?;
         self.base.superblock = superblock;
         Ok(())

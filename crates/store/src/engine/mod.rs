@@ -19,6 +19,7 @@ use crate::task::Crew;
 use crate::txn::{Operation, Transactions};
 pub(crate) use open::{Given, Recovery};
 pub(crate) use stats::EngineStats;
+use upkeep::Pages;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -27,6 +28,8 @@ pub(crate) struct Engine {
     trees: Arc<Trees>,
     keeper: Keeper,
     recovery: Recovery,
+    /// Kept so that upkeep goes on.
+    _pages: Arc<Pages>,
 }
 
 impl Engine {
@@ -109,6 +112,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
+        self.parts.segments.stop();
         self.keeper.close()
     }
 }

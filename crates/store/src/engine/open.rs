@@ -60,6 +60,7 @@ impl Given {
         let poison = Poison::default();
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
+        segments.begin_epoch(pool.epoch());
         Ok(Storage { poison, segments, pool })
     }
 
@@ -248,6 +249,7 @@ impl Engine {
             &mut |_, timestamp, record| replay.record(timestamp, record),
         )?;
         replay.finish()?;
+        pool.reuse_gaps();
         let recovered = log.recovered();
         let recovery = Recovery {
             closed: known.closed,
@@ -277,7 +279,7 @@ impl Engine {
 
     fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
         let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
-        connect(&parts, &keeper);
-        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery })
+        let pages = connect(&parts, &keeper, &given.crew, &given.options);
+        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, _pages: pages })
     }
 }

@@ -1,17 +1,20 @@
-//! What makes checkpoints begin.
+//! What keeps a store going: room in memory, room on the device, and a log that is not too long.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::checkpoint::{Keeper, Parts};
+use crate::header::PageId;
 use crate::layout::Layout;
 use crate::options::Options;
-use crate::segment::Pressure;
+use crate::pool::Pool;
+use crate::segment::{Location, Pressure, Tenant};
+use crate::task::{Crew, Upkeep};
 use crate::txn::{Load, Space};
 
-/// How much the log grows between checkpoints: what may have to be replayed is what has gathered since the last but one's cut, and a checkpoint must be complete before the ring is full.
-pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
-    (options.recovery_log_bytes / 2).min(layout.log_bytes / 3).max(layout.log_block_bytes.into())
-}
+/// Steps between two looks at the dirty bytes.
+const STEPS_PER_LOOK: u32 = 256;
 
 /// Commits are slowed when more than this share of the memory is dirty.
 const DIRTY_FROM: f64 = 0.9;
@@ -19,14 +22,39 @@ const DIRTY_FROM: f64 = 0.9;
 /// Commits are slowed when more than this share of the log's ring is in use: more than two checkpoints' worth.
 const LOG_FROM: f64 = 0.75;
 
+/// How much the log grows between checkpoints: what may have to be replayed is what has gathered since the last but one's cut, and a checkpoint must be complete before the ring is full.
+pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
+    (options.recovery_log_bytes / 2).min(layout.log_bytes / 3).max(layout.log_block_bytes.into())
+}
+
+/// Has checkpoints made when the log is long, the segments need one or much is dirty; has every worker make room in memory; tells the segments where pages are; slows commits when limits come
+/// near; gives old versions up when nothing is committed for a moment. The store keeps what is returned as long as that is to go on.
+pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Options) -> Arc<Pages> {
+    parts.log.when_long(keeper.wanting(true));
+    let pages = Arc::new(Pages { pool: Arc::clone(&parts.pool), want: Box::new(keeper.wanting(true)) });
+    let tenant: Weak<dyn Tenant> = Arc::<Pages>::downgrade(&pages);
+    parts.segments.set_tenant(tenant);
+    crew.set_upkeep(Arc::new(Room {
+        pages: Arc::downgrade(&pages),
+        dirty_bytes_max: options.dirty_bytes_max(),
+        want: Box::new(keeper.wanting(false)),
+        steps: AtomicU32::new(0),
+    }));
+    slow_writers(parts);
+    let transactions = Arc::downgrade(&parts.transactions);
+    parts.log.when_idle(move || {
+        // What could not be given back is no worse than before.
+        let _tried = transactions.upgrade().map(|transactions| transactions.settle());
+    });
+    pages
+}
+
 /// How far a share has come from `from`, which is 0, to 1.
 fn over(share: f64, from: f64) -> f64 {
     (share - from) / (1.0 - from)
 }
 
-/// Has checkpoints made when the log is long, and old versions given up when nothing is committed for a moment.
-pub(super) fn connect(parts: &Parts, keeper: &Keeper) {
-    parts.log.when_long(keeper.wanting());
+fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
     parts.transactions.watch(parts.devices.clone(), move || Load {
         dirty: over(pool.dirty_bytes() as f64 / pool.budget_bytes() as f64, DIRTY_FROM),
@@ -37,9 +65,54 @@ pub(super) fn connect(parts: &Parts, keeper: &Keeper) {
             Pressure::Full => Space::Full,
         },
     });
-    let transactions = Arc::downgrade(&parts.transactions);
-    parts.log.when_idle(move || {
-        // What could not be given back is no worse than before.
-        let _tried = transactions.upgrade().map(|transactions| transactions.settle());
-    });
+}
+
+/// The segments' tenant.
+pub(super) struct Pages {
+    pool: Arc<Pool>,
+    want: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Tenant for Pages {
+    fn is_at(&self, id: PageId, location: Location) -> bool {
+        self.pool.is_at(id, location)
+    }
+
+    fn relocate(&self, id: PageId, old: Location, new: Location) -> bool {
+        self.pool.relocate(id, old, new)
+    }
+
+    fn pages_within(&self, bytes: Range<u64>) -> Vec<(PageId, Location)> {
+        self.pool.pages_within(bytes)
+    }
+
+    fn want_checkpoint(&self) {
+        (self.want)();
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        self.pool.dirty_bytes()
+    }
+}
+
+/// What workers do between their tasks.
+struct Room {
+    /// Not kept alive: the workers outlive the store.
+    pages: Weak<Pages>,
+    dirty_bytes_max: u64,
+    want: Box<dyn Fn() + Send + Sync>,
+    steps: AtomicU32,
+}
+
+impl Upkeep for Room {
+    fn step(&self) {
+        let Some(pages) = self.pages.upgrade() else { return };
+        pages.pool.make_room();
+        // Counting is cheaper than looking; that workers miscount together does not matter.
+        let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
+        self.steps.store(steps, Ordering::Relaxed);
+        if steps.is_multiple_of(STEPS_PER_LOOK) && pages.pool.dirty_bytes() > self.dirty_bytes_max {
+            (self.want)();
+        }
+    }
 }
