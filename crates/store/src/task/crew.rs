@@ -1,7 +1,7 @@
 //! All workers of a store, for those who have work.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Class;
 use super::core::Core;
@@ -21,24 +21,44 @@ pub(crate) struct Crew(Arc<Shared>);
 struct Shared {
     homes: Vec<Arc<Home>>,
     next: AtomicUsize,
-    upkeep: OnceLock<Arc<dyn Upkeep>>,
+    upkeep: Mutex<Option<Weak<dyn Upkeep>>>,
+    /// How often it was set.
+    upkeep_version: AtomicU64,
+}
+
+/// A worker's view of the upkeep.
+#[derive(Default)]
+pub(crate) struct KnownUpkeep {
+    upkeep: Option<Weak<dyn Upkeep>>,
+    version: u64,
 }
 
 impl Crew {
     /// These workers, at least one.
     pub fn new(homes: Vec<Arc<Home>>) -> Self {
         assert!(!homes.is_empty(), "a crew has workers");
-        Self(Arc::new(Shared { homes, next: AtomicUsize::new(0), upkeep: OnceLock::new() }))
+        Self(Arc::new(Shared {
+            homes,
+            next: AtomicUsize::new(0),
+            upkeep: Mutex::default(),
+            upkeep_version: AtomicU64::new(0),
+        }))
     }
 
-    /// From now on, every worker does this between its tasks. Only the first call counts.
-    pub fn set_upkeep(&self, upkeep: Arc<dyn Upkeep>) {
-        drop(self.0.upkeep.set(upkeep));
+    /// From now on, every worker does this between its tasks, as long as `upkeep` lives, and nothing else.
+    pub fn set_upkeep(&self, upkeep: Weak<dyn Upkeep>) {
+        *self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner) = Some(upkeep);
+        self.0.upkeep_version.fetch_add(1, Ordering::Release);
     }
 
-    /// What a worker does between its tasks.
-    pub fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.0.upkeep.get().map(|upkeep| &**upkeep)
+    /// What a worker does between its tasks, if anything.
+    pub fn upkeep(&self, known: &mut KnownUpkeep) -> Option<Arc<dyn Upkeep>> {
+        let version = self.0.upkeep_version.load(Ordering::Acquire);
+        if version != known.version {
+            let upkeep = self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            *known = KnownUpkeep { upkeep, version };
+        }
+        known.upkeep.as_ref()?.upgrade()
     }
 
     /// The workers' homes.

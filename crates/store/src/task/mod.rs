@@ -16,7 +16,7 @@ mod scheduler;
 mod unwaiting;
 
 pub(crate) use self::core::TaskId;
-pub(crate) use crew::{Crew, Upkeep};
+pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
 pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
 pub(crate) use park::{Waker, current_task, in_task, park, park_timeout, waker, yield_now};

@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::lane::{Block, Role, now, sleep_until};
-    use crate::task::{park, waker, yield_now};
+    use crate::task::{Upkeep, park, waker, yield_now};
 
     fn sim() -> Arc<SimDevice> {
         Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap())
@@ -279,6 +279,31 @@ mod tests {
         harness.run_until_idle();
         let [foreground, background] = [0, 1].map(|class: usize| counts[class].load(Ordering::Relaxed));
         assert!(foreground >= 60_000 && background >= 15_000, "{foreground} {background}");
+    }
+
+    struct Counter(AtomicUsize);
+
+    impl Upkeep for Counter {
+        fn step(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn upkeep_is_done_between_tasks_as_long_as_it_lives() {
+        let mut harness = Harness::new(&memory(), 2);
+        let (first, second) = (Arc::new(Counter(0.into())), Arc::new(Counter(0.into())));
+        let mut counts = |upkeep: Option<&Arc<Counter>>| {
+            if let Some(upkeep) = upkeep {
+                harness.crew().set_upkeep(Arc::downgrade(upkeep) as _);
+            }
+            harness.run(|| (0..5).for_each(|_| yield_now()));
+            [&first, &second].map(|upkeep| upkeep.0.load(Ordering::Relaxed))
+        };
+        assert_eq!(counts(Some(&first)), [6, 0]);
+        assert_eq!(counts(Some(&second)), [6, 6]);
+        assert_eq!(counts(None), [6, 12]);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use flashgrain_device::{ChannelWaker, Nanos};
 
 use crate::Error;
 use crate::lane::{Devices, Lane, enter};
-use crate::task::{Bell, Crew, Home, Scheduler};
+use crate::task::{Bell, Crew, Home, KnownUpkeep, Scheduler};
 
 /// Foreground tasks that a step lets run at most, each until it waits.
 const FOREGROUND_SHARE: usize = 64;
@@ -37,6 +37,7 @@ pub(crate) struct Worker {
     lane: RefCell<Lane>,
     scheduler: Scheduler,
     crew: Crew,
+    upkeep: KnownUpkeep,
     /// Whether time passes only while somebody waits for it.
     simulated: bool,
 }
@@ -84,7 +85,13 @@ impl Worker {
             Box::new(LaneBell(wakers))
         });
         let scheduler = Scheduler::new(home, bounds.tasks_max);
-        Ok(Self { lane: RefCell::new(lane), scheduler, crew: crew.clone(), simulated })
+        Ok(Self {
+            lane: RefCell::new(lane),
+            scheduler,
+            crew: crew.clone(),
+            upkeep: KnownUpkeep::default(),
+            simulated,
+        })
     }
 
     /// Where it is reached.
@@ -100,7 +107,9 @@ impl Worker {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
         let ran = enter(&self.lane, || scheduler.run(FOREGROUND_SHARE, BACKGROUND_SHARE)).unwrap_or(0);
-        if let Some(upkeep) = self.crew.upkeep() {
+        if ran > 0
+            && let Some(upkeep) = self.crew.upkeep(&mut self.upkeep)
+        {
             self.scheduler.enter(|| upkeep.step());
         }
         let answered = self.lane.borrow_mut().poll(|task| self.scheduler.wake(task))?;
