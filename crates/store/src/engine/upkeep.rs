@@ -31,15 +31,17 @@ pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
 /// near; gives old versions up when nothing is committed for a moment. The store keeps what is returned as long as that is to go on.
 pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Options) -> Arc<Pages> {
     parts.log.when_long(keeper.wanting(true));
-    let pages = Arc::new(Pages { pool: Arc::clone(&parts.pool), want: Box::new(keeper.wanting(true)) });
+    let pages = Arc::new(Pages {
+        pool: Arc::clone(&parts.pool),
+        want: Box::new(keeper.wanting(true)),
+        want_if_idle: Box::new(keeper.wanting(false)),
+        dirty_bytes_max: options.dirty_bytes_max(),
+        steps: AtomicU32::new(0),
+    });
     let tenant: Weak<dyn Tenant> = Arc::<Pages>::downgrade(&pages);
     parts.segments.set_tenant(tenant);
-    crew.set_upkeep(Arc::new(Room {
-        pages: Arc::downgrade(&pages),
-        dirty_bytes_max: options.dirty_bytes_max(),
-        want: Box::new(keeper.wanting(false)),
-        steps: AtomicU32::new(0),
-    }));
+    let upkeep: Weak<dyn Upkeep> = Arc::<Pages>::downgrade(&pages);
+    crew.set_upkeep(upkeep);
     slow_writers(parts);
     let transactions = Arc::downgrade(&parts.transactions);
     parts.log.when_idle(move || {
@@ -67,10 +69,13 @@ fn slow_writers(parts: &Parts) {
     });
 }
 
-/// The segments' tenant.
+/// The segments' tenant, and what workers do between their tasks.
 pub(super) struct Pages {
     pool: Arc<Pool>,
     want: Box<dyn Fn() + Send + Sync>,
+    want_if_idle: Box<dyn Fn() + Send + Sync>,
+    dirty_bytes_max: u64,
+    steps: AtomicU32,
 }
 
 impl Tenant for Pages {
@@ -95,24 +100,14 @@ impl Tenant for Pages {
     }
 }
 
-/// What workers do between their tasks.
-struct Room {
-    /// Not kept alive: the workers outlive the store.
-    pages: Weak<Pages>,
-    dirty_bytes_max: u64,
-    want: Box<dyn Fn() + Send + Sync>,
-    steps: AtomicU32,
-}
-
-impl Upkeep for Room {
+impl Upkeep for Pages {
     fn step(&self) {
-        let Some(pages) = self.pages.upgrade() else { return };
-        pages.pool.make_room();
+        self.pool.make_room();
         // Counting is cheaper than looking; that workers miscount together does not matter.
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
-        if steps.is_multiple_of(STEPS_PER_LOOK) && pages.pool.dirty_bytes() > self.dirty_bytes_max {
-            (self.want)();
+        if steps.is_multiple_of(STEPS_PER_LOOK) && self.pool.dirty_bytes() > self.dirty_bytes_max {
+            (self.want_if_idle)();
         }
     }
 }

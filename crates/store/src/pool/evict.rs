@@ -20,7 +20,7 @@ use super::{CLASSES, COOLING, HOT, Pool};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::{Location, NotAppended, UnitSequence};
-use crate::task::{Upkeep, park};
+use crate::task::park;
 
 /// Frames that a hand passes at a time.
 const BATCH: usize = 64;
@@ -147,12 +147,6 @@ impl Clock {
         let mut queue = self.queue(own_place() % SHARDS);
         queue.scanned.push_back(Candidate { frame, id: id.0 });
         queue.scanned_bytes += class_bytes(frame.class());
-    }
-}
-
-impl Upkeep for Pool {
-    fn step(&self) {
-        self.make_room();
     }
 }
 

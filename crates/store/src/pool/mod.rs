@@ -147,7 +147,7 @@ impl Pool {
         };
         let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
         let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;
-        let pool = Arc::new_cyclic(|me| Self {
+        Ok(Arc::new_cyclic(|me| Self {
             frames,
             table,
             gate: Gate::new(1),
@@ -159,10 +159,7 @@ impl Pool {
             clock: Clock::new(),
             dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
             me: Weak::clone(me),
-        });
-        let me = Arc::downgrade(&pool);
-        pool.crew.set_upkeep(me);
-        Ok(pool)
+        }))
     }
 
     /// The page, loaded if need be (parks, then). Restarts inside until it was resident once.
