@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
 use super::gate::own_place;
@@ -20,7 +20,7 @@ use super::{CLASSES, COOLING, HOT, Pool};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::{Location, NotAppended, UnitSequence};
-use crate::task::park;
+use crate::task::{Upkeep, park};
 
 /// Frames that a hand passes at a time.
 const BATCH: usize = 64;
@@ -47,6 +47,23 @@ pub(super) struct Clock {
     hands: [AtomicU64; CLASSES],
     turns: AtomicU64,
     queues: Box<[Queues]>,
+}
+
+/// Every worker makes room between its tasks.
+pub(super) struct Housekeeping {
+    pub clock: Arc<Clock>,
+    pub pool: Weak<Pool>,
+}
+
+impl Upkeep for Housekeeping {
+    #[inline]
+    fn step(&self) {
+        if self.clock.demand_bytes() > 0
+            && let Some(pool) = self.pool.upgrade()
+        {
+            pool.make_room();
+        }
+    }
 }
 
 /// Of the threads of a place.
@@ -135,6 +152,11 @@ impl Clock {
         self.queues[shard].queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the calling thread took lately.
+    fn demand_bytes(&self) -> u64 {
+        self.queues[own_place() % SHARDS].demand_bytes.load(Ordering::Relaxed)
+    }
+
     /// A frame of `bytes` was taken on this thread.
     pub fn note_demand(&self, bytes: u64) {
         let demand = &self.queues[own_place() % SHARDS].demand_bytes;
@@ -151,17 +173,9 @@ impl Clock {
 }
 
 impl Pool {
-    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
-    #[inline]
+    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop.
     pub fn make_room(&self) {
-        let shard = own_place() % SHARDS;
-        let demand = self.clock.queues[shard].demand_bytes.load(Ordering::Relaxed);
-        if demand > 0 {
-            self.fill_store(shard, demand);
-        }
-    }
-
-    fn fill_store(&self, shard: usize, demand_bytes: u64) {
+        let (shard, demand_bytes) = (own_place() % SHARDS, self.clock.demand_bytes());
         // What was not needed lately is forgotten bit by bit.
         self.clock.queues[shard]
             .demand_bytes
@@ -221,8 +235,8 @@ impl Pool {
         if used == 0 {
             return;
         }
-        // The hands of a small cache must not tread on each other's heels.
-        let count = (BATCH as u64).min(used.div_ceil(8));
+        // A few batches must be much less than the half turn in which a page can be used again.
+        let count = (BATCH as u64).min(used.div_ceil(32));
         let start = self.clock.hands[class].fetch_add(count, Ordering::Relaxed);
         let frame = |at: u64| Frame::new(class, (at % used) as u32);
         for at in start + used / 2..start + used / 2 + count {

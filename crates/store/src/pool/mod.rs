@@ -40,7 +40,7 @@ use crate::segment::{Location, NotAppended, Stream, UnitSequence};
 use crate::task::Crew;
 use changes::Changes;
 pub(crate) use changes::Moved;
-use evict::{Clock, FRAME};
+use evict::{Clock, FRAME, Housekeeping};
 pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
@@ -89,7 +89,7 @@ pub(crate) struct Pool {
     loading: Box<[Waiters]>,
     /// Those who wait for a frame.
     room: Waiters,
-    clock: Clock,
+    clock: Arc<Clock>,
     dirty_bytes: Box<[DirtyBytes]>,
     me: Weak<Self>,
 }
@@ -130,7 +130,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Pool {
-    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work.
+    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work, and its workers make room between their tasks.
     ///
     /// # Errors
     /// [`Error::Options`] if the budget is too small or the system does not give so many addresses.
@@ -147,7 +147,8 @@ impl Pool {
         };
         let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
         let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;
-        Ok(Arc::new_cyclic(|me| Self {
+        let clock = Arc::new(Clock::new());
+        let pool = Arc::new_cyclic(|me| Self {
             frames,
             table,
             gate: Gate::new(1),
@@ -156,10 +157,12 @@ impl Pool {
             crew,
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
-            clock: Clock::new(),
+            clock: Arc::clone(&clock),
             dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
             me: Weak::clone(me),
-        }))
+        });
+        pool.crew.set_upkeep(Arc::new(Housekeeping { clock, pool: Arc::downgrade(&pool) }));
+        Ok(pool)
     }
 
     /// The page, loaded if need be (parks, then). Restarts inside until it was resident once.

@@ -1,6 +1,8 @@
 //! The pool as its users see it.
 
+mod faults;
 mod history;
+mod threads;
 mod world;
 
 use super::testing::pool_in_memory;

@@ -1,6 +1,6 @@
 //! A pool over real segments on a device.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashgrain_device::Device;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -39,20 +39,24 @@ pub(super) fn layout() -> Layout {
 pub(super) struct World {
     pub device: Arc<SimDevice>,
     pub harness: Harness,
-    pub poison: Poison,
     pub segments: Arc<Segments>,
     pub pool: Arc<Pool>,
 }
 
 impl World {
     pub fn new(budget_bytes: u64, workers: usize) -> Self {
-        let config = SimConfig::named("905p").unwrap();
+        let config = SimConfig { capacity_bytes: 256 << 20, ..SimConfig::named("905p").unwrap() };
         let device = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
         let devices = Devices::new(Arc::clone(&device) as Arc<dyn Device>, None);
         let harness = Harness::new(&devices, workers);
         let poison = Poison::default();
         let (segments, pool) = above(&devices, harness.crew(), &poison, budget_bytes);
-        Self { device, harness, poison, segments, pool }
+        Self { device, harness, segments, pool }
+    }
+
+    /// Reads that the device has answered.
+    pub fn reads(&self) -> u64 {
+        self.device.statistics().counters.reads
     }
 }
 
@@ -105,6 +109,3 @@ pub(super) fn seed_at(segments: &Segments, id: PageId, location: Location) -> Re
     let words = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), bytes as usize / 4) };
     Ok(seed_of(Page::new(words), id))
 }
-
-/// Shared by the tasks of a test.
-pub(super) type Shared<T> = Arc<Mutex<T>>;

@@ -1,0 +1,186 @@
+//! Pages that are not in memory: how often they are read, and what becomes of errors.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat};
+
+use super::world::{World, fill, seed_of};
+use crate::ErrorKind;
+use crate::header::{PageId, PageKind};
+use crate::pool::{Access, LEAST_BUDGET_BYTES, Pool};
+
+const BUDGET_BYTES: u64 = 1 << 20;
+
+/// Makes pages of 4 KiB.
+fn create(pool: &Pool, count: u32) -> Vec<PageId> {
+    let one = |seed| {
+        let memory = pool.reserve(0).unwrap();
+        let section = pool.section();
+        let page = section.create(memory, PageKind::Node, false);
+        fill(page.page(), page.id(), seed);
+        page.id()
+    };
+    (0..count).map(one).collect()
+}
+
+/// Reads pages and looks at them; how often the device was read.
+fn read_all(world: &mut World, ids: &[PageId], access: Access) -> u64 {
+    let before = world.reads();
+    let (pool, ids) = (Arc::clone(&world.pool), ids.to_vec());
+    world.harness.run(move || {
+        for id in ids {
+            let seen = pool.read(id, access).unwrap();
+            assert!(seed_of(seen.page(), id).is_some() && seen.is_still());
+        }
+    });
+    world.reads() - before
+}
+
+/// A world with `count` pages, of which the first are on the device alone.
+fn world_with(count: u32) -> (World, Vec<PageId>) {
+    let mut world = World::new(BUDGET_BYTES, 2);
+    let pool = Arc::clone(&world.pool);
+    let ids = world.harness.run(move || create(&pool, count));
+    (world, ids)
+}
+
+#[test]
+fn many_tasks_that_miss_the_same_page_cause_one_read() {
+    let (mut world, ids) = world_with(2000);
+    let before = world.reads();
+    let handles: Vec<_> = (0..20)
+        .map(|task| {
+            let (pool, id) = (Arc::clone(&world.pool), ids[7]);
+            world.harness.spawn(task % 2, move || seed_of(pool.read(id, Access::Normal).unwrap().page(), id))
+        })
+        .collect();
+    world.harness.run_until_idle();
+    handles.into_iter().for_each(|handle| assert_eq!(handle.join().unwrap(), Some(7)));
+    assert_eq!(world.reads() - before, 1);
+}
+
+#[test]
+fn a_read_that_fails_leaves_the_page_where_it_was() {
+    let (mut world, ids) = world_with(2000);
+    world.device.inject(Fault::new(FaultKind::ReadError { done_bytes: 100 }));
+    let failed = Arc::new(AtomicUsize::new(0));
+    let handles: Vec<_> = (0..10)
+        .map(|task| {
+            let (pool, id, failed) = (Arc::clone(&world.pool), ids[7], Arc::clone(&failed));
+            world.harness.spawn(task % 2, move || match pool.read(id, Access::Normal) {
+                Ok(seen) => assert_eq!(seed_of(seen.page(), id), Some(7)),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                    failed.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    world.harness.run_until_idle();
+    handles.into_iter().for_each(|handle| handle.join().unwrap());
+    // Those who waited have tried again themselves.
+    assert_eq!(failed.load(Ordering::Relaxed), 1);
+    // The frame was not lost with it.
+    assert!(read_all(&mut world, &ids, Access::Normal) > 1700);
+}
+
+#[test]
+fn a_page_that_does_not_exist_is_an_error() {
+    let (mut world, ids) = world_with(10);
+    let pool = Arc::clone(&world.pool);
+    world.harness.run(move || {
+        for id in [0, ids.len() as u64 + 1, PageId::FIRST_VOLATILE, u64::MAX] {
+            assert_eq!(
+                pool.read(PageId(id), Access::Normal).err().unwrap().kind(),
+                ErrorKind::Corrupt,
+                "{id}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_scan_does_not_flush_what_is_in_use() {
+    let flushed_by = |access: Access| {
+        let (mut world, ids) = world_with(3000);
+        let (in_use, others) = ids.split_at(150);
+        read_all(&mut world, in_use, Access::Normal);
+        assert!(read_all(&mut world, others, access) > 2500);
+        read_all(&mut world, in_use, Access::Normal)
+    };
+    assert_eq!((flushed_by(Access::Scan), flushed_by(Access::Normal)), (0, 150));
+}
+
+#[test]
+fn what_is_used_stays_in_memory() {
+    let (mut world, ids) = world_with(3000);
+    let (in_use, others) = ids.split_at(50);
+    let mut again = Vec::new();
+    for some in others.chunks(50) {
+        again.push(read_all(&mut world, in_use, Access::Normal));
+        read_all(&mut world, some, Access::Normal);
+    }
+    // The first turn of the clock does not know yet what is used.
+    assert!(again[0] == 50 && again[10..].iter().all(|reads| *reads == 0), "{again:?}");
+}
+
+#[test]
+fn when_writes_fail_changes_stop_and_nothing_waits_for_ever() {
+    let (mut world, ids) = world_with(1000);
+    world.device.inject(
+        Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
+    );
+    let pool = Arc::clone(&world.pool);
+    world.harness.run(move || {
+        let error = loop {
+            match pool.reserve(0) {
+                Ok(memory) => drop(pool.section().create(memory, PageKind::Node, false)),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+        // What is in memory can be read.
+        let newest = PageId(pool.next_page().0 - 1);
+        assert!(pool.read(newest, Access::Normal).is_ok());
+        assert_eq!(pool.read(ids[0], Access::Normal).err().unwrap().kind(), ErrorKind::Poisoned);
+    });
+}
+
+#[test]
+fn when_writes_fail_pages_that_did_not_change_make_room() {
+    let (mut world, ids) = world_with(1000);
+    let (pool, segments) = (Arc::clone(&world.pool), Arc::clone(&world.segments));
+    world.harness.run(move || {
+        pool.flush_epoch(pool.epoch()).unwrap();
+        segments.write_all().unwrap();
+    });
+    world.device.inject(
+        Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
+    );
+    let pool = Arc::clone(&world.pool);
+    world.harness.run(move || create(&pool, 100));
+    assert!(read_all(&mut world, &ids, Access::Normal) > 500);
+}
+
+#[test]
+fn prefetched_pages_are_there() {
+    let (mut world, ids) = world_with(2000);
+    ids[10..20].iter().for_each(|id| world.pool.prefetch(*id));
+    world.harness.run_until_idle();
+    assert_eq!(read_all(&mut world, &ids[10..20], Access::Normal), 0);
+}
+
+/// More tasks than frames, each of which needs several at a time.
+#[test]
+fn tasks_that_want_more_memory_than_there_is_take_turns() {
+    let mut world = World::new(LEAST_BUDGET_BYTES, 2);
+    let handles: Vec<_> = (0..100)
+        .map(|task| {
+            let pool = Arc::clone(&world.pool);
+            world.harness.spawn(task % 2, move || create(&pool, 20).len())
+        })
+        .collect();
+    world.harness.run_until_idle();
+    assert_eq!(handles.into_iter().map(|handle| handle.join().unwrap()).sum::<usize>(), 2000);
+}
