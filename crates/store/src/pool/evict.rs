@@ -29,6 +29,13 @@ const BATCH: usize = 64;
 const STORE_BYTES_MIN: u64 = 128 << 10;
 const STORE_SHARE: u64 = 32;
 
+/// While pages of so many units wait for being written, the hands stand still: what they would pass could not leave sooner. Enough for every stream to have one open, half full, and others
+/// on their way.
+const UNITS_UNDER_WAY: u64 = 8;
+
+/// But at most this part of the budget waits.
+const UNDER_WAY_SHARE: u64 = 8;
+
 /// The part of the budget that the pages of scans on one thread may take.
 const SCAN_SHARE: u64 = 16;
 
@@ -79,12 +86,13 @@ struct Queues {
 struct Queue {
     /// Gathered into units that were not written when last looked at, oldest first.
     gathered: VecDeque<Candidate>,
+    gathered_bytes: u64,
     /// Loaded by scans, oldest first.
     scanned: VecDeque<Candidate>,
     scanned_bytes: u64,
 }
 
-/// A page that may leave memory if it is still in its frame and still cooling.
+/// A page that may leave memory if it is still in its frame and was not used since.
 #[derive(Clone, Copy)]
 struct Candidate {
     frame: Frame,
@@ -186,12 +194,15 @@ impl Pool {
         }
     }
 
-    /// Evicts until the thread has `store_bytes` in store or the hands have passed `batches`.
+    /// Evicts until the thread has `store_bytes` in store, or the hands have passed `batches`, or so many pages wait for being written that the hands need not go on.
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
+        let enough =
+            (UNITS_UNDER_WAY * self.images.unit_bytes()).min(self.frames.budget_bytes() / UNDER_WAY_SHARE);
         self.evict_queued(shard, store_bytes.saturating_sub(self.frames.free_bytes_of(shard)), &mut made);
         for _ in 0..batches {
-            if self.frames.free_bytes_of(shard) >= store_bytes {
+            let under_way = self.clock.queue(shard).gathered_bytes;
+            if self.frames.free_bytes_of(shard) >= store_bytes || under_way >= store_bytes + enough {
                 break;
             }
             self.pass(shard, self.next_class(), &mut made);
@@ -218,6 +229,7 @@ impl Pool {
                 Outcome::Stays | Outcome::Denied(_) => {}
             }
             queue.gathered.pop_front();
+            queue.gathered_bytes -= class_bytes(candidate.frame.class());
         }
         while queue.scanned_bytes > scan_bytes
             && let Some(candidate) = queue.scanned.pop_front()
@@ -241,7 +253,7 @@ impl Pool {
         let frame = |at: u64| Frame::new(class, (at % used) as u32);
         for at in start + used / 2..start + used / 2 + count {
             let meta = self.frames.meta(frame(at));
-            if meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) == HOT {
+            if meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) != COOLING {
                 meta.state.store(COOLING, Ordering::Relaxed);
             }
         }
@@ -263,7 +275,9 @@ impl Pool {
                 Outcome::Stays => {}
                 Outcome::Gathered(unit) => {
                     made.waits_for = Some(unit);
-                    self.clock.queue(shard).gathered.push_back(*candidate);
+                    let mut queue = self.clock.queue(shard);
+                    queue.gathered.push_back(*candidate);
+                    queue.gathered_bytes += class_bytes(class);
                 }
                 Outcome::Unwritten(unit) => made.waits_for = Some(unit),
                 Outcome::Denied(denied) => made.denied = Some(denied),
@@ -287,12 +301,12 @@ impl Pool {
         0
     }
 
-    /// Takes a page out of memory if it is still cooling; one that has changed is gathered first.
+    /// Takes a page out of memory unless it was used again; one that has changed is gathered first.
     fn try_evict(&self, candidate: Candidate) -> Outcome {
         let Candidate { frame, id } = candidate;
         let meta = self.frames.meta(frame);
         let Some(version) = meta.latch.try_read() else { return Outcome::Stays };
-        if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) != COOLING {
+        if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
             return Outcome::Stays;
         }
         // None of these changes under this version.
@@ -376,8 +390,8 @@ impl Pool {
         }
     }
 
-    /// Evicts `bytes`, wherever they are. If that is not possible, the hands have passed all frames twice; unless there are no buffers, so that it is better to wait for one, and the search
-    /// need not be `thorough`.
+    /// Evicts `bytes`, wherever they are. If that is not possible, the hands have passed all frames twice; unless pages are on their way to the device, so that it is better to wait for them, and
+    /// the search need not be `thorough`.
     fn evict_anything(&self, bytes: u64, thorough: bool) -> Made {
         let own = own_place() % SHARDS;
         let mut made = self.evict(own, self.frames.free_bytes_of(own) + bytes, BATCHES_PER_FAULT);
@@ -390,8 +404,10 @@ impl Pool {
             let hand = &self.clock.hands[class];
             let end = hand.load(Ordering::Relaxed) + 2 * u64::from(self.frames.used(class));
             while made.freed_bytes < bytes && hand.load(Ordering::Relaxed) < end {
-                if !thorough && matches!(made.denied, Some(NotAppended::NoBuffer)) {
-                    break;
+                if !thorough
+                    && (made.waits_for.is_some() || matches!(made.denied, Some(NotAppended::NoBuffer)))
+                {
+                    return made;
                 }
                 self.pass(own, class, &mut made);
             }

@@ -6,7 +6,7 @@ use super::evict::FRAME;
 use super::frames::Frame;
 use super::table::{Entry, Place, Word};
 use super::waiters::{Waiters, changed};
-use super::{Access, COOLING, HOT, Pool, Seen};
+use super::{Access, HOT, Pool, SCANNED, Seen};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::Location;
@@ -98,7 +98,7 @@ impl Pool {
         }
         // From now on others may take the latch.
         let scanned = access == Access::Scan;
-        self.publish(id, frame, if scanned { COOLING } else { HOT });
+        self.publish(id, frame, if scanned { SCANNED } else { HOT });
         if scanned {
             self.clock.note_scanned(frame, id);
         }

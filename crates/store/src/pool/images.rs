@@ -20,6 +20,9 @@ pub(crate) trait Images: Send + Sync {
     /// Waits until [`Images::append`] may succeed.
     fn wait_for_room(&self) -> Result<(), Error>;
 
+    /// Bytes that are written at a time.
+    fn unit_bytes(&self) -> u64;
+
     /// Whether this unit is on the device.
     fn is_written(&self, unit: UnitSequence) -> bool;
 
@@ -50,6 +53,10 @@ impl Images for Segments {
 
     fn wait_for_room(&self) -> Result<(), Error> {
         Self::wait_for_room(self)
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        Self::unit_bytes(self)
     }
 
     fn is_written(&self, unit: UnitSequence) -> bool {

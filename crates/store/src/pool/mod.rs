@@ -67,6 +67,8 @@ pub(crate) struct Epoch(pub u32);
 const HOT: u8 = 0;
 /// Of one that leaves memory unless it is used again.
 const COOLING: u8 = 1;
+/// Of one that a scan loaded, and nobody else has used.
+const SCANNED: u8 = 2;
 
 /// The smallest budget: a split, a fault and what else is under way must find frames at the same time.
 pub(crate) const LEAST_BUDGET_BYTES: u64 = 128 << 10;

@@ -38,6 +38,10 @@ impl Images for MemoryImages {
         Ok(())
     }
 
+    fn unit_bytes(&self) -> u64 {
+        4096
+    }
+
     fn is_written(&self, _: UnitSequence) -> bool {
         true
     }

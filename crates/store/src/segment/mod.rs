@@ -158,6 +158,11 @@ impl Segments {
         self.tenant.get()?.upgrade()
     }
 
+    /// Bytes of a write unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.layout.unit_bytes.into()
+    }
+
     /// Whether this unit is written.
     #[inline]
     pub fn is_written(&self, unit: UnitSequence) -> bool {
