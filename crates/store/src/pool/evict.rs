@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
 use super::gate::own_place;
@@ -54,23 +54,6 @@ pub(super) struct Clock {
     hands: [AtomicU64; CLASSES],
     turns: AtomicU64,
     queues: Box<[Queues]>,
-}
-
-/// Every worker makes room between its tasks.
-pub(super) struct Housekeeping {
-    pub clock: Arc<Clock>,
-    pub pool: Weak<Pool>,
-}
-
-impl Upkeep for Housekeeping {
-    #[inline]
-    fn step(&self) {
-        if self.clock.demand_bytes() > 0
-            && let Some(pool) = self.pool.upgrade()
-        {
-            pool.make_room();
-        }
-    }
 }
 
 /// Of the threads of a place.
@@ -181,9 +164,16 @@ impl Clock {
 }
 
 impl Pool {
-    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop.
+    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
+    #[inline]
     pub fn make_room(&self) {
-        let (shard, demand_bytes) = (own_place() % SHARDS, self.clock.demand_bytes());
+        let demand_bytes = self.clock.demand_bytes();
+        if demand_bytes > 0 {
+            self.fill_store(own_place() % SHARDS, demand_bytes);
+        }
+    }
+
+    fn fill_store(&self, shard: usize, demand_bytes: u64) {
         // What was not needed lately is forgotten bit by bit.
         self.clock.queues[shard]
             .demand_bytes
@@ -413,6 +403,12 @@ impl Pool {
             }
         }
         made
+    }
+}
+
+impl Upkeep for Pool {
+    fn step(&self) {
+        self.make_room();
     }
 }
 

@@ -37,10 +37,10 @@ use crate::Error;
 use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::task::Crew;
+use crate::task::{Crew, Upkeep};
 use changes::Changes;
 pub(crate) use changes::Moved;
-use evict::{Clock, FRAME, Housekeeping};
+use evict::{Clock, FRAME};
 pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
@@ -91,7 +91,7 @@ pub(crate) struct Pool {
     loading: Box<[Waiters]>,
     /// Those who wait for a frame.
     room: Waiters,
-    clock: Arc<Clock>,
+    clock: Clock,
     dirty_bytes: Box<[DirtyBytes]>,
     me: Weak<Self>,
 }
@@ -132,7 +132,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Pool {
-    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work, and its workers make room between their tasks.
+    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work; unless it gets other upkeep, its workers make room between their tasks.
     ///
     /// # Errors
     /// [`Error::Options`] if the budget is too small or the system does not give so many addresses.
@@ -149,7 +149,6 @@ impl Pool {
         };
         let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
         let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;
-        let clock = Arc::new(Clock::new());
         let pool = Arc::new_cyclic(|me| Self {
             frames,
             table,
@@ -159,11 +158,12 @@ impl Pool {
             crew,
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
-            clock: Arc::clone(&clock),
+            clock: Clock::new(),
             dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
             me: Weak::clone(me),
         });
-        pool.crew.set_upkeep(Arc::new(Housekeeping { clock, pool: Arc::downgrade(&pool) }));
+        let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
+        pool.crew.set_upkeep(upkeep);
         Ok(pool)
     }
 
