@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
-use super::lane::Lane;
+use super::channels::Lane;
 use crate::Error;
 use crate::task::{current_task, in_task, park, park_timeout};
 

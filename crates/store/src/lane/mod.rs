@@ -4,15 +4,15 @@
 //! thread they wait. No request allocates.
 
 mod block;
+mod channels;
 mod current;
-mod lane;
 mod pieces;
 #[cfg(test)]
 mod speed;
 
 pub(crate) use block::Block;
+pub(crate) use channels::Lane;
 pub(crate) use current::{
     Devices, Failed, Role, discard, enter, flush, now, park_until, read, sleep_until, write,
 };
-pub(crate) use lane::Lane;
 pub(crate) use pieces::read_pieces;

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use flashgrain_device::{Arena, Op, Request};
 
+use super::channels::Lane;
 use super::current::{Devices, Failed, Role};
-use super::lane::Lane;
 use crate::Error;
 
 /// Pieces in flight at most.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flashgrain_device::Nanos;
 
-use super::worker::{Bounds, Worker};
+use super::steps::{Bounds, Worker};
 use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle};
 

@@ -3,9 +3,9 @@
 //! In real life every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated drives in virtual time: the same every time.
 
 mod harness;
-mod worker;
-mod workers;
+mod steps;
+mod threads;
 
 pub(crate) use harness::Harness;
-pub(crate) use worker::Bounds;
-pub(crate) use workers::Workers;
+pub(crate) use steps::Bounds;
+pub(crate) use threads::Workers;

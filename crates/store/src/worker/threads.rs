@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flashgrain_device::pin_thread;
 
-use super::worker::{Bounds, Worker};
+use super::steps::{Bounds, Worker};
 use crate::Error;
 use crate::lane::Devices;
 use crate::task::Crew;
