@@ -182,9 +182,10 @@ fn steps() -> u32 {
 #[test]
 fn a_tree_is_a_sorted_map() {
     for (seed, keys) in [Keys::Numbers, Keys::Paths, Keys::Zeros, Keys::Long].into_iter().enumerate() {
-        for class in [0, 2] {
-            let most = history(&pool_in_memory(64 << 20), class, keys, steps(), seed as u64);
-            println!("{keys:?} class {class}: {most:?}");
+        // Once with everything in memory, once with so little that nearly every step loads and evicts pages.
+        for (class, budget_bytes) in [(0, 64 << 20), (2, 64 << 20), (0, 160 << 10)] {
+            let most = history(&pool_in_memory(budget_bytes), class, keys, steps(), seed as u64);
+            println!("{keys:?} class {class}, {budget_bytes} bytes: {most:?}");
             assert!(most.levels >= 2, "{most:?}");
         }
     }
@@ -254,8 +255,17 @@ fn keeping_a_value_changes_nothing() {
 /// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once, what they see of the others' is whole.
 #[test]
 fn threads_share_a_tree() {
+    share(64 << 20, steps() * 2);
+}
+
+#[test]
+fn threads_share_a_tree_that_is_mostly_not_in_memory() {
+    share(256 << 10, steps());
+}
+
+fn share(budget_bytes: u64, turns: u32) {
     const THREADS: u64 = 4;
-    let tree = &BTree::create(&pool_in_memory(64 << 20), 0, false).unwrap();
+    let tree = &BTree::create(&pool_in_memory(budget_bytes), 0, false).unwrap();
     // Keys of different owners lie side by side, so all change the same leaves.
     let key_of = |owner: u64, number: u64| (number * THREADS + owner).to_be_bytes();
     let value_of = |key: &[u8], turn: u32| -> Vec<u8> {
@@ -268,7 +278,7 @@ fn threads_share_a_tree() {
     let live = |owner: u64| {
         let random = &mut Pcg64Mcg::seed_from_u64(owner);
         let mut model = Model::new();
-        for turn in 0..steps() * 2 {
+        for turn in 0..turns {
             let grows = turn / 5000 % 2 == 0;
             let key = key_of(owner, random.random_range(0..1500));
             if random.random_range(0..10) < if grows { 7 } else { 3 } {
