@@ -20,7 +20,7 @@ impl BTree {
             match self.free_some() {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(denied) => self.recover(denied)?,
+                Err(denied) => self.pool.recover(denied)?,
             }
             yield_now();
         }
@@ -36,7 +36,7 @@ impl BTree {
             let result = self.pool.section().free_unread(self.root);
             match result {
                 Ok(()) => return Ok(()),
-                Err(denied) => self.recover(denied)?,
+                Err(denied) => self.pool.recover(denied)?,
             }
             yield_now();
         }

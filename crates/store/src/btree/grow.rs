@@ -34,7 +34,7 @@ impl BTree {
                     continue;
                 }
             };
-            return done.or_else(|denied| self.recover(denied));
+            return done.or_else(|denied| self.pool.recover(denied));
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod descent;
 mod destroy;
 mod grow;
 mod node;
+pub(crate) mod overflow;
 mod reshape;
 mod scan;
 mod scratch;

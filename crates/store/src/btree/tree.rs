@@ -117,7 +117,7 @@ impl BTree {
                 }
                 Ok(Attempt::Full) => self.make_room(key)?,
                 Ok(Attempt::Lost) => {}
-                Err(denied) => self.recover(denied)?,
+                Err(denied) => self.pool.recover(denied)?,
             }
         }
     }
@@ -163,14 +163,5 @@ impl BTree {
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
             Ok(()) => Attempt::Done,
         })
-    }
-
-    /// What to do before the next attempt.
-    pub(super) fn recover(&self, denied: Denied) -> Result<(), Error> {
-        match denied {
-            Denied::Changed => Ok(()),
-            Denied::NoRoom => self.pool.wait_for_room(),
-            Denied::Failed(error) => Err(error),
-        }
     }
 }

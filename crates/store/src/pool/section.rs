@@ -47,6 +47,20 @@ pub(crate) enum Denied {
     Failed(Error),
 }
 
+impl Pool {
+    /// What to do about a denial before the next attempt. The section has ended.
+    ///
+    /// # Errors
+    /// The store is poisoned, or there will be no room.
+    pub fn recover(&self, denied: Denied) -> Result<(), Error> {
+        match denied {
+            Denied::Changed => Ok(()),
+            Denied::NoRoom => self.wait_for_room(),
+            Denied::Failed(error) => Err(error),
+        }
+    }
+}
+
 impl<'a> Reserved<'a> {
     pub(super) fn new(pool: &'a Pool, frame: Frame) -> Self {
         let page = pool.frames.page(frame);

@@ -66,6 +66,11 @@ impl Images for MemoryImages {
 
 /// A pool with nothing in it, and images in memory. Background work is never done.
 pub(crate) fn pool_in_memory(budget_bytes: u64) -> Arc<Pool> {
+    pool_over(&Arc::default(), budget_bytes)
+}
+
+/// Likewise, over images that another pool may have gathered.
+pub(crate) fn pool_over(images: &Arc<MemoryImages>, budget_bytes: u64) -> Arc<Pool> {
     let crew = Crew::new(vec![Arc::default()]);
-    Pool::new(budget_bytes, Arc::new(MemoryImages::default()), crew).unwrap()
+    Pool::new(budget_bytes, Arc::<MemoryImages>::clone(images), crew).unwrap()
 }

@@ -1,0 +1,478 @@
+//! Large values: in pages of their own, written once and not through the log.
+//!
+//! ```text
+//! overflow page   0              32      36             44              52       56     front end
+//!                 | page header  | length | first page   | epoch of that | zeros  | bytes |
+//!                 |              | u32    | u64          | u64           |        |       |
+//!
+//! reference       0        8          12      13      14     16
+//!                 | length | checksum | depth | count | zeros | count page ids u64 |
+//!                 | u64    | crc32c   | u8    | u8    |       |                    |
+//!   in the log, behind it:  | pages u32 | page id u64, location u64, ... |
+//! ```
+//!
+//! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level
+//! can be asked for at once. The checksum covers the value.
+//!
+//! Every page says which value it belongs to: the number of the value's first page and the epoch in which that was made, which together never come again. A record that is replayed
+//! may be older than the checkpoint, and its pages may be others' by now; then they do not say so.
+
+use std::sync::Arc;
+
+use crate::Error;
+use crate::checksum::crc32c;
+use crate::header::{FRONT_END, Header, PageId, PageKind};
+use crate::page::padded;
+use crate::pool::{Access, Pool, class_bytes};
+use crate::segment::Location;
+use crate::task::yield_now;
+
+/// The longest value.
+pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
+
+/// Pages that a reference names itself.
+const INLINE_PAGES: usize = 8;
+
+/// The longest reference, as a record keeps it.
+pub(crate) const REFERENCE_BYTES_MAX: usize = REFERENCE_HEADER_BYTES + INLINE_PAGES * 8;
+
+const REFERENCE_HEADER_BYTES: usize = 16;
+const LENGTH: u32 = 32;
+const FIRST: u32 = 36;
+const EPOCH: u32 = 44;
+const BYTES: u32 = 56;
+
+/// More levels than the longest value needs in the smallest pages.
+const DEPTH_MAX: u8 = 4;
+
+/// Pages that are loaded before they are asked for.
+const AHEAD: usize = 16;
+
+/// Pages that are freed in one section.
+const PAGES_PER_SECTION: usize = 32;
+
+/// Which value a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    first: PageId,
+    epoch: u64,
+}
+
+/// What a record keeps of a large value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Reference {
+    length: u64,
+    checksum: u32,
+    depth: u8,
+    pages: Vec<PageId>,
+}
+
+/// See the module.
+pub(crate) struct Overflow {
+    pool: Arc<Pool>,
+    largest_class: usize,
+}
+
+fn damaged(expected: &str, got: String) -> Error {
+    let what = "a large value".to_owned();
+    Error::Corrupt { what, offset_bytes: 0, expected: expected.to_owned(), got }
+}
+
+/// Takes `N` bytes off the front.
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+fn take_long(bytes: &mut &[u8]) -> Option<u64> {
+    take(bytes).map(u64::from_le_bytes)
+}
+
+impl Reference {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(REFERENCE_HEADER_BYTES + 8 * self.pages.len());
+        bytes.extend_from_slice(&self.length.to_le_bytes());
+        bytes.extend_from_slice(&self.checksum.to_le_bytes());
+        bytes.extend_from_slice(&[self.depth, self.pages.len() as u8, 0, 0]);
+        bytes.extend(self.pages.iter().flat_map(|page| page.0.to_le_bytes()));
+        bytes
+    }
+
+    /// Takes a reference off the front.
+    fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let length = take_long(bytes).filter(|length| *length <= VALUE_BYTES_MAX)?;
+        let checksum = u32::from_le_bytes(take(bytes)?);
+        let [depth, count, _, _] = take(bytes)?;
+        let pages = (0..count).map(|_| take_long(bytes).map(PageId)).collect::<Option<_>>()?;
+        (depth <= DEPTH_MAX).then_some(Self { length, checksum, depth, pages })
+    }
+}
+
+/// The part of what the log has of a large value that its record keeps.
+pub(crate) fn kept(logged: &[u8]) -> &[u8] {
+    let count = logged.get(13).map_or(0, |count| usize::from(*count));
+    logged.get(..REFERENCE_HEADER_BYTES + 8 * count).unwrap_or(logged)
+}
+
+/// The length of the value that a reference stands for.
+pub(crate) fn length(reference: &[u8]) -> Option<u64> {
+    Reference::decode(&mut &*reference).map(|reference| reference.length)
+}
+
+/// What is written of a value.
+#[derive(Default)]
+struct Progress {
+    owner: Option<Owner>,
+    pages: Vec<(PageId, Location)>,
+}
+
+impl Overflow {
+    /// Values in pages of at most `largest_class`, less if the cache is small.
+    pub fn new(pool: &Arc<Pool>, largest_class: usize) -> Self {
+        let fits = |class: &usize| class_bytes(*class) * 32 <= pool.budget_bytes();
+        let largest_class = (0..=largest_class).rev().find(fits).unwrap_or(0);
+        Self { pool: Arc::clone(pool), largest_class }
+    }
+
+    /// Writes a value. What it gives is for the log; the record keeps its first [part](kept). The log must not have it before the pages are durable: write all units and flush the data device first.
+    /// If it is not committed after all, free it.
+    ///
+    /// # Errors
+    /// [`Error::ValueLength`]; the pool's, and then nothing is left.
+    pub fn write(&self, value: &[u8]) -> Result<Vec<u8>, Error> {
+        let (got, limit) = (value.len() as u64, VALUE_BYTES_MAX);
+        if got > limit {
+            return Err(Error::ValueLength { got, limit });
+        }
+        let mut progress = Progress::default();
+        match self.write_levels(value, &mut progress) {
+            Ok(reference) => {
+                let mut logged = reference.encode();
+                let epoch = progress.owner.map_or(0, |owner| owner.epoch);
+                logged.extend_from_slice(&epoch.to_le_bytes());
+                logged.extend_from_slice(&(progress.pages.len() as u32).to_le_bytes());
+                for (page, location) in progress.pages {
+                    logged.extend_from_slice(&page.0.to_le_bytes());
+                    logged.extend_from_slice(&location.bits().to_le_bytes());
+                }
+                Ok(logged)
+            }
+            Err(error) => {
+                let pages: Vec<_> = progress.pages.iter().map(|(page, _)| *page).collect();
+                let _what_was_in_the_way_is_told = self.free_pages(&pages);
+                Err(error)
+            }
+        }
+    }
+
+    fn write_levels(&self, value: &[u8], progress: &mut Progress) -> Result<Reference, Error> {
+        let (length, checksum) = (value.len() as u64, crc32c(value));
+        let mut pages = self.write_pages(value, progress)?;
+        let mut depth = 0;
+        while pages.len() > INLINE_PAGES {
+            let numbers: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
+            pages = self.write_pages(&numbers, progress)?;
+            depth += 1;
+        }
+        Ok(Reference { length, checksum, depth, pages })
+    }
+
+    fn write_pages(&self, bytes: &[u8], progress: &mut Progress) -> Result<Vec<PageId>, Error> {
+        let room = |class: usize| class_bytes(class) as usize - BYTES as usize;
+        let mut pages = Vec::new();
+        for part in bytes.chunks(room(self.largest_class)) {
+            let class = (0..self.largest_class).find(|class| room(*class) >= part.len());
+            pages.push(self.write_page(part, class.unwrap_or(self.largest_class), progress)?);
+        }
+        Ok(pages)
+    }
+
+    fn write_page(&self, part: &[u8], class: usize, progress: &mut Progress) -> Result<PageId, Error> {
+        loop {
+            let memory = self.pool.reserve(class)?;
+            let section = self.pool.section();
+            let locked = section.create(memory, PageKind::Overflow, false);
+            let (id, page) = (locked.id(), locked.page());
+            let owner = progress.owner.unwrap_or(Owner { first: id, epoch: section.epoch().0.into() });
+            page.set_word(LENGTH, part.len() as u32);
+            page.set_long(FIRST, owner.first.0);
+            page.set_long(EPOCH, owner.epoch);
+            page.copy_from(BYTES, part);
+            page.set_word(FRONT_END, BYTES + padded(part.len() as u32));
+            match section.gather(&locked) {
+                Ok(location) => {
+                    progress.owner = Some(owner);
+                    progress.pages.push((id, location));
+                    return Ok(id);
+                }
+                Err(denied) => {
+                    section.free(locked);
+                    drop(section);
+                    self.pool.recover(denied)?;
+                }
+            }
+        }
+    }
+
+    /// Appends the value to `into`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the pages do not hold that value; the pool's.
+    pub fn read(&self, reference: &[u8], into: &mut Vec<u8>) -> Result<(), Error> {
+        let reference = decode(reference)?;
+        let (_, pages, mut owner) = self.resolve(&reference)?;
+        let start = into.len();
+        into.reserve(reference.length as usize);
+        self.read_pages(&pages, &mut owner, into)?;
+        let found = into.get(start..).unwrap_or_default();
+        if found.len() as u64 != reference.length {
+            return Err(damaged(&format!("{} bytes", reference.length), format!("{} bytes", found.len())));
+        }
+        let checksum = crc32c(found);
+        if checksum != reference.checksum {
+            let expected = format!("checksum {:08x}", reference.checksum);
+            return Err(damaged(&expected, format!("{checksum:08x}")));
+        }
+        Ok(())
+    }
+
+    /// The pages that hold numbers of others, those that hold the value, and the owner if pages of the first sort have told him.
+    fn resolve(&self, reference: &Reference) -> Result<(Vec<PageId>, Vec<PageId>, Option<Owner>), Error> {
+        let (mut inner, mut pages, mut owner) = (Vec::new(), reference.pages.clone(), None);
+        for _ in 0..reference.depth {
+            let mut numbers = Vec::new();
+            self.read_pages(&pages, &mut owner, &mut numbers)?;
+            let (numbers, _) = numbers.as_chunks();
+            inner.append(&mut pages);
+            pages = numbers.iter().map(|number| PageId(u64::from_le_bytes(*number))).collect();
+        }
+        Ok((inner, pages, owner))
+    }
+
+    fn read_pages(
+        &self,
+        pages: &[PageId],
+        owner: &mut Option<Owner>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        pages.iter().take(AHEAD).skip(1).for_each(|page| self.pool.prefetch(*page));
+        for (index, page) in pages.iter().enumerate() {
+            if let Some(ahead) = pages.get(index + AHEAD) {
+                self.pool.prefetch(*ahead);
+            }
+            let found = self.read_page(*page, into)?;
+            let expected = owner.get_or_insert(found);
+            if found != *expected {
+                return Err(damaged(&format!("{expected:?}"), format!("{found:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what a page holds.
+    fn read_page(&self, id: PageId, into: &mut Vec<u8>) -> Result<Owner, Error> {
+        let start = into.len();
+        loop {
+            let seen = self.pool.read(id, Access::Scan)?;
+            let page = seen.page();
+            let kind = Header::of(page).kind;
+            let owner = Owner { first: PageId(page.long(FIRST)), epoch: page.long(EPOCH) };
+            if kind == PageKind::Overflow as u8 {
+                page.copy_to(BYTES, page.word(LENGTH), into);
+            }
+            if !seen.is_still() {
+                into.truncate(start);
+            } else if kind == PageKind::Overflow as u8 {
+                return Ok(owner);
+            } else {
+                return Err(damaged(
+                    &format!("an overflow page with number {}", id.0),
+                    format!("kind {kind}"),
+                ));
+            }
+        }
+    }
+
+    /// Frees the pages of a value.
+    ///
+    /// # Errors
+    /// The pool's; some pages are left then.
+    pub fn free(&self, reference: &[u8]) -> Result<(), Error> {
+        let (inner, pages, _) = self.resolve(&decode(reference)?)?;
+        self.free_pages(&pages)?;
+        self.free_pages(&inner)
+    }
+
+    fn free_pages(&self, pages: &[PageId]) -> Result<(), Error> {
+        let mut left = pages;
+        while !left.is_empty() {
+            let (mut freed, mut denied) = (0, Ok(()));
+            let section = self.pool.section();
+            while let (Ok(()), true) = (&denied, freed < PAGES_PER_SECTION.min(left.len())) {
+                denied = section.free_unread(left[freed]);
+                freed += usize::from(denied.is_ok());
+            }
+            drop(section);
+            left = &left[freed..];
+            denied.or_else(|denied| self.pool.recover(denied))?;
+            yield_now();
+        }
+        Ok(())
+    }
+
+    /// Replays the write of a value: its pages exist from now on, if the checkpoint does not know them. `live` is told of those it did not know. `false`, and nothing has changed, if they
+    /// belong to others by now: then the value was removed later, as the log is going to say, and need not come back.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for what no `write` gave; those of `live`; the pool's.
+    pub fn adopt(
+        &self,
+        logged: &[u8],
+        live: &mut dyn FnMut(PageId, Location) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let (owner, pages) = decode_logged(logged)?;
+        let mut adopted = Vec::new();
+        for (page, location) in pages {
+            // In a statement of its own, so that the section ends.
+            let is_new = self.pool.section().adopt(page, location);
+            if is_new {
+                live(page, location)?;
+                adopted.push(page);
+            } else if !self.is_of(page, owner)? {
+                self.free_pages(&adopted)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_of(&self, id: PageId, owner: Option<Owner>) -> Result<bool, Error> {
+        loop {
+            let seen = self.pool.read(id, Access::Scan)?;
+            let page = seen.page();
+            let found = Owner { first: PageId(page.long(FIRST)), epoch: page.long(EPOCH) };
+            let is = Header::of(page).kind == PageKind::Overflow as u8 && Some(found) == owner;
+            if seen.is_still() {
+                return Ok(is);
+            }
+        }
+    }
+}
+
+/// Whose the pages are that the log names; nobody's without any.
+fn decode_logged(logged: &[u8]) -> Result<(Option<Owner>, Vec<(PageId, Location)>), Error> {
+    let mut rest = logged.get(kept(logged).len()..).unwrap_or_default();
+    let decoded = (|| {
+        let epoch = take_long(&mut rest)?;
+        let count = u32::from_le_bytes(take(&mut rest)?);
+        let page = |_| Some((PageId(take_long(&mut rest)?), Location::from_bits(take_long(&mut rest)?)?));
+        let pages = (0..count).map(page).collect::<Option<Vec<_>>>()?;
+        // The value's own pages come first.
+        Some((pages.first().map(|(first, _)| Owner { first: *first, epoch }), pages))
+    })();
+    decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
+}
+
+fn decode(mut reference: &[u8]) -> Result<Reference, Error> {
+    Reference::decode(&mut reference)
+        .ok_or_else(|| damaged("a reference to its pages", "something else".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::pool::Epoch;
+    use crate::pool::testing::{pool_in_memory, pool_over};
+
+    fn value(length: usize, seed: u64) -> Vec<u8> {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        (0..length).map(|_| random.random()).collect()
+    }
+
+    fn read(overflow: &Overflow, logged: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut into = b"before".to_vec();
+        overflow.read(kept(logged), &mut into).map(|()| into.split_off(6))
+    }
+
+    fn not_live(page: PageId, _: Location) -> Result<(), Error> {
+        panic!("{page:?} was there before")
+    }
+
+    #[test]
+    fn values_of_any_length_come_back_and_leave_nothing_when_freed() {
+        let pool = pool_in_memory(1 << 20);
+        for largest_class in [0, 3] {
+            let overflow = Overflow::new(&pool, largest_class);
+            let room = class_bytes(largest_class) as usize - BYTES as usize;
+            // The last one has two levels of numbers in the smallest pages.
+            for length in [0, 1, 7, room - 1, room, room + 1, 8 * room, 9 * room - 3, 4100 * 4040] {
+                let (value, before) = (value(length, length as u64), pool.pages());
+                let logged = overflow.write(&value).unwrap();
+                assert!(kept(&logged).len() <= REFERENCE_BYTES_MAX);
+                assert_eq!(super::length(kept(&logged)), Some(length as u64));
+                assert!(read(&overflow, &logged).unwrap() == value, "{length}");
+                overflow.free(kept(&logged)).unwrap();
+                assert_eq!(pool.pages(), before);
+                assert!(length == 0 || read(&overflow, &logged).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_another_value_is_not_returned() {
+        let overflow = Overflow::new(&pool_in_memory(1 << 20), 0);
+        let logged = [1, 2].map(|seed| overflow.write(&value(10_000, seed)).unwrap());
+        let mut mixed = kept(&logged[0]).to_vec();
+        let page = mixed.len() - 8;
+        mixed[page..].copy_from_slice(&kept(&logged[1])[page..]);
+        assert!(matches!(read(&overflow, &mixed), Err(Error::Corrupt { .. })));
+        let mut shorter = kept(&logged[0]).to_vec();
+        shorter[0] -= 1;
+        assert!(matches!(read(&overflow, &shorter), Err(Error::Corrupt { .. })));
+        let mut other_checksum = kept(&logged[0]).to_vec();
+        other_checksum[8] ^= 1;
+        assert!(matches!(read(&overflow, &other_checksum), Err(Error::Corrupt { .. })));
+        for length in 0..logged[0].len() {
+            let part = &logged[0][..length];
+            assert!(length >= kept(&logged[0]).len() || read(&overflow, part).is_err());
+            assert!(overflow.adopt(part, &mut not_live).is_err());
+        }
+    }
+
+    #[test]
+    fn a_replayed_value_comes_back_unless_its_pages_are_others() {
+        let images = Arc::default();
+        let (old, new) = (value(50_000, 1), value(20_000, 2));
+        let first = Overflow::new(&pool_over(&images, 1 << 20), 0);
+        let logged = first.write(&old).unwrap();
+        assert!(first.adopt(&logged, &mut not_live).unwrap(), "it is there");
+
+        // Opened from a checkpoint that does not know it.
+        let pool = pool_over(&images, 1 << 20);
+        pool.restored(Epoch(7), PageId(1));
+        let second = Overflow::new(&pool, 0);
+        let mut live = 0;
+        let mut note = |_, _| {
+            live += 1;
+            Ok(())
+        };
+        assert!(second.adopt(&logged, &mut note).unwrap());
+        // 13 with its bytes, and one with their numbers.
+        assert_eq!((live, pool.pages()), (14, 14));
+        assert!(read(&second, &logged).unwrap() == old);
+
+        // Opened from one in which it was removed again, and some of its pages are another value's.
+        let pool = pool_over(&images, 1 << 20);
+        pool.restored(Epoch(7), PageId(6));
+        let third = Overflow::new(&pool, 0);
+        let other = third.write(&new).unwrap();
+        let before = pool.pages();
+        assert!(!third.adopt(&logged, &mut |_, _| Ok(())).unwrap());
+        assert_eq!(pool.pages(), before);
+        assert!(read(&third, &other).unwrap() == new);
+    }
+}
