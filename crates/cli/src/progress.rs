@@ -95,6 +95,46 @@ impl Progress for Reporter {
     }
 }
 
+/// Work of which only the share that is done is known.
+pub struct Percent {
+    what: &'static str,
+    bar: Option<ProgressBar>,
+    /// The next tenth that is said, where there is no terminal; none if nothing is said.
+    next_tenth: Option<u64>,
+}
+
+impl Percent {
+    pub fn new(verbosity: Verbosity, what: &'static str) -> Self {
+        let loud = verbosity > Verbosity::Quiet;
+        let terminal = io::stderr().is_terminal();
+        let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {msg}, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = (loud && terminal).then(|| ProgressBar::new(MARKS).with_style(style).with_message(what));
+        Self { what, bar, next_tenth: (loud && !terminal).then_some(1) }
+    }
+
+    /// So much is done, 0 to 1.
+    pub fn show(&mut self, share: f64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position((share * MARKS as f64) as u64);
+        }
+        let tenth = (share * LINES as f64) as u64;
+        if self.next_tenth.is_some_and(|next| tenth >= next && tenth < LINES) {
+            self.next_tenth = Some(tenth + 1);
+            // The work goes on when nobody listens.
+            let _ = writeln!(io::stderr(), "{}: {} %", self.what, tenth * 100 / LINES);
+        }
+    }
+}
+
+impl Drop for Percent {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Drop for Reporter {
     fn drop(&mut self) {
         if let Self::Bar { bar, .. } = self {

@@ -69,10 +69,7 @@ impl Nanos {
 
 /// The clock of real devices: `CLOCK_MONOTONIC`.
 pub(crate) fn now() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    read(libc::CLOCK_MONOTONIC)
 }
 
 /// Sleeps until the clock shows `until`, or a signal arrives.
@@ -91,9 +88,18 @@ pub(crate) fn sleep_until(until: Nanos) {
 
 /// CPU time, user and system, that the calling thread has used.
 pub fn thread_cpu() -> Nanos {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time, user and system, that all threads of this process have used.
+pub fn process_cpu() -> Nanos {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

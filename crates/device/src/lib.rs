@@ -26,7 +26,7 @@ mod thread;
 pub use alarm::ChannelWaker;
 pub use backend::BackendKind;
 pub use channel::{Channel, Completion, Op, Request};
-pub use clock::{Nanos, calendar_seconds, thread_cpu};
+pub use clock::{Nanos, calendar_seconds, process_cpu, thread_cpu};
 pub use device::{ChannelOptions, Device, Geometry, Identity, MAX_REQUEST_BYTES, Simulation};
 pub use error::{Error, ErrorKind};
 pub use file_device::{FileDevice, OpenOptions};

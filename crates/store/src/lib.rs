@@ -25,10 +25,12 @@ mod worker;
 
 pub use catalog::IndexKind;
 pub use db::{
-    Batch, Builder, Check, Cursor, DATA_FILE, Db, Iter, LOG_FILE, Readable, Snapshot, Stats, Transaction,
-    Tree, TreeOptions, Value,
+    Batch, Builder, CacheStats, Check, CheckpointStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE,
+    LogStats, Readable, RecoveryStats, Snapshot, SpaceStats, Stats, Transaction, Tree, TreeOptions, Value,
+    WrittenStats,
 };
 pub use error::{Error, ErrorKind};
+pub use lane::Traffic;
 pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;

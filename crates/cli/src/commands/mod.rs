@@ -1,6 +1,7 @@
 //! One module per command: its arguments, and what connects them to the crate that does the work.
 
 pub mod backends;
+pub mod bench;
 pub mod compare;
 pub mod completions;
 pub mod io;

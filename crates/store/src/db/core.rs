@@ -313,7 +313,7 @@ impl Core {
     }
 
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.engine)
+        Stats::of(&self.engine, &self.layout)
     }
 
     pub fn check(&self) -> Result<Check, Error> {

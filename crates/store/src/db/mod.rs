@@ -29,7 +29,9 @@ pub use iter::Iter;
 pub use place::{DATA_FILE, LOG_FILE};
 pub use readable::Readable;
 pub use snapshot::Snapshot;
-pub use stats::Stats;
+pub use stats::{
+    CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, WrittenStats,
+};
 pub use transaction::Transaction;
 pub use tree::{Tree, TreeOptions};
 pub use value::Value;

@@ -1,14 +1,206 @@
 //! What goes on inside a store, in numbers.
 
+use serde::Serialize;
+
 use crate::engine::Engine;
+use crate::lane::{Role, Traffic};
+use crate::layout::Layout;
+use crate::segment::Stream;
 
 /// What goes on inside a store, in numbers. Counters begin at zero when the store is opened.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Stats {}
+pub struct Stats {
+    /// Requests to the devices.
+    pub device: Traffic,
+    /// The cache.
+    pub cache: CacheStats,
+    /// What was written for pages, and why.
+    pub written: WrittenStats,
+    /// The room on the data device.
+    pub space: SpaceStats,
+    /// The log.
+    pub log: LogStats,
+    /// Checkpoints.
+    pub checkpoints: CheckpointStats,
+    /// Old versions that snapshots still need.
+    pub history: HistoryStats,
+    /// What opening the store took.
+    pub recovery: RecoveryStats,
+}
+
+/// The cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// The budget.
+    pub budget_bytes: u64,
+    /// Of pages that have changed since they were written.
+    pub dirty_bytes: u64,
+    /// Pages that there are, in memory or not.
+    pub pages: u64,
+}
+
+/// What was written for pages, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WrittenStats {
+    /// Bytes written for pages that had changed.
+    pub page_bytes: u64,
+    /// Bytes written for pages that the cleaner moved.
+    pub moved_bytes: u64,
+    /// Bytes written for large values.
+    pub overflow_bytes: u64,
+    /// Bytes written for the page table.
+    pub map_bytes: u64,
+    /// Bytes in memory of the changed pages that were written.
+    pub dirty_page_bytes: u64,
+    /// Bytes written in whole, aligned write units.
+    pub full_unit_bytes: u64,
+    /// Bytes written otherwise.
+    pub partial_unit_bytes: u64,
+    /// Segments that were cleaned.
+    pub cleaned_segments: u64,
+}
+
+impl WrittenStats {
+    /// Bytes written for each byte of a changed page, cleaning included. `None` if no page was written.
+    pub fn amplification(&self) -> Option<f64> {
+        let written = self.page_bytes + self.moved_bytes;
+        (self.dirty_page_bytes > 0).then(|| written as f64 / self.dirty_page_bytes as f64)
+    }
+}
+
+/// The room on the data device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SpaceStats {
+    /// Bytes of the device.
+    pub device_bytes: u64,
+    /// Where the first segment begins.
+    pub segments_start_bytes: u64,
+    /// Of a segment.
+    pub segment_bytes: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Those that are free.
+    pub free_segments: u64,
+    /// Those that are free as soon as a checkpoint is complete.
+    pub pending_segments: u64,
+    /// Bytes of the images of all pages.
+    pub live_bytes: u64,
+}
+
+/// The log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LogStats {
+    /// Commits that were written.
+    pub records: u64,
+    /// Groups that they were written in.
+    pub groups: u64,
+    /// Bytes of these.
+    pub written_bytes: u64,
+    /// Times that they were made durable.
+    pub syncs: u64,
+    /// Share of the ring that is in use, 0 to 1.
+    pub fill: f64,
+}
+
+/// Checkpoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CheckpointStats {
+    /// Those that were completed.
+    pub completed: u64,
+    /// What the last one took.
+    pub last_s: f64,
+    /// What the longest one took.
+    pub longest_s: f64,
+    /// The longest time that one kept changes waiting.
+    pub longest_stall_s: f64,
+}
+
+/// Old versions that snapshots still need.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HistoryStats {
+    /// Versions, and places of records that were removed.
+    pub records: u64,
+    /// Generations in which they are given up together.
+    pub generations: u64,
+}
+
+/// What opening the store took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RecoveryStats {
+    /// Whether it had been closed, so that there was nothing to replay.
+    pub was_closed: bool,
+    /// Reading the page table.
+    pub map_s: f64,
+    /// Replaying the log.
+    pub replay_s: f64,
+    /// Commits that were replayed.
+    pub records: u64,
+    /// Bytes of the log that were read.
+    pub log_bytes: u64,
+}
 
 impl Stats {
-    pub(crate) fn of(_engine: &Engine) -> Self {
-        Self {}
+    pub(crate) fn of(engine: &Engine, layout: &Layout) -> Self {
+        let stats = engine.stats();
+        let devices = &engine.parts().devices;
+        let (written, usage) = (stats.written, stats.segments);
+        let stream = |stream: Stream| written.by_stream_bytes[stream as usize];
+        let history = engine.transactions().history_stats();
+        Self {
+            device: devices.traffic(),
+            cache: CacheStats {
+                budget_bytes: stats.cache_bytes,
+                dirty_bytes: stats.dirty_bytes,
+                pages: stats.pages,
+            },
+            written: WrittenStats {
+                page_bytes: stream(Stream::Fresh),
+                moved_bytes: stream(Stream::Moved),
+                overflow_bytes: stream(Stream::Overflow),
+                map_bytes: stream(Stream::Map),
+                dirty_page_bytes: written.dirty_page_bytes,
+                full_unit_bytes: written.full_unit_bytes,
+                partial_unit_bytes: written.partial_unit_bytes,
+                cleaned_segments: written.cleaned_segments,
+            },
+            space: SpaceStats {
+                device_bytes: devices.device(Role::Data).capacity_bytes(),
+                segments_start_bytes: layout.segments_start_bytes,
+                segment_bytes: usage.segment_bytes,
+                segments: usage.segments,
+                free_segments: usage.free,
+                pending_segments: usage.pending,
+                live_bytes: usage.live_bytes,
+            },
+            log: LogStats {
+                records: stats.log.records,
+                groups: stats.log.groups,
+                written_bytes: stats.log.bytes,
+                syncs: stats.log.flushes,
+                fill: stats.log_fill,
+            },
+            checkpoints: CheckpointStats {
+                completed: stats.checkpoints.completed,
+                last_s: stats.checkpoints.last_duration.seconds(),
+                longest_s: stats.checkpoints.longest_duration.seconds(),
+                longest_stall_s: stats.checkpoints.longest_cut.seconds(),
+            },
+            history: HistoryStats { records: history.records, generations: history.generations as u64 },
+            recovery: RecoveryStats {
+                was_closed: stats.recovery.closed,
+                map_s: stats.recovery.map.seconds(),
+                replay_s: stats.recovery.replay.seconds(),
+                records: stats.recovery.records,
+                log_bytes: stats.recovery.log_bytes,
+            },
+        }
     }
 }

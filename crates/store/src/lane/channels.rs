@@ -8,6 +8,7 @@ use flashgrain_device::{
     Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Request,
 };
 
+use super::traffic::Counters;
 use crate::task::{TaskId, current_task};
 
 /// Completions that are taken at a time.
@@ -23,6 +24,7 @@ pub(crate) struct Lane {
     requests: Vec<Asked>,
     free: Vec<u32>,
     in_flight: usize,
+    counters: Arc<Counters>,
     /// Tasks that go on at a point in time, whatever happens.
     timers: BinaryHeap<Reverse<(Nanos, TaskId)>>,
 }
@@ -46,7 +48,11 @@ struct Asked {
 
 impl Lane {
     /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks beyond it wait for room.
-    pub fn open(devices: &[Arc<dyn Device>], depth: u32) -> Result<Self, DeviceError> {
+    pub fn open(
+        devices: &[Arc<dyn Device>],
+        depth: u32,
+        counters: Arc<Counters>,
+    ) -> Result<Self, DeviceError> {
         let options = ChannelOptions { depth, arena: None, polled: false };
         let open = |device: &Arc<dyn Device>| {
             let simulated = device.simulation().is_some();
@@ -58,6 +64,7 @@ impl Lane {
             requests: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
+            counters,
             timers: BinaryHeap::new(),
         })
     }
@@ -122,6 +129,7 @@ impl Lane {
             self.free.push(number);
             return Err(error);
         }
+        self.counters.note(&request);
         self.requests[number as usize] = Asked { task, result: None };
         self.in_flight += 1;
         Ok(Some(number))

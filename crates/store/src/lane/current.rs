@@ -6,7 +6,12 @@ use std::sync::{Arc, Weak};
 
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
+<<<<<<< HEAD
 use super::channels::Lane;
+=======
+use super::lane::Lane;
+use super::traffic::{Meter, Traffic};
+>>>>>>> 8da1ef7 (tmp)
 use crate::Error;
 use crate::task::{current_task, in_task, park, park_timeout};
 
@@ -28,6 +33,7 @@ pub(crate) struct Devices {
 struct Shared {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
+    meter: Meter,
 }
 
 /// Why a request failed.
@@ -56,12 +62,17 @@ impl Devices {
     pub fn new(data: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Self {
         let all: Vec<_> = std::iter::once(data).chain(log).collect();
         let log_index = all.len() - 1;
-        Self { shared: Arc::new(Shared { all, log_index }) }
+        Self { shared: Arc::new(Shared { all, log_index, meter: Meter::default() }) }
     }
 
     /// A lane for the calling thread, with at most `depth` requests in flight on each device.
     pub fn open_lane(&self, depth: u32) -> Result<Lane, DeviceError> {
-        Lane::open(&self.shared.all, depth)
+        Lane::open(&self.shared.all, depth, self.shared.meter.join())
+    }
+
+    /// What all lanes have sent so far.
+    pub fn traffic(&self) -> Traffic {
+        self.shared.meter.read()
     }
 
     /// All devices, each once.

@@ -9,6 +9,7 @@ mod current;
 mod pieces;
 #[cfg(test)]
 mod speed;
+mod traffic;
 
 pub(crate) use block::Block;
 pub(crate) use channels::Lane;
@@ -16,3 +17,4 @@ pub(crate) use current::{
     Devices, Failed, Role, discard, enter, flush, now, park_until, read, sleep_until, write,
 };
 pub(crate) use pieces::read_pieces;
+pub use traffic::Traffic;

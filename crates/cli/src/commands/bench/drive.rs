@@ -1,0 +1,291 @@
+//! Running operations against a store and counting them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use flashgrain::{Db, Error, JoinHandle, Tree};
+use flashgrain_device::{Nanos, process_cpu};
+use hdrhistogram::Histogram;
+
+use super::keys::{self, Picker, Popularity};
+use super::options::BenchOptions;
+
+/// Of so many operations the latency of one is taken, so that reading the clock costs nothing that counts.
+const SAMPLE_EVERY: u64 = 8;
+
+/// Between two looks at the clock and the interrupt flag.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Records of one batch while the store is filled.
+const BATCH_RECORDS: u64 = 100;
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operation {
+    Lookup,
+    Update,
+    /// This share of lookups, the rest updates.
+    Mixed(f64),
+}
+
+/// What the measured time brought.
+pub struct Driven {
+    pub elapsed_s: f64,
+    pub operations: u64,
+    pub latency_ns: Histogram<u64>,
+    pub cpu: Nanos,
+    pub before: flashgrain::Stats,
+    pub after: flashgrain::Stats,
+    pub interrupted: bool,
+}
+
+/// What the tasks and their driver share.
+struct Shared {
+    stop: AtomicBool,
+    sampling: AtomicBool,
+    done: Vec<Counter>,
+}
+
+/// On a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+impl Shared {
+    fn new(tasks: u32) -> Arc<Self> {
+        let done = (0..tasks).map(|_| Counter::default()).collect();
+        Arc::new(Self { stop: AtomicBool::new(false), sampling: AtomicBool::new(false), done })
+    }
+
+    fn total(&self) -> u64 {
+        self.done.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Runs `operation` for the warm-up and the time that is measured.
+pub fn drive(
+    db: &Db,
+    tree: &Tree,
+    operation: Operation,
+    options: &BenchOptions,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Driven> {
+    let shared = Shared::new(options.tasks);
+    let popularity = Popularity::new(options.records, options.distribution);
+    let tasks: Vec<JoinHandle<Result<Histogram<u64>, Error>>> = (0..options.tasks)
+        .map(|index| {
+            let mut task = Task {
+                db: db.clone(),
+                tree: tree.clone(),
+                shared: Arc::clone(&shared),
+                index,
+                picker: Picker::new(popularity, options.seed, u64::from(index)),
+                key: vec![0; options.key_bytes as usize],
+                value: vec![0; options.value_bytes as usize],
+                latency_ns: histogram(),
+            };
+            db.spawn(move || task.run(operation).map(|()| task.latency_ns))
+        })
+        .collect();
+    wait(db, options.warmup, &tasks, interrupt);
+    shared.sampling.store(true, Ordering::Relaxed);
+    let (began, cpu, count, before) = (db.now(), process_cpu(), shared.total(), db.stats());
+    wait(db, options.seconds, &tasks, interrupt);
+    let (elapsed, cpu, after) = (db.now() - began, process_cpu() - cpu, db.stats());
+    let operations = shared.total() - count;
+    shared.stop.store(true, Ordering::Relaxed);
+    let mut latency_ns = histogram();
+    for task in tasks {
+        latency_ns += finished(task)?;
+    }
+    let (elapsed_s, interrupted) = (elapsed.as_secs_f64(), interrupt.load(Ordering::Relaxed));
+    Ok(Driven { elapsed_s, operations, latency_ns, cpu, before, after, interrupted })
+}
+
+/// Until the time is over, the user wants an end, or a task has failed.
+fn wait<T>(db: &Db, seconds: f64, tasks: &[JoinHandle<T>], interrupt: &AtomicBool) {
+    let until = db.now() + Duration::from_secs_f64(seconds);
+    let go_on = || !interrupt.load(Ordering::Relaxed) && !tasks.iter().any(JoinHandle::is_finished);
+    while go_on() {
+        let left = until.saturating_sub(db.now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::park_timeout(left.min(TICK));
+    }
+}
+
+fn finished<T>(task: JoinHandle<Result<T, Error>>) -> anyhow::Result<T> {
+    Ok(task.join().map_err(|_| anyhow!("a task of the benchmark panicked"))??)
+}
+
+/// Two digits are enough for percentiles, and small enough for one per task.
+fn histogram() -> Histogram<u64> {
+    Histogram::new(2).unwrap_or_else(|error| unreachable!("two digits are allowed: {error}"))
+}
+
+struct Task {
+    db: Db,
+    tree: Tree,
+    shared: Arc<Shared>,
+    index: u32,
+    picker: Picker,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    latency_ns: Histogram<u64>,
+}
+
+impl Task {
+    fn run(&mut self, operation: Operation) -> Result<(), Error> {
+        let mut count = 0;
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let began = (count % SAMPLE_EVERY == 0 && self.shared.sampling.load(Ordering::Relaxed))
+                .then(|| self.db.now());
+            let record = self.picker.record();
+            keys::key(record, &mut self.key);
+            let reads = match operation {
+                Operation::Lookup => true,
+                Operation::Update => false,
+                Operation::Mixed(share) => self.picker.chance(share),
+            };
+            if reads {
+                self.look_up(record)?
+            } else {
+                self.update(record, count)?
+            }
+            count += 1;
+            if let Some(began) = began {
+                let latency = self.db.now().saturating_sub(began);
+                self.latency_ns.saturating_record(latency.as_nanos() as u64);
+            }
+            self.shared.done[self.index as usize].0.store(count, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn look_up(&self, record: u64) -> Result<(), Error> {
+        let found = self.tree.get(&self.key)?;
+        let is_right = found.is_some_and(|value| keys::is_of(record, &value));
+        assert!(is_right, "record {record} is not what was stored");
+        Ok(())
+    }
+
+    fn update(&mut self, record: u64, version: u64) -> Result<(), Error> {
+        keys::value(record, version << 16 | u64::from(self.index), &mut self.value);
+        self.tree.insert(&self.key, &self.value)
+    }
+}
+
+/// How a store is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// In key order, by every task in a range of its own.
+    Sequential,
+    /// In an order that looks random.
+    Random,
+}
+
+/// Puts all records into the store; `said` hears the share that is done.
+pub fn fill(
+    db: &Db,
+    tree: &Tree,
+    order: Order,
+    options: &BenchOptions,
+    interrupt: &AtomicBool,
+    said: &mut dyn FnMut(f64),
+) -> anyhow::Result<Driven> {
+    let tasks = match order {
+        // Few ranges at a time make full leaves.
+        Order::Sequential => options.workers(),
+        Order::Random => options.tasks,
+    };
+    let shared = Shared::new(tasks);
+    let (began, cpu, before) = (db.now(), process_cpu(), db.stats());
+    let handles: Vec<JoinHandle<Result<(), Error>>> = (0..tasks)
+        .map(|index| {
+            let (db, tree, options, shared) =
+                (db.clone(), tree.clone(), options.clone(), Arc::clone(&shared));
+            db.clone().spawn(move || fill_part(&db, &tree, order, &options, &shared, (index, tasks)))
+        })
+        .collect();
+    while !handles.iter().all(JoinHandle::is_finished) {
+        if interrupt.load(Ordering::Relaxed) || handles.iter().any(JoinHandle::is_finished) {
+            // One that ended early may have failed; the others then need not go on for nothing. They look at the flag between batches.
+            shared.stop.store(interrupt.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        said(shared.total() as f64 / options.records as f64);
+        std::thread::park_timeout(TICK);
+    }
+    for handle in handles {
+        finished(handle)?;
+    }
+    let (elapsed_s, cpu) = ((db.now() - began).as_secs_f64(), process_cpu() - cpu);
+    let (operations, interrupted) = (shared.total(), interrupt.load(Ordering::Relaxed));
+    Ok(Driven { elapsed_s, operations, latency_ns: histogram(), cpu, before, after: db.stats(), interrupted })
+}
+
+fn fill_part(
+    db: &Db,
+    tree: &Tree,
+    order: Order,
+    options: &BenchOptions,
+    shared: &Shared,
+    (index, tasks): (u32, u32),
+) -> Result<(), Error> {
+    let part = |index: u32| (u128::from(options.records) * u128::from(index) / u128::from(tasks)) as u64;
+    let (mut next, end, start) = (part(index), part(index + 1), part(index));
+    let (mut key, mut value) = (vec![0; options.key_bytes as usize], vec![0; options.value_bytes as usize]);
+    // Coprime to the number of records, so that every record has its turn once.
+    let stride = coprime(options.records);
+    while next < end && !shared.stop.load(Ordering::Relaxed) {
+        let mut batch = db.batch().durability(options.durability.durability());
+        let batch_end = match order {
+            Order::Sequential => end.min(next + BATCH_RECORDS),
+            Order::Random => next + 1,
+        };
+        for number in next..batch_end {
+            let record = match order {
+                Order::Sequential => number,
+                Order::Random => {
+                    (u128::from(number) * u128::from(stride) % u128::from(options.records)) as u64
+                }
+            };
+            keys::key(record, &mut key);
+            keys::value(record, 0, &mut value);
+            batch.insert(tree, &key, value.as_slice())?;
+        }
+        batch.commit()?;
+        next = batch_end;
+        shared.done[index as usize].0.store(next - start, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// A number near the golden section of `records` without a common factor.
+fn coprime(records: u64) -> u64 {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let start = ((records as f64 * 0.618_033_988_75) as u64).max(1);
+    (start..).find(|stride| gcd(*stride, records) == 1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stride_reaches_every_record_once() {
+        for records in [1_u64, 2, 10, 97, 1000] {
+            let stride = coprime(records);
+            let mut seen: Vec<u64> = (0..records).map(|number| number * stride % records).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..records).collect::<Vec<_>>(), "{records}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Which records a benchmark touches, and what they hold.
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// Bytes of a key that say which record it is.
+pub const KEY_BYTES_MIN: usize = 8;
+
+/// The key of a record: its number, big-endian, filled up with zeros.
+pub fn key(record: u64, into: &mut [u8]) {
+    into.fill(0);
+    if let Some(head) = into.get_mut(..KEY_BYTES_MIN) {
+        head.copy_from_slice(&record.to_be_bytes());
+    }
+}
+
+/// The value of a record after its `version`-th write: incompressible, and begins with what tells that it is this record's.
+pub fn value(record: u64, version: u64, into: &mut [u8]) {
+    let mut state = mix(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut words = into.chunks_mut(8);
+    if let Some(head) = words.next() {
+        head.copy_from_slice(&mix(record).to_le_bytes()[..head.len()]);
+    }
+    for word in words {
+        state = mix(state);
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+}
+
+/// Whether a value is one of this record's.
+pub fn is_of(record: u64, value: &[u8]) -> bool {
+    let head = mix(record).to_le_bytes();
+    let length = value.len().min(head.len());
+    value[..length] == head[..length]
+}
+
+/// A bijection of the 64-bit numbers that looks random (the finaliser of `SplitMix64`).
+fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// How often which record is touched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// All alike.
+    Uniform,
+    /// The i-th most popular in proportion to i to the power of -theta; popular records are strewn over the key space.
+    Zipf {
+        /// The skew, between 0 and 1.
+        theta: f64,
+    },
+}
+
+impl std::str::FromStr for Distribution {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let theta = match text.split_once(':') {
+            None if text == "uniform" => return Ok(Self::Uniform),
+            None if text == "zipf" => 0.99,
+            Some(("zipf", theta)) => theta.parse().unwrap_or(f64::NAN),
+            _ => f64::NAN,
+        };
+        match theta > 0.0 && theta < 1.0 {
+            true => Ok(Self::Zipf { theta }),
+            false => Err("expected uniform, zipf, or zipf:THETA with a skew between 0 and 1".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Distribution {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Uniform => formatter.write_str("uniform"),
+            Self::Zipf { theta } => write!(formatter, "zipf:{theta}"),
+        }
+    }
+}
+
+/// What all streams of picks share.
+#[derive(Clone, Copy, Debug)]
+pub struct Popularity {
+    records: u64,
+    zipf: Option<Zipf>,
+}
+
+/// Constants of Gray's method (SIGMOD 1994), which needs no table.
+#[derive(Clone, Copy, Debug)]
+struct Zipf {
+    theta: f64,
+    zeta: f64,
+    zeta_two: f64,
+    alpha: f64,
+    eta: f64,
+}
+
+impl Popularity {
+    pub fn new(records: u64, distribution: Distribution) -> Self {
+        let zipf = match distribution {
+            Distribution::Uniform => None,
+            Distribution::Zipf { theta } => {
+                let zeta_of = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-theta)).sum::<f64>();
+                let (zeta, zeta_two) = (zeta_of(records), zeta_of(2));
+                let eta = (1.0 - (2.0 / records as f64).powf(1.0 - theta)) / (1.0 - zeta_two / zeta);
+                Some(Zipf { theta, zeta, zeta_two, alpha: 1.0 / (1.0 - theta), eta })
+            }
+        };
+        Self { records, zipf }
+    }
+
+    /// The record that is the `rank`-th most popular.
+    fn record_of_rank(&self, rank: u64) -> u64 {
+        mix(rank) % self.records
+    }
+
+    fn rank(&self, zipf: &Zipf, uniform: f64) -> u64 {
+        let share = uniform * zipf.zeta;
+        if share < 1.0 {
+            return 0;
+        }
+        if share < zipf.zeta_two {
+            return 1;
+        }
+        let rank = self.records as f64 * (zipf.eta * uniform - zipf.eta + 1.0).powf(zipf.alpha);
+        debug_assert!(zipf.theta > 0.0);
+        (rank as u64).min(self.records - 1)
+    }
+}
+
+/// One stream of picks.
+pub struct Picker {
+    random: Pcg64,
+    popularity: Popularity,
+}
+
+impl Picker {
+    /// The `stream`-th stream of a seed.
+    pub fn new(popularity: Popularity, seed: u64, stream: u64) -> Self {
+        Self { random: Pcg64::seed_from_u64(seed ^ mix(stream + 1)), popularity }
+    }
+
+    /// The next record.
+    pub fn record(&mut self) -> u64 {
+        let number = self.random.next_u64();
+        match &self.popularity.zipf {
+            None => ((u128::from(number) * u128::from(self.popularity.records)) >> 64) as u64,
+            Some(zipf) => self.popularity.record_of_rank(self.popularity.rank(zipf, unit(number))),
+        }
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, share: f64) -> bool {
+        share >= 1.0 || unit(self.random.next_u64()) < share
+    }
+}
+
+/// From 0 to just below 1.
+fn unit(number: u64) -> f64 {
+    (number >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_tell_whose_they_are() {
+        let mut bytes = [0; 120];
+        value(7, 3, &mut bytes);
+        assert!(is_of(7, &bytes) && !is_of(8, &bytes));
+        let first = bytes;
+        value(7, 4, &mut bytes);
+        assert!(is_of(7, &bytes) && bytes != first);
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_records() {
+        let (mut low, mut high) = ([1; 12], [0; 12]);
+        key(255, &mut low);
+        key(256, &mut high);
+        assert!(low < high && low[8..] == [0; 4]);
+    }
+
+    #[test]
+    fn uniform_picks_reach_everything_alike() {
+        let mut counts = [0_u32; 10];
+        let mut picker = Picker::new(Popularity::new(10, Distribution::Uniform), 1, 0);
+        (0..100_000).for_each(|_| counts[picker.record() as usize] += 1);
+        // Each expects 10,000 with a standard deviation of 95.
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn zipf_ranks_have_their_probabilities() {
+        let theta = 0.8;
+        let popularity = Popularity::new(1000, Distribution::Zipf { theta });
+        let zipf = popularity.zipf.unwrap();
+        let mut picker = Picker::new(popularity, 5, 0);
+        let draws = 200_000;
+        let mut first = [0_u32; 2];
+        for _ in 0..draws {
+            let rank = popularity.rank(&zipf, unit(picker.random.next_u64()));
+            if let Some(count) = first.get_mut(rank as usize) {
+                *count += 1;
+            }
+        }
+        for (rank, count) in first.into_iter().enumerate() {
+            let expected = f64::from(draws) * ((rank + 1) as f64).powf(-theta) / zipf.zeta;
+            let deviation = (f64::from(count) - expected).abs() / expected.sqrt();
+            assert!(deviation < 5.0, "rank {rank}: {count} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn distributions_are_typed_as_they_are_shown() {
+        for text in ["uniform", "zipf:0.5"] {
+            assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
+        }
+        assert_eq!("zipf".parse(), Ok(Distribution::Zipf { theta: 0.99 }));
+        for text in ["", "normal", "zipf:", "zipf:1", "zipf:-1", "zipf:x"] {
+            assert!(text.parse::<Distribution>().is_err(), "{text}");
+        }
+    }
+}

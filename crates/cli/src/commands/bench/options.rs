@@ -1,0 +1,170 @@
+//! What a benchmark of the store is like, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flashgrain::Durability;
+
+use super::keys::{Distribution, KEY_BYTES_MIN};
+use crate::exit::Usage;
+use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
+
+/// What all benchmarks share.
+#[derive(Clone, Debug, Args)]
+pub struct BenchOptions {
+    /// A directory on the drive; `mem` for a device in memory, so that the CPU is the limit; or sim:PRESET or sim:FILE.toml.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+    /// Records in the store.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40), default_value_t = 1_000_000)]
+    pub records: u64,
+    /// Bytes of each key.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(KEY_BYTES_MIN as i64..=1024), default_value_t = 8)]
+    pub key_bytes: u32,
+    /// Bytes of each value.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1 << 20), default_value_t = 120)]
+    pub value_bytes: u32,
+    /// Memory for pages: a size, or a share of the records' bytes.
+    #[arg(long, value_name = "SIZE|SHARE", value_parser = parse_cache, default_value = "10%")]
+    pub cache: CacheSize,
+    /// Worker threads; one per core unless given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+    /// Keep each worker on a core of its own, from the first on.
+    #[arg(long)]
+    pub pin: bool,
+    /// Operations under way at a time, all workers together.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value_t = 128)]
+    pub tasks: u32,
+    /// Time that is measured.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "10")]
+    pub seconds: f64,
+    /// Time before it that is not counted.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "2")]
+    pub warmup: f64,
+    /// Which records are touched: uniform, zipf, or zipf:THETA.
+    #[arg(long, default_value = "uniform")]
+    pub distribution: Distribution,
+    /// How durable each write is when it returns.
+    #[arg(long, value_enum, default_value_t = DurabilityName::None)]
+    pub durability: DurabilityName,
+    /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared with.
+    #[arg(long)]
+    pub in_place: bool,
+    /// Node size; by default what the layout decides.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    pub node_size: Option<u64>,
+    /// A profile of the drive, from which the layout is decided.
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+    /// A directory on another drive for the log.
+    #[arg(long, value_name = "DIR")]
+    pub log: Option<PathBuf>,
+    /// Keep the store, in `flashgrain-bench` in the directory, and use the one that is there if it has the same records.
+    #[arg(long)]
+    pub keep: bool,
+    /// Time that the raw device is measured before and after, at the same depth; 0s leaves it out.
+    #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "3")]
+    pub raw_seconds: f64,
+    /// Seed of the picks.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Memory for pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CacheSize {
+    Bytes(u64),
+    /// Of the records' bytes.
+    Share(f64),
+}
+
+/// [`Durability`], as the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DurabilityName {
+    /// It survives a power cut.
+    Sync,
+    /// It is on its way to the device.
+    Buffered,
+    /// It is in memory.
+    None,
+}
+
+impl DurabilityName {
+    pub fn durability(self) -> Durability {
+        match self {
+            Self::Sync => Durability::Sync,
+            Self::Buffered => Durability::Buffered,
+            Self::None => Durability::None,
+        }
+    }
+}
+
+impl DurabilityName {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Buffered => "buffered",
+            Self::None => "none",
+        }
+    }
+}
+
+fn parse_cache(text: &str) -> Result<CacheSize, String> {
+    match text.trim().ends_with('%') {
+        true => parse_share(text).map(CacheSize::Share),
+        false => parse_positive_bytes(text).map(CacheSize::Bytes),
+    }
+}
+
+fn parse_pause(text: &str) -> Result<f64, String> {
+    if text.trim().trim_end_matches('s') == "0" { Ok(0.0) } else { parse_seconds(text) }
+}
+
+impl BenchOptions {
+    /// Bytes of all records, keys and values.
+    pub fn data_bytes(&self) -> u64 {
+        self.records * u64::from(self.key_bytes + self.value_bytes)
+    }
+
+    pub fn cache_bytes(&self) -> u64 {
+        match self.cache {
+            CacheSize::Bytes(bytes) => bytes,
+            CacheSize::Share(share) => (self.data_bytes() as f64 * share) as u64,
+        }
+    }
+
+    pub fn workers(&self) -> u32 {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        self.workers.unwrap_or_else(cores)
+    }
+
+    /// What can be said about the arguments without looking at the target.
+    pub fn check(&self) -> Result<(), Usage> {
+        if self.workers() > self.tasks {
+            return Err(Usage(format!(
+                "--tasks {} for {} workers: each needs at least one",
+                self.tasks,
+                self.workers()
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_is_a_size_or_a_share() {
+        assert_eq!(parse_cache("10%"), Ok(CacheSize::Share(0.1)));
+        assert_eq!(parse_cache("64MiB"), Ok(CacheSize::Bytes(64 << 20)));
+        assert!(parse_cache("0").is_err() && parse_cache("200%").is_err());
+        assert_eq!(parse_pause("0s"), Ok(0.0));
+    }
+}

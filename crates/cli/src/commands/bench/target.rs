@@ -1,0 +1,100 @@
+//! Where the store of a benchmark is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use flashgrain::{Builder, Db, Placement};
+use flashgrain_device::{Device, FileDevice, MemoryDevice, OpenOptions};
+use flashgrain_profile::file;
+
+use super::options::BenchOptions;
+use crate::exit::Usage;
+
+/// The folder of the store in the directory that the user names.
+const FOLDER: &str = "flashgrain-bench";
+
+/// Of a store in memory: address space, not memory.
+const MEMORY_BYTES: u64 = 256 << 30;
+const MEMORY_START_BYTES: u64 = 256 << 20;
+
+/// Where the store is.
+pub enum Place {
+    Folder { path: PathBuf, log: Option<PathBuf> },
+    Memory(Arc<MemoryDevice>),
+}
+
+impl Place {
+    pub fn of(options: &BenchOptions) -> anyhow::Result<Self> {
+        let target = &options.target;
+        if target.as_os_str() == "mem" {
+            return Ok(Self::Memory(Arc::new(MemoryDevice::new(MEMORY_START_BYTES, MEMORY_BYTES)?)));
+        }
+        if !target.is_dir() {
+            let target = target.display();
+            return Err(Usage(format!("{target}: not a directory: name one on the drive, or `mem`")).into());
+        }
+        let log = options.log.as_ref().map(|log| log.join(format!("{FOLDER}-log")));
+        Ok(Self::Folder { path: target.join(FOLDER), log })
+    }
+
+    /// A store here, with the options that the user gave.
+    pub fn builder(&self, options: &BenchOptions) -> anyhow::Result<Builder> {
+        let mut builder = Db::builder()
+            .cache_bytes(options.cache_bytes())
+            .workers(options.workers() as usize)
+            .pinned(options.pin)
+            .tasks_per_worker(options.tasks.div_ceil(options.workers()) as usize)
+            .durability(options.durability.durability());
+        builder = match self {
+            Self::Memory(device) => builder.device(Arc::clone(device) as Arc<dyn Device>).growable(true),
+            Self::Folder { path, log } => {
+                let builder = builder.path(path);
+                log.iter().fold(builder, |builder, log| builder.log_path(log))
+            }
+        };
+        if let Some(bytes) = options.node_size {
+            let bytes = u32::try_from(bytes).map_err(|_| Usage("a node of 4 GiB or more".into()))?;
+            builder = builder.node_bytes(bytes);
+        }
+        if let Some(path) = &options.profile {
+            builder = builder.profile(file::read(path)?);
+        }
+        if options.in_place {
+            builder = builder.placement(Placement::InPlace);
+        }
+        Ok(builder)
+    }
+
+    /// The store's own bytes as a device that is only read, beside the store.
+    pub fn raw(&self) -> anyhow::Result<Arc<dyn Device>> {
+        match self {
+            Self::Memory(device) => Ok(Arc::clone(device) as Arc<dyn Device>),
+            Self::Folder { path, .. } => {
+                let file = path.join(flashgrain::DATA_FILE);
+                Ok(Arc::new(FileDevice::existing(&[file], &[], &OpenOptions::default())?))
+            }
+        }
+    }
+
+    /// Leaves nothing behind.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        if let Self::Folder { path, log } = self {
+            for folder in std::iter::once(path).chain(log) {
+                if folder.exists() {
+                    std::fs::remove_dir_all(folder)
+                        .with_context(|| format!("remove {}", folder.display()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Memory(_) => "a device in memory".into(),
+            Self::Folder { path, .. } => path.display().to_string(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What went to the devices.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flashgrain_device::{Op, Request};
+use serde::Serialize;
+
+/// Requests that were sent to a store's devices since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Traffic {
+    /// Reads.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+    /// Flushes, and writes that were to be durable at once.
+    pub flushes: u64,
+    /// Ranges that the device was told are no longer needed.
+    pub discards: u64,
+}
+
+/// What one lane has sent. Only its own thread counts, so counting needs no locked instruction.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Counters {
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+    flushes: AtomicU64,
+    discards: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
+impl Counters {
+    #[inline]
+    pub fn note(&self, request: &Request) {
+        let bytes = u64::from(request.length_bytes);
+        match request.op {
+            Op::Read => {
+                add(&self.reads, 1);
+                add(&self.read_bytes, bytes);
+            }
+            Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
+                add(&self.writes, 1);
+                add(&self.written_bytes, bytes);
+                add(&self.flushes, u64::from(request.op != Op::Write));
+            }
+            Op::Flush => add(&self.flushes, 1),
+            Op::Discard => add(&self.discards, 1),
+        }
+    }
+
+    fn add_to(&self, sum: &mut Traffic) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        sum.reads += get(&self.reads);
+        sum.read_bytes += get(&self.read_bytes);
+        sum.writes += get(&self.writes);
+        sum.written_bytes += get(&self.written_bytes);
+        sum.flushes += get(&self.flushes);
+        sum.discards += get(&self.discards);
+    }
+}
+
+/// The counters of all lanes.
+#[derive(Default)]
+pub(super) struct Meter {
+    lanes: Mutex<(Traffic, Vec<Arc<Counters>>)>,
+}
+
+impl Meter {
+    /// Counters for one more lane.
+    pub fn join(&self) -> Arc<Counters> {
+        let counters = Arc::default();
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.1.push(Arc::clone(&counters));
+        counters
+    }
+
+    /// Of all lanes that there are and were.
+    pub fn read(&self) -> Traffic {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gone, present) = &mut *lanes;
+        present.retain(|counters| {
+            let is_present = Arc::strong_count(counters) > 1;
+            if !is_present {
+                counters.add_to(gone);
+            }
+            is_present
+        });
+        let mut sum = *gone;
+        present.iter().for_each(|counters| counters.add_to(&mut sum));
+        sum
+    }
+}
