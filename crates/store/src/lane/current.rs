@@ -6,12 +6,8 @@ use std::sync::{Arc, Weak};
 
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
-<<<<<<< HEAD
 use super::channels::Lane;
-=======
-use super::lane::Lane;
 use super::traffic::{Meter, Traffic};
->>>>>>> 8da1ef7 (tmp)
 use crate::Error;
 use crate::task::{current_task, in_task, park, park_timeout};
 
