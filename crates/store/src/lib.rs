@@ -26,7 +26,7 @@ mod worker;
 pub use catalog::IndexKind;
 pub use db::{
     Batch, Builder, CacheStats, Check, CheckpointStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE,
-    LogStats, Readable, RecoveryStats, Snapshot, SpaceStats, Stats, Transaction, Tree, TreeOptions, Value,
+    LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, Transaction, Tree, TreeOptions, Value,
     WrittenStats,
 };
 pub use error::{Error, ErrorKind};
@@ -34,3 +34,4 @@ pub use lane::Traffic;
 pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;
+pub use worker::CpuCosts;

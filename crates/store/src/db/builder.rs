@@ -7,7 +7,7 @@ use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_profile::DeviceProfile;
 
 use super::Db;
-use super::core::{Core, Wanted};
+use super::core::{Core, Prepared, Wanted};
 use super::place::{Place, Site};
 use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
@@ -203,6 +203,12 @@ impl Builder {
     pub fn create(self) -> Result<Db, Error> {
         let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
         Ok(Db { core: Core::start(&self.site, &wanted, &self.options)? })
+    }
+
+    /// Everything for a new store before its engine starts.
+    pub(super) fn prepare_new(self) -> Result<(Prepared, Options), Error> {
+        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        Ok((Prepared::new(&self.site, &wanted, &self.options)?, self.options))
     }
 
     /// Opens the store if there is one, else makes one.

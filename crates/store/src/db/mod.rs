@@ -8,6 +8,7 @@ mod iter;
 mod place;
 mod readable;
 mod scan;
+mod simulated;
 mod snapshot;
 mod source;
 mod stats;
@@ -28,6 +29,7 @@ pub use cursor::Cursor;
 pub use iter::Iter;
 pub use place::{DATA_FILE, LOG_FILE};
 pub use readable::Readable;
+pub use simulated::Simulated;
 pub use snapshot::Snapshot;
 pub use stats::{
     CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, WrittenStats,

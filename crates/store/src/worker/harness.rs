@@ -5,16 +5,39 @@ use std::sync::Arc;
 
 use flashgrain_device::Nanos;
 
-use super::steps::{Bounds, Worker};
+use super::steps::{Bounds, Step, Worker};
 use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
 /// simulations: it panics where a real worker would try again.
 pub(crate) struct Harness {
-    workers: Vec<Worker>,
+    workers: Vec<Member>,
     crew: Crew,
     devices: Devices,
+    costs: CpuCosts,
+}
+
+/// A worker and its processor.
+struct Member {
+    worker: Worker,
+    /// When its processor is done with what it did last, in virtual time.
+    free_at: Nanos,
+}
+
+/// What a worker's processor spends, in virtual time; a processor without costs takes no time for anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCosts {
+    /// For each time that a task runs until it waits or ends.
+    pub task_ns: u64,
+    /// For each request, submission and completion together.
+    pub request_ns: u64,
+}
+
+impl CpuCosts {
+    fn of(&self, step: Step) -> Nanos {
+        Nanos(step.ran as u64 * self.task_ns + step.answered as u64 * self.request_ns)
+    }
 }
 
 impl Harness {
@@ -27,15 +50,29 @@ impl Harness {
     pub fn with_bounds(devices: &Devices, workers: usize, bounds: Bounds) -> Self {
         let crew = Crew::new((0..workers).map(|_| Arc::default()).collect());
         let worker = |index| {
-            Worker::new(devices, &crew, index, bounds).unwrap_or_else(|error| panic!("open a lane: {error}"))
+            let worker = Worker::new(devices, &crew, index, bounds);
+            Member {
+                worker: worker.unwrap_or_else(|error| panic!("open a lane: {error}")),
+                free_at: Nanos(0),
+            }
         };
         let workers = (0..workers).map(worker).collect();
-        Self { workers, crew, devices: devices.clone() }
+        Self { workers, crew, devices: devices.clone(), costs: CpuCosts::default() }
+    }
+
+    /// From now on, what workers do takes time on simulated devices. All that a step does happens at its beginning; its worker is busy until the costs have passed.
+    pub fn set_costs(&mut self, costs: CpuCosts) {
+        self.costs = costs;
     }
 
     /// The workers, for those who have background work.
     pub fn crew(&self) -> &Crew {
         &self.crew
+    }
+
+    /// What they run over.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
     }
 
     /// Has `job` run as a task of a worker, once the harness runs.
@@ -44,7 +81,7 @@ impl Harness {
         worker: usize,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        self.workers[worker].home().run(job)
+        self.workers[worker].worker.home().run(job)
     }
 
     /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. Panics as it does, and if it can never end.
@@ -64,40 +101,59 @@ impl Harness {
 
     /// Tasks that have not ended.
     pub fn unfinished(&self) -> usize {
-        self.workers.iter().map(Worker::unfinished).sum()
+        self.workers.iter().map(|member| member.worker.unfinished()).sum()
     }
 
-    /// Steps every worker once, and lets time pass if that did nothing; `false` if nothing is going to happen any more.
+    /// Steps every worker once whose processor is free, and lets time pass if that did nothing; `false` if nothing is going to happen any more.
     pub fn turn(&mut self) -> bool {
+        let now = self.virtual_now();
         let mut busy = false;
-        for worker in &mut self.workers {
+        for Member { worker, free_at } in self.workers.iter_mut().filter(|member| member.free_at <= now) {
             let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
-            busy |= step.ran > 0 || step.answered > 0;
+            *free_at = now + self.costs.of(step);
+            busy |= step.ran > 0 || step.answered > 0 || (worker.has_ready() && *free_at == now);
         }
-        busy || self.workers.iter().any(Worker::has_ready) || self.pass()
+        busy || self.pass()
     }
 
-    /// Lets time pass until something is answered or a timer has run down; `false` if there is nothing to wait for.
+    /// Zero if no time is simulated: then processors cost nothing.
+    fn virtual_now(&self) -> Nanos {
+        let simulations = self.devices.all().iter().filter_map(|device| device.simulation());
+        simulations.map(|simulation| simulation.now()).max().unwrap_or(Nanos(0))
+    }
+
+    /// Lets time pass until something is answered, a timer has run down or a processor is free; `false` if there is nothing to wait for.
     fn pass(&mut self) -> bool {
-        let timer = self.workers.iter().filter_map(Worker::next_timer).min();
-        let waits =
-            |worker: &Worker| worker.in_flight() > 0 || (timer.is_some() && worker.next_timer() == timer);
-        let Some(first) = self.workers.iter().position(waits) else { return false };
         if self.devices.is_simulated() {
-            return self.pass_virtually(timer);
+            return self.pass_virtually();
         }
-        self.workers[first].wait().unwrap_or_else(|error| panic!("wait: {error}"));
+        let waits = |member: &Member| member.worker.in_flight() > 0 || member.worker.next_timer().is_some();
+        // The one with the next timer; those without one have something in flight.
+        let first = (0..self.workers.len())
+            .filter(|index| waits(&self.workers[*index]))
+            .min_by_key(|index| self.workers[*index].worker.next_timer());
+        let Some(first) = first else { return false };
+        self.workers[first].worker.wait().unwrap_or_else(|error| panic!("wait: {error}"));
         true
     }
 
-    fn pass_virtually(&self, timer: Option<Nanos>) -> bool {
+    fn pass_virtually(&self) -> bool {
+        let now = self.virtual_now();
+        let members = || self.workers.iter();
+        let in_flight = members().any(|member| member.worker.in_flight() > 0);
+        let timers = members().filter_map(|member| member.worker.next_timer());
+        // A timer that is over waits for its worker's processor.
+        let until = timers.chain(members().map(|member| member.free_at)).filter(|at| *at > now).min();
+        if until.is_none() && !in_flight {
+            return false;
+        }
         let simulations = || self.devices.all().iter().filter_map(|device| device.simulation());
         loop {
-            let next = simulations().filter_map(|simulation| simulation.next_event()).chain(timer).min();
+            let next = simulations().filter_map(|simulation| simulation.next_event()).chain(until).min();
             let Some(next) = next else { return false };
             // All of them pass, so that their clocks agree.
             let answered = simulations().filter(|simulation| simulation.pass(next)).count() > 0;
-            if answered || timer == Some(next) {
+            if answered || until == Some(next) {
                 return true;
             }
         }
@@ -304,6 +360,44 @@ mod tests {
         assert_eq!(counts(Some(&second)), [6, 6]);
         assert_eq!(counts(None), [6, 12]);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
+    }
+
+    #[test]
+    fn processors_take_their_time_side_by_side() {
+        for workers in [1, 4] {
+            let devices = Devices::new(sim(), None);
+            let mut harness = Harness::new(&devices, workers);
+            harness.set_costs(CpuCosts { task_ns: 1_000, request_ns: 0 });
+            for task in 0..400 {
+                drop(harness.spawn(task % workers, || (0..9).for_each(|_| yield_now())));
+            }
+            harness.run_until_idle();
+            // 400 tasks run ten times each.
+            assert_eq!(now(&devices), Nanos(4_000_000 / workers as u64));
+        }
+    }
+
+    #[test]
+    fn requests_cost_too_and_more_workers_go_further() {
+        let span = |workers: usize| {
+            let devices = Devices::new(sim(), None);
+            let mut harness = Harness::new(&devices, workers);
+            harness.set_costs(CpuCosts { task_ns: 5_000, request_ns: 20_000 });
+            for task in 0..64 {
+                let devices = devices.clone();
+                drop(harness.spawn(task % workers, move || {
+                    (0..20).for_each(|round| read(&devices, Role::Data, task as u64 * 20 + round));
+                }));
+            }
+            harness.run_until_idle();
+            assert_eq!(harness.unfinished(), 0);
+            now(&devices).0
+        };
+        let (one, four) = (span(1), span(4));
+        // 1280 requests, each with a run of its task before it, and a last run of each task.
+        let cpu = 1280 * 25_000 + 64 * 5_000;
+        assert!((cpu..cpu + cpu / 20).contains(&one), "{one} ns for {cpu} ns of work");
+        assert!((cpu / 4..cpu / 3).contains(&four), "{four} ns with four");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod harness;
 mod steps;
 mod threads;
 
+pub use harness::CpuCosts;
 pub(crate) use harness::Harness;
 pub(crate) use steps::Bounds;
 pub(crate) use threads::Workers;

@@ -1,0 +1,106 @@
+//! A store over simulated drives, in their time.
+
+use std::panic::resume_unwind;
+use std::time::Duration;
+
+use super::{Builder, Db};
+use crate::task::JoinHandle;
+use crate::worker::{CpuCosts, Harness};
+use crate::{Error, lane};
+
+/// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same every time, and as many workers as one likes. For tests, and
+/// to find out what a store would do on other hardware.
+///
+/// Whatever is done with the store must be done by tasks: [`Simulated::run`], [`Simulated::spawn`]. No handle to it may outlive this.
+///
+/// ```
+/// # fn main() -> Result<(), flashgrain::Error> {
+/// use std::sync::Arc;
+///
+/// use flashgrain::{CpuCosts, Db, Simulated};
+/// use flashgrain_ssdsim::{SimConfig, SimDevice};
+///
+/// let drive = SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap();
+/// let store = Db::builder().device(Arc::new(drive)).workers(4).cache_bytes(8 << 20);
+/// let costs = CpuCosts { task_ns: 1_000, request_ns: 500 };
+/// let mut simulated = Simulated::create(store, costs)?;
+/// simulated.run(|db| db.tree("fruit")?.insert("apple", "red"))?;
+/// let begun = simulated.now();
+/// let tasks: Vec<_> = (0..100)
+///     .map(|_| simulated.spawn(|db| db.tree("fruit")?.get("apple")))
+///     .collect();
+/// simulated.run_until_idle();
+/// assert!(tasks.iter().all(|task| task.is_finished()));
+/// assert!(simulated.now() > begun);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Simulated {
+    harness: Harness,
+    db: Option<Db>,
+    next_worker: usize,
+    workers: usize,
+}
+
+impl Simulated {
+    /// Makes a new store on the simulated devices of `builder`, with as many workers as it says, whose processors cost so much from then on.
+    ///
+    /// # Errors
+    /// As [`Builder::create`]; [`Error::Options`] if a device of the store is not simulated.
+    pub fn create(builder: Builder, costs: CpuCosts) -> Result<Self, Error> {
+        let (prepared, options) = builder.prepare_new()?;
+        let devices = prepared.devices().clone();
+        if devices.all().iter().any(|device| device.simulation().is_none()) {
+            return Err(Error::Options("only a store on simulated drives runs in their time".into()));
+        }
+        let mut harness = Harness::with_bounds(&devices, options.workers, options.bounds());
+        let crew = harness.crew().clone();
+        let core = harness.run(move || prepared.start(crew, None))?;
+        harness.set_costs(costs);
+        Ok(Self { harness, db: Some(Db { core }), next_worker: 0, workers: options.workers })
+    }
+
+    /// Runs `work` as a task, and all others meanwhile, until it ends. Panics as it does.
+    pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce(&Db) -> T + Send + 'static) -> T {
+        let task = self.spawn(work);
+        while !task.is_finished() {
+            let goes_on = self.harness.turn();
+            assert!(goes_on || task.is_finished(), "the task waits for something that nobody is going to do");
+        }
+        task.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Has `work` run as a task of the next worker in turn, once time passes.
+    pub fn spawn<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Db) -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let db = self.db.clone();
+        let worker = self.next_worker;
+        self.next_worker = (worker + 1) % self.workers;
+        self.harness.spawn(worker, move || {
+            let db = db.unwrap_or_else(|| unreachable!("there is a store until the end"));
+            work(&db)
+        })
+    }
+
+    /// Runs all tasks until nothing is going to happen any more.
+    pub fn run_until_idle(&mut self) {
+        self.harness.run_until_idle();
+    }
+
+    /// Virtual time since the drives were made.
+    pub fn now(&self) -> Duration {
+        lane::now(self.harness.devices()).into()
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        let db = self.db.take();
+        if !std::thread::panicking() {
+            // Closing a store is work for a task.
+            self.harness.run(move || drop(db));
+        }
+    }
+}
