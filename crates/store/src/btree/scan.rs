@@ -64,7 +64,10 @@ pub(crate) enum Fate {
 
 impl Piece {
     /// Has `judge` decide on each record, by key and value.
-    pub fn decide(&mut self, judge: impl Fn(&[u8], &[u8]) -> Result<Fate, Error>) -> Result<(), Error> {
+    pub fn decide(
+        &mut self,
+        mut judge: impl FnMut(&[u8], &[u8]) -> Result<Fate, Error>,
+    ) -> Result<(), Error> {
         let mut kept = 0;
         for index in 0..self.places.len() {
             let [key, value, end] = self.places[index];

@@ -208,12 +208,31 @@ impl Transactions {
     fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {
         let (tree, key) = (written.tree, written.key);
         let before = before.0.filter(|before| !before.is_tombstone());
-        if before.is_some_and(|before| self.snapshots.may_see(before.timestamp())) {
-            with_memory(|old| match tree.index.get(key, old)? {
-                true => self.history.keep(&self.snapshots, tree.id, key, old, timestamp),
-                false => Ok(()),
-            })?;
+        let is_kept = before.is_some_and(|before| self.snapshots.may_see(before.timestamp()));
+        if !is_kept && !before.is_some_and(Version::is_overflow) {
+            return self.replace(timestamp, written, before);
         }
+        with_memory(|old| {
+            let found = tree.index.get(key, old)?;
+            if found && is_kept {
+                self.history.keep(&self.snapshots, tree.id, key, old, timestamp)?;
+            }
+            self.replace(timestamp, written, before)?;
+            if !is_kept && let Some((_, reference)) = Version::split(old) {
+                self.give_back_large(reference);
+            }
+            Ok(())
+        })
+    }
+
+    /// The newest version of a key is the written one from now on.
+    fn replace(
+        &self,
+        timestamp: Timestamp,
+        written: &Written<'_>,
+        before: Option<Version>,
+    ) -> Result<(), Error> {
+        let (tree, key) = (written.tree, written.key);
         let (version, rest) = match written.write {
             Write::Put(value) => (Version::put(timestamp), value),
             Write::PutOverflow(reference) => (Version::overflow(timestamp), reference),

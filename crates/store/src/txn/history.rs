@@ -51,6 +51,8 @@ struct Generation {
     seen_from: AtomicU64,
     /// ...but before this one.
     seen_until: AtomicU64,
+    /// Whether there are references to large values in it.
+    has_large: AtomicBool,
     /// Whose tombstones are in it.
     trees: Mutex<HashMap<TreeId, Tree>>,
 }
@@ -69,6 +71,31 @@ impl Generation {
         self.records.fetch_add(1, Ordering::Relaxed);
         self.seen_from.fetch_min(seen_from.0, Ordering::Relaxed);
         self.seen_until.fetch_max(seen_until.0, Ordering::Relaxed);
+    }
+
+    /// Shows all records.
+    fn each(&self, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut steps = Arc::clone(&self.index).scan(Direction::Forward, &[], None, 0);
+        let mut piece = Piece::default();
+        while steps.step(&mut piece)? {
+            piece.iter().try_for_each(|(name, kept)| see(name, kept))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the tombstones noted in it out of their trees.
+    fn purge(&self) -> Result<(), Error> {
+        self.each(&mut |name, noted| {
+            let (id, at) = (name.split_first_chunk(), noted.split_first_chunk());
+            let (Some((id, _)), Some((at, key))) = (id, at) else { return Ok(()) };
+            let tree = lock(&self.trees).get(&TreeId(u32::from_be_bytes(*id))).cloned();
+            let Some(tree) = tree else { return Ok(()) };
+            let at = Version::tombstone(Timestamp(u64::from_le_bytes(*at)));
+            tree.index.update(key, &mut |value| match value.and_then(Version::split) {
+                Some((version, _)) if version == at => Change::Remove,
+                _ => Change::Keep,
+            })
+        })
     }
 
     fn is_full(&self) -> bool {
@@ -143,7 +170,10 @@ impl History {
         let oldest = snapshots.oldest_from(from).unwrap_or(until);
         let name = version_name(tree, key, from);
         let kept = [&until.0.to_le_bytes(), value].concat();
-        let note = |generation: &Generation| generation.note(from, until);
+        let note = |generation: &Generation| {
+            generation.note(from, until);
+            generation.has_large.fetch_or(version.is_overflow(), Ordering::Relaxed);
+        };
         let generation = self.generation(&self.versions, (&name, &kept), oldest, until, note)?;
         generation.index.update(&name, &mut |_| Change::Put(&kept))
     }
@@ -221,6 +251,7 @@ impl History {
             records: AtomicU64::new(0),
             seen_from: AtomicU64::new(u64::MAX),
             seen_until: AtomicU64::new(0),
+            has_large: AtomicBool::new(false),
             trees: Mutex::default(),
         };
         list.insert(place, Arc::new(generation));
@@ -262,11 +293,17 @@ impl History {
     }
 
     /// Gives generations up that no snapshot needs, and takes out the tombstones noted in them; small ones only if the store is `idle`. `visible`: all commits up to that one can
-    /// be seen.
+    /// be seen. `give_back_large` is told of the large values in them.
     ///
     /// # Errors
     /// The indexes'; what was not given back then stays until the next start.
-    pub fn collect(&self, snapshots: &Snapshots, visible: Timestamp, idle: bool) -> Result<(), Error> {
+    pub fn collect(
+        &self,
+        snapshots: &Snapshots,
+        visible: Timestamp,
+        idle: bool,
+        give_back_large: &dyn Fn(&[u8]),
+    ) -> Result<(), Error> {
         let records_min = if idle { 0 } else { RECORDS_MIN };
         let take = |list: &Mutex<Vec<Arc<Generation>>>| -> Vec<Arc<Generation>> {
             let is_unneeded =
@@ -274,10 +311,21 @@ impl History {
             lock(list).extract_if(.., is_unneeded).collect()
         };
         for generation in take(&self.versions) {
+            if generation.has_large.load(Ordering::Relaxed) {
+                generation.each(&mut |_, kept| {
+                    let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
+                    if let Some((version, reference)) = value
+                        && version.is_overflow()
+                    {
+                        give_back_large(reference);
+                    }
+                    Ok(())
+                })?;
+            }
             generation.index.destroy()?;
         }
         for generation in take(&self.tombstones) {
-            purge(&generation)?;
+            generation.purge()?;
             generation.index.destroy()?;
         }
         Ok(())
@@ -289,28 +337,6 @@ impl History {
             lock(&generation.trees).remove(&tree);
         }
     }
-}
-
-/// Takes the tombstones noted in a generation out of their trees.
-fn purge(generation: &Generation) -> Result<(), Error> {
-    let mut steps = Arc::clone(&generation.index).scan(Direction::Forward, &[], None, 0);
-    let mut piece = Piece::default();
-    while steps.step(&mut piece)? {
-        for (name, noted) in piece.iter() {
-            let (Some((id, _)), Some((at, key))) = (name.split_first_chunk(), noted.split_first_chunk())
-            else {
-                continue;
-            };
-            let tree = lock(&generation.trees).get(&TreeId(u32::from_be_bytes(*id))).cloned();
-            let Some(tree) = tree else { continue };
-            let at = Version::tombstone(Timestamp(u64::from_le_bytes(*at)));
-            tree.index.update(key, &mut |value| match value.and_then(Version::split) {
-                Some((version, _)) if version == at => Change::Remove,
-                _ => Change::Keep,
-            })?;
-        }
-    }
-    Ok(())
 }
 
 /// Bytes of a key that are followed by how many of them count.

@@ -16,8 +16,8 @@ mod throttle;
 mod version;
 mod visible;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::Error;
 use crate::catalog::TreeId;
@@ -47,16 +47,23 @@ pub(crate) struct Tree {
     pub index: Arc<dyn Index>,
 }
 
+/// Told of the reference to a large value that nobody sees any more. Who reads without a snapshot may just have seen it, and finds another version when he looks again.
+pub(crate) type GiveBackLarge = Box<dyn Fn(&[u8]) + Send + Sync>;
+
 /// What all transactions of a store share.
 pub(crate) struct Transactions {
     log: Log,
     poison: Poison,
     crew: Crew,
+    /// The last commit of earlier runs of the store.
+    opened_at: Timestamp,
     locks: Locks,
     visible: Arc<Visible>,
     snapshots: Snapshots,
     history: History,
     throttle: Throttle,
+    /// Gives the pages of large values back.
+    large: OnceLock<GiveBackLarge>,
     /// Whether what no snapshot needs is being given up.
     collecting: AtomicBool,
 }
@@ -72,6 +79,7 @@ impl Transactions {
             }
         });
         Self {
+            opened_at: log.last(),
             log,
             poison,
             crew,
@@ -80,6 +88,7 @@ impl Transactions {
             snapshots: Snapshots::default(),
             history: History::new(make),
             throttle: Throttle::default(),
+            large: OnceLock::new(),
             collecting: AtomicBool::new(false),
         }
     }
@@ -98,8 +107,24 @@ impl Transactions {
         this.crew.spawn(move || {
             own.collecting.store(false, Ordering::Release);
             // What could not be given back is no worse than before.
-            let _tried = own.history.collect(&own.snapshots, own.visible.get(), false);
+            let _tried = own.collect(false);
         });
+    }
+
+    fn collect(&self, idle: bool) -> Result<(), Error> {
+        let give_back = |reference: &[u8]| self.give_back_large(reference);
+        self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back)
+    }
+
+    /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may wait. Only the first one counts.
+    pub fn when_large_is_gone(&self, give_back: GiveBackLarge) {
+        let _first_stays = self.large.set(give_back);
+    }
+
+    fn give_back_large(&self, reference: &[u8]) {
+        if let Some(give_back) = self.large.get() {
+            give_back(reference);
+        }
     }
 
     /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that no snapshot needs.
@@ -107,7 +132,7 @@ impl Transactions {
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn settle(&self) -> Result<(), Error> {
-        self.history.collect(&self.snapshots, self.visible.get(), true)
+        self.collect(true)
     }
 
     /// Takes a tree's tombstones for done. To be called before a tree is taken apart.

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::history::History;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
 use crate::btree::Fate;
-use crate::catalog::TreeId;
-use crate::index::{Direction, Piece, Steps};
+use crate::index::{Change, Direction, Piece, Steps};
 use crate::log::Timestamp;
 
 /// A moment of the store, which stays readable while this lives.
@@ -81,14 +79,17 @@ impl Transactions {
         upper: Option<&[u8]>,
         ahead: u32,
     ) -> Cursor {
-        Cursor { tree: tree.id, steps: Arc::clone(&tree.index).scan(direction, lower, upper, ahead) }
+        let steps = Arc::clone(&tree.index).scan(direction, lower, upper, ahead);
+        Cursor { tree: tree.clone(), steps, leftovers: Vec::new() }
     }
 }
 
 /// A scan that is under way.
 pub(crate) struct Cursor {
-    tree: TreeId,
+    tree: Tree,
     steps: Box<dyn Steps>,
+    /// Keys of tombstones that an earlier run of the store has left.
+    leftovers: Vec<(Vec<u8>, Version)>,
 }
 
 impl Cursor {
@@ -104,30 +105,47 @@ impl Cursor {
         piece: &mut Piece,
     ) -> Result<bool, Error> {
         while self.steps.step(piece)? {
-            let (history, tree) = (&transactions.history, self.tree);
-            piece.decide(|key, value| fate(history, tree, snapshot, key, value))?;
+            piece.decide(|key, value| self.fate(transactions, snapshot, key, value))?;
+            self.sweep(transactions);
             if !piece.is_empty() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
-}
 
-/// What becomes of a record of a tree that a snapshot reads.
-fn fate(
-    history: &History,
-    tree: TreeId,
-    snapshot: Timestamp,
-    key: &[u8],
-    value: &[u8],
-) -> Result<Fate, Error> {
-    let Some((version, _)) = Version::split(value) else { return Ok(Fate::Goes) };
-    if version.timestamp() <= snapshot {
-        return Ok(if version.is_tombstone() { Fate::Goes } else { Fate::Stays });
+    /// What becomes of a record of the tree.
+    fn fate(
+        &mut self,
+        transactions: &Transactions,
+        snapshot: Timestamp,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Fate, Error> {
+        let Some((version, _)) = Version::split(value) else { return Ok(Fate::Goes) };
+        if version.timestamp() <= snapshot {
+            if version.is_tombstone() && version.timestamp() <= transactions.opened_at {
+                self.leftovers.push((key.to_vec(), version));
+            }
+            return Ok(if version.is_tombstone() { Fate::Goes } else { Fate::Stays });
+        }
+        let mut older = Vec::new();
+        let found = transactions.history.find(self.tree.id, key, snapshot, &mut older)?;
+        let is_there = found && Version::split(&older).is_some_and(|(version, _)| !version.is_tombstone());
+        Ok(if is_there { Fate::Becomes(older) } else { Fate::Goes })
     }
-    let mut older = Vec::new();
-    let found = history.find(tree, key, snapshot, &mut older)?;
-    let is_there = found && Version::split(&older).is_some_and(|(version, _)| !version.is_tombstone());
-    Ok(if is_there { Fate::Becomes(older) } else { Fate::Goes })
+
+    /// Takes leftover tombstones out of the tree: their history ended with the run of the store that made them.
+    fn sweep(&mut self, transactions: &Transactions) {
+        for (key, tombstone) in self.leftovers.drain(..) {
+            if transactions.poison.check().is_err() {
+                return;
+            }
+            // They are no worse than before if that fails.
+            let _tried = self.tree.index.update(&key, &mut |value| match value.and_then(Version::split) {
+                Some((version, _)) if version == tombstone => Change::Remove,
+                _ => Change::Keep,
+            });
+        }
+    }
 }

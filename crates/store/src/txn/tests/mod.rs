@@ -132,6 +132,47 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
 }
 
 #[test]
+fn a_large_value_is_given_back_when_nobody_sees_it() {
+    let (transactions, _harness) = store(1);
+    let (tree, _) = tree(1);
+    let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&gone);
+    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    let put_large = |key: &[u8], reference: &[u8]| {
+        let written = Written { tree: &tree, key, write: Write::PutOverflow(reference) };
+        transactions.write(written, Durability::None).unwrap()
+    };
+    put_large(b"a", b"first");
+    put_large(b"a", b"second");
+    assert_eq!(*gone.lock().unwrap(), [b"first".to_vec()]);
+    let snapshot = transactions.snapshot();
+    remove(&transactions, &tree, b"a");
+    put_large(b"a", b"third");
+    put(&transactions, &tree, b"a", b"small");
+    transactions.settle().unwrap();
+    assert_eq!(*gone.lock().unwrap(), [b"first".to_vec(), b"third".to_vec()]);
+    assert_eq!(get(&transactions, &tree, b"a", Some(&snapshot)), Some(b"second".to_vec()));
+    drop(snapshot);
+    transactions.settle().unwrap();
+    assert_eq!(*gone.lock().unwrap(), [b"first".to_vec(), b"third".to_vec(), b"second".to_vec()]);
+}
+
+/// History and snapshots end with the store; the tombstones that led to them are in its pages.
+#[test]
+fn tombstones_of_an_earlier_run_are_swept() {
+    let (transactions, _harness) = store(1);
+    let (tree, map) = tree(1);
+    let leftover = Version::tombstone(transactions.opened_at).bits().to_le_bytes();
+    map.update(b"a", &mut |_| crate::index::Change::Put(&leftover)).unwrap();
+    put(&transactions, &tree, b"b", b"1");
+    let snapshot = transactions.snapshot();
+    remove(&transactions, &tree, b"b");
+    assert_eq!(map.len(), 2);
+    assert_eq!(scan(&transactions, &tree, &snapshot), [(b"b".to_vec(), b"1".to_vec())]);
+    assert_eq!(map.len(), 1, "only what no snapshot needs");
+}
+
+#[test]
 fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
     let (transactions, _harness) = store(1);
     let (tree, map) = tree(1);
