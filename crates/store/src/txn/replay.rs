@@ -234,4 +234,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_is_there_already_is_left_alone() {
+        let map = Arc::new(Map::default());
+        let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+        let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
+        let crew = harness.crew().clone();
+        let replay = move || {
+            let mut replayer = Replayer::new(crew.clone());
+            for number in 0..1000_u64 {
+                let version = Version::put(Timestamp(number + 1));
+                replayer.put(&tree, &number.to_be_bytes(), version, b"value").unwrap();
+            }
+            replayer.finish().unwrap();
+        };
+        harness.run(replay.clone());
+        assert_eq!(map.changes(), 1000);
+        harness.run(replay);
+        assert_eq!(map.changes(), 1000);
+    }
 }

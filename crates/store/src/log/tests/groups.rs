@@ -97,6 +97,7 @@ fn a_failed_write_or_flush_ends_all_promises() {
             })
             .collect();
         harness.run_until_idle();
+        assert_eq!(harness.unfinished(), 0, "{kind:?}: nobody failed");
         let results: Vec<_> = handles.into_iter().map(|handle| handle.join().unwrap().unwrap_err()).collect();
         let first = results.iter().filter(|error| matches!(error, Error::Io { .. })).count();
         let rest = results.iter().filter(|error| matches!(error, Error::Poisoned { .. })).count();
@@ -175,6 +176,8 @@ fn rates() {
         for place in 0..130_u64 {
             zeros.write(&devices, Role::Log, place << 20).unwrap();
         }
+        // Each run's log is another store's.
+        let runs = AtomicU64::new(1);
         let block = flashgrain_device::Arena::new(4096).unwrap();
         let raw = || {
             let (began, mut count) = (now(&devices), 0_u64);
@@ -189,7 +192,8 @@ fn rates() {
             count as f64 / 2.0
         };
         let commits = |threads: usize| {
-            let (log, _) = open_on(&devices, &layout, NEW).unwrap();
+            let known = Known { store: runs.fetch_add(1, Ordering::Relaxed), ..NEW };
+            let (log, _) = open_on(&devices, &layout, known).unwrap();
             let count = AtomicU64::new(0);
             let began = now(&devices);
             std::thread::scope(|scope| {

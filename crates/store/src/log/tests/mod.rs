@@ -1,6 +1,7 @@
 mod crash;
 mod damage;
 mod groups;
+mod stale;
 
 use std::sync::Arc;
 

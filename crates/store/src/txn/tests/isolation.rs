@@ -190,3 +190,45 @@ fn threads_see_their_snapshots_and_the_first_to_commit_wins() {
     transactions.settle().unwrap();
     assert_eq!(transactions.history_stats().records, 0);
 }
+
+/// Writers that give all keys the same value in one commit, and readers that come now and then: what a snapshot sees is of one commit, however often it looks.
+#[test]
+fn a_snapshot_sees_whole_commits_and_does_not_change() {
+    for seed in 0..40 {
+        let (transactions, mut harness) = store(2);
+        let (tree, _) = tree(1);
+        let seen = Arc::new(Mutex::new(0));
+        let keys: Vec<_> = (0..4).map(key).collect();
+        for task in 0..3_u64 {
+            let (transactions, tree, keys) = (Arc::clone(&transactions), tree.clone(), keys.clone());
+            drop(harness.spawn(task as usize % 2, move || {
+                for round in 0..40 {
+                    let value = (seed << 32 | task << 16 | round).to_le_bytes();
+                    let put = |key| Written { tree: &tree, key, write: Write::Put(&value) };
+                    let writes: Vec<_> = keys.iter().map(|key| put(key)).collect();
+                    transactions.commit(None, &[], &writes, Durability::None).unwrap();
+                    crate::task::yield_now();
+                }
+            }));
+        }
+        let (own, count) = (Arc::clone(&transactions), Arc::clone(&seen));
+        let handle = harness.spawn(0, move || {
+            let mut random = Pcg64::seed_from_u64(seed);
+            for _ in 0..30 {
+                (0..random.random_range(0..9)).for_each(|_| crate::task::yield_now());
+                let snapshot = own.snapshot();
+                let first = scan(&own, &tree, &snapshot);
+                let [one, .., last] = first.as_slice() else { continue };
+                assert!(first.len() == 4 && one.1 == last.1, "seed {seed}: {first:?}");
+                (0..random.random_range(0..9)).for_each(|_| crate::task::yield_now());
+                for (key, value) in &first {
+                    assert_eq!(get(&own, &tree, key, Some(&snapshot)).as_ref(), Some(value), "seed {seed}");
+                }
+                *count.lock().unwrap() += 1;
+            }
+        });
+        harness.run_until_idle();
+        assert!(handle.is_finished() && handle.join().is_ok(), "seed {seed}");
+        assert!(*seen.lock().unwrap() > 10, "seed {seed}: a reader saw nothing");
+    }
+}

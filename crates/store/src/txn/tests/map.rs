@@ -13,6 +13,7 @@ use crate::task::yield_now;
 pub(crate) struct Map {
     records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     draws: AtomicU64,
+    changes: AtomicU64,
 }
 
 impl Map {
@@ -22,6 +23,11 @@ impl Map {
 
     pub fn all(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.records.lock().unwrap().clone().into_iter().collect()
+    }
+
+    /// How often a record was put or removed.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// As a page fault does.
@@ -51,7 +57,9 @@ impl Index for Map {
     ) -> Result<(), Error> {
         self.dawdle();
         let mut records = self.records.lock().unwrap();
-        match decide(records.get(key).map(Vec::as_slice)) {
+        let change = decide(records.get(key).map(Vec::as_slice));
+        self.changes.fetch_add(u64::from(!matches!(change, Change::Keep)), Ordering::Relaxed);
+        match change {
             Change::Keep => {}
             Change::Put(value) => drop(records.insert(key.to_vec(), value.to_vec())),
             Change::Remove => drop(records.remove(key)),

@@ -1,0 +1,79 @@
+//! What a crash left behind the log's end is never taken for a part of it, and a durable write vouches for all before it.
+
+use flashgrain_device::MemoryDevice;
+use flashgrain_ssdsim::fault::{PowerCut, Survivors};
+
+use super::*;
+use crate::lane::{Block, Role};
+
+/// Where the block is that a record begins in.
+fn place(record: Logged) -> u64 {
+    layout().log_start_bytes + record.start.0 / BLOCK_BYTES * BLOCK_BYTES
+}
+
+fn block_of(devices: &Devices, record: Logged) -> Block {
+    let mut block = Block::new(BLOCK_BYTES as usize).unwrap();
+    block.read(devices, Role::Log, place(record)).unwrap();
+    block
+}
+
+fn append(log: &Log, record: &[u8], durability: Durability) -> Logged {
+    let logged = log.append(record).unwrap();
+    log.wait(logged.end, durability).unwrap();
+    logged
+}
+
+/// Three groups that nobody was told were durable, of which the second is lost; then the log goes on with the very same record.
+#[test]
+fn blocks_behind_a_torn_tail_are_gone_for_good() {
+    let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+    let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+    let [_, second, third] =
+        [b"first", b"secnd", b"third"].map(|record| append(&log, record, Durability::Buffered));
+    let mut stale = block_of(&devices, third);
+    let mut nothing = Block::new(BLOCK_BYTES as usize).unwrap();
+    nothing.write(&devices, Role::Log, place(second)).unwrap();
+    drop(log);
+
+    let (log, seen) = open_on(&devices, &layout(), NEW).unwrap();
+    assert!(seen.len() == 1 && log.recovered().torn);
+    let again = append(&log, b"secnd", Durability::Sync);
+    assert_eq!((again.start, again.timestamp), (second.start, second.timestamp));
+    let tail = log.end();
+    drop(log);
+    let (log, seen) = open_on(&devices, &layout(), NEW).unwrap();
+    assert!(seen.len() == 2 && !log.recovered().torn);
+    drop(log);
+
+    // A checkpoint whose replay starts where the third one was.
+    let known = Known { tail, durable: tail, timestamp: again.timestamp, ..NEW };
+    let (log, seen) = open_on(&devices, &layout(), known).unwrap();
+    assert_eq!((seen, log.last()), (Vec::new(), again.timestamp));
+    drop(log);
+
+    // Should the drive not have erased it: it is chained to another block.
+    stale.write(&devices, Role::Log, place(third)).unwrap();
+    let (_, seen) = open_on(&devices, &layout(), NEW).unwrap();
+    assert_eq!(seen.len(), 2);
+}
+
+/// A write that is durable by itself does not make those before it durable.
+#[test]
+fn buffered_groups_are_durable_when_a_later_one_is() {
+    for sync_method in [SyncMethod::Dsync, SyncMethod::LinkedFlush, SyncMethod::Fdatasync] {
+        let layout = Layout { sync_method, ..layout() };
+        let config = SimConfig::from_toml(include_str!("disk.toml"), "disk.toml").unwrap();
+        let device = Arc::new(SimDevice::new(&config, "sim:disk", 1).unwrap());
+        let (log, _) = open(&device, &layout, NEW).unwrap();
+        for _ in 0..5 {
+            append(&log, b"buffered", Durability::Buffered);
+        }
+        append(&log, b"durable", Durability::Sync);
+        let cut = PowerCut { survivors: Survivors::None, ..PowerCut::default() };
+        device.power_cut(&cut);
+        device.power_on();
+        drop(log);
+        let (_, seen) = open(&device, &layout, NEW).unwrap();
+        assert_eq!(seen.len(), 6, "{sync_method:?}");
+    }
+}
