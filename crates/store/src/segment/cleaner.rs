@@ -34,7 +34,6 @@ struct Victim {
     index: usize,
     /// When the youngest image in it was changed.
     changed_at: u64,
-    moved_bytes: u64,
     /// Something in it cannot be read.
     damaged: bool,
 }
@@ -57,7 +56,7 @@ impl Segments {
             let is_written = |range| !self.buffers.holds_any_of(range);
             let Some(index) = self.space.take_victim(is_written) else { break };
             let result = self.clean_segment(index, tenant, &mut block);
-            self.space.end_moves(index, 1);
+            self.space.end_victim(index);
             self.wake_all();
             match result {
                 Ok(()) => add(&self.counters.cleaned_segments, 1),
@@ -68,11 +67,11 @@ impl Segments {
 
     fn clean_segment(&self, index: usize, tenant: &dyn Tenant, block: &mut Block) -> Result<(), Stop> {
         let changed_at = self.space.changed_at(index);
-        let mut victim = Victim { index, changed_at, moved_bytes: 0, damaged: false };
+        let mut victim = Victim { index, changed_at, damaged: false };
         let range = self.space.range(index);
         let mut suspect = false;
         for offset in range.clone().step_by(self.layout.unit_bytes as usize) {
-            if self.space.live_bytes_of(index) <= victim.moved_bytes {
+            if self.is_emptied(index) {
                 return Ok(());
             }
             if block.read(&self.devices, Role::Data, offset).is_err() {
@@ -82,7 +81,7 @@ impl Segments {
             add(&self.counters.cleaner_read_bytes, u64::from(self.layout.unit_bytes));
             suspect |= self.move_unit(&mut victim, offset, block.bytes(), tenant)?;
         }
-        if self.space.live_bytes_of(index) <= victim.moved_bytes {
+        if self.is_emptied(index) {
             return Ok(());
         }
         // A page that was being loaded just now looks like this, too: it is there the next time.
@@ -94,6 +93,11 @@ impl Segments {
         }
         self.space.lock().segments[index].damaged |= victim.damaged;
         Ok(())
+    }
+
+    /// Whether all that is live in a segment is on its way to another place.
+    fn is_emptied(&self, index: usize) -> bool {
+        self.space.live_bytes_of(index) <= self.moves.bytes_from(index)
     }
 
     /// Moves what is live in a unit. Returns whether its headers make no sense.
@@ -178,7 +182,6 @@ impl Segments {
                 Err(NotAppended::Failed(_)) => return Err(Stop::Failed),
             }
         }
-        victim.moved_bytes += u64::from(old.length_bytes());
         add(&self.counters.moved_images, 1);
         Ok(())
     }
@@ -210,5 +213,19 @@ impl Moves {
     fn has(&self, old: Location) -> bool {
         let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         moves.values().flatten().any(|moved| moved.old == old)
+    }
+
+    /// Bytes on their way out of a segment.
+    fn bytes_from(&self, victim: usize) -> u64 {
+        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let out = moves.values().flatten().filter(|moved| moved.victim == victim);
+        out.map(|moved| u64::from(moved.old.length_bytes())).sum()
+    }
+
+    /// Where what is on its way will be.
+    #[cfg(test)]
+    pub(super) fn new_places(&self) -> Vec<Location> {
+        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        moves.values().flatten().map(|moved| moved.new).collect()
     }
 }

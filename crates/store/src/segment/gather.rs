@@ -8,7 +8,7 @@ use flashgrain_device::Op;
 use super::policy::{self, Target};
 use super::stats::add;
 use super::unit::{Open, Ready};
-use super::{Appended, Location, NotAppended, Segments, Stream, UnitSequence, pack};
+use super::{Appended, Location, NotAppended, Pressure, Segments, Stream, UnitSequence, pack};
 use crate::Error;
 use crate::header::{Header, PageId};
 use crate::lane::{self, Role};
@@ -231,6 +231,10 @@ impl Segments {
             Ok(()) => {
                 self.buffers.written(ready.unit);
                 self.end_moves(ready.unit);
+                if self.pressure() != Pressure::None {
+                    // A segment of which this was the last unit may be worth cleaning.
+                    self.tend();
+                }
             }
             // The buffer stays as it is: its images count as not written, so their pages stay in memory.
             Err(failure) => drop(self.poison.by(failure.error(format!(

@@ -126,7 +126,7 @@ impl Segments {
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
         let buffers = Buffers::new(layout.unit_bytes)?;
         let capacity_bytes = devices.device(Role::Data).capacity_bytes();
-        Ok(Arc::new_cyclic(|own| Self {
+        let segments = Arc::new_cyclic(|own: &Weak<Self>| Self {
             own: Weak::clone(own),
             layout: layout.clone(),
             space: Space::new(layout, capacity_bytes),
@@ -141,7 +141,11 @@ impl Segments {
             waiting: Mutex::default(),
             tenant: OnceLock::new(),
             counters: Counters::default(),
-        }))
+        });
+        let watching = Arc::downgrade(&segments);
+        let wake = move || watching.upgrade().iter().for_each(|segments| segments.wake_all());
+        segments.poison.when_failed(wake);
+        Ok(segments)
     }
 
     /// Who is asked where pages are. Once, before anything is cleaned.

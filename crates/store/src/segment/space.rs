@@ -21,7 +21,10 @@ use crate::pool::Epoch;
 const RESERVED_FOR_MAP: usize = 2;
 
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
-const RESERVED_FOR_CLEANER: usize = 2;
+const RESERVED_FOR_CLEANER: usize = 4;
+
+/// With no more free segments than this, the cleaner takes the emptiest segments, whatever their age: each must win more than it costs.
+const EMERGENCY: usize = RESERVED_FOR_MAP + RESERVED_FOR_CLEANER / 2;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: usize = 2;
@@ -92,6 +95,8 @@ pub(super) struct Space {
 pub(super) struct Inner {
     pub segments: Vec<Segment>,
     free: BTreeSet<u32>,
+    /// Segments that the cleaner goes through.
+    walked: usize,
     /// A checkpoint is writing pages: they may take from the reserve.
     pub checkpointing: bool,
 }
@@ -138,7 +143,12 @@ impl Space {
             epoch: AtomicU32::new(0),
             live_bytes: AtomicU64::new(0),
             age_bytes: AtomicU64::new(EARLIEST_BYTES),
-            inner: Mutex::new(Inner { segments: Vec::new(), free: BTreeSet::new(), checkpointing: false }),
+            inner: Mutex::new(Inner {
+                segments: Vec::new(),
+                free: BTreeSet::new(),
+                walked: 0,
+                checkpointing: false,
+            }),
         };
         space.grow(capacity_bytes);
         space
@@ -250,12 +260,23 @@ impl Space {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// The segment that is worth most to be cleaned and is on the device as a whole.
+    /// The segment that is worth most to be cleaned and is on the device as a whole. Only as many at a time as there are free segments to move them to, or none might get to its end.
     pub fn take_victim(&self, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
         let mut inner = self.lock();
+        if !inner.can_clean() {
+            return None;
+        }
         let index = self.victim(&inner, is_written)?;
         inner.segments[index].in_hand = 1;
+        inner.walked += 1;
         Some(index)
+    }
+
+    /// The cleaner has gone through it.
+    pub fn end_victim(&self, index: usize) {
+        let mut inner = self.lock();
+        inner.segments[index].in_hand -= 1;
+        inner.walked -= 1;
     }
 
     fn victim(&self, inner: &Inner, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
@@ -264,8 +285,13 @@ impl Space {
             if segment.state != State::Full || segment.in_hand > 0 || segment.damaged {
                 continue;
             }
-            let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
-            let worth = policy::worth(self.live_bytes_of(index), filled, self.age_of(index));
+            let live = self.live_bytes_of(index);
+            let worth = if inner.free.len() > EMERGENCY {
+                let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
+                policy::worth(live, filled, self.age_of(index))
+            } else {
+                policy::worth_now(live, self.segment_bytes)
+            };
             if let Some(worth) = worth
                 && best.is_none_or(|(most, _)| worth > most)
                 && is_written(self.range(index))
@@ -390,18 +416,19 @@ impl Space {
         let inner = self.lock();
         let count =
             |which: fn(&Segment) -> bool| inner.segments.iter().filter(|segment| which(segment)).count();
-        let pending = count(|segment| matches!(segment.state, State::Pending(_)));
-        let moving = count(|segment| segment.in_hand > 0 && segment.state == State::Full);
+        let pending = count(|segment| segment.in_hand == 0 && matches!(segment.state, State::Pending(_)));
+        let moving = count(|segment| segment.in_hand > 0);
         let freed = count(|segment| segment.state == State::Freed);
         let coming = pending + moving + freed;
         let kept = inner.reserved() + dirty_bytes.div_ceil(self.segment_bytes) as usize;
         let enough = kept + LOW_WATER + inner.more_reserved();
         let free = inner.free.len();
         Need {
-            cleaning: free + coming < enough,
-            urgent: free < kept,
+            cleaning: free + coming < enough && inner.can_clean(),
+            urgent: free <= kept,
+            moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
-            checkpoint: pending > 0 && free < enough && (pending > inner.more_reserved() || free < kept),
+            checkpoint: pending > 0 && free < enough && (pending > inner.more_reserved() || free <= kept),
             hopeless: coming == 0
                 && free <= inner.kept_from(Stream::Fresh)
                 && self.victim(&inner, |_| true).is_none(),
@@ -417,6 +444,8 @@ pub(super) struct Need {
     pub cleaning: bool,
     /// Somebody may be waiting for them.
     pub urgent: bool,
+    /// Images are on their way to other places.
+    pub moving: bool,
     /// A checkpoint would make segments free.
     pub checkpoint: bool,
     /// There is no free segment, and none will be.
@@ -438,10 +467,21 @@ impl Inner {
     fn kept_from(&self, stream: Stream) -> usize {
         match stream {
             Stream::Map => 0,
+            // The last way out.
+            Stream::Moved if !self.is_any_pending() => 1,
             Stream::Moved => RESERVED_FOR_MAP,
             Stream::Fresh | Stream::Overflow if self.checkpointing => RESERVED_FOR_MAP,
             Stream::Fresh | Stream::Overflow => self.reserved(),
         }
+    }
+
+    fn is_any_pending(&self) -> bool {
+        self.segments.iter().any(|segment| matches!(segment.state, State::Pending(_)))
+    }
+
+    /// Whether what is live in one more segment has a place to go.
+    fn can_clean(&self) -> bool {
+        self.free.len() > self.kept_from(Stream::Moved) + self.walked
     }
 
     fn take_out(&mut self, which: impl Fn(usize, &Segment) -> bool) -> Vec<usize> {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use super::cleaner::CLEANERS;
+use super::policy::Target;
 use super::stats::add;
 use super::{Segments, Stream, Tenant};
 use crate::Error;
@@ -41,6 +42,11 @@ pub(crate) enum Pressure {
 impl Segments {
     /// Looks after the free segments. Never waits: what is to be done becomes tasks.
     pub(super) fn tend(&self) {
+        self.tend_and(true);
+    }
+
+    /// A cleaner that has just found nothing to do is not followed by another one at once.
+    fn tend_and(&self, clean: bool) {
         let Some(tenant) = self.tenant() else { return };
         if self.in_place.is_some()
             || self.upkeep.stopped.load(Ordering::Acquire)
@@ -51,9 +57,13 @@ impl Segments {
         let dirty_bytes = tenant.dirty_bytes();
         let need = self.space.need(dirty_bytes);
         let grows = self.grow_if_full(dirty_bytes);
-        if need.cleaning {
+        if clean && need.cleaning {
             let most = if need.urgent { CLEANERS } else { 1 };
             self.begin_cleaning(most, tenant.clone());
+        }
+        if need.urgent && need.moving && self.upkeep.cleaners.load(Ordering::Acquire) == 0 {
+            // Nobody is going to fill the units in which they are.
+            self.push_moved();
         }
         if need.checkpoint {
             tenant.want_checkpoint();
@@ -85,8 +95,18 @@ impl Segments {
             self.crew.spawn(move || {
                 own.clean(&*tenant);
                 own.upkeep.cleaners.fetch_sub(1, Ordering::AcqRel);
+                own.tend_and(false);
                 own.wake_all();
             });
+        }
+    }
+
+    /// Sends what the cleaner has gathered on its way, unless it is being added to.
+    fn push_moved(&self) {
+        for target in [Target::MovedYoung, Target::MovedOld] {
+            if let Ok(mut gathering) = self.gatherings[target as usize].try_lock() {
+                self.seal(target, &mut gathering, false);
+            }
         }
     }
 
@@ -204,17 +224,14 @@ impl Segments {
             // What is waited for may be the write of one page.
             yield_now();
         }
+        self.tend();
         self.wait_until(|| {
             self.poison.check()?;
-            if !self.buffers.has_free() {
-                return Ok(false);
+            let may_open = self.space.can_open(Stream::Fresh);
+            if !may_open {
+                self.check_hope()?;
             }
-            if self.space.can_open(Stream::Fresh) {
-                return Ok(true);
-            }
-            self.tend();
-            self.check_hope()?;
-            Ok(self.space.can_open(Stream::Fresh))
+            Ok(may_open && self.buffers.has_free())
         })
     }
 

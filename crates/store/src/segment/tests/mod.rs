@@ -1,5 +1,7 @@
 //! Segments over a simulated drive.
 
+mod model;
+
 use std::sync::Arc;
 
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -10,7 +12,7 @@ use crate::layout::{Layout, SyncMethod};
 use crate::page::OwnPage;
 use crate::worker::Harness;
 
-pub(super) fn layout(placement: Placement) -> Layout {
+fn layout(placement: Placement) -> Layout {
     Layout {
         sector_bytes: 512,
         unit_bytes: 64 << 10,
@@ -29,16 +31,18 @@ pub(super) fn layout(placement: Placement) -> Layout {
 }
 
 /// A drive and two workers on the calling thread.
-pub(super) struct World {
+struct World {
     pub device: Arc<SimDevice>,
     pub devices: Devices,
     pub harness: Harness,
 }
 
 impl World {
-    pub fn new() -> Self {
-        let config = SimConfig::named("905p").unwrap();
-        let device = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
+    /// The small drive of 32 MiB with which the engine's crashes are tested.
+    pub fn new(seed: u64) -> Self {
+        let config =
+            SimConfig::from_toml(include_str!("../../engine/tests/drive.toml"), "drive.toml").unwrap();
+        let device = Arc::new(SimDevice::new(&config, "sim", seed).unwrap());
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let harness = Harness::new(&devices, 2);
         Self { device, devices, harness }
@@ -51,7 +55,7 @@ impl World {
 }
 
 /// A page of this class with that much in use; its bytes depend on `seed`.
-pub(super) fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
+fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
     let own = OwnPage::new(class_bytes(class) as u32);
     let front = (used_bytes / 3).next_multiple_of(4).max(crate::header::PAGE_HEADER_BYTES);
     let back = own.page().len_bytes() - used_bytes.saturating_sub(front) / 4 * 4;
@@ -96,7 +100,7 @@ fn used(own: &OwnPage) -> Vec<u8> {
 #[test]
 fn what_was_appended_is_read_back() {
     for placement in [Placement::OutOfPlace, Placement::InPlace] {
-        let mut world = World::new();
+        let mut world = World::new(1);
         let segments = world.segments(&layout(placement));
         let own = Arc::clone(&segments);
         world.harness.run(move || {
