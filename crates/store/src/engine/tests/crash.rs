@@ -312,7 +312,7 @@ impl Seen {
 
 impl Oracle {
     /// Finds the numbers of commits that never returned by the marks that they left.
-    fn hear(&mut self, got: &BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)>) {
+    pub fn hear(&mut self, got: &BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)>) {
         for (task, writes) in &self.unheard {
             let mark = (0, own_key(*task));
             let Some((timestamp, value)) = got.get(&mark) else { continue };

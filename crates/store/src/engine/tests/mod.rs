@@ -1,2 +1,6 @@
 mod crash;
+mod faults;
+mod full;
+mod opening;
+mod speed;
 mod world;

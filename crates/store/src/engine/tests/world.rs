@@ -93,6 +93,28 @@ pub fn open(harness: &mut Harness, given: Given) -> Result<Arc<Engine>, Error> {
     harness.run(move || Engine::open(given))
 }
 
+/// Commits by several tasks, until all are done or the store refuses.
+pub fn work(harness: &mut Harness, engine: &Arc<Engine>, oracle: &Arc<Mutex<Oracle>>, life: u64) {
+    for task in 0..8 {
+        let work = Work {
+            engine: Arc::clone(engine),
+            oracle: Arc::clone(oracle),
+            task,
+            life,
+            commits: 60,
+            all_marked: true,
+        };
+        let _goes_on = harness.spawn(0, move || work.run());
+    }
+    harness.run_until_idle();
+    assert_eq!(harness.unfinished(), 0, "tasks wait for each other");
+}
+
+/// The same without the commits.
+pub fn values(engine: &Engine) -> Content {
+    content(engine).into_iter().map(|(key, (_, value))| (key, value)).collect()
+}
+
 /// Everything that is in the trees, with the commits that put it there; panics if one of them is not whole.
 pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
     let mut content = BTreeMap::new();

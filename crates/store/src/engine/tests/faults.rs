@@ -1,0 +1,66 @@
+//! Requests that fail: writing ends at the first one that a promise depends on, reading goes on, and what was promised is kept.
+
+use std::sync::{Arc, Mutex};
+
+use flashgrain_ssdsim::fault::{
+    Fault, FaultKind, FlushLoss, Operation, PowerCut, Repeat, Survivors, Trigger,
+};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::world::{Oracle, create, drive, open, options, values, work, world};
+use crate::error::ErrorKind;
+use crate::layout::SyncMethod;
+
+fn faults(random: &mut Pcg64) -> Fault {
+    let nth = Trigger::Nth(random.random_range(1..120));
+    match random.random_range(0..4) {
+        0 => Fault::new(FaultKind::WriteError { done_bytes: random.random_range(0..9) * 512 }).at(nth),
+        1 => Fault::new(FaultKind::NoSpace).at(nth).repeat(Repeat::Sticky),
+        2 => Fault::new(FaultKind::FlushError { data: FlushLoss::Dropped })
+            .at(Trigger::Nth(random.random_range(1..9))),
+        _ => Fault::new(FaultKind::FlushError { data: FlushLoss::Undurable })
+            .on(Operation::Flush)
+            .at(Trigger::Nth(random.random_range(1..9))),
+    }
+}
+
+/// One failure, early or late. Whatever failed, the store takes no more writes, and opening it again gives all that was acknowledged.
+#[test]
+fn after_a_failed_write_or_flush_nothing_is_promised_and_nothing_lost() {
+    let mut poisoned = 0;
+    for seed in 0..16 {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let device = drive(seed);
+        let oracle: Arc<Mutex<Oracle>> = Arc::default();
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = create(&mut harness, given, SyncMethod::Fdatasync).unwrap();
+        let fault = device.inject(faults(&mut random));
+        work(&mut harness, &engine, &oracle, seed);
+        if device.fired(fault) > 0 {
+            poisoned += 1;
+            let checked = Arc::clone(&engine);
+            let refused = harness.run(move || checked.checkpoint()).err().map(|error| error.kind());
+            assert_eq!(refused, Some(ErrorKind::Poisoned), "seed {seed}");
+            let known = engine.trees().named("pears").unwrap();
+            let read = Arc::clone(&engine);
+            let reading =
+                harness.run(move || read.transactions().get(&known.tree, b"x", None, &mut Vec::new()));
+            assert!(reading.is_ok(), "seed {seed}: {reading:?}");
+        }
+        device.disarm_faults();
+        device.power_cut(&PowerCut { survivors: Survivors::Random, seed, ..PowerCut::default() });
+        device.power_on();
+        drop((engine, harness));
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = open(&mut harness, given).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let last = engine.parts().log.last().0;
+        println!("seed {seed}, fired {}, {:?}", device.fired(fault), engine.recovery());
+        let mut oracle = oracle.lock().unwrap();
+        let looked = Arc::clone(&engine);
+        oracle.hear(&harness.run(move || super::world::content(&looked)));
+        assert!(last >= oracle.durable, "seed {seed}: {last} of {}", oracle.durable);
+        assert!(harness.run(move || values(&engine)) == oracle.content(last), "seed {seed}");
+    }
+    assert!(poisoned > 8, "{poisoned}");
+}

@@ -1,0 +1,72 @@
+//! A device without room.
+
+use std::sync::Arc;
+
+use super::world::{TREES, config, create, open, options, values, world};
+use crate::Durability;
+use crate::engine::Engine;
+use crate::error::ErrorKind;
+use crate::layout::SyncMethod;
+use crate::options::Options;
+use crate::txn::{Write, Written};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+fn key(number: u32) -> Vec<u8> {
+    format!("{number:06}").into_bytes()
+}
+
+/// Writes or removes one key of the first tree.
+fn change(engine: &Engine, number: u32, value: Option<&[u8]>) -> Result<(), crate::Error> {
+    let known = engine.trees().named(TREES[0]).unwrap();
+    let write = value.map_or(Write::Remove, Write::Put);
+    let written = Written { tree: &known.tree, key: &key(number), write };
+    engine.transactions().write(written, Durability::Buffered).map(drop)
+}
+
+/// Writers get an error, readers go on, nothing is lost, and what is removed makes room again.
+#[test]
+fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
+    let mut config = config();
+    config.capacity_bytes = 8 << 20;
+    config.medium = SimConfig::named("905p").unwrap().medium;
+    let device = Arc::new(SimDevice::new(&config, "sim:tiny", 1).unwrap());
+    let options = || Options { recovery_log_bytes: 32 << 10, ..options() };
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    let value = [b'v'; 500];
+    let filled = Arc::clone(&engine);
+    let (count, error) = harness.run(move || {
+        let mut count = 0;
+        loop {
+            match change(&filled, count, Some(&value)) {
+                Ok(()) => count += 1,
+                Err(error) => return (count, error),
+            }
+            assert!(count < 20_000, "more than the device holds");
+        }
+    });
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+    let live_bytes = u64::from(count) * 500;
+    assert!(live_bytes > 3 << 20, "full after {live_bytes} bytes");
+    let looked = Arc::clone(&engine);
+    assert_eq!(harness.run(move || values(&looked)).len(), count as usize);
+    harness.run_until_idle();
+    // Also for who opens it now.
+    let log = engine.parts().log.clone();
+    harness.run(move || log.wait(log.end(), Durability::Sync)).unwrap();
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = open(&mut harness, given).unwrap();
+    let emptied = Arc::clone(&engine);
+    harness.run(move || {
+        assert_eq!(values(&emptied).len(), count as usize);
+        for number in 0..count / 2 {
+            change(&emptied, number, None).unwrap_or_else(|error| panic!("remove {number}: {error}"));
+        }
+        emptied.checkpoint().unwrap();
+        for number in 0..count / 4 {
+            change(&emptied, number, Some(&value)).unwrap_or_else(|error| panic!("put {number}: {error}"));
+        }
+        assert_eq!(values(&emptied).len(), (count - count / 2 + count / 4) as usize);
+    });
+}

@@ -1,0 +1,124 @@
+//! Closing and opening, and what is refused.
+
+use std::sync::{Arc, Mutex};
+
+use super::world::{Oracle, create, drive, layout, open, options, values, work, world};
+use crate::Error;
+use crate::checkpoint::{Superblock, slots};
+use crate::engine::Engine;
+use crate::error::ErrorKind;
+use crate::layout::{Layout, Placement, SyncMethod};
+
+#[test]
+fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_nothing() {
+    for closes in [true, false] {
+        let device = drive(1);
+        let oracle: Arc<Mutex<Oracle>> = Arc::default();
+        for life in 1..=3 {
+            let (mut harness, given) = world(&device, 1, options());
+            let engine = match life {
+                1 => create(&mut harness, given, SyncMethod::Dsync).unwrap(),
+                _ => open(&mut harness, given).unwrap(),
+            };
+            if life > 1 {
+                let (recovery, last) = (engine.recovery(), engine.parts().log.last().0);
+                assert_eq!((recovery.closed, recovery.records == 0), (closes, closes), "life {life}");
+                assert_eq!(last, *oracle.lock().unwrap().commits.last_key_value().unwrap().0);
+                let looked = Arc::clone(&engine);
+                assert!(harness.run(move || values(&looked)) == oracle.lock().unwrap().content(last));
+            }
+            work(&mut harness, &engine, &oracle, life);
+            harness.run(move || {
+                let log = &engine.parts().log;
+                log.wait(log.end(), crate::Durability::Sync).unwrap();
+                if closes {
+                    engine.close().unwrap();
+                }
+            });
+        }
+    }
+}
+
+/// A store of which the superblock was changed.
+fn changed(change: impl FnOnce(&mut Superblock)) -> Error {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given.clone(), SyncMethod::Dsync).unwrap();
+    let mut superblock = engine.superblock();
+    superblock.generation += 1;
+    change(&mut superblock);
+    slots::save(&given.devices, &superblock).unwrap();
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 1, options());
+    open(&mut harness, given).err().unwrap()
+}
+
+#[test]
+fn devices_that_are_not_the_store_s_are_refused() {
+    for (what, error) in [
+        ("truncated", changed(|superblock| superblock.data_bytes *= 2)),
+        ("striped over 3", changed(|superblock| superblock.data_shape.members = 3)),
+        (
+            "log is on a device of its own",
+            changed(|superblock| superblock.log_shape = Some(superblock.data_shape)),
+        ),
+    ] {
+        assert!(matches!(error, Error::Member { .. }), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    let (mut harness, given) = world(&drive(1), 1, options());
+    assert_eq!(open(&mut harness, given).err().unwrap().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn in_place_pages_are_opened_only_after_a_close() {
+    let device = drive(1);
+    let in_place = Layout { placement: Placement::InPlace, ..layout(SyncMethod::Dsync) };
+    let (mut harness, given) = world(&device, 1, options());
+    let store = crate::checkpoint::StoreId([1; 16]);
+    let engine = harness.run(move || Engine::create(given, in_place, store).unwrap());
+    harness.run(move || engine.close()).unwrap();
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = open(&mut harness, given).unwrap();
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 1, options());
+    assert_eq!(open(&mut harness, given).err().unwrap().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn trees_come_and_go_and_their_names_are_used_again() {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    let first = engine.trees().named("apples").unwrap().entry.id;
+    let worked = Arc::clone(&engine);
+    harness.run(move || {
+        worked.drop_tree("apples").unwrap();
+        assert!(matches!(worked.drop_tree("apples"), Err(Error::NoTree { .. })));
+        worked.create_tree("apples", crate::IndexKind::BTree, 0).unwrap();
+        let again = worked.create_tree("apples", crate::IndexKind::BTree, 0);
+        assert!(matches!(again, Err(Error::Exists { .. })));
+        worked.create_tree("plums", crate::IndexKind::BTree, 2).unwrap();
+    });
+    let names = |engine: &Engine| -> Vec<_> {
+        engine
+            .trees()
+            .all()
+            .iter()
+            .map(|known| (known.name.clone(), known.entry.id, known.entry.class))
+            .collect()
+    };
+    let before = names(&engine);
+    assert_eq!(before.len(), 3);
+    assert!(engine.trees().named("apples").unwrap().entry.id > first);
+    // From the log, from a checkpoint, and with numbers that are not given again.
+    drop((engine, harness));
+    for _ in 0..2 {
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        assert_eq!(names(&engine), before);
+        let next = engine.trees().next_id();
+        assert!(before.iter().all(|(_, id, _)| *id < next));
+        harness.run(move || engine.checkpoint()).unwrap();
+    }
+}
