@@ -219,8 +219,8 @@ fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
         }
     }
     let end = region.offset_bytes.checked_add(region.length_bytes);
-    if !region.offset_bytes.is_multiple_of(align) || end.is_none_or(|end| end > geometry.capacity_bytes) {
-        let capacity = geometry.capacity_bytes;
+    if !region.offset_bytes.is_multiple_of(align) || end.is_none_or(|end| end > device.capacity_bytes()) {
+        let capacity = device.capacity_bytes();
         return argument(format!(
             "the region must lie within the device's {capacity} bytes and start at a multiple of {align}"
         ));

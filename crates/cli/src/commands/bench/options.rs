@@ -7,7 +7,7 @@ use flashgrain::Durability;
 
 use super::keys::{Distribution, KEY_BYTES_MIN};
 use crate::exit::Usage;
-use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
+use crate::units::{parse_positive_bytes, parse_seconds};
 
 /// What all benchmarks share.
 #[derive(Clone, Debug, Args)]
@@ -115,9 +115,12 @@ impl DurabilityName {
 }
 
 fn parse_cache(text: &str) -> Result<CacheSize, String> {
-    match text.trim().ends_with('%') {
-        true => parse_share(text).map(CacheSize::Share),
-        false => parse_positive_bytes(text).map(CacheSize::Bytes),
+    let Some(percent) = text.trim().strip_suffix('%') else {
+        return parse_positive_bytes(text).map(CacheSize::Bytes);
+    };
+    match percent.trim_end().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 1000.0 => Ok(CacheSize::Share(percent / 100.0)),
+        _ => Err("expected a size, or a share above 0% and up to 1000% of the records' bytes".into()),
     }
 }
 
@@ -164,7 +167,7 @@ mod tests {
     fn a_cache_is_a_size_or_a_share() {
         assert_eq!(parse_cache("10%"), Ok(CacheSize::Share(0.1)));
         assert_eq!(parse_cache("64MiB"), Ok(CacheSize::Bytes(64 << 20)));
-        assert!(parse_cache("0").is_err() && parse_cache("200%").is_err());
+        assert!(parse_cache("0").is_err() && parse_cache("0%").is_err() && parse_cache("x%").is_err());
         assert_eq!(parse_pause("0s"), Ok(0.0));
     }
 }
