@@ -48,7 +48,7 @@ struct Asked {
 
 impl Lane {
     /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks beyond it wait for room.
-    pub fn open(
+    pub(super) fn open(
         devices: &[Arc<dyn Device>],
         depth: u32,
         counters: Arc<Counters>,

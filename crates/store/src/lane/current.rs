@@ -9,7 +9,7 @@ use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 use super::channels::Lane;
 use super::traffic::{Meter, Traffic};
 use crate::Error;
-use crate::task::{current_task, in_task, park, park_timeout};
+use crate::task::{current_task, in_task, park};
 
 /// What a device is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,33 +206,18 @@ pub(crate) fn now(devices: &Devices) -> Nanos {
     entered(|lane| lane.borrow().now()).or_else(|| own(devices, |lane| lane.now()).ok()).unwrap_or(Nanos(0))
 }
 
-/// Waits as [`park`] does, but only until `until`.
-pub(crate) fn park_until(devices: &Devices, until: Nanos) -> Result<(), Error> {
-    match current_task() {
-        Some(task) => {
-            entered(|lane| lane.borrow_mut().wake_at(until, task));
-            park();
-        }
-        None if devices.is_simulated() => pass(devices, until)?,
-        None => park_timeout(until.since(now(devices)).into()),
-    }
-    Ok(())
-}
-
 /// Waits until `until`, on the clock of [`now`].
 pub(crate) fn sleep_until(devices: &Devices, until: Nanos) -> Result<(), Error> {
-    if !in_task() {
-        return pass(devices, until);
-    }
     while now(devices) < until {
-        park_until(devices, until)?;
+        match current_task() {
+            Some(task) => {
+                entered(|lane| lane.borrow_mut().wake_at(until, task));
+                park();
+            }
+            None => drop(own(devices, |lane| lane.wait(Some(until), |_| ()))??),
+        }
     }
     Ok(())
-}
-
-/// Lets time pass on an ordinary thread.
-fn pass(devices: &Devices, until: Nanos) -> Result<(), Error> {
-    own(devices, |lane| lane.wait(Some(until), |_| ()))?.map(drop).map_err(Error::from)
 }
 
 /// # Safety

@@ -13,8 +13,6 @@ mod traffic;
 
 pub(crate) use block::Block;
 pub(crate) use channels::Lane;
-pub(crate) use current::{
-    Devices, Failed, Role, discard, enter, flush, now, park_until, read, sleep_until, write,
-};
+pub(crate) use current::{Devices, Role, discard, enter, flush, now, read, sleep_until, write};
 pub(crate) use pieces::read_pieces;
 pub use traffic::Traffic;

@@ -19,7 +19,7 @@ pub(crate) use self::core::TaskId;
 pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
 pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
-pub(crate) use park::{Waker, current_task, in_task, park, park_timeout, waker, yield_now};
+pub(crate) use park::{Waker, current_task, in_task, park, waker, yield_now};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use unwaiting::Unwaiting;
 

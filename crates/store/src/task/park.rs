@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
-use std::time::Duration;
 
 use super::core::{Core, TaskId};
 use super::home::Home;
@@ -61,16 +60,6 @@ pub(crate) fn park() {
                 std::thread::park();
             }
         }),
-    });
-}
-
-/// As [`park`] on an ordinary thread, but for `span` at most.
-pub(crate) fn park_timeout(span: Duration) {
-    OWN.with(|own| {
-        if !own.woken.swap(false, Ordering::AcqRel) {
-            std::thread::park_timeout(span);
-            own.woken.store(false, Ordering::Release);
-        }
     });
 }
 
