@@ -456,11 +456,16 @@ impl<'a> Node<'a> {
         self.capacity_bytes().saturating_sub(self.free_bytes())
     }
 
+    /// Bytes that the lower and the upper fence take.
+    pub(super) fn fences_bytes(self) -> (u32, u32) {
+        let (lower, upper) = self.page.halves(FENCE_LENGTHS);
+        (fence_bytes(lower), fence_bytes(upper))
+    }
+
     /// Bytes that keys, values and slots can take: the page without its headers and fences.
     pub fn capacity_bytes(self) -> u32 {
-        let (lower, upper) = self.page.halves(FENCE_LENGTHS);
-        let fences = fence_bytes(lower) + fence_bytes(upper);
-        self.page.len_bytes().saturating_sub(self.slots_start()).saturating_sub(fences)
+        let (lower, upper) = self.fences_bytes();
+        self.page.len_bytes().saturating_sub(self.slots_start()).saturating_sub(lower + upper)
     }
 
     /// Bytes that a key and a value (of an inner node: none) would take.

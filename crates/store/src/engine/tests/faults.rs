@@ -55,7 +55,6 @@ fn after_a_failed_write_or_flush_nothing_is_promised_and_nothing_lost() {
         let (mut harness, given) = world(&device, 1, options());
         let engine = open(&mut harness, given).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let last = engine.parts().log.last().0;
-        println!("seed {seed}, fired {}, {:?}", device.fired(fault), engine.recovery());
         let mut oracle = oracle.lock().unwrap();
         let looked = Arc::clone(&engine);
         oracle.hear(&harness.run(move || super::world::content(&looked)));
