@@ -2,7 +2,7 @@
 
 use super::descent::Step;
 use super::node::Node;
-use super::reshape::{Cut, cut, split};
+use super::reshape::{Cut, cut, cut_beside, split};
 use super::scratch::with_page;
 use super::tree::BTree;
 use crate::Error;
@@ -13,13 +13,30 @@ impl BTree {
     /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another child the parent, and so on. Changes nothing if another
     /// was faster. Whoever needs the room tries again then, and comes back as long as there is none.
     pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
+        self.split_on_the_way(key, |leaf, index| cut(leaf, index, key), true)
+    }
+
+    /// Splits the leaf of `key` beside its record, as [`BTree::make_room`] does, if it has enough records for that. Nothing depends on it.
+    pub(super) fn part(&self, key: &[u8]) -> Result<(), Error> {
+        self.split_on_the_way(key, cut_beside, false)
+    }
+
+    /// `cut_leaf` says where to split the leaf, given the key's slot; it `must` be possible.
+    fn split_on_the_way(
+        &self,
+        key: &[u8],
+        cut_leaf: impl Fn(Node<'_>, u32) -> Option<Cut>,
+        must: bool,
+    ) -> Result<(), Error> {
         let path = self.path(key, 0)?;
         let mut incoming = key.to_vec();
         for (depth, step) in path.iter().enumerate().rev() {
             let node = step.node();
             let index = node.find(&incoming).unwrap_or_else(|index| index);
-            let Some(cut) = cut(node, index, &incoming) else {
-                if step.seen.is_still() {
+            let is_leaf = depth + 1 == path.len();
+            let found = if is_leaf { cut_leaf(node, index) } else { cut(node, index, &incoming) };
+            let Some(cut) = found else {
+                if (must || !is_leaf) && step.seen.is_still() {
                     return Err(self.damaged(step.seen.id(), "room for a record".into(), "none".into()));
                 }
                 return Ok(());

@@ -5,6 +5,7 @@
 //! section, so that every checkpoint has whole trees. A page's fences say which keys it covers: they lead a scan from leaf to leaf.
 
 mod check;
+mod contention;
 mod descent;
 mod destroy;
 mod grow;

@@ -12,6 +12,9 @@ pub(crate) struct Cut {
     pub separator: Vec<u8>,
 }
 
+/// Leaves with fewer records are not divided to part hot ones.
+const LEAST_DIVIDED: u32 = 4;
+
 /// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys come in ascending order, so that full
 /// nodes stay behind. `None` for an inner node of one child or an empty leaf, in which there is always room.
 pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
@@ -51,12 +54,29 @@ fn cut_at(node: Node<'_>, slot: u32, incoming: u32, key: &[u8], ascending: bool)
     } else {
         node.key(slot, &mut right);
     }
-    if node.is_leaf() {
-        // The shortest key that is above all on the left and not above any on the right.
-        let common = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
-        right.truncate(common + 1);
+    let separator = if node.is_leaf() { separator(&left, right) } else { right };
+    Cut { slot, separator }
+}
+
+/// The shortest key that is above all on the left and not above any on the right.
+fn separator(left: &[u8], mut right: Vec<u8>) -> Vec<u8> {
+    let common = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+    right.truncate(common + 1);
+    right
+}
+
+/// Where to split a leaf so that the record at `hot` comes to lie at the edge; `None` if there is little to divide.
+pub(crate) fn cut_beside(leaf: Node<'_>, hot: u32) -> Option<Cut> {
+    let count = leaf.count();
+    if count < LEAST_DIVIDED || hot >= count {
+        return None;
     }
-    Cut { slot, separator: right }
+    // The larger part goes, or it would take long until the record is alone.
+    let slot = if hot < count / 2 { hot + 1 } else { hot };
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    leaf.key(slot - 1, &mut left);
+    leaf.key(slot, &mut right);
+    Some(Cut { slot, separator: separator(&left, right) }).filter(|cut| fits(leaf, cut))
 }
 
 /// Whether both sides of a cut have room for their fences and records. Their prefixes are not shorter than the node's, so records do not become larger.

@@ -329,3 +329,27 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
     tree.free_all().unwrap();
     assert_eq!(pool.pages(), before);
 }
+
+#[test]
+fn hot_records_come_to_lie_in_leaves_of_their_own() {
+    let (tree, mut model) = (BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap(), Model::new());
+    for number in 0..200_u64 {
+        let (key, value) = (number.to_be_bytes(), [7; 100]);
+        put(&tree, &key, &value);
+        model.insert(key.into(), value.into());
+    }
+    for hot in [0_u64, 77, 78, 199] {
+        let mut leaves = check(&tree, &model).leaves;
+        loop {
+            tree.part(&hot.to_be_bytes()).unwrap();
+            let now = check(&tree, &model).leaves;
+            if now == leaves {
+                break;
+            }
+            leaves = now;
+        }
+        let leaf = tree.leaf(&hot.to_be_bytes(), crate::pool::Access::Normal).unwrap();
+        let records = super::node::Node::new(leaf.page()).count();
+        assert!(records < 4, "{records} records beside {hot}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::contention::{note_change, note_lost};
 use super::node::{Full, Node, max_key_bytes, max_value_bytes};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
@@ -106,6 +107,7 @@ impl BTree {
         if key.len() > self.max_key_bytes() {
             return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
         }
+        note_change();
         loop {
             let leaf = self.leaf(key, Access::Normal)?;
             match self.attempt(&leaf, key, decide) {
@@ -116,7 +118,12 @@ impl BTree {
                     return Ok(());
                 }
                 Ok(Attempt::Full) => self.make_room(key)?,
-                Ok(Attempt::Lost) => {}
+                Ok(Attempt::Lost) | Err(Denied::Changed) => {
+                    if note_lost(leaf.id()) {
+                        // Nothing depends on it.
+                        let _parted = self.part(key);
+                    }
+                }
                 Err(denied) => self.pool.recover(denied)?,
             }
         }
