@@ -3,6 +3,7 @@
 //! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses
 //! nothing that was acknowledged as durable; opening it again then replays the log.
 
+mod large;
 mod open;
 mod replay;
 mod stats;
@@ -17,6 +18,7 @@ use crate::catalog::{Entry, IndexKind, Known, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
 use crate::task::Crew;
 use crate::txn::{Operation, Transactions};
+pub(crate) use large::Large;
 pub(crate) use open::{Given, Recovery};
 pub(crate) use stats::EngineStats;
 use upkeep::Pages;
@@ -28,6 +30,7 @@ pub(crate) struct Engine {
     trees: Arc<Trees>,
     keeper: Keeper,
     recovery: Recovery,
+    large: Arc<Large>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
 }
@@ -51,6 +54,11 @@ impl Engine {
     /// What all parts below it are.
     pub fn parts(&self) -> &Parts {
         &self.parts
+    }
+
+    /// Values that are too large for a tree's nodes.
+    pub fn large(&self) -> &Large {
+        &self.large
     }
 
     /// What it found when it was opened.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use flashgrain_device::Nanos;
 
-use super::Engine;
 use super::replay::Replay;
 use super::upkeep::{connect, log_step_bytes};
+use super::{Engine, Large};
 use crate::Error;
 use crate::btree::BTree;
 use crate::catalog::{CATALOG_CLASS, Trees};
@@ -239,7 +239,8 @@ impl Engine {
         slots::save(devices, &base.superblock)?;
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
-        let mut replay = Replay::new(Arc::clone(&trees), given.crew.clone());
+        let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
+        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), given.crew.clone());
         let log = Log::open(
             &layout,
             devices.clone(),
@@ -280,6 +281,9 @@ impl Engine {
     fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
         let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
         let pages = connect(&parts, &keeper, &given.crew, &given.options);
-        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, _pages: pages })
+        let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
+        let large = Arc::new(Large::new(devices, segments, pool, poison));
+        large.attend(transactions, &given.crew);
+        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, large, _pages: pages })
     }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::Large;
 use crate::Error;
 use crate::catalog::{Entry, TreeId, Trees};
 use crate::log::Timestamp;
@@ -13,12 +14,15 @@ use crate::txn::{Operation, Operations, Replayer, Version};
 /// See the module.
 pub(super) struct Replay {
     trees: Arc<Trees>,
+    large: Arc<Large>,
     replayer: Replayer,
 }
 
 impl Replay {
-    pub fn new(trees: Arc<Trees>, crew: Crew) -> Self {
-        Self { trees, replayer: Replayer::new(crew) }
+    pub fn new(trees: Arc<Trees>, large: Arc<Large>, crew: Crew) -> Self {
+        let own = Arc::clone(&large);
+        let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
+        Self { trees, large, replayer: Replayer::new(crew, give_back) }
     }
 
     /// A commit, in the order of the log.
@@ -39,7 +43,11 @@ impl Replay {
         match operation {
             Operation::Put { tree, key, value } => self.put(tree, key, Version::put(timestamp), value),
             Operation::PutOverflow { tree, key, reference } => {
-                self.put(tree, key, Version::overflow(timestamp), reference)
+                self.replayer.finish()?;
+                match self.trees.numbered(tree) {
+                    Some(known) => self.large.put_again(&known.tree, key, timestamp, reference),
+                    None => Ok(()),
+                }
             }
             Operation::Remove { tree, key } => match self.trees.numbered(tree) {
                 Some(known) => self.replayer.remove(&known.tree, key, timestamp),

@@ -18,8 +18,11 @@ use crate::log::{Durability, Logged, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write<'a> {
     Put(&'a [u8]),
-    /// A reference to overflow pages.
-    PutOverflow(&'a [u8]),
+    /// A value in overflow pages: the reference that the record keeps, and what the log has to know of them.
+    PutOverflow {
+        reference: &'a [u8],
+        logged: &'a [u8],
+    },
     Remove,
 }
 
@@ -52,7 +55,7 @@ impl Written<'_> {
         }
         let limit = index.max_value_bytes() - VERSION_BYTES;
         match self.write {
-            Write::Put(value) | Write::PutOverflow(value) if value.len() > limit => {
+            Write::Put(value) | Write::PutOverflow { reference: value, .. } if value.len() > limit => {
                 Err(Error::ValueLength { got: value.len() as u64, limit: limit as u64 })
             }
             _ => Ok(()),
@@ -67,7 +70,7 @@ impl Written<'_> {
         let (tree, key) = (self.tree.id, self.key);
         let operation = match self.write {
             Write::Put(value) => Operation::Put { tree, key, value },
-            Write::PutOverflow(reference) => Operation::PutOverflow { tree, key, reference },
+            Write::PutOverflow { logged, .. } => Operation::PutOverflow { tree, key, reference: logged },
             Write::Remove => Operation::Remove { tree, key },
         };
         operation.encode(record);
@@ -235,7 +238,7 @@ impl Transactions {
         let (tree, key) = (written.tree, written.key);
         let (version, rest) = match written.write {
             Write::Put(value) => (Version::put(timestamp), value),
-            Write::PutOverflow(reference) => (Version::overflow(timestamp), reference),
+            Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
             // It leads those to older versions who may have one.
             Write::Remove if before.is_some() && self.snapshots.any() => {
                 self.history.bury(tree, key, timestamp)?;

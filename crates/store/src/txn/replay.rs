@@ -25,9 +25,13 @@ const TASKS: usize = 64;
 /// Fewer operations are not worth a task.
 const OPERATIONS_PER_TASK_MIN: usize = 64;
 
+/// Told of references to large values that are replaced or removed.
+pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>;
+
 /// Where operations are collected, in the order of the log.
 pub(crate) struct Replayer {
     crew: Crew,
+    give_back_large: GiveBack,
     batch: Batch,
     under_way: Vec<JoinHandle<Result<(), Error>>>,
 }
@@ -89,19 +93,24 @@ impl Batch {
         self.changes = changes;
     }
 
-    fn apply(&self, range: Range<usize>) -> Result<(), Error> {
+    fn apply(&self, range: Range<usize>, give_back_large: &GiveBack) -> Result<(), Error> {
+        let mut replaced = Vec::new();
         for change in self.changes.get(range).unwrap_or_default() {
             let Some(tree) = self.trees.get(change.tree as usize) else { continue };
             tree.index.update(self.key(change), &mut |old| {
-                let version = old.and_then(Version::split).map(|(version, _)| version);
-                if version.is_some_and(|version| version.timestamp() >= change.timestamp) {
-                    Change::Keep
-                } else if change.removes {
-                    Change::Remove
-                } else {
-                    Change::Put(self.value(change))
+                replaced.clear();
+                let old = old.and_then(Version::split);
+                if old.is_some_and(|(version, _)| version.timestamp() >= change.timestamp) {
+                    return Change::Keep;
                 }
+                if let Some((_, reference)) = old.filter(|(version, _)| version.is_overflow()) {
+                    replaced.extend_from_slice(reference);
+                }
+                if change.removes { Change::Remove } else { Change::Put(self.value(change)) }
             })?;
+            if !replaced.is_empty() {
+                give_back_large(&replaced)?;
+            }
         }
         Ok(())
     }
@@ -109,8 +118,8 @@ impl Batch {
 
 impl Replayer {
     /// Tasks of this crew do the work.
-    pub fn new(crew: Crew) -> Self {
-        Self { crew, batch: Batch::default(), under_way: Vec::new() }
+    pub fn new(crew: Crew, give_back_large: GiveBack) -> Self {
+        Self { crew, give_back_large, batch: Batch::default(), under_way: Vec::new() }
     }
 
     /// Gives a key a value again.
@@ -147,8 +156,9 @@ impl Replayer {
         let each = count.div_ceil(TASKS).max(OPERATIONS_PER_TASK_MIN);
         let batch = Arc::new(batch);
         for start in (0..count).step_by(each) {
-            let batch = Arc::clone(&batch);
-            self.under_way.push(self.crew.run(move || batch.apply(start..(start + each).min(count))));
+            let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.give_back_large));
+            self.under_way
+                .push(self.crew.run(move || batch.apply(start..(start + each).min(count), &give_back)));
         }
         Ok(())
     }
@@ -215,7 +225,7 @@ mod tests {
             let from = applied.min(history.len()) / cut;
             let own = history.clone();
             harness.run(move || {
-                let mut replayer = Replayer::new(crew);
+                let mut replayer = Replayer::new(crew, Arc::new(|_| Ok(())));
                 for (at, (id, key, put, begins)) in own.iter().enumerate().skip(from) {
                     let timestamp = Timestamp(at as u64 + 1);
                     match put {
@@ -242,7 +252,7 @@ mod tests {
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
         let crew = harness.crew().clone();
         let replay = move || {
-            let mut replayer = Replayer::new(crew.clone());
+            let mut replayer = Replayer::new(crew.clone(), Arc::new(|_| Ok(())));
             for number in 0..1000_u64 {
                 let version = Version::put(Timestamp(number + 1));
                 replayer.put(&tree, &number.to_be_bytes(), version, b"value").unwrap();

@@ -139,7 +139,7 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
     let told = Arc::clone(&gone);
     transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
     let put_large = |key: &[u8], reference: &[u8]| {
-        let written = Written { tree: &tree, key, write: Write::PutOverflow(reference) };
+        let written = Written { tree: &tree, key, write: Write::PutOverflow { reference, logged: b"pages" } };
         transactions.write(written, Durability::None).unwrap()
     };
     put_large(b"a", b"first");
