@@ -12,6 +12,7 @@ use super::stats::Stats;
 use super::tree::TreeOptions;
 use super::value::Value;
 use super::writes::Writes;
+use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::Known;
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given};
@@ -20,9 +21,9 @@ use crate::layout::{Ground, Layout, Overrides, decide};
 use crate::options::Options;
 use crate::pool::class_bytes;
 use crate::task::{Crew, JoinHandle, in_task};
-use crate::txn::{Snapshot, Version, Write, Written};
+use crate::txn::{Snapshot, VERSION_BYTES, Version, Write, Written};
 use crate::worker::Workers;
-use crate::{Decision, Durability, Error};
+use crate::{Decision, Durability, Error, ErrorKind};
 
 /// What a check has looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,17 +167,29 @@ impl Core {
     /// The value of `key`, now or as of `at`.
     pub fn get(&self, tree: &Known, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>, Error> {
         self.check_open()?;
-        with_buffer(|value| {
-            let at = at.map(Snapshot::timestamp);
-            let version = self.engine.transactions().get(&tree.tree, key, at, value)?;
-            version.map(|version| self.value(version, value)).transpose()
+        let at = at.map(Snapshot::timestamp);
+        with_buffer(|bytes| {
+            loop {
+                bytes.clear();
+                let version = self.engine.transactions().get(&tree.tree, key, at, bytes)?;
+                let Some(version) = version else { return Ok(None) };
+                match self.value(version, bytes) {
+                    // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
+                    Err(_) if at.is_none() && tree.tree.index.head(key)? != Some(version.bits()) => {}
+                    value => return value.map(Some),
+                }
+            }
         })
     }
 
     /// The user's value of a record.
     pub fn value(&self, version: Version, bytes: &[u8]) -> Result<Value, Error> {
-        let _ = version.is_overflow();
-        Ok(Value::from(bytes))
+        if !version.is_overflow() {
+            return Ok(Value::from(bytes));
+        }
+        let mut value = Vec::new();
+        self.engine.large().read(bytes, &mut value)?;
+        Ok(Value::from(value))
     }
 
     /// Keeps what is visible now.
@@ -193,16 +206,36 @@ impl Core {
         durability: Durability,
     ) -> Result<(), Error> {
         let _writing = writes.trees().map(|tree| self.announce(tree)).collect::<Result<Vec<_>, _>>()?;
-        let written: Vec<_> = writes
-            .iter()
+        let all = || writes.iter().map(|(tree, key, value)| (tree, key, value.map(Value::as_slice)));
+        let large: Vec<&[u8]> =
+            all().filter_map(|(tree, _, value)| value.filter(|value| is_large(tree, value))).collect();
+        let logged = self.write_large(&large)?;
+        let mut rest = logged.iter();
+        let written: Vec<_> = all()
             .map(|(tree, key, value)| Written {
                 tree: &tree.tree,
                 key,
-                write: value.map_or(Write::Remove, |value| Write::Put(value)),
+                write: write_of(tree, value, &mut rest),
             })
             .collect();
-        self.engine.transactions().commit(since.map(Snapshot::timestamp), &[], &written, durability)?;
-        Ok(())
+        let result =
+            self.engine.transactions().commit(since.map(Snapshot::timestamp), &[], &written, durability);
+        self.free_uncommitted(result.map(drop), &logged)
+    }
+
+    /// Writes large values; what the log is to have of each.
+    fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
+        if values.is_empty() { Ok(Vec::new()) } else { self.engine.large().write(values) }
+    }
+
+    /// Frees large values that were written for a commit that was refused. After any other failure the log may have it.
+    fn free_uncommitted(&self, result: Result<(), Error>, logged: &[Vec<u8>]) -> Result<(), Error> {
+        if let Err(error) = &result
+            && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Full | ErrorKind::Argument)
+        {
+            self.engine.large().free_all(logged);
+        }
+        result
     }
 
     /// One write on its own.
@@ -214,9 +247,11 @@ impl Core {
         durability: Durability,
     ) -> Result<(), Error> {
         let _writing = self.announce(tree)?;
-        let write = value.map_or(Write::Remove, Write::Put);
-        self.engine.transactions().write(Written { tree: &tree.tree, key, write }, durability)?;
-        Ok(())
+        let large = value.filter(|value| is_large(tree, value));
+        let logged = self.write_large(large.as_slice())?;
+        let write = write_of(tree, value, &mut logged.iter());
+        let result = self.engine.transactions().write(Written { tree: &tree.tree, key, write }, durability);
+        self.free_uncommitted(result.map(drop), &logged)
     }
 
     /// So that the tree is not freed, nor the store closed, in the middle of a commit.
@@ -233,7 +268,10 @@ impl Core {
     }
 
     /// Refuses keys and values that a tree does not take.
-    pub fn check_write(&self, tree: &Known, key: &[u8], _value: Option<&[u8]>) -> Result<(), Error> {
+    pub fn check_write(&self, tree: &Known, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        if let Some(got) = value.map(|value| value.len() as u64).filter(|got| *got > VALUE_BYTES_MAX) {
+            return Err(Error::ValueLength { got, limit: VALUE_BYTES_MAX });
+        }
         let limit = self.key_bytes_max(tree);
         match key.len() {
             length if length > 0 && length <= limit => Ok(()),
@@ -353,6 +391,26 @@ impl Drop for Core {
 thread_local! {
     /// Memory that look-ups of this thread use one after another; those that come meanwhile, while one waits for a page, take new memory.
     static SPARE: std::cell::Cell<Vec<u8>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+/// Whether a value does not fit into a node of the tree.
+fn is_large(tree: &Known, value: &[u8]) -> bool {
+    value.len() + VERSION_BYTES > tree.tree.index.max_value_bytes()
+}
+
+/// What a commit does with a value; `logged` gives what was written of each large one.
+fn write_of<'a>(
+    tree: &Known,
+    value: Option<&'a [u8]>,
+    logged: &mut impl Iterator<Item = &'a Vec<u8>>,
+) -> Write<'a> {
+    match value {
+        None => Write::Remove,
+        Some(value) => match is_large(tree, value).then(|| logged.next()).flatten() {
+            Some(logged) => Write::PutOverflow { reference: kept(logged), logged },
+            None => Write::Put(value),
+        },
+    }
 }
 
 fn with_buffer<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {

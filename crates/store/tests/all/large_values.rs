@@ -1,0 +1,81 @@
+//! Values that do not fit into a node.
+
+use std::sync::Arc;
+
+use flashgrain::{Db, Durability, ErrorKind, Readable};
+use flashgrain_device::{Device, MemoryDevice};
+
+fn value(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
+}
+
+const LENGTHS: [usize; 7] = [0, 900, 1_100, 5_000, 70_000, 1_000_000, 3_333_333];
+
+fn device() -> Arc<dyn Device> {
+    Arc::new(MemoryDevice::new(256 << 20, 256 << 20).unwrap())
+}
+
+fn create(device: &Arc<dyn Device>) -> Db {
+    let builder = Db::builder().device(Arc::clone(device)).cache_bytes(32 << 20).workers(1);
+    builder.node_bytes(4096).create().unwrap()
+}
+
+fn open(device: &Arc<dyn Device>) -> Db {
+    Db::builder().device(Arc::clone(device)).cache_bytes(32 << 20).workers(1).open().unwrap()
+}
+
+#[test]
+fn values_of_any_length_come_back_now_in_snapshots_and_after_reopening() {
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree("t").unwrap();
+    let mut batch = db.batch();
+    for length in LENGTHS {
+        batch.insert(&tree, format!("{length:08}"), value(length, 1)).unwrap();
+    }
+    batch.commit().unwrap();
+    let snapshot = db.snapshot().unwrap();
+    for length in LENGTHS {
+        tree.insert(format!("{length:08}"), value(length / 2, 2)).unwrap();
+    }
+    tree.remove("03333333").unwrap();
+    for length in LENGTHS {
+        let key = format!("{length:08}");
+        assert!(snapshot.get(&tree, &key).unwrap().unwrap() == value(length, 1), "{length} in the snapshot");
+        let now = tree.get(&key).unwrap();
+        let expected = (length != 3_333_333).then(|| value(length / 2, 2));
+        assert!(now.as_deref() == expected.as_deref(), "{length} now");
+    }
+    drop(snapshot);
+    // Once from the log, once from pages.
+    drop((tree, db));
+    for closes in [false, true, false] {
+        let db = open(&device);
+        let tree = db.existing_tree("t").unwrap();
+        let all: Vec<_> = tree.iter().unwrap().map(|record| record.unwrap()).collect();
+        assert_eq!(all.len(), LENGTHS.len() - 1);
+        for ((key, found), length) in all.iter().zip(LENGTHS) {
+            assert!(*key == format!("{length:08}") && *found == value(length / 2, 2), "{length} reopened");
+        }
+        if closes {
+            drop(tree);
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_refused_commit_leaves_nothing_of_its_large_values() {
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree("t").unwrap();
+    for round in 0..90_u32 {
+        let mut transaction = db.begin().unwrap();
+        transaction.set_durability(Durability::Buffered);
+        transaction.insert(&tree, "key", value(3 << 20, round as u8)).unwrap();
+        tree.insert("key", "small").unwrap();
+        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        // Otherwise the device were full of them.
+    }
+    assert_eq!(tree.get("key").unwrap().unwrap(), "small");
+}
