@@ -26,12 +26,13 @@ mod worker;
 pub use catalog::IndexKind;
 pub use db::{
     Batch, Builder, CacheStats, Check, CheckpointStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE,
-    LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, Transaction, Tree,
-    TreeOptions, Value, WrittenStats,
+    LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, ThrottleStats, Transaction,
+    Tree, TreeOptions, Value, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
 pub use lane::Traffic;
 pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;
+pub use txn::ThrottleReason;
 pub use worker::CpuCosts;

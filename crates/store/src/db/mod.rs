@@ -32,7 +32,8 @@ pub use readable::Readable;
 pub use simulated::Simulated;
 pub use snapshot::Snapshot;
 pub use stats::{
-    CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, WrittenStats,
+    CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, ThrottleStats,
+    WrittenStats,
 };
 pub use transaction::Transaction;
 pub use tree::{Tree, TreeOptions};

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::lane::{Role, Traffic};
 use crate::layout::Layout;
 use crate::segment::Stream;
+use crate::txn::ThrottleReason;
 
 /// What goes on inside a store, in numbers. Counters begin at zero when the store is opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,6 +22,8 @@ pub struct Stats {
     pub space: SpaceStats,
     /// The log.
     pub log: LogStats,
+    /// Whether commits are being slowed, and why.
+    pub throttle: ThrottleStats,
     /// Checkpoints.
     pub checkpoints: CheckpointStats,
     /// Old versions that snapshots still need.
@@ -107,6 +110,22 @@ pub struct LogStats {
     pub fill: f64,
 }
 
+/// Whether commits are being slowed, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ThrottleStats {
+    /// What is short at present.
+    pub reason: ThrottleReason,
+    /// What an operation of a commit waits at present; a committer alone does one in that time.
+    pub delay_s: f64,
+    /// Commits that have waited.
+    pub delayed: u64,
+    /// All their waits together.
+    pub waited_s: f64,
+    /// Commits that were refused as the device was full.
+    pub refused: u64,
+}
+
 /// Checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -153,6 +172,7 @@ impl Stats {
         let devices = &engine.parts().devices;
         let (written, usage) = (stats.written, stats.segments);
         let stream = |stream: Stream| written.by_stream_bytes[stream as usize];
+        let throttle = engine.transactions().throttle_stats();
         let history = engine.transactions().history_stats();
         Self {
             device: devices.traffic(),
@@ -186,6 +206,13 @@ impl Stats {
                 written_bytes: stats.log.bytes,
                 syncs: stats.log.flushes,
                 fill: stats.log_fill,
+            },
+            throttle: ThrottleStats {
+                reason: throttle.reason,
+                delay_s: throttle.delay.seconds(),
+                delayed: throttle.delayed,
+                waited_s: throttle.waited.seconds(),
+                refused: throttle.refused,
             },
             checkpoints: CheckpointStats {
                 completed: stats.checkpoints.completed,

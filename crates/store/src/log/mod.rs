@@ -61,6 +61,9 @@ pub(crate) struct Logged {
     pub timestamp: Timestamp,
 }
 
+/// What is called with each record that is found at opening: where it begins, its timestamp, its bytes.
+pub(crate) type Replay<'a> = &'a mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>;
+
 /// What the newest checkpoint, or the store's creation, knows of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
@@ -152,7 +155,7 @@ impl Log {
         crew: Crew,
         poison: Poison,
         known: Known,
-        replay: &mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>,
+        replay: Replay<'_>,
     ) -> Result<Self, Error> {
         let ring = Ring {
             start_bytes: layout.log_start_bytes,

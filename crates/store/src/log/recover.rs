@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
-use super::{Known, Lsn, Recovered, Timestamp};
+use super::{Known, Lsn, Recovered, Replay, Timestamp};
 use crate::Error;
 use crate::lane::{Block, Devices, Role, flush, read_pieces};
 
@@ -25,8 +25,6 @@ pub(super) struct Found {
     pub last: Timestamp,
     pub recovered: Recovered,
 }
-
-type Replay<'a> = &'a mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>;
 
 /// Replays the log as far as it goes, and erases what a crash left behind its end.
 pub(super) fn recover(

@@ -74,7 +74,7 @@ impl Generation {
     }
 
     /// Shows all records.
-    fn each(&self, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn each(&self, mut see: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut steps = Arc::clone(&self.index).scan(Direction::Forward, &[], None, 0);
         let mut piece = Piece::default();
         while steps.step(&mut piece)? {
@@ -85,7 +85,7 @@ impl Generation {
 
     /// Takes the tombstones noted in it out of their trees.
     fn purge(&self) -> Result<(), Error> {
-        self.each(&mut |name, noted| {
+        self.each(|name, noted| {
             let (id, at) = (name.split_first_chunk(), noted.split_first_chunk());
             let (Some((id, _)), Some((at, key))) = (id, at) else { return Ok(()) };
             let tree = lock(&self.trees).get(&TreeId(u32::from_be_bytes(*id))).cloned();
@@ -312,7 +312,7 @@ impl History {
         };
         for generation in take(&self.versions) {
             if generation.has_large.load(Ordering::Relaxed) {
-                generation.each(&mut |_, kept| {
+                generation.each(|_, kept| {
                     let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
                     if let Some((version, reference)) = value
                         && version.is_overflow()
@@ -363,7 +363,7 @@ fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Vec<u8> {
 }
 
 /// Bytes of a version's name, for a key of that many bytes.
-pub(crate) fn version_name_bytes(key_bytes: usize) -> usize {
+fn version_name_bytes(key_bytes: usize) -> usize {
     4 + key_bytes.div_ceil(CHUNK_BYTES).max(1) * (CHUNK_BYTES + 1) + 8
 }
 

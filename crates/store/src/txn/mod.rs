@@ -26,12 +26,14 @@ use crate::lane::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
 use crate::task::Crew;
-pub(crate) use commit::{Read, Write, Written};
+#[cfg(test)]
+use commit::Read;
+pub(crate) use commit::{Write, Written};
 use history::History;
-pub(crate) use history::{HistoryStats, MakeIndex, version_name_bytes};
+pub(crate) use history::{HistoryStats, MakeIndex};
 use locks::Locks;
 pub(crate) use read::{Cursor, Snapshot};
-pub(crate) use record::{NoOperation, Operation, Operations};
+pub(crate) use record::{Operation, Operations};
 pub(crate) use replay::Replayer;
 use snapshots::Snapshots;
 use throttle::Throttle;
@@ -69,7 +71,7 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// After recovery: everything in the log is applied. `make` makes indexes for old versions; their keys must hold [`version_name_bytes`], their values eight bytes more than any tree's.
+    /// After recovery: everything in the log is applied. `make` makes indexes for old versions; their keys must hold an eighth and 20 bytes more than any tree's, their values eight bytes more than any tree's.
     pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
         let waiting = Arc::downgrade(&visible);

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::Tree;
 use super::version::Version;
 use crate::Error;
-use crate::catalog::TreeId;
 use crate::index::Change;
 use crate::log::Timestamp;
 use crate::task::{Crew, JoinHandle};
@@ -191,6 +190,7 @@ mod tests {
 
     use super::super::tests::map::Map;
     use super::*;
+    use crate::catalog::TreeId;
     use crate::index::Index;
     use crate::lane::Devices;
     use crate::log::tests::device;

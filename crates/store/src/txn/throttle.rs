@@ -31,8 +31,10 @@ pub(crate) enum Space {
     Full,
 }
 
-/// What keeps writers waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What keeps commits waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ThrottleReason {
     /// Nothing.
     #[default]
