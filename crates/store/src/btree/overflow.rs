@@ -120,6 +120,22 @@ pub(crate) fn length(reference: &[u8]) -> Option<u64> {
     Reference::decode(&mut &*reference).map(|reference| reference.length)
 }
 
+/// The pages of a value.
+struct Pages {
+    /// Those that hold numbers of others.
+    inner: Vec<PageId>,
+    /// Those that hold the value.
+    data: Vec<PageId>,
+    /// Whose they are, if inner ones were read.
+    owner: Option<Owner>,
+}
+
+/// The pages of a value as the log names them, and whose they are: without any, nobody's.
+struct Logged {
+    owner: Option<Owner>,
+    pages: Vec<(PageId, Location)>,
+}
+
 /// What is written of a value.
 #[derive(Default)]
 struct Progress {
@@ -221,10 +237,10 @@ impl Overflow {
     /// [`Error::Corrupt`] if the pages do not hold that value; the pool's.
     pub fn read(&self, reference: &[u8], into: &mut Vec<u8>) -> Result<(), Error> {
         let reference = decode(reference)?;
-        let (_, pages, mut owner) = self.resolve(&reference)?;
+        let Pages { data, mut owner, .. } = self.resolve(&reference)?;
         let start = into.len();
         into.reserve(reference.length as usize);
-        self.read_pages(&pages, &mut owner, into)?;
+        self.read_pages(&data, &mut owner, into)?;
         let found = into.get(start..).unwrap_or_default();
         if found.len() as u64 != reference.length {
             return Err(damaged(&format!("{} bytes", reference.length), format!("{} bytes", found.len())));
@@ -237,17 +253,17 @@ impl Overflow {
         Ok(())
     }
 
-    /// The pages that hold numbers of others, those that hold the value, and the owner if pages of the first sort have told him.
-    fn resolve(&self, reference: &Reference) -> Result<(Vec<PageId>, Vec<PageId>, Option<Owner>), Error> {
-        let (mut inner, mut pages, mut owner) = (Vec::new(), reference.pages.clone(), None);
+    /// All pages of a value; reads those that hold numbers.
+    fn resolve(&self, reference: &Reference) -> Result<Pages, Error> {
+        let (mut inner, mut data, mut owner) = (Vec::new(), reference.pages.clone(), None);
         for _ in 0..reference.depth {
             let mut numbers = Vec::new();
-            self.read_pages(&pages, &mut owner, &mut numbers)?;
+            self.read_pages(&data, &mut owner, &mut numbers)?;
             let (numbers, _) = numbers.as_chunks();
-            inner.append(&mut pages);
-            pages = numbers.iter().map(|number| PageId(u64::from_le_bytes(*number))).collect();
+            inner.append(&mut data);
+            data = numbers.iter().map(|number| PageId(u64::from_le_bytes(*number))).collect();
         }
-        Ok((inner, pages, owner))
+        Ok(Pages { inner, data, owner })
     }
 
     fn read_pages(
@@ -299,8 +315,8 @@ impl Overflow {
     /// # Errors
     /// The pool's; some pages are left then.
     pub fn free(&self, reference: &[u8]) -> Result<(), Error> {
-        let (inner, pages, _) = self.resolve(&decode(reference)?)?;
-        self.free_pages(&pages)?;
+        let Pages { inner, data, .. } = self.resolve(&decode(reference)?)?;
+        self.free_pages(&data)?;
         self.free_pages(&inner)
     }
 
@@ -331,7 +347,7 @@ impl Overflow {
         logged: &[u8],
         live: &mut dyn FnMut(PageId, Location) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        let (owner, pages) = decode_logged(logged)?;
+        let Logged { owner, pages } = decode_logged(logged)?;
         let mut adopted = Vec::new();
         for (page, location) in pages {
             // In a statement of its own, so that the section ends.
@@ -360,8 +376,7 @@ impl Overflow {
     }
 }
 
-/// Whose the pages are that the log names; nobody's without any.
-fn decode_logged(logged: &[u8]) -> Result<(Option<Owner>, Vec<(PageId, Location)>), Error> {
+fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     let mut rest = logged.get(kept(logged).len()..).unwrap_or_default();
     let decoded = (|| {
         let epoch = take_long(&mut rest)?;
@@ -369,7 +384,8 @@ fn decode_logged(logged: &[u8]) -> Result<(Option<Owner>, Vec<(PageId, Location)
         let page = |_| Some((PageId(take_long(&mut rest)?), Location::from_bits(take_long(&mut rest)?)?));
         let pages = (0..count).map(page).collect::<Option<Vec<_>>>()?;
         // The value's own pages come first.
-        Some((pages.first().map(|(first, _)| Owner { first: *first, epoch }), pages))
+        let owner = pages.first().map(|(first, _)| Owner { first: *first, epoch });
+        Some(Logged { owner, pages })
     })();
     decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
 }

@@ -144,7 +144,7 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
     for step in 0..steps {
         let key = keys.draw(random, 4000);
         // Half of the time it grows, half of the time it shrinks.
-        let puts = if step * 4 / steps % 2 == 0 { 75 } else { 15 };
+        let puts = if (step * 4 / steps).is_multiple_of(2) { 75 } else { 15 };
         match random.random_range(0..100) {
             draw if draw < puts => {
                 let value = value(random, longest);
@@ -159,7 +159,7 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
                 assert_eq!(tree.head(&key).unwrap(), expected.map(|value| head(value)));
             }
         }
-        if step % (steps / 20) == 0 {
+        if step.is_multiple_of(steps / 20) {
             let census = check(&tree, &model);
             most = if census.leaves > most.leaves { census } else { most };
             let (lower, upper) = (keys.draw(random, 4000), keys.draw(random, 4000));
@@ -279,7 +279,7 @@ fn share(budget_bytes: u64, turns: u32) {
         let random = &mut Pcg64Mcg::seed_from_u64(owner);
         let mut model = Model::new();
         for turn in 0..turns {
-            let grows = turn / 5000 % 2 == 0;
+            let grows = (turn / 5000).is_multiple_of(2);
             let key = key_of(owner, random.random_range(0..1500));
             if random.random_range(0..10) < if grows { 7 } else { 3 } {
                 let value = value_of(&key, turn);
@@ -291,7 +291,7 @@ fn share(budget_bytes: u64, turns: u32) {
             if let Some(value) = get(tree, &other) {
                 assert!(is_whole(&other, &value), "{other:?} {value:?}");
             }
-            if turn % 2000 == 0 {
+            if turn.is_multiple_of(2000) {
                 let direction = if random.random() { Direction::Forward } else { Direction::Backward };
                 let mut found = records(tree, direction, b"", None, 4);
                 if direction == Direction::Backward {
