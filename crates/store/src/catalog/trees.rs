@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use super::{Entry, IndexKind, TreeId};
 use crate::Error;
@@ -48,8 +48,8 @@ struct Names {
     by_name: BTreeMap<String, Arc<Known>>,
     by_id: HashMap<TreeId, Arc<Known>>,
     next: u32,
-    /// Dropped, with pages left.
-    dropped: Vec<Entry>,
+    /// Dropped, with pages left; and the handles of those who still use them.
+    dropped: Vec<(Entry, Weak<Known>)>,
 }
 
 impl Trees {
@@ -105,9 +105,24 @@ impl Trees {
         TreeId(self.names().next)
     }
 
-    /// Dropped trees with pages left.
-    pub fn dropped(&self) -> Vec<Entry> {
-        self.names().dropped.clone()
+    /// Dropped trees with pages left that nobody uses any more.
+    pub fn abandoned(&self) -> Vec<Entry> {
+        let names = self.names();
+        let unused = names.dropped.iter().filter(|(_, known)| known.strong_count() == 0);
+        unused.map(|(entry, _)| *entry).collect()
+    }
+
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time. What is cut short is gone on with when the store is opened again.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn free(&self, entry: Entry) -> Result<(), Error> {
+        let IndexKind::BTree = entry.kind;
+        let tree = BTree::open(&self.pool, entry.root, entry.class.into());
+        tree.clear()?;
+        // Before the root is free, whose number may be another page's then.
+        self.forget(entry.id)?;
+        tree.free_all()
     }
 
     /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of its name is. One caller at a time.
@@ -119,7 +134,7 @@ impl Trees {
             let names = self.names();
             let is_older = entry.id.0 < names.next;
             let same = names.by_name.get(name).is_some_and(|known| known.entry.id >= entry.id);
-            if same || (is_older && names.dropped.iter().any(|dropped| dropped.id == entry.id)) {
+            if same || (is_older && names.dropped.iter().any(|(dropped, _)| dropped.id == entry.id)) {
                 return Ok(());
             }
         }
@@ -147,18 +162,15 @@ impl Trees {
         names.by_name.remove(name);
         names.by_id.remove(&id);
         known.dropped.store(true, Ordering::SeqCst);
-        names.dropped.push(known.entry);
+        names.dropped.push((known.entry, Arc::downgrade(&known)));
         Ok(())
     }
 
     /// All pages of a dropped tree but its root are free.
-    ///
-    /// # Errors
-    /// The pool's.
-    pub fn forget(&self, id: TreeId) -> Result<(), Error> {
+    fn forget(&self, id: TreeId) -> Result<(), Error> {
         self.catalog.update(&grave(id), &mut |_| Change::Remove)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        names.dropped.retain(|entry| entry.id != id);
+        names.dropped.retain(|(entry, _)| entry.id != id);
         Ok(())
     }
 
@@ -201,7 +213,7 @@ impl Names {
                 let next = value.first_chunk().map_or(0, |next| u32::from_le_bytes(*next));
                 self.next = self.next.max(next);
             }
-            [OWN_KEYS, ..] => self.dropped.push(Entry::decode("(dropped)", value)?),
+            [OWN_KEYS, ..] => self.dropped.push((Entry::decode("(dropped)", value)?, Weak::new())),
             name => {
                 let name = String::from_utf8_lossy(name);
                 let entry = Entry::decode(&name, value)?;

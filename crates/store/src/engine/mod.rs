@@ -12,6 +12,7 @@ mod tests;
 mod upkeep;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::catalog::{Entry, IndexKind, Known, Trees};
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     keeper: Keeper,
     recovery: Recovery,
     large: Arc<Large>,
+    /// Whether dropped trees are being freed.
+    sweeping: Arc<AtomicBool>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
 }
@@ -104,7 +107,27 @@ impl Engine {
             Ok((record, known.entry.id))
         };
         self.parts.transactions.define(prepare, |id| trees.remove(name, id))?;
+        self.sweep_soon();
         Ok(())
+    }
+
+    /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
+    fn sweep_soon(&self) {
+        let Some(entry) = self.trees.abandoned().pop() else { return };
+        if self.sweeping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (trees, sweeping) = (Arc::clone(&self.trees), Arc::clone(&self.sweeping));
+        self.crew.spawn(move || {
+            let mut next = Some(entry);
+            // What fails is tried again when the store is opened.
+            while let Some(entry) = next.take()
+                && trees.free(entry).is_ok()
+            {
+                next = trees.abandoned().pop();
+            }
+            sweeping.store(false, Ordering::Release);
+        });
     }
 
     /// Makes a checkpoint of everything done before.

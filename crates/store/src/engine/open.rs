@@ -275,6 +275,7 @@ impl Engine {
         if recovery.records > 0 {
             engine.keeper.want();
         }
+        engine.sweep_soon();
         Ok(engine)
     }
 
@@ -284,6 +285,7 @@ impl Engine {
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
         let large = Arc::new(Large::new(devices, segments, pool, poison));
         large.attend(transactions, &given.crew);
-        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, large, _pages: pages })
+        let sweeping = Arc::default();
+        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, large, sweeping, _pages: pages })
     }
 }

@@ -122,3 +122,31 @@ fn trees_come_and_go_and_their_names_are_used_again() {
         harness.run(move || engine.checkpoint()).unwrap();
     }
 }
+
+#[test]
+fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
+    let device = drive(1);
+    let oracle: Arc<Mutex<Oracle>> = Arc::default();
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    work(&mut harness, &engine, &oracle, 1);
+    let pages = |engine: &Engine| engine.parts().pool.pages();
+    let full = pages(&engine);
+    let (used, dropping) = (engine.trees().named("pears"), Arc::clone(&engine));
+    harness.run(move || dropping.drop_tree("pears")).unwrap();
+    harness.run_until_idle();
+    assert_eq!(pages(&engine), full, "it is in use");
+    drop(used);
+    let dropping = Arc::clone(&engine);
+    harness.run(move || dropping.drop_tree("apples")).unwrap();
+    // The power fails before, during and after.
+    for turns in [0, 3, 1000] {
+        (0..turns).for_each(|_| drop(harness.turn()));
+        let other = drive(1);
+        other.restore(&device.image()).unwrap();
+        let (mut harness, given) = world(&other, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        harness.run_until_idle();
+        assert!(full > 20 && pages(&engine) <= 2, "{} of {full} pages are left", pages(&engine));
+    }
+}
