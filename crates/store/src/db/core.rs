@@ -93,6 +93,7 @@ pub(super) enum Wanted<'a> {
 pub(super) struct Prepared {
     devices: Devices,
     options: Options,
+    may_grow: bool,
     new: Option<New>,
 }
 
@@ -109,7 +110,7 @@ impl Prepared {
         options.check()?;
         let options = options.clone();
         let Wanted::Create { profile, overrides } = wanted else {
-            return Ok(Self { devices: site.open()?, options, new: None });
+            return Ok(Self { devices: site.open()?, options, may_grow: site.may_grow(), new: None });
         };
         let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
         let (devices, made) = site.create(stripe_unit)?;
@@ -125,7 +126,8 @@ impl Prepared {
         if site.may_grow() {
             data.grow(layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes)?;
         }
-        Ok(Self { devices, options, new: Some(New { layout, decisions, made }) })
+        let new = Some(New { layout, decisions, made });
+        Ok(Self { devices, options, may_grow: site.may_grow(), new })
     }
 
     /// The store's devices.
@@ -146,6 +148,13 @@ impl Prepared {
             None => (Engine::open(given)?, Vec::new()),
         };
         let layout = engine.superblock().layout;
+        let segments = &engine.parts().segments;
+        if self.may_grow {
+            segments.set_growth(u64::MAX, FIRST_SEGMENTS * layout.segment_bytes);
+        } else {
+            // To discard a part of a file would give its place away.
+            segments.set_discards(true);
+        }
         let closed = AtomicBool::new(false);
         Ok(Arc::new(Core { engine, workers, layout, decisions, durability, closed }))
     }

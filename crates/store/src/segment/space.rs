@@ -23,6 +23,8 @@ const RESERVED_FOR_MAP: usize = 2;
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
 const RESERVED_FOR_CLEANER: usize = 4;
 
+const RESERVED: usize = RESERVED_FOR_MAP + RESERVED_FOR_CLEANER;
+
 /// With no more free segments than this, the cleaner takes the emptiest segments, whatever their age: each must win more than it costs.
 const EMERGENCY: usize = RESERVED_FOR_MAP + RESERVED_FOR_CLEANER / 2;
 
@@ -32,8 +34,8 @@ const LOW_WATER: usize = 2;
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// Every so many segments one more is kept for both.
-const SEGMENTS_PER_RESERVED: usize = 100;
+/// A checkpoint is asked for when more than one of so many segments would be free after it: rarely, as it sends half full units on their way, but what waits for it is room that the cleaner lacks.
+const SEGMENTS_PER_PENDING: usize = 64;
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -395,7 +397,7 @@ impl Space {
         let mut usage = Usage {
             segments: inner.segments.len() as u64,
             free: inner.free.len() as u64,
-            reserved: inner.reserved() as u64,
+            reserved: RESERVED as u64,
             segment_bytes: self.segment_bytes,
             live_bytes: self.live_bytes(),
             ..Usage::default()
@@ -420,15 +422,16 @@ impl Space {
         let moving = count(|segment| segment.in_hand > 0);
         let freed = count(|segment| segment.state == State::Freed);
         let coming = pending + moving + freed;
-        let kept = inner.reserved() + dirty_bytes.div_ceil(self.segment_bytes) as usize;
-        let enough = kept + LOW_WATER + inner.more_reserved();
+        let kept = RESERVED + dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        let several = inner.segments.len() / SEGMENTS_PER_PENDING;
+        let enough = kept + LOW_WATER + several;
         let free = inner.free.len();
         Need {
             cleaning: free + coming < enough && inner.can_clean(),
             urgent: free <= kept,
             moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
-            checkpoint: pending > 0 && free < enough && (pending > inner.more_reserved() || free <= kept),
+            checkpoint: pending > 0 && free < enough && (pending > several || free <= kept),
             hopeless: coming == 0
                 && free <= inner.kept_from(Stream::Fresh)
                 && self.victim(&inner, |_| true).is_none(),
@@ -455,14 +458,6 @@ pub(super) struct Need {
 }
 
 impl Inner {
-    fn more_reserved(&self) -> usize {
-        self.segments.len() / SEGMENTS_PER_RESERVED
-    }
-
-    fn reserved(&self) -> usize {
-        RESERVED_FOR_MAP + RESERVED_FOR_CLEANER + self.more_reserved()
-    }
-
     /// Free segments that this stream must leave to others.
     fn kept_from(&self, stream: Stream) -> usize {
         match stream {
@@ -471,7 +466,7 @@ impl Inner {
             Stream::Moved if !self.is_any_pending() => 1,
             Stream::Moved => RESERVED_FOR_MAP,
             Stream::Fresh | Stream::Overflow if self.checkpointing => RESERVED_FOR_MAP,
-            Stream::Fresh | Stream::Overflow => self.reserved(),
+            Stream::Fresh | Stream::Overflow => RESERVED,
         }
     }
 

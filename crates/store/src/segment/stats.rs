@@ -35,6 +35,23 @@ impl Written {
         pages as f64 / self.dirty_page_bytes as f64
     }
 
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            by_stream_bytes: std::array::from_fn(|stream| {
+                self.by_stream_bytes[stream] - before.by_stream_bytes[stream]
+            }),
+            dirty_page_bytes: self.dirty_page_bytes - before.dirty_page_bytes,
+            full_unit_bytes: self.full_unit_bytes - before.full_unit_bytes,
+            partial_unit_bytes: self.partial_unit_bytes - before.partial_unit_bytes,
+            cleaned_segments: self.cleaned_segments - before.cleaned_segments,
+            cleaner_read_bytes: self.cleaner_read_bytes - before.cleaner_read_bytes,
+            moved_images: self.moved_images - before.moved_images,
+            freed_bytes: self.freed_bytes - before.freed_bytes,
+        }
+    }
+
     /// Of the written bytes, those in aligned units of the desirable size.
     pub fn full_unit_share(&self) -> f64 {
         self.full_unit_bytes as f64 / (self.full_unit_bytes + self.partial_unit_bytes) as f64

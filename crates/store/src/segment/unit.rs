@@ -24,7 +24,7 @@ const FEWEST_BUFFERS: u64 = 16;
 const SEALED: u32 = 1 << 31;
 
 /// Packs with room that are tried before the next one is begun.
-const GAPS: usize = 4;
+const GAPS: usize = 8;
 
 /// The memory of units that are open or on their way.
 pub(super) struct Buffers {

@@ -1,9 +1,11 @@
 //! Segments over a simulated drive.
 
+mod amplification;
 mod model;
 
 use std::sync::Arc;
 
+use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
@@ -32,7 +34,7 @@ fn layout(placement: Placement) -> Layout {
 
 /// A drive and two workers on the calling thread.
 struct World {
-    pub device: Arc<SimDevice>,
+    pub sim: Option<Arc<SimDevice>>,
     pub devices: Devices,
     pub harness: Harness,
 }
@@ -45,7 +47,15 @@ impl World {
         let device = Arc::new(SimDevice::new(&config, "sim", seed).unwrap());
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let harness = Harness::new(&devices, 2);
-        Self { device, devices, harness }
+        Self { sim: Some(device), devices, harness }
+    }
+
+    /// Memory instead of a drive.
+    pub fn in_memory(capacity_bytes: u64, limit_bytes: u64) -> Self {
+        let device = MemoryDevice::new(capacity_bytes, limit_bytes).unwrap();
+        let devices = Devices::new(Arc::new(device), None);
+        let harness = Harness::new(&devices, 2);
+        Self { sim: None, devices, harness }
     }
 
     pub fn segments(&self, layout: &Layout) -> Arc<Segments> {

@@ -23,7 +23,7 @@ struct Kept {
 
 /// What a completed checkpoint refers to.
 #[derive(Clone, Default)]
-struct Durable {
+pub(super) struct Durable {
     pages: BTreeMap<u64, Kept>,
     next: Option<UnitSequence>,
     openings: Vec<(u64, UnitSequence)>,
@@ -36,8 +36,8 @@ struct State {
 }
 
 /// Plays the pool and the checkpoints.
-struct Model {
-    segments: Arc<Segments>,
+pub(super) struct Model {
+    pub segments: Arc<Segments>,
     crew: Crew,
     own: Weak<Self>,
     state: Mutex<State>,
@@ -45,7 +45,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(world: &World, layout: &Layout, durable: Durable) -> Arc<Self> {
+    pub fn new(world: &World, layout: &Layout, durable: Durable) -> Arc<Self> {
         let segments = world.segments(layout);
         segments.set_discards(true);
         for (id, kept) in &durable.pages {
@@ -73,7 +73,7 @@ impl Model {
         self.state.lock().unwrap()
     }
 
-    fn change(&self, id: u64, class: usize, used_bytes: u32) -> Result<(), Error> {
+    pub fn change(&self, id: u64, class: usize, used_bytes: u32) -> Result<(), Error> {
         loop {
             let mut state = self.state();
             let before = state.pages.get(&id).copied();
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    fn checkpoint(&self) -> Result<(), Error> {
+    pub fn checkpoint(&self) -> Result<(), Error> {
         if self.checkpointing.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
@@ -257,6 +257,7 @@ fn pages_survive_cleaning_checkpoints_and_power_cuts() {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut durable = Durable::default();
         let mut world = World::new(seed);
+        let sim = world.sim.clone().unwrap();
         let layout = small(&world);
         let mut cleaned = 0;
         for _ in 0..4 {
@@ -275,7 +276,7 @@ fn pages_survive_cleaning_checkpoints_and_power_cuts() {
                 if turn == turns && !ended.is_finished() {
                     cut = true;
                     let survivors = Survivors::Random;
-                    world.device.power_cut(&PowerCut {
+                    sim.power_cut(&PowerCut {
                         survivors,
                         in_flight: true,
                         seed: turn,
@@ -297,7 +298,7 @@ fn pages_survive_cleaning_checkpoints_and_power_cuts() {
             assert!(cut || ended.is_ok(), "seed {seed}: {ended:?}");
             cleaned += model.segments.written().cleaned_segments;
             durable = model.state().durable.clone();
-            world.device.power_on();
+            sim.power_on();
             world = World { harness: Harness::new(&world.devices, 2), ..world };
         }
         assert!(cleaned > 50, "seed {seed}: {cleaned} segments cleaned");
