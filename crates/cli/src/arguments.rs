@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashgrain_device::BackendKind;
 
-use crate::commands::{backends, bench, compare, completions, io, man, profile, report, sim, tune};
+use crate::commands::{backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
 use crate::units::{parse_bytes, parse_positive_bytes, parse_seconds};
 
 /// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
@@ -51,6 +51,7 @@ pub enum Command {
     Compare(compare::CompareArguments),
     Report(report::ReportArguments),
     Io(io::IoArguments),
+    Db(db::DbArguments),
     Bench(bench::BenchArguments),
     Sim(sim::SimArguments),
     Backends(backends::BackendsArguments),

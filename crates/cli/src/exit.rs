@@ -55,6 +55,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
     if error.is::<Usage>() {
         return true;
     }
+    if let Some(store) = error.downcast_ref::<flashgrain::Error>() {
+        return store.kind() == flashgrain::ErrorKind::Argument;
+    }
     if let Some(simulated) = error.downcast_ref::<flashgrain_ssdsim::Error>() {
         use flashgrain_ssdsim::Error as SimError;
         // All others are descriptions and names that make no drive.

@@ -38,6 +38,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Compare(arguments) => commands::compare::run(arguments, context),
         Command::Report(arguments) => commands::report::run(arguments, context),
         Command::Io(arguments) => commands::io::run(arguments, context),
+        Command::Db(arguments) => commands::db::run(arguments, context),
         Command::Bench(arguments) => commands::bench::run(arguments, context),
         Command::Sim(arguments) => commands::sim::run(arguments, context),
         Command::Backends(arguments) => commands::backends::run(arguments),

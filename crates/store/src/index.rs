@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::Error;
+pub(crate) use crate::btree::Census;
 use crate::btree::{BTree, Scan};
 pub(crate) use crate::btree::{Change, Direction, Piece};
 
@@ -46,6 +47,12 @@ pub(crate) trait Index: Send + Sync {
 
     /// The longest value.
     fn max_value_bytes(&self) -> usize;
+
+    /// Looks at every part of it, and shows every record to `record`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::get`].
+    fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error>;
 
     /// Gives everything back that it takes up. Nobody uses it any more.
     ///
@@ -100,6 +107,10 @@ impl Index for BTree {
         ahead: u32,
     ) -> Box<dyn Steps> {
         Box::new(Leaves { tree: self, scan: Scan::new(direction, lower, upper, ahead) })
+    }
+
+    fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
+        Self::check(self, record)
     }
 
     fn max_key_bytes(&self) -> usize {

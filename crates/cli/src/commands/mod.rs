@@ -4,6 +4,7 @@ pub mod backends;
 pub mod bench;
 pub mod compare;
 pub mod completions;
+pub mod db;
 pub mod io;
 pub mod man;
 pub mod profile;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flashgrain_device::calendar_seconds;
 use flashgrain_profile::DeviceProfile;
+use serde::Serialize;
 
 use super::place::{Made, Site};
 use super::stats::Stats;
@@ -13,7 +14,7 @@ use super::tree::TreeOptions;
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
-use crate::catalog::Known;
+use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given};
 use crate::lane::{self, Devices, Role};
@@ -26,7 +27,7 @@ use crate::worker::Workers;
 use crate::{Decision, Durability, Error, ErrorKind};
 
 /// What a check has looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
     /// Trees, without the catalog.
@@ -35,8 +36,12 @@ pub struct Check {
     pub nodes: u64,
     /// Their records, tombstones that a snapshot still needs included.
     pub records: u64,
-    /// Pages of large values.
-    pub overflow_pages: u64,
+    /// Values in pages of their own.
+    pub large_values: u64,
+    /// Bytes of all nodes.
+    pub node_bytes: u64,
+    /// Bytes of these that are in use.
+    pub used_bytes: u64,
 }
 
 /// See the module.
@@ -255,6 +260,7 @@ impl Core {
         value: Option<&[u8]>,
         durability: Durability,
     ) -> Result<(), Error> {
+        self.check_write(tree, key, value)?;
         let _writing = self.announce(tree)?;
         let large = value.filter(|value| is_large(tree, value));
         let logged = self.write_large(large.as_slice())?;
@@ -312,6 +318,11 @@ impl Core {
 
     pub fn tree(&self, name: &str, options: &TreeOptions) -> Result<Arc<Known>, Error> {
         self.check_open()?;
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let got = name.len();
+            let why = format!("a tree's name of {got} bytes: use 1 to {NAME_BYTES_MAX}");
+            return Err(Error::Options(why));
+        }
         let trees = self.engine.trees();
         let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
         match trees.named(name) {
@@ -364,7 +375,28 @@ impl Core {
     }
 
     pub fn check(&self) -> Result<Check, Error> {
-        todo!()
+        self.check_open()?;
+        let mut sum = Check::default();
+        for tree in self.engine.trees().all() {
+            let mut large = Ok(());
+            let census = tree.tree.index.check(&mut |_, value| {
+                let version = Version::split(value).filter(|(version, _)| version.is_overflow());
+                if let Some((version, rest)) = version {
+                    sum.large_values += 1;
+                    // The first damage counts.
+                    if large.is_ok() {
+                        large = self.value(version, rest).map(drop);
+                    }
+                }
+            })?;
+            large?;
+            sum.trees += 1;
+            sum.nodes += census.leaves + census.inner_nodes;
+            sum.records += census.records;
+            sum.used_bytes += census.used_bytes;
+            sum.node_bytes += census.page_bytes;
+        }
+        Ok(sum)
     }
 
     pub fn decisions(&self) -> &[Decision] {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flashgrain_device::{Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions};
 
 use crate::Error;
+use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
 use crate::lane::Devices;
 
@@ -188,16 +189,39 @@ fn make_folder(path: &Path, made: &mut Made) -> Result<(), Error> {
 fn existing(paths: &[PathBuf], name: &str) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>()?;
-    let labels: Vec<Option<Label>> = files.iter().map(|file| label_of(file)).collect::<Result<_, _>>()?;
-    // Whether each is where it belongs is looked at when the store is opened.
-    let shape = labels.iter().flatten().next().map(|label| label.shape);
-    if let Some(shape) = shape.filter(|shape| shape.members as usize != files.len()) {
-        let why = format!("the store has {} members, {} were named", shape.members, files.len());
-        return Err(Error::Member { path: paths[0].clone(), why });
-    }
+    let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
+    let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
     let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
     Ok(Arc::new(FileDevice::open_store(&files, &options).map_err(|error| of_device(error, paths))?))
+}
+
+/// The members in the order in which they make up their store, and how they do. Without labels as they are: opening will tell.
+fn in_order(
+    paths: &[PathBuf],
+    files: Vec<PathBuf>,
+    labels: &[Option<Label>],
+) -> Result<(Vec<PathBuf>, Option<Shape>), Error> {
+    let Some(first) = labels.iter().flatten().next() else { return Ok((files, None)) };
+    let wrong = |path: &PathBuf, why: String| Err(Error::Member { path: path.clone(), why });
+    let mut members = Vec::new();
+    for ((path, file), label) in paths.iter().zip(files).zip(labels) {
+        match label {
+            None => return wrong(path, "it has no label of a store".into()),
+            Some(label) if label.store != first.store => {
+                return wrong(path, "it belongs to another store than the first one named".into());
+            }
+            Some(label) => members.push((label.member, file)),
+        }
+    }
+    members.sort();
+    members.dedup_by_key(|(member, _)| *member);
+    if members.len() != first.shape.members as usize {
+        let (expected, got) = (first.shape.members, members.len());
+        let why = format!("its store has {expected} members, {got} of them were named");
+        return paths.first().map_or_else(|| Ok((Vec::new(), None)), |path| wrong(path, why));
+    }
+    Ok((members.into_iter().map(|(_, file)| file).collect(), Some(first.shape)))
 }
 
 fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {

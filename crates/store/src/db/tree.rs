@@ -39,6 +39,11 @@ impl TreeOptions {
         self
     }
 
+    /// The size of the nodes, if it was given; always of the options of a [`Tree`].
+    pub fn size_of_nodes(&self) -> Option<u32> {
+        self.node_bytes
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.node_bytes.map_or(Ok(()), check_node_bytes)
     }

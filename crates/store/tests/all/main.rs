@@ -1,4 +1,6 @@
 //! The store through its public face: one behaviour per module.
 
+mod bad_input;
 mod basics;
 mod large_values;
+mod places;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
-use crate::index::{Change, Direction, Index, Piece, Steps};
+use crate::index::{Census, Change, Direction, Index, Piece, Steps};
 use crate::task::yield_now;
 
 #[derive(Default)]
@@ -84,6 +84,12 @@ impl Index for Map {
 
     fn max_value_bytes(&self) -> usize {
         1000
+    }
+
+    fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
+        let records = self.records.lock().unwrap();
+        records.iter().for_each(|(key, value)| record(key, value));
+        Ok(Census { records: records.len() as u64, ..Census::default() })
     }
 
     fn destroy(&self) -> Result<(), Error> {

@@ -1,0 +1,90 @@
+//! What is said about a store.
+
+use flashgrain::{Db, Decision, Stats};
+use flashgrain_report::unit;
+use serde_json::json;
+
+use crate::output::{print, print_json};
+
+/// How the layout of a new store was decided.
+pub fn layout(decisions: &[Decision], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let row =
+            |one: &Decision| json!({ "setting": one.setting, "value": one.value, "because": one.because });
+        return print_json(&decisions.iter().map(row).collect::<Vec<_>>());
+    }
+    Ok(print(&layout_text(decisions))?)
+}
+
+/// A line for each decision, with the number behind it.
+pub fn layout_text(decisions: &[Decision]) -> String {
+    let width = |of: fn(&Decision) -> usize| decisions.iter().map(of).max().unwrap_or(0);
+    let (setting, value) = (width(|one| one.setting.chars().count()), width(|one| one.value.chars().count()));
+    let line =
+        |one: &Decision| format!("{:<setting$}  {:<value$}  {}\n", one.setting, one.value, one.because);
+    decisions.iter().map(line).collect()
+}
+
+pub fn check(db: &Db, as_json: bool) -> anyhow::Result<()> {
+    let check = db.check()?;
+    if as_json {
+        return print_json(&check);
+    }
+    let count = |number: u64| unit::count(number as f64);
+    let used = check.used_bytes as f64 / check.node_bytes.max(1) as f64;
+    let mut text = format!(
+        "sound: {} trees, {} records in {} nodes that are {} full",
+        count(check.trees),
+        count(check.records),
+        count(check.nodes),
+        unit::share(used)
+    );
+    if check.large_values > 0 {
+        text += &format!(", {} large values", count(check.large_values));
+    }
+    Ok(print(&(text + "\n"))?)
+}
+
+pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
+    let stats = db.stats();
+    let mut trees = Vec::new();
+    for name in db.tree_names() {
+        let options = db.existing_tree(&name)?.options();
+        trees.push((name, options));
+    }
+    if as_json {
+        let row = |(name, options): &(String, flashgrain::TreeOptions)| json!({ "name": name, "node_bytes": options.size_of_nodes() });
+        return print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>(), "stats": stats }));
+    }
+    let mut text = String::new();
+    for (name, options) in &trees {
+        let node = options.size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
+        text += &format!("tree      {name}, nodes of {node}\n");
+    }
+    Ok(print(&(text + &numbers(&stats)))?)
+}
+
+fn numbers(stats: &Stats) -> String {
+    let Stats { cache, space, log, recovery, .. } = stats;
+    let bytes = |bytes: u64| unit::bytes(bytes as f64);
+    let used = (space.segments - space.free_segments) * space.segment_bytes;
+    let mut text = format!("pages     {} in {}\n", unit::count(cache.pages as f64), bytes(space.live_bytes));
+    text += &format!(
+        "space     {} of {} in use, in segments of {}; {} live\n",
+        bytes(used),
+        bytes(space.device_bytes),
+        bytes(space.segment_bytes),
+        unit::share(space.live_bytes as f64 / used.max(1) as f64)
+    );
+    text += &format!("log       {} in use\n", unit::share(log.fill));
+    text += &match recovery.was_closed {
+        true => format!("opened    in {}, as it had been closed\n", unit::seconds(recovery.map_s)),
+        false => format!(
+            "opened    in {}: {} commits were replayed from {} of log\n",
+            unit::seconds(recovery.map_s + recovery.replay_s),
+            recovery.records,
+            bytes(recovery.log_bytes)
+        ),
+    };
+    text
+}

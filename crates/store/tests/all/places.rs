@@ -1,0 +1,89 @@
+//! Stores in directories: created, opened, striped, with the log elsewhere.
+
+use flashgrain::{DATA_FILE, Db, ErrorKind, LOG_FILE};
+use tempfile::TempDir;
+
+/// On a disk: `/tmp` may be in memory.
+fn folder() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn small() -> flashgrain::Builder {
+    Db::builder().cache_bytes(4 << 20).workers(1).recovery_log_bytes(1 << 20)
+}
+
+#[test]
+fn a_store_is_found_again_with_everything_in_it() {
+    let folder = folder();
+    let path = folder.path().join("made").join("too");
+    for round in 0..3_u32 {
+        let db = small().path(&path).open_or_create().unwrap();
+        let tree = db.tree("t").unwrap();
+        assert_eq!(tree.iter().unwrap().count() as u32, round * 100);
+        for key in 0..100_u32 {
+            tree.insert((round * 100 + key).to_be_bytes(), "value").unwrap();
+        }
+        assert!(db.stats().recovery.was_closed);
+        drop(tree);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_striped_store_with_its_log_elsewhere_is_found_again() {
+    let (one, other, log) = (folder(), folder(), folder());
+    let builder = || small().path(one.path()).path(other.path()).log_path(log.path());
+    let db = builder().create().unwrap();
+    let tree = db.tree("t").unwrap();
+    for key in 0..2000_u32 {
+        tree.insert(key.to_be_bytes(), [7; 100]).unwrap();
+    }
+    drop(tree);
+    db.close().unwrap();
+    assert!(one.path().join(DATA_FILE).exists() && other.path().join(DATA_FILE).exists());
+    assert!(log.path().join(LOG_FILE).exists());
+    let db = builder().open().unwrap();
+    assert_eq!(db.check().unwrap().records, 2000);
+    db.close().unwrap();
+    // The members know their order.
+    let db = small().path(other.path()).path(one.path()).log_path(log.path()).open().unwrap();
+    assert_eq!(db.check().unwrap().records, 2000);
+}
+
+#[test]
+fn a_second_opener_is_told_so() {
+    let folder = folder();
+    let db = small().path(folder.path()).create().unwrap();
+    let error = small().path(folder.path()).open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains(&folder.path().display().to_string()), "{error}");
+    drop(db);
+    small().path(folder.path()).open().unwrap();
+}
+
+#[test]
+fn creating_never_harms_what_is_there() {
+    let folder = folder();
+    std::fs::write(folder.path().join("letter"), "dear").unwrap();
+    assert_eq!(small().path(folder.path()).create().unwrap_err().kind(), ErrorKind::Exists);
+    let path = folder.path().join("store");
+    drop(small().path(&path).create().unwrap());
+    let error = small().path(&path).create().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    assert!(error.to_string().contains("open it"), "{error}");
+    let error = small().path(folder.path().join("letter")).create().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    assert_eq!(std::fs::read_to_string(folder.path().join("letter")).unwrap(), "dear");
+}
+
+#[test]
+fn creating_that_fails_leaves_nothing_behind() {
+    let folder = folder();
+    let path = folder.path().join("store");
+    small().path(&path).write_unit_bytes(12345).create().unwrap_err();
+    assert!(!path.exists());
+    // The second member cannot be made.
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    small().path(&path).path(folder.path().join("file")).create().unwrap_err();
+    assert!(!path.exists());
+}
