@@ -2,6 +2,7 @@
 
 mod faults;
 mod history;
+mod speed;
 mod threads;
 mod world;
 
