@@ -44,9 +44,9 @@ use evict::{Clock, FRAME};
 pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
-pub(crate) use latch::{Latch, Version};
+use latch::Version;
 pub(crate) use prefetch::prefetch;
-pub(crate) use section::{Denied, Locked, Reserved, Section};
+pub(crate) use section::{Denied, Reserved, Section};
 use table::Table;
 use waiters::{Waiters, changed};
 

@@ -91,7 +91,7 @@ impl History {
     }
 
     /// Calls `act` once with all of the pages locked, unless one of them is gone, or they do not stay in memory together.
-    fn in_section(&self, ids: &[PageId], act: impl FnOnce(&[crate::pool::Locked<'_>], &mut Model)) {
+    fn in_section(&self, ids: &[PageId], act: impl FnOnce(&[crate::pool::section::Locked<'_>], &mut Model)) {
         for _ in 0..10 {
             let mut seen = Vec::new();
             for id in ids {
