@@ -178,7 +178,8 @@ fn rates() {
         }
         // Each run's log is another store's.
         let runs = AtomicU64::new(1);
-        let block = flashgrain_device::Arena::new(4096).unwrap();
+        let mut block = flashgrain_device::Arena::new(4096).unwrap();
+        block.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * 7) as u8);
         let raw = || {
             let (began, mut count) = (now(&devices), 0_u64);
             while now(&devices).since(began) < SPAN {
@@ -241,7 +242,9 @@ fn rates() {
             raws += raw() / 3.0;
             ones += commits(1) / 3.0;
         }
-        let (many, task, many_tasks) = (commits(64), tasks(1), tasks(64));
+        let (many, mut task) = (commits(64), 0.0);
+        (0..3).for_each(|_| task += tasks(1) / 3.0);
+        let many_tasks = tasks(64);
         println!(
             "{sync_method:?}: raw durable writes {raws:.0}/s, one committer {ones:.0}/s ({:.2}), 64 threads {many:.0}/s ({:.1}), one task {task:.0}/s, 64 tasks {many_tasks:.0}/s ({:.1})",
             ones / raws,
