@@ -201,6 +201,11 @@ impl History {
             expected = self.model.lock().unwrap().clone();
             self.segments.begin_epoch(Epoch(self.pool.epoch().0 + 1));
         });
+        // Time passes, so that pages change that are still to be gathered.
+        let some: Vec<_> = self.map.lock().unwrap().iter().take(5).map(|(id, at)| (*id, *at)).collect();
+        for (id, location) in some {
+            assert!(seed_at(&self.segments, id, location).unwrap().is_some());
+        }
         self.pool.flush_epoch(epoch).unwrap();
         let mut map = self.map.lock().unwrap();
         for moved in self.pool.take_changes(epoch) {
