@@ -35,7 +35,8 @@ pub(super) fn recover(
 ) -> Result<Found, Error> {
     if known.closed {
         let end = ring.next_block(known.tail);
-        return Ok(Found { end, chain: 0, last: known.timestamp, recovered: Recovered::default() });
+        let chain = last_checksum(devices, ring, known)?;
+        return Ok(Found { end, chain, last: known.timestamp, recovered: Recovered::default() });
     }
     let limit = ring.room_until(known.tail);
     let mut search = Search {
@@ -69,6 +70,18 @@ pub(super) fn recover(
         torn: !stale.is_empty() || !search.records.partial.is_empty(),
     };
     Ok(Found { end, chain: search.chain.unwrap_or(0), last: search.records.last, recovered })
+}
+
+/// The checksum of the block in which a closed log ends, to which the next one is chained: should that be replayed, it begins in this block. Nothing in it is needed, so that damage
+/// to it is none of today's concern.
+fn last_checksum(devices: &Devices, ring: Ring, known: Known) -> Result<u32, Error> {
+    let at = ring.block(known.tail);
+    if at == known.tail {
+        return Ok(0);
+    }
+    let mut block = Block::new(ring.block_bytes as usize)?;
+    block.read(devices, Role::Log, ring.place(at))?;
+    Ok(block::open(block.bytes(), known.store, at).map_or(0, |(_, checksum)| checksum))
 }
 
 /// The ring from `at` to `limit` in pieces of consecutive bytes.

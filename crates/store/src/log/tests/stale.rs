@@ -77,3 +77,25 @@ fn buffered_groups_are_durable_when_a_later_one_is() {
         assert_eq!(seen.len(), 6, "{sync_method:?}");
     }
 }
+
+/// A store is closed with its log ending within a block or at its end, used again, and not closed.
+#[test]
+fn a_log_that_was_closed_goes_on() {
+    for length in [10, BLOCK_BYTES as usize - 48 - 4] {
+        let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+        let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+        let last = append(&log, &vec![7; length], Durability::Sync);
+        log.settle().unwrap();
+        drop(log);
+        let known = Known { tail: last.end, durable: last.end, timestamp: last.timestamp, ..NEW };
+        let (log, seen) = open_on(&devices, &layout(), Known { closed: true, ..known }).unwrap();
+        assert_eq!(seen, []);
+        let first = append(&log, b"first", Durability::Sync);
+        let second = append(&log, b"second", Durability::Sync);
+        drop(log);
+        let (_, seen) = open_on(&devices, &layout(), known).unwrap();
+        let expected = [(first, b"first".to_vec()), (second, b"second".to_vec())];
+        assert_eq!(seen, expected.map(|(logged, record)| (logged.start, logged.timestamp, record)));
+        assert_eq!(first.timestamp.0, last.timestamp.0 + 1);
+    }
+}
