@@ -196,12 +196,13 @@ impl Segments {
     /// # Errors
     /// [`Error::Poisoned`] if one cannot be.
     pub fn write_all(&self) -> Result<(), Error> {
+        // Looked at first: a unit that somebody opens from now on may stay open for as long as nobody fills it.
+        let mut left: Vec<UnitSequence> = self.buffers.unwritten().collect();
         for target in [Target::FreshHot, Target::FreshCold, Target::Overflow, Target::Map] {
             self.seal(target, &mut self.gathering(target), false);
         }
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
-        let mut left: Vec<UnitSequence> =
-            self.buffers.unwritten().filter(|unit| !open.contains(&Some(*unit))).collect();
+        left.retain(|unit| !open.contains(&Some(*unit)));
         self.wait_until(|| {
             left.retain(|unit| !self.is_written(*unit));
             match left.is_empty() {

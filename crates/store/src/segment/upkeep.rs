@@ -132,12 +132,17 @@ impl Segments {
 
     /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
     fn grow_if_full(&self, dirty_bytes: u64) -> bool {
-        let device = self.devices.device(Role::Data);
-        let (now, limit) = (device.capacity_bytes(), self.upkeep.limit_bytes.load(Ordering::Acquire));
         let usage = self.space.usage();
         let full = usage.live_bytes + dirty_bytes
             > usage.segments * usage.segment_bytes / 100 * GROWN_BEFORE_PERCENT;
-        if !full || now >= limit {
+        full && self.begin_growing()
+    }
+
+    /// Has the device grown if it may grow. Returns whether it is growing.
+    fn begin_growing(&self) -> bool {
+        let device = self.devices.device(Role::Data);
+        let (now, limit) = (device.capacity_bytes(), self.upkeep.limit_bytes.load(Ordering::Acquire));
+        if now >= limit {
             return false;
         }
         let Some(own) = self.own.upgrade() else { return false };
@@ -244,7 +249,7 @@ impl Segments {
         let need = self.space.need(dirty_bytes);
         // While a checkpoint is under way, what it would make free does not help itself.
         let stuck = need.hopeless || self.is_stopped() || self.space.lock().checkpointing && !need.freeing;
-        if stuck && !busy {
+        if stuck && !busy && !self.begin_growing() {
             let usage = self.space.usage();
             let why = format!(
                 "{} of {} bytes are live pages",

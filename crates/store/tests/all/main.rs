@@ -3,4 +3,5 @@
 mod bad_input;
 mod basics;
 mod large_values;
+mod model;
 mod places;
