@@ -390,6 +390,14 @@ fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
 }
 
+/// The pages that the log says were written for a large value, and where.
+///
+/// # Errors
+/// [`Error::Corrupt`] for what no `write` gave.
+pub(crate) fn written_pages(logged: &[u8]) -> Result<Vec<(PageId, Location)>, Error> {
+    decode_logged(logged).map(|logged| logged.pages)
+}
+
 fn decode(mut reference: &[u8]) -> Result<Reference, Error> {
     Reference::decode(&mut reference)
         .ok_or_else(|| damaged("a reference to its pages", "something else".into()))

@@ -18,9 +18,12 @@ use crate::Error;
 use crate::btree::{BTree, Change, Direction, Piece, Scan};
 use crate::header::PageId;
 use crate::pool::Pool;
-use crate::txn::Tree;
+use crate::txn::{Tree, Version};
 
 const OWN_KEYS: u8 = 0xff;
+
+/// Leaves that are read ahead while a dropped tree is freed.
+const SWEEP_AHEAD: u32 = 4;
 
 /// Size class of the catalog's nodes.
 pub(crate) const CATALOG_CLASS: u8 = 0;
@@ -112,13 +115,15 @@ impl Trees {
         unused.map(|(entry, _)| *entry).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time. What is cut short is gone on with when the store is opened again.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` those of a large value. What is cut short is gone on with when the store is opened
+    /// again.
     ///
     /// # Errors
     /// The pool's.
-    pub fn free(&self, entry: Entry) -> Result<(), Error> {
+    pub fn free(&self, entry: Entry, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let IndexKind::BTree = entry.kind;
         let tree = BTree::open(&self.pool, entry.root, entry.class.into());
+        free_large_values(&tree, free_large)?;
         tree.clear()?;
         // Before the root is free, whose number may be another page's then.
         self.forget(entry.id)?;
@@ -186,6 +191,20 @@ impl Trees {
     pub fn catalog(&self) -> &BTree {
         &self.catalog
     }
+}
+
+/// Takes large values out of a tree, each before its pages are free: they may be others' then.
+fn free_large_values(tree: &BTree, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    let (mut scan, mut piece) = (Scan::new(Direction::Forward, &[], None, SWEEP_AHEAD), Piece::default());
+    while tree.step(&mut scan, &mut piece)? {
+        for (key, value) in piece.iter() {
+            if let Some((_, reference)) = Version::split(value).filter(|(version, _)| version.is_overflow()) {
+                tree.update(key, &mut |_| Change::Remove)?;
+                free_large(reference)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn grave(id: TreeId) -> [u8; 5] {

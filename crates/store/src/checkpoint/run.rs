@@ -140,6 +140,8 @@ impl Run {
         segments.write_all()?;
         flush(&devices, Role::Data).map_err(|failure| failure.error("flush the pages of a checkpoint"))?;
         log.wait(cut.log_end, Durability::Sync)?;
+        // Somebody else's flush may have failed before, and dropped what this one should have made durable.
+        self.parts.poison.check()?;
         let (next_sequence, _) = segments.sequences();
         let state = State {
             epoch: cut.epoch,
@@ -151,6 +153,7 @@ impl Run {
             map: Some(chain.head),
         };
         self.save(state, closed)?;
+        self.parts.poison.check()?;
         self.release(cut, chain);
         let mut stats = self.stats();
         stats.completed += 1;

@@ -53,7 +53,8 @@ impl Large {
         // Whenever the log becomes durable, what it refers to is.
         self.segments.write_all()?;
         let flushed = flush(&self.devices, Role::Data);
-        flushed.map_err(|failed| self.poison.by(failed.error("flush a large value")))
+        flushed.map_err(|failed| self.poison.by(failed.error("flush a large value")))?;
+        self.poison.check()
     }
 
     /// Appends a value to `into`.

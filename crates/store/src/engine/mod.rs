@@ -117,12 +117,13 @@ impl Engine {
         if self.sweeping.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (trees, sweeping) = (Arc::clone(&self.trees), Arc::clone(&self.sweeping));
+        let (trees, large, sweeping) =
+            (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
         self.crew.spawn(move || {
             let mut next = Some(entry);
             // What fails is tried again when the store is opened.
             while let Some(entry) = next.take()
-                && trees.free(entry).is_ok()
+                && trees.free(entry, &|reference| large.free(reference)).is_ok()
             {
                 next = trees.abandoned().pop();
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashgrain_device::Nanos;
 
-use super::replay::Replay;
+use super::replay::{Replay, foresee};
 use super::upkeep::{connect, log_step_bytes};
 use super::{Engine, Large};
 use crate::Error;
@@ -240,6 +240,12 @@ impl Engine {
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
         let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
+        let mut next_page = base.superblock.state.next_page;
+        Log::scan(&layout, devices, known, &mut |_, _, record| {
+            next_page = next_page.max(PageId(foresee(record, &segments)? + 1));
+            Ok(())
+        })?;
+        pool.restored(base.superblock.state.epoch, next_page);
         let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), given.crew.clone());
         let log = Log::open(
             &layout,
@@ -251,6 +257,7 @@ impl Engine {
         )?;
         replay.finish()?;
         pool.reuse_gaps();
+        segments.let_go();
         let recovered = log.recovered();
         let recovery = Recovery {
             closed: known.closed,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use super::Large;
 use crate::Error;
+use crate::btree::overflow::written_pages;
 use crate::catalog::{Entry, TreeId, Trees};
 use crate::log::Timestamp;
+use crate::segment::Segments;
 use crate::task::Crew;
 use crate::txn::{Operation, Operations, Replayer, Version};
 
@@ -16,6 +18,21 @@ pub(super) struct Replay {
     trees: Arc<Trees>,
     large: Arc<Large>,
     replayer: Replayer,
+}
+
+/// The large values of a record that is going to be replayed: their pages are on the device already, so nothing that replaying writes may take their places, nor new pages their numbers.
+/// Gives the highest number.
+pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<u64, Error> {
+    let mut highest = 0;
+    for operation in Operations::of(record) {
+        // What is none is reported when it is replayed.
+        let Ok(Operation::PutOverflow { reference, .. }) = operation else { continue };
+        for (page, location) in written_pages(reference)? {
+            segments.hold(location)?;
+            highest = highest.max(page.0);
+        }
+    }
+    Ok(highest)
 }
 
 impl Replay {

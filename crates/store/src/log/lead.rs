@@ -277,8 +277,15 @@ impl Shared {
         self.written.store(end.0, Ordering::Release);
         if op != Op::Write {
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-            self.durable.store(end.0, Ordering::Release);
+            self.note_durable(end)?;
         }
+        Ok(())
+    }
+
+    /// A flush has succeeded. One that failed before it may have dropped what this one should have made durable: whoever saw that has poisoned the store.
+    fn note_durable(&self, end: Lsn) -> Result<(), Error> {
+        self.poison.check()?;
+        self.durable.store(end.0, Ordering::Release);
         Ok(())
     }
 
@@ -288,7 +295,7 @@ impl Shared {
             flush(&self.devices, Role::Log)
                 .map_err(|failed| self.poison.by(failed.error("flush the log")))?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-            self.durable.store(written, Ordering::Release);
+            self.note_durable(Lsn(written))?;
         }
         Ok(())
     }

@@ -145,6 +145,19 @@ struct Waiting {
 }
 
 impl Log {
+    /// Calls `see` with each record that [`Log::open`] is going to replay. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn scan(
+        layout: &Layout,
+        devices: &Devices,
+        known: Known,
+        see: &mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        recover::scan(devices, Ring::of(layout), known, see)
+    }
+
     /// The log, as a checkpoint knows it. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors
@@ -157,11 +170,7 @@ impl Log {
         known: Known,
         replay: Replay<'_>,
     ) -> Result<Self, Error> {
-        let ring = Ring {
-            start_bytes: layout.log_start_bytes,
-            length_bytes: layout.log_bytes,
-            block_bytes: u64::from(layout.log_block_bytes),
-        };
+        let ring = Ring::of(layout);
         let found = recover::recover(&devices, ring, known, replay)?;
         let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, found.chain);
         let state = State {

@@ -38,6 +38,33 @@ pub(super) fn recover(
         let chain = last_checksum(devices, ring, known)?;
         return Ok(Found { end, chain, last: known.timestamp, recovered: Recovered::default() });
     }
+    let search = search(devices, ring, known, replay)?;
+    let limit = ring.room_until(known.tail);
+    let (end, stale) = match &search.beyond {
+        Some(beyond) => {
+            look_far(devices, &search, beyond, limit)?;
+            (beyond.end, beyond.stale.as_slice())
+        }
+        None => (search.at, &[][..]),
+    };
+    erase(devices, ring, stale)?;
+    let recovered = Recovered {
+        records: search.records.count,
+        bytes: end.0 - known.tail.0.min(end.0),
+        torn: !stale.is_empty() || !search.records.partial.is_empty(),
+    };
+    Ok(Found { end, chain: search.chain.unwrap_or(0), last: search.records.last, recovered })
+}
+
+/// Calls `see` with the records that [`recover`] will replay. Changes nothing.
+pub(super) fn scan(devices: &Devices, ring: Ring, known: Known, see: Replay<'_>) -> Result<(), Error> {
+    if !known.closed {
+        search(devices, ring, known, see)?;
+    }
+    Ok(())
+}
+
+fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -> Result<Search<'a>, Error> {
     let limit = ring.room_until(known.tail);
     let mut search = Search {
         ring,
@@ -56,20 +83,7 @@ pub(super) fn recover(
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let (end, stale) = match &search.beyond {
-        Some(beyond) => {
-            look_far(devices, &search, beyond, limit)?;
-            (beyond.end, beyond.stale.as_slice())
-        }
-        None => (search.at, &[][..]),
-    };
-    erase(devices, ring, stale)?;
-    let recovered = Recovered {
-        records: search.records.count,
-        bytes: end.0 - known.tail.0.min(end.0),
-        torn: !stale.is_empty() || !search.records.partial.is_empty(),
-    };
-    Ok(Found { end, chain: search.chain.unwrap_or(0), last: search.records.last, recovered })
+    Ok(search)
 }
 
 /// The checksum of the block in which a closed log ends, to which the next one is chained: should that be replayed, it begins in this block. Nothing in it is needed, so that damage

@@ -1,6 +1,7 @@
 //! Where a position of the log is on its device.
 
 use super::Lsn;
+use crate::layout::Layout;
 
 /// A ring of blocks: positions grow for ever, their places repeat.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,14 @@ pub(super) struct Ring {
 }
 
 impl Ring {
+    pub fn of(layout: &Layout) -> Self {
+        Self {
+            start_bytes: layout.log_start_bytes,
+            length_bytes: layout.log_bytes,
+            block_bytes: u64::from(layout.log_block_bytes),
+        }
+    }
+
     /// The place on the device.
     pub fn place(&self, lsn: Lsn) -> u64 {
         self.start_bytes + lsn.0 % self.length_bytes

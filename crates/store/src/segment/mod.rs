@@ -259,16 +259,30 @@ impl Segments {
         self.adopt_as(location, State::Map)
     }
 
+    /// While a store is opened: a record that is going to be replayed refers to what was written at `location`, so nothing else may be until [`Segments::let_go`].
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there is no such place.
+    pub fn hold(&self, location: Location) -> Result<(), Error> {
+        if self.space.hold(location) { Ok(()) } else { Err(self.nowhere(location)) }
+    }
+
+    /// Everything is replayed.
+    pub fn let_go(&self) {
+        self.space.let_go();
+    }
+
     fn adopt_as(&self, location: Location, state: State) -> Result<(), Error> {
-        if self.space.adopt(location, state) {
-            return Ok(());
-        }
-        Err(Error::Corrupt {
+        if self.space.adopt(location, state) { Ok(()) } else { Err(self.nowhere(location)) }
+    }
+
+    fn nowhere(&self, location: Location) -> Error {
+        Error::Corrupt {
             what: "a page's location".into(),
             offset_bytes: location.offset_bytes(),
             expected: format!("one of {} segments", self.space.usage().segments),
             got: "a place outside of them".into(),
-        })
+        }
     }
 
     /// While a store is opened: the write sequences as the checkpoint knew them. Units are numbered from far behind `next` on, so that what was written after that

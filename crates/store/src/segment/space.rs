@@ -377,6 +377,27 @@ impl Space {
         inner.free.insert(index as u32);
     }
 
+    /// While a store is opened: nothing may be written over this image, to which the log refers.
+    pub fn hold(&self, location: Location) -> bool {
+        let Some(index) = self.index_of(location.offset_bytes()) else { return false };
+        let mut inner = self.lock();
+        if inner.free.remove(&(index as u32)) {
+            inner.segments[index].state = State::Full;
+            self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
+        }
+        index < inner.segments.len()
+    }
+
+    /// What was held and has no page is garbage.
+    pub fn let_go(&self) {
+        let epoch = self.epoch();
+        for (index, segment) in self.lock().segments.iter_mut().enumerate() {
+            if segment.state == State::Full && self.live_bytes_of(index) == 0 {
+                segment.state = State::Pending(epoch);
+            }
+        }
+    }
+
     /// While a store is opened: a page refers to this image.
     pub fn adopt(&self, location: Location, state: State) -> bool {
         let Some(index) = self.index_of(location.offset_bytes()) else { return false };

@@ -9,6 +9,7 @@ use rand_pcg::Pcg64;
 
 use crate::Error;
 use crate::btree::BTree;
+use crate::btree::overflow::kept;
 use crate::catalog::{IndexKind, Known};
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given};
@@ -24,6 +25,9 @@ pub const TREES: [&str; 2] = ["apples", "pears"];
 
 /// Keys of each.
 pub const KEYS: u32 = 1200;
+
+/// Longer values are kept in pages of their own.
+const LARGE_BYTES: usize = 400;
 
 /// What is in the store, or was written to it: by tree and key.
 pub type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
@@ -121,13 +125,23 @@ pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
     for (number, name) in TREES.into_iter().enumerate() {
         let Some(known) = engine.trees().named(name) else { continue };
         let tree = BTree::open(&engine.parts().pool, known.entry.root, known.entry.class.into());
+        let mut large = Vec::new();
         let census = tree.check(&mut |key, value| {
             let (version, rest) = Version::split(value).unwrap();
-            if !version.is_tombstone() {
+            if version.is_overflow() {
+                // Not now: nothing may be evicted while a node is looked at.
+                large.push((key.to_vec(), version.timestamp().0, rest.to_vec()));
+            } else if !version.is_tombstone() {
                 content.insert((number, key.to_vec()), (version.timestamp().0, rest.to_vec()));
             }
         });
         census.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (key, timestamp, reference) in large {
+            let mut value = Vec::new();
+            let read = engine.large().read(&reference, &mut value);
+            read.unwrap_or_else(|error| panic!("{name}: a large value: {error}"));
+            content.insert((number, key), (timestamp, value));
+        }
     }
     content
 }
@@ -209,7 +223,8 @@ impl Work {
             }
             let value = random.random_bool(0.75).then(|| {
                 let mut value = format!("{}/{}/{number}/{part}:", self.life, self.task).into_bytes();
-                value.resize(random.random_range(10..300), b'.');
+                let most = if random.random_bool(0.03) { 30_000 } else { 300 };
+                value.resize(random.random_range(10..most), b'.');
                 value
             });
             writes.push((tree, key, value));
@@ -228,12 +243,27 @@ impl Work {
             1 | 2 => Durability::Buffered,
             _ => Durability::Sync,
         };
+        let large = |value: &Option<Vec<u8>>| value.as_ref().is_some_and(|value| value.len() > LARGE_BYTES);
+        let values: Vec<&[u8]> = writes
+            .iter()
+            .filter(|(_, _, value)| large(value))
+            .filter_map(|(_, _, value)| value.as_deref())
+            .collect();
+        let logged = if values.is_empty() { Vec::new() } else { self.engine.large().write(&values)? };
+        let mut references = logged.iter();
         let written: Vec<Written<'_>> = writes
             .iter()
             .map(|(tree, key, value)| Written {
                 tree: &trees[*tree].tree,
                 key,
-                write: value.as_deref().map_or(Write::Remove, Write::Put),
+                write: match value {
+                    None => Write::Remove,
+                    Some(_) if large(value) => {
+                        let logged: &Vec<u8> = references.next().unwrap();
+                        Write::PutOverflow { reference: kept(logged), logged }
+                    }
+                    Some(value) => Write::Put(value),
+                },
             })
             .collect();
         self.oracle.lock().unwrap().unheard.insert(self.task, writes.clone());
