@@ -1,5 +1,4 @@
 //! An embedded, ordered, transactional key-value store that takes its layout from what was learned of the drive.
-#![expect(dead_code, reason = "under construction")]
 
 mod btree;
 mod catalog;

@@ -34,6 +34,7 @@ pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
 const INLINE_PAGES: usize = 8;
 
 /// The longest reference, as a record keeps it.
+#[cfg(test)]
 pub(crate) const REFERENCE_BYTES_MAX: usize = REFERENCE_HEADER_BYTES + INLINE_PAGES * 8;
 
 const REFERENCE_HEADER_BYTES: usize = 16;
@@ -116,6 +117,7 @@ pub(crate) fn kept(logged: &[u8]) -> &[u8] {
 }
 
 /// The length of the value that a reference stands for.
+#[cfg(test)]
 pub(crate) fn length(reference: &[u8]) -> Option<u64> {
     Reference::decode(&mut &*reference).map(|reference| reference.length)
 }

@@ -122,6 +122,7 @@ impl Piece {
     }
 
     /// Adds a record behind the others.
+    #[cfg(test)]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);

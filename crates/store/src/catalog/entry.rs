@@ -24,11 +24,6 @@ pub(crate) const NAME_BYTES_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TreeId(pub u32);
 
-impl TreeId {
-    /// The catalog.
-    pub const CATALOG: Self = Self(0);
-}
-
 /// The structure that a tree is kept in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

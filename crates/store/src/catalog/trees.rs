@@ -186,11 +186,6 @@ impl Trees {
     pub fn new_root(&self, class: u16) -> Result<PageId, Error> {
         Ok(BTree::create(&self.pool, class.into(), false)?.root())
     }
-
-    /// The catalog itself.
-    pub fn catalog(&self) -> &BTree {
-        &self.catalog
-    }
 }
 
 /// Takes large values out of a tree, each before its pages are free: they may be others' then.

@@ -18,7 +18,9 @@
 use std::path::PathBuf;
 
 use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
-use super::slots::{COPY_BYTES, END_BYTES};
+use super::slots::COPY_BYTES;
+#[cfg(test)]
+use super::slots::END_BYTES;
 use super::superblock::{Shape, StoreId};
 use crate::Error;
 use crate::lane::{Block, Devices, Role, flush};
@@ -94,6 +96,7 @@ pub(crate) fn shape(devices: &Devices, role: Role) -> Shape {
 }
 
 /// Bytes at the start of a device of this shape that belong to superblocks and labels.
+#[cfg(test)]
 pub(crate) fn head_bytes(shape: Shape) -> u64 {
     END_BYTES
         .max(shape.stripe_unit_bytes * u64::from(shape.members.saturating_sub(1)) + OFFSET_BYTES + COPY_BYTES)

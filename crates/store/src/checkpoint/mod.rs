@@ -11,5 +11,5 @@ mod superblock;
 
 pub(crate) use keeper::Keeper;
 pub(crate) use load::load;
-pub(crate) use run::{Base, CheckpointStats, Parts, Run};
+pub(crate) use run::{Base, CheckpointStats, Parts};
 pub(crate) use superblock::{MapHead, Shape, State, StoreId, Superblock};

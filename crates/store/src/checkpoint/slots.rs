@@ -164,6 +164,7 @@ pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
 }
 
 /// Whether there is, or was, a store on the data device.
+#[cfg(test)]
 pub(crate) fn is_taken(devices: &Devices) -> Result<bool, Error> {
     match load(devices) {
         Err(Error::NotAStore { .. }) => Ok(false),

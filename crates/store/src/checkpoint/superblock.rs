@@ -164,7 +164,7 @@ impl Superblock {
     }
 
     /// What a sector says.
-    pub fn decode(bytes: &[u8]) -> Found<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Found<Self> {
         match Reader::open(bytes, MAGIC) {
             Found::Whole(fields) => Self::from_fields(fields).map_or(Found::Damaged, Found::Whole),
             Found::Foreign => Found::Foreign,

@@ -167,7 +167,7 @@ impl Prepared {
 
 impl Core {
     /// With workers on threads of their own.
-    pub fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
+    pub(super) fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
         let prepared = Prepared::new(site, wanted, options)?;
         let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
         prepared.start(workers.crew().clone(), Some(workers))

@@ -21,7 +21,6 @@ use crate::task::Crew;
 use crate::txn::{Operation, Transactions};
 pub(crate) use large::Large;
 pub(crate) use open::{Given, Recovery};
-pub(crate) use stats::EngineStats;
 use upkeep::Pages;
 
 /// See the module.

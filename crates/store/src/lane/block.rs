@@ -42,20 +42,6 @@ impl Block {
         })
     }
 
-    /// Fills only its first `length_bytes`.
-    pub fn read_part(
-        &mut self,
-        devices: &Devices,
-        role: Role,
-        offset_bytes: u64,
-        length_bytes: usize,
-    ) -> Result<(), Error> {
-        let length = length_bytes.min(self.length_bytes) as u32;
-        // SAFETY: the arena has at least that many bytes, aligned to 4096, and is borrowed exclusively until the read has been answered.
-        let done = unsafe { read(devices, role, offset_bytes, self.memory.as_ptr(), length) };
-        done.map_err(|failure| failure.error(format!("read {length} bytes at byte {offset_bytes}")))
-    }
-
     /// Writes itself at `offset_bytes`; durable after a flush.
     pub fn write(&mut self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
         let (memory, length) = (self.memory.as_ptr(), self.length_bytes as u32);

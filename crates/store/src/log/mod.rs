@@ -232,6 +232,7 @@ impl Log {
     }
 
     /// The longest record that [`Log::append`] takes.
+    #[cfg(test)]
     pub fn record_limit_bytes(&self) -> u64 {
         self.shared.ring.record_limit_bytes()
     }
@@ -240,6 +241,7 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::BatchLength`] if it is too long; [`Error::Poisoned`].
+    #[cfg(test)]
     pub fn append(&self, record: &[u8]) -> Result<Logged, Error> {
         self.append_noting(record, |_| {})
     }

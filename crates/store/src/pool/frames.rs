@@ -186,12 +186,6 @@ impl Frames {
         self.classes[class].fresh.load(Ordering::Acquire)
     }
 
-    /// Bytes that new pages can have without any leaving memory.
-    pub fn free_bytes(&self) -> u64 {
-        let free: u64 = self.shards.iter().map(|shard| shard.bytes.load(Ordering::Relaxed)).sum();
-        free + self.unbacked_bytes.load(Ordering::Relaxed)
-    }
-
     /// Bytes of the budget that are not backed.
     pub fn unbacked_bytes(&self) -> u64 {
         self.unbacked_bytes.load(Ordering::Relaxed)

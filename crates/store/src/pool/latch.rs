@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+#[cfg(test)]
 use crate::task::yield_now;
 
 /// The lowest bit says whether a writer has it; the others count writers.
@@ -18,6 +19,7 @@ const WRITER: u64 = 1;
 
 impl Latch {
     /// The version to read under; waits for a writer to finish.
+    #[cfg(test)]
     #[inline]
     pub fn read(&self) -> Version {
         loop {
@@ -57,6 +59,7 @@ impl Latch {
     }
 
     /// Takes the latch.
+    #[cfg(test)]
     pub fn lock(&self) {
         while !self.try_lock() {
             yield_now();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(test)]
 use super::Stream;
 
 /// Counts since the store was opened.
@@ -29,6 +30,7 @@ pub(super) const STREAMS: usize = 4;
 
 impl Written {
     /// Bytes written to the device for each byte of a changed page: moved pages included, large values and the page table not.
+    #[cfg(test)]
     pub fn write_amplification(&self) -> f64 {
         let pages =
             self.by_stream_bytes[Stream::Fresh as usize] + self.by_stream_bytes[Stream::Moved as usize];
@@ -37,6 +39,7 @@ impl Written {
 
     /// What was counted since `before`.
     #[must_use]
+    #[cfg(test)]
     pub fn since(&self, before: &Self) -> Self {
         Self {
             by_stream_bytes: std::array::from_fn(|stream| {
@@ -53,6 +56,7 @@ impl Written {
     }
 
     /// Of the written bytes, those in aligned units of the desirable size.
+    #[cfg(test)]
     pub fn full_unit_share(&self) -> f64 {
         self.full_unit_bytes as f64 / (self.full_unit_bytes + self.partial_unit_bytes) as f64
     }

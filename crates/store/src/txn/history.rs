@@ -330,13 +330,6 @@ impl History {
         }
         Ok(())
     }
-
-    /// A tree is no more.
-    pub fn forget(&self, tree: TreeId) {
-        for generation in lock(&self.tombstones).iter() {
-            lock(&generation.trees).remove(&tree);
-        }
-    }
 }
 
 /// Bytes of a key that are followed by how many of them count.

@@ -137,11 +137,6 @@ impl Transactions {
         self.collect(true)
     }
 
-    /// Takes a tree's tombstones for done. To be called before a tree is taken apart.
-    pub fn forget(&self, tree: TreeId) {
-        self.history.forget(tree);
-    }
-
     /// From now on commits are admitted at the pace that this load allows.
     pub fn watch(&self, devices: Devices, gauges: impl Fn() -> Load + Send + Sync + 'static) {
         self.throttle.watch(devices, Box::new(gauges));
@@ -155,10 +150,5 @@ impl Transactions {
     /// What old versions take up.
     pub fn history_stats(&self) -> HistoryStats {
         self.history.stats()
-    }
-
-    /// Snapshots in use, and the oldest of them.
-    pub fn snapshots(&self) -> (usize, Option<Timestamp>) {
-        self.snapshots.count_and_oldest()
     }
 }

@@ -83,12 +83,6 @@ impl Snapshots {
         state.coming > 0 || state.active.range(from.0..until.0.max(from.0)).next().is_some()
     }
 
-    /// Those in use, and the oldest.
-    pub fn count_and_oldest(&self) -> (usize, Option<Timestamp>) {
-        let state = self.state();
-        (state.active.values().sum(), state.active.first_key_value().map(|(oldest, _)| Timestamp(*oldest)))
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -42,6 +42,7 @@ impl CpuCosts {
 
 impl Harness {
     /// `workers` workers on the calling thread.
+    #[cfg(test)]
     pub fn new(devices: &Devices, workers: usize) -> Self {
         Self::with_bounds(devices, workers, Bounds::default())
     }

@@ -4,6 +4,9 @@ use super::codec::{MapPage, PRIORS, Place};
 use crate::Error;
 use crate::page::Page;
 
+/// Looks at a page that was read.
+type Look<'a> = &'a mut dyn FnMut(Page<'_>) -> Result<(), Error>;
+
 /// The places of a chain's pages, the oldest first. `read` gets each page that must be looked at, of which there is one in [`PRIORS`].
 ///
 /// # Errors
@@ -11,7 +14,7 @@ use crate::page::Page;
 pub(crate) fn places(
     last: Place,
     first_serial: u64,
-    read: &mut dyn FnMut(Place, &mut dyn FnMut(Page<'_>) -> Result<(), Error>) -> Result<(), Error>,
+    read: &mut dyn FnMut(Place, Look<'_>) -> Result<(), Error>,
 ) -> Result<Vec<Place>, Error> {
     let mut found = vec![last];
     loop {

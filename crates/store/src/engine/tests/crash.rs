@@ -272,7 +272,6 @@ fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged
             device.power_on();
             let (mut harness, given) = world(&device, story.workers, options());
             let opened = open(&mut harness, given.clone());
-            let created = opened.is_ok();
             let engine = match opened {
                 Err(Error::NotAStore { .. }) if is_new && story.oracle.lock().unwrap().durable == 0 => {
                     create(&mut harness, given, story.sync_method).unwrap()
@@ -284,8 +283,8 @@ fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged
             story.forget_after(last);
             let looked = Arc::clone(&engine);
             harness.run(move || make_trees(&looked)).unwrap();
-            // Whether it had been created decides only what the next life may find.
-            is_new = is_new && !created && false;
+            // From now on there is a store, whatever happens.
+            is_new = false;
             event = device.events() + story.random.random_range(0..dry);
         }
         total.add(&story.seen);
@@ -310,9 +309,12 @@ impl Seen {
     }
 }
 
+/// Timestamp and value of every key of every tree.
+type Got = BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)>;
+
 impl Oracle {
     /// Finds the numbers of commits that never returned by the marks that they left.
-    pub fn hear(&mut self, got: &BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)>) {
+    pub fn hear(&mut self, got: &Got) {
         for (task, writes) in &self.unheard {
             let mark = (0, own_key(*task));
             let Some((timestamp, value)) = got.get(&mark) else { continue };

@@ -141,7 +141,7 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
     harness.run(move || dropping.drop_tree("apples")).unwrap();
     // The power fails before, during and after.
     for turns in [0, 3, 1000] {
-        (0..turns).for_each(|_| drop(harness.turn()));
+        (0..turns).for_each(|_| _ = harness.turn());
         let other = drive(1);
         other.restore(&device.image()).unwrap();
         let (mut harness, given) = world(&other, 1, options());
