@@ -153,7 +153,7 @@ impl Log {
         layout: &Layout,
         devices: &Devices,
         known: Known,
-        see: &mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>,
+        see: Replay<'_>,
     ) -> Result<(), Error> {
         recover::scan(devices, Ring::of(layout), known, see)
     }
