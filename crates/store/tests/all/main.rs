@@ -1,6 +1,6 @@
 //! The store through its public face: one behaviour per module.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod bad_input;
 mod basics;

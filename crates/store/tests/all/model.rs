@@ -67,7 +67,7 @@ impl History {
         let mut found = db.range(tree, low..high).unwrap();
         let (mut front, mut back) = (0, expected.len());
         while front < back {
-            let is_front = ends.next_u64() % 2 == 0;
+            let is_front = ends.next_u64().is_multiple_of(2);
             let record = if is_front { found.next() } else { found.next_back() }.unwrap().unwrap();
             let place = if is_front { front } else { back - 1 };
             assert_eq!((&record.0.to_vec(), &record.1.to_vec()), expected[place]);
