@@ -202,6 +202,8 @@ impl Channel for MemoryChannel {
             let (submitted, completed) = (self.submitted, clock::now());
             let done = self.done.drain(..count);
             completions.extend(done.map(|tag| Completion { tag, result: Ok(()), submitted, completed }));
+            // What is left, and what joins it before all is handed out, was hardly submitted earlier.
+            self.submitted = completed;
         }
         Ok(count)
     }

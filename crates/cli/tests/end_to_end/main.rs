@@ -1,7 +1,9 @@
 //! The real binary, run as a user runs it: one behaviour per module.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod bench;
 mod consent;
+mod db;
 mod definitions;
 mod file_systems;
 mod interrupt;

@@ -64,8 +64,8 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// Segments that a growing store has at first.
-const FIRST_SEGMENTS: u64 = 16;
+/// Segments that a growing store has at first, and by which it grows: some are open, some are the page table's, and the cleaner needs a choice among the others.
+const FIRST_SEGMENTS: u64 = 48;
 
 /// Bytes of the nodes of this size class.
 fn node_bytes(class: u16) -> u32 {
@@ -125,11 +125,15 @@ impl Prepared {
             data: data.geometry(),
             log: devices.has_own_log().then(|| devices.device(Role::Log).geometry()),
             capacity_bytes: (!site.may_grow()).then(|| data.capacity_bytes()),
+            log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
             recovery_log_bytes: options.recovery_log_bytes,
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
             data.grow(layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes)?;
+        }
+        if site.log_may_grow() {
+            devices.device(Role::Log).grow(layout.log_start_bytes + layout.log_bytes)?;
         }
         let new = Some(New { layout, decisions, made });
         Ok(Self { devices, options, may_grow: site.may_grow(), new })

@@ -99,9 +99,14 @@ impl Site {
     /// Whether the data device grows when it is full.
     pub fn may_grow(&self) -> bool {
         match &self.data {
-            Place::Paths(paths) => !paths.iter().any(|path| is_block_device(path)),
+            Place::Paths(_) => self.data.is_in_files(),
             Place::Device(_) => self.growable,
         }
+    }
+
+    /// Whether the log has files of its own, which take the size that they are given.
+    pub fn log_may_grow(&self) -> bool {
+        self.log.as_ref().is_some_and(Place::is_in_files)
     }
 
     fn new_device(
@@ -262,6 +267,10 @@ fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
 }
 
 impl Place {
+    fn is_in_files(&self) -> bool {
+        matches!(self, Self::Paths(paths) if !paths.iter().any(|path| is_block_device(path)))
+    }
+
     /// One more member.
     pub fn add_path(&mut self, path: &Path) {
         match self {

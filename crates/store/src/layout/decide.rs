@@ -39,6 +39,8 @@ pub(crate) struct Ground<'a> {
     pub log: Option<&'a Geometry>,
     /// The capacity of the data device; `None` if it grows.
     pub capacity_bytes: Option<u64>,
+    /// That of the log's own device; `None` if it grows, or if there is none.
+    pub log_capacity_bytes: Option<u64>,
     /// The most log that recovery may have to read.
     pub recovery_log_bytes: u64,
 }
@@ -49,7 +51,7 @@ pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 /// A unit holds the largest node; beyond the upper end it gains nothing and costs buffers.
 const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
 const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
-const DEFAULT_SEGMENT_BYTES: u64 = 8 << 20;
+const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 
 /// What most flash drives have today. Packing images of part-filled pages into less would leave much of it empty.
 const DEFAULT_PACK_BYTES: u32 = 16 << 10;
@@ -89,26 +91,27 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, ground.capacity_bytes)?;
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
-    let log_capacity = ground.log.map_or(ground.capacity_bytes.map(|bytes| bytes / LOG_PART), |log| {
-        Some(log.capacity_bytes.saturating_sub(FRONT_BYTES))
-    });
+    let log_capacity = match ground.log {
+        None => ground.capacity_bytes.map(|bytes| bytes / LOG_PART),
+        Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
+    };
     let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_capacity)?;
     let sync_method = draft.sync_method(wanted.sync_method);
     let (read_ahead_bytes, in_flight) = (draft.read_ahead(), draft.in_flight());
     let node_bytes = draft.node(wanted.node_bytes)?;
     let placement = draft.placement(wanted.placement);
-    // The first stripe unit of each member says whose it is.
-    let labels = ground.data.stripe_unit_bytes.unwrap_or(0) * u64::from(ground.data.members);
-    let front = FRONT_BYTES.max(labels).next_multiple_of(u64::from(unit_bytes));
-    let own_log = ground.log.is_some();
-    let segments_start = if own_log { front } else { front + log_bytes };
+    let front = front(ground.data, unit_bytes);
+    let (log_start_bytes, segments_start) = match ground.log {
+        Some(log) => (self::front(log, log_block_bytes), front),
+        None => (front, front + log_bytes),
+    };
     let layout = Layout {
         sector_bytes,
         unit_bytes,
         segment_bytes,
         segments_start_bytes: segments_start.next_multiple_of(u64::from(unit_bytes)),
         pack_bytes,
-        log_start_bytes: if own_log { FRONT_BYTES } else { front },
+        log_start_bytes,
         log_bytes,
         log_block_bytes,
         placement,
@@ -124,6 +127,12 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         ))),
         _ => Ok((layout, draft.decisions)),
     }
+}
+
+/// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member says whose it is.
+fn front(geometry: &Geometry, align_bytes: u32) -> u64 {
+    let labels = geometry.stripe_unit_bytes.unwrap_or(0) * u64::from(geometry.members);
+    FRONT_BYTES.max(labels).next_multiple_of(u64::from(align_bytes))
 }
 
 /// The unit of offsets: the device's alignment, at least 512.

@@ -56,7 +56,9 @@ impl Segments {
         }
         let dirty_bytes = tenant.dirty_bytes();
         let need = self.space.need(dirty_bytes);
-        let grows = self.grow_if_full(dirty_bytes);
+        let out_of_room =
+            need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
+        let grows = self.grow_if_full(dirty_bytes) || out_of_room && self.begin_growing();
         if clean && need.cleaning {
             let most = if need.urgent { CLEANERS } else { 1 };
             self.begin_cleaning(most, tenant.clone());
@@ -70,7 +72,7 @@ impl Segments {
         }
         let pressure = if grows || !need.urgent {
             Pressure::None
-        } else if need.hopeless || self.space.usage().available_bytes() < dirty_bytes {
+        } else if out_of_room {
             Pressure::Full
         } else {
             Pressure::Tight

@@ -46,14 +46,26 @@ enum Action {
 #[derive(Debug, Args)]
 struct StoreOptions {
     /// The store: a directory or a block device, or several with commas between them if it is striped.
-    #[arg(value_name = "STORE", value_delimiter = ',', num_args = 1, required = true)]
-    store: Vec<PathBuf>,
+    #[arg(value_name = "STORE", value_parser = parse_members)]
+    store: Members,
     /// The directory or block device of its log, if that is another one.
-    #[arg(long, value_name = "PATH", value_delimiter = ',')]
-    log: Vec<PathBuf>,
+    #[arg(long, value_name = "PATH", value_parser = parse_members)]
+    log: Option<Members>,
     /// Memory for pages.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "64MiB")]
     cache: u64,
+}
+
+/// The members of a striped device, or the one of another.
+#[derive(Clone, Debug)]
+struct Members(Vec<PathBuf>);
+
+fn parse_members(text: &str) -> Result<Members, String> {
+    let members: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
+    if members.iter().any(|member| member.as_os_str().is_empty()) {
+        return Err("expected a path, or several with commas between them".into());
+    }
+    Ok(Members(members))
 }
 
 /// Which tree of it.
@@ -171,8 +183,8 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
 
 impl StoreOptions {
     fn builder(&self) -> Builder {
-        let builder = self.store.iter().fold(Db::builder(), Builder::path).cache_bytes(self.cache);
-        self.log.iter().fold(builder, Builder::log_path)
+        let builder = self.store.0.iter().fold(Db::builder(), Builder::path).cache_bytes(self.cache);
+        self.log.iter().flat_map(|log| &log.0).fold(builder, Builder::log_path)
     }
 
     fn open(&self) -> anyhow::Result<Db> {

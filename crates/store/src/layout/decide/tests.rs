@@ -22,7 +22,14 @@ fn profile() -> DeviceProfile {
 }
 
 fn ground<'a>(profile: Option<&'a DeviceProfile>, data: &'a Geometry, capacity: Option<u64>) -> Ground<'a> {
-    Ground { profile, data, log: None, capacity_bytes: capacity, recovery_log_bytes: 64 << 20 }
+    Ground {
+        profile,
+        data,
+        log: None,
+        capacity_bytes: capacity,
+        log_capacity_bytes: None,
+        recovery_log_bytes: 64 << 20,
+    }
 }
 
 fn learned(setting: &str, value: &str, amount: Option<Amount>) -> Learned {
@@ -88,6 +95,9 @@ fn everything_lies_behind_one_another_on_whatever_device() {
                 layout.segments_start_bytes.is_multiple_of(unit) && layout.segment_bytes.is_multiple_of(unit)
             );
             assert!(layout.log_bytes.is_multiple_of(u64::from(layout.log_block_bytes)));
+            let own = Ground { log: Some(&data), ..ground(None, &data, Some(capacity)) };
+            let (own, _) = decide(&own, &Overrides::default()).unwrap();
+            assert!(own.log_start_bytes >= u64::from(members) * stripe_unit.unwrap_or(0));
             let segments = (capacity - layout.segments_start_bytes) / layout.segment_bytes;
             assert!(segments >= 8, "{segments} segments of {layout:?}");
         }

@@ -1,0 +1,144 @@
+//! `flashgrain db`: stores made, filled and looked into from the command line.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{contents, fails, flashgrain, folder, stdout};
+
+/// A folder with a new store in `store`.
+fn store() -> TempDir {
+    let folder = folder();
+    db(&folder, "create store --log-size 1MiB");
+    folder
+}
+
+fn command(folder: &TempDir, arguments: &str) -> assert_cmd::Command {
+    let mut command = flashgrain();
+    command.current_dir(folder).arg("db").args(arguments.split(' '));
+    command
+}
+
+/// What a command that succeeds prints.
+#[track_caller]
+fn db(folder: &TempDir, arguments: &str) -> String {
+    stdout(&command(folder, arguments).assert().success())
+}
+
+#[test]
+fn records_go_in_come_out_and_go() {
+    let folder = store();
+    for (key, value) in [("apple", "red"), ("banana", "yellow"), ("cherry", "red"), ("blueberry", "blue")] {
+        assert_eq!(db(&folder, &format!("put store {key} {value}")), "");
+    }
+    assert_eq!(db(&folder, "get store banana"), "yellow\n");
+    assert_eq!(db(&folder, "scan store"), "apple\tred\nbanana\tyellow\nblueberry\tblue\ncherry\tred\n");
+    assert_eq!(db(&folder, "scan store --prefix b --keys-only"), "banana\nblueberry\n");
+    assert_eq!(db(&folder, "scan store --from banana --to cherry --reverse --limit 1"), "blueberry\tblue\n");
+    assert_eq!(db(&folder, "del store banana"), "");
+    fails(&mut command(&folder, "get store banana"), 1, &["no key `banana`", "`default`"]);
+    let check = db(&folder, "check store");
+    assert!(check.contains("sound: 1 trees, 3 records"), "{check}");
+}
+
+#[test]
+fn values_come_from_files_and_standard_input_and_any_bytes_survive() {
+    let folder = store();
+    let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    std::fs::write(folder.path().join("file"), &bytes).unwrap();
+    db(&folder, "put store from-file --value-file file");
+    command(&folder, "put store from-stdin -").write_stdin(bytes.clone()).assert().success();
+    for key in ["from-file", "from-stdin"] {
+        db(&folder, &format!("get store {key} --output back"));
+        assert!(std::fs::read(folder.path().join("back")).unwrap() == bytes);
+    }
+    db(&folder, "put store 00ff 0a0b --hex");
+    assert_eq!(db(&folder, "get store 00ff --hex"), "0a0b\n");
+    assert_eq!(db(&folder, "scan store --limit 1"), "\\x00\\xff\t\\n\\x0b\n");
+    fails(&mut command(&folder, "put store 0g 00 --hex"), 2, &["two hexadecimal digits per byte"]);
+    fails(&mut command(&folder, "put store key"), 2, &["VALUE"]);
+}
+
+#[test]
+fn json_is_one_object_per_record_or_one_in_all() {
+    let folder = store();
+    db(&folder, "put store a 1 --tree numbers");
+    db(&folder, "put store b 2 --tree numbers");
+    let lines = db(&folder, "scan store --tree numbers --json");
+    let records: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        records,
+        [serde_json::json!({"key": "a", "value": "1"}), serde_json::json!({"key": "b", "value": "2"})]
+    );
+    let stats: Value = serde_json::from_str(&db(&folder, "stats store --json")).unwrap();
+    assert_eq!(stats["trees"][0]["name"], "numbers");
+    assert!(stats["stats"]["space"]["segments"].as_u64().unwrap() > 0);
+    let check: Value = serde_json::from_str(&db(&folder, "check store --json")).unwrap();
+    assert_eq!(check["records"], 2);
+}
+
+#[test]
+fn the_layout_is_explained_when_a_store_is_made() {
+    let folder = folder();
+    let said = db(&folder, "create store --node-size 16KiB --log-size 1MiB");
+    for text in ["write unit", "default: there is no profile", "16 KiB", "set by hand", "fdatasync"] {
+        assert!(said.contains(text), "{text} in\n{said}");
+    }
+    let decisions: Vec<Value> =
+        serde_json::from_str(&db(&folder, "create other --json --log-size 1MiB")).unwrap();
+    assert!(decisions.iter().all(|one| !one["because"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn a_striped_store_is_named_with_commas() {
+    let folder = folder();
+    db(&folder, "create one,two --log three --log-size 1MiB");
+    db(&folder, "put one,two key value --log three");
+    assert_eq!(db(&folder, "get two,one key --log three"), "value\n");
+    fails(&mut command(&folder, "get one key --log three"), 1, &["2 members, 1 of them"]);
+    fails(&mut command(&folder, "get one,two key"), 1, &["log"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_touched() {
+    let folder = store();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/letter"), "dear").unwrap();
+    fails(&mut command(&folder, "create mine"), 1, &["not empty"]);
+    fails(&mut command(&folder, "create store"), 1, &["there is a store already"]);
+    fails(&mut command(&folder, "get mine key"), 1, &["not a Flashgrain store"]);
+    fails(&mut command(&folder, "get nowhere key"), 1, &["not a Flashgrain store", "nowhere"]);
+    fails(&mut command(&folder, "get store key --tree none"), 1, &["no tree `none`"]);
+    fails(&mut command(&folder, "get store key --cache 1KiB"), 2, &["too small", "at least"]);
+    fails(&mut command(&folder, "create other --node-size 5000"), 2, &["a power of two"]);
+    assert!(!folder.path().join("other").exists());
+    assert_eq!(contents(&folder.path().join("mine")).len(), 1);
+    let long = "k".repeat(2000);
+    fails(&mut command(&folder, &format!("put store {long} v")), 2, &["2000 bytes", "1 to"]);
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let folder = store();
+    for key in 0..50 {
+        db(&folder, &format!("put store key{key} {}", "value".repeat(100)));
+    }
+    flip_where(&folder.path().join("store/data.flashgrain"), b"valuevalue");
+    let mut check = command(&folder, "check store");
+    fails(&mut check, 1, &["is damaged: expected", "byte"]);
+}
+
+/// Flips a bit in every 4 KiB of a file in which `text` stands.
+fn flip_where(path: &Path, text: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let length = file.metadata().unwrap().len();
+    let mut block = vec![0; 4096];
+    for offset in (0..length).step_by(block.len()) {
+        file.read_exact_at(&mut block, offset).unwrap();
+        if let Some(at) = block.windows(text.len()).position(|window| window == text) {
+            file.write_all_at(&[block[at] ^ 1], offset + at as u64).unwrap();
+        }
+    }
+}
