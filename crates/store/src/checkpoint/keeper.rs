@@ -5,9 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::run::Run;
 use super::{Base, CheckpointStats, Parts, Superblock};
+use flashgrain_device::Nanos;
+
 use crate::Error;
+use crate::lane::{Devices, now, sleep_until};
 use crate::log::Lsn;
 use crate::task::{Crew, Waker, park, waker};
+
+/// After a checkpoint for which there was no room, the next one waits for so long.
+const AFTER_FULL: Nanos = Nanos(20_000_000);
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -17,6 +23,7 @@ pub(crate) struct Keeper {
 
 struct Shared {
     crew: Crew,
+    devices: Devices,
     turns: Mutex<Turns>,
     /// Whether a checkpoint was asked for that has not begun: looked at without the lock.
     wanted: AtomicBool,
@@ -41,10 +48,11 @@ impl Keeper {
         let replay_start = base.superblock.state.replay_start;
         parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes));
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
+        let devices = parts.devices.clone();
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
         let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
         let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { crew, turns: Mutex::new(turns), wanted, busy, stats }) }
+        Self { shared: Arc::new(Shared { crew, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
     }
 
     /// What checkpoints took so far.
@@ -144,6 +152,11 @@ impl Keeper {
         };
         self.shared.busy.store(true, Ordering::Release);
         let result = run.checkpoint(closed);
+        if let Err(Error::Full { .. }) = &result {
+            // Others are working on it. Without a store's devices to tell the time it is tried again at once.
+            let until = now(&self.shared.devices) + AFTER_FULL;
+            let _at_once = sleep_until(&self.shared.devices, until);
+        }
         self.shared.busy.store(false, Ordering::Release);
         {
             let mut turns = self.shared.turns();

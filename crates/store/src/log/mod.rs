@@ -149,12 +149,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::open`].
-    pub fn scan(
-        layout: &Layout,
-        devices: &Devices,
-        known: Known,
-        see: Replay<'_>,
-    ) -> Result<(), Error> {
+    pub fn scan(layout: &Layout, devices: &Devices, known: Known, see: Replay<'_>) -> Result<(), Error> {
         recover::scan(devices, Ring::of(layout), known, see)
     }
 

@@ -20,13 +20,16 @@ use crate::pool::Epoch;
 /// Segments that only the page table may take: without it no checkpoint frees anything.
 const RESERVED_FOR_MAP: usize = 2;
 
+/// Segments for the pages of a checkpoint, before which nothing that the cleaner has won is free.
+const RESERVED_FOR_CHECKPOINT: usize = 1;
+
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
 const RESERVED_FOR_CLEANER: usize = 4;
 
-const RESERVED: usize = RESERVED_FOR_MAP + RESERVED_FOR_CLEANER;
+const RESERVED: usize = RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER;
 
 /// With no more free segments than this, the cleaner takes the emptiest segments, whatever their age: each must win more than it costs.
-const EMERGENCY: usize = RESERVED_FOR_MAP + RESERVED_FOR_CLEANER / 2;
+const EMERGENCY: usize = RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER / 2;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: usize = 2;
@@ -485,7 +488,7 @@ impl Inner {
             Stream::Map => 0,
             // The last way out.
             Stream::Moved if !self.is_any_pending() => 1,
-            Stream::Moved => RESERVED_FOR_MAP,
+            Stream::Moved => RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT,
             Stream::Fresh | Stream::Overflow if self.checkpointing => RESERVED_FOR_MAP,
             Stream::Fresh | Stream::Overflow => RESERVED,
         }
