@@ -14,14 +14,39 @@ struct Shared {
     listeners: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
+/// See [`Poison::guard`].
+pub(crate) struct Guard<'a> {
+    poison: &'a Poison,
+    doing: &'static str,
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.poison.note(format!("a panic while {}", self.doing));
+        }
+    }
+}
+
 impl Poison {
     /// Notes a failure to write or flush, and gives it back. The first time, everybody who waits is told.
     pub fn by(&self, error: Error) -> Error {
-        if self.0.first.set(error.to_string()).is_ok() {
+        self.note(error.to_string());
+        error
+    }
+
+    /// Notes another reason why nothing more can be promised.
+    pub fn note(&self, reason: String) {
+        if self.0.first.set(reason).is_ok() {
             let listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             listeners.iter().for_each(|tell| tell());
         }
-        error
+    }
+
+    /// To be held by who does what others wait for: a panic that drops it is noted as a failure.
+    pub fn guard(&self, doing: &'static str) -> Guard<'_> {
+        Guard { poison: self, doing }
     }
 
     /// Has `tell` called at the first failure, by whoever fails. It must not wait.

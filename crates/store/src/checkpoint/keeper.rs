@@ -87,9 +87,9 @@ impl Keeper {
 
     /// A failure that matters poisons; else the next one tries again.
     fn make_wanted(&self) {
-        let run = self.take_turn();
+        let turn = self.take_turn();
         self.shared.wanted.store(false, Ordering::Release);
-        let _told_to_those_who_wait = self.make(run, false);
+        let _told_to_those_who_wait = turn.make(false);
     }
 
     /// Makes a checkpoint that contains everything done before, or waits for one.
@@ -119,60 +119,74 @@ impl Keeper {
     /// # Errors
     /// As [`Keeper::checkpoint`].
     pub fn close(&self) -> Result<(), Error> {
-        let run = self.take_turn();
-        self.make(run, true)
+        self.take_turn().make(true)
     }
 
     /// The current superblock.
     pub fn superblock(&self) -> Superblock {
-        let run = self.take_turn();
-        let superblock = run.superblock().clone();
-        self.give_back(run);
-        superblock
+        self.take_turn().run().superblock().clone()
     }
 
-    fn take_turn(&self) -> Box<Run> {
+    fn take_turn(&self) -> Turn<'_> {
         loop {
             {
                 let mut turns = self.shared.turns();
-                if let Some(run) = turns.run.take() {
-                    return run;
+                if turns.run.is_some() {
+                    return Turn { shared: &self.shared, run: turns.run.take(), begun: None, result: Ok(()) };
                 }
                 turns.waiting.push(waker());
             }
             park();
         }
     }
+}
 
-    fn make(&self, mut run: Box<Run>, closed: bool) -> Result<(), Error> {
-        let number = {
+/// The right to make a checkpoint. It is given back however this ends, be it by a panic: others wait for it.
+struct Turn<'a> {
+    shared: &'a Shared,
+    /// There until the end.
+    run: Option<Box<Run>>,
+    /// The number of the checkpoint that is made, and what becomes of it.
+    begun: Option<u64>,
+    result: Result<(), Error>,
+}
+
+impl Turn<'_> {
+    fn run(&mut self) -> &mut Run {
+        self.run.as_mut().unwrap_or_else(|| unreachable!("it is given back at the end"))
+    }
+
+    fn make(mut self, closed: bool) -> Result<(), Error> {
+        self.begun = {
             let mut turns = self.shared.turns();
             turns.begun += 1;
-            turns.begun
+            Some(turns.begun)
         };
+        self.result = Err(Error::Poisoned { first: "a panic while a checkpoint was made".into() });
         self.shared.busy.store(true, Ordering::Release);
-        let result = run.checkpoint(closed);
+        let result = self.run().checkpoint(closed);
         if let Err(Error::Full { .. }) = &result {
             // Others are working on it. Without a store's devices to tell the time it is tried again at once.
             let until = now(&self.shared.devices) + AFTER_FULL;
             let _at_once = sleep_until(&self.shared.devices, until);
         }
-        self.shared.busy.store(false, Ordering::Release);
-        {
-            let mut turns = self.shared.turns();
-            turns.ended = number;
-            if let Err(error) = &result {
-                turns.failed = Some((number, error.clone()));
-            }
-        }
-        self.give_back(run);
+        self.result = result.clone();
         result
     }
+}
 
-    fn give_back(&self, run: Box<Run>) {
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
         let waiting = {
             let mut turns = self.shared.turns();
-            turns.run = Some(run);
+            if let Some(number) = self.begun {
+                self.shared.busy.store(false, Ordering::Release);
+                turns.ended = number;
+                if let Err(error) = std::mem::replace(&mut self.result, Ok(())) {
+                    turns.failed = Some((number, error));
+                }
+            }
+            turns.run = self.run.take();
             std::mem::take(&mut turns.waiting)
         };
         waiting.into_iter().for_each(|waker| waker.wake());

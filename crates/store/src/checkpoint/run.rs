@@ -117,6 +117,8 @@ impl Run {
     /// [`Error::Full`] if there is no room for it: it can be tried again. Everything else poisons.
     pub fn checkpoint(&mut self, closed: bool) -> Result<(), Error> {
         self.parts.poison.check()?;
+        let poison = self.parts.poison.clone();
+        let _others_wait_for_it = poison.guard("a checkpoint was made");
         self.parts.segments.set_checkpointing(true);
         let result = self.attempt(closed);
         self.parts.segments.set_checkpointing(false);

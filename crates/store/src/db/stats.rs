@@ -42,6 +42,18 @@ pub struct CacheStats {
     pub dirty_bytes: u64,
     /// Pages that there are, in memory or not.
     pub pages: u64,
+    /// How often a page was in memory when it was needed.
+    pub hits: u64,
+    /// How often it had to be read from the device, be it ahead of its use.
+    pub misses: u64,
+}
+
+impl CacheStats {
+    /// Of all pages that were needed, those that were in memory. `None` if none was needed yet.
+    pub fn hit_share(&self) -> Option<f64> {
+        let needed = self.hits + self.misses;
+        (needed > 0).then(|| self.hits as f64 / needed as f64)
+    }
 }
 
 /// What was written for pages, and why.
@@ -122,6 +134,8 @@ pub struct ThrottleStats {
     pub delayed: u64,
     /// All their waits together.
     pub waited_s: f64,
+    /// Operations a second that a committer alone may do at present; `None` if nothing slows it.
+    pub operations_per_s: Option<f64>,
     /// Commits that were refused as the device was full.
     pub refused: u64,
 }
@@ -180,6 +194,8 @@ impl Stats {
                 budget_bytes: stats.cache_bytes,
                 dirty_bytes: stats.dirty_bytes,
                 pages: stats.pages,
+                hits: stats.hits.hits,
+                misses: stats.hits.misses,
             },
             written: WrittenStats {
                 page_bytes: stream(Stream::Fresh),
@@ -210,6 +226,7 @@ impl Stats {
             throttle: ThrottleStats {
                 reason: throttle.reason,
                 delay_s: throttle.delay.seconds(),
+                operations_per_s: (throttle.delay.0 > 0).then(|| 1.0 / throttle.delay.seconds()),
                 delayed: throttle.delayed,
                 waited_s: throttle.waited.seconds(),
                 refused: throttle.refused,

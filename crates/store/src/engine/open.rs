@@ -58,6 +58,12 @@ struct Storage {
 impl Given {
     fn storage(&self, layout: &Layout) -> Result<Storage, Error> {
         let poison = Poison::default();
+        let told = poison.clone();
+        self.crew.when_panicked(
+            &(Arc::new(move |text: &str| {
+                told.note(format!("a panic in the background: {text}"));
+            }) as _),
+        );
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         segments.begin_epoch(pool.epoch());

@@ -3,6 +3,7 @@
 use super::{Engine, Recovery};
 use crate::checkpoint::CheckpointStats;
 use crate::log::LogStats;
+use crate::pool::Hits;
 use crate::segment::{Usage, Written};
 
 /// A moment's numbers. Counters begin at zero when the store is opened.
@@ -17,6 +18,7 @@ pub(crate) struct EngineStats {
     pub dirty_bytes: u64,
     pub cache_bytes: u64,
     pub pages: u64,
+    pub hits: Hits,
     pub segments: Usage,
     pub written: Written,
 }
@@ -33,6 +35,7 @@ impl Engine {
             dirty_bytes: parts.pool.dirty_bytes(),
             cache_bytes: parts.pool.budget_bytes(),
             pages: parts.pool.pages(),
+            hits: parts.pool.hits(),
             segments: parts.segments.usage(),
             written: parts.segments.written(),
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::channels::Lane;
+use super::flushes::Flushes;
 use super::traffic::{Meter, Traffic};
 use crate::Error;
 use crate::task::{current_task, in_task, park};
@@ -29,6 +30,8 @@ pub(crate) struct Devices {
 struct Shared {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
+    /// Of each device.
+    flushes: Vec<Flushes>,
     meter: Meter,
 }
 
@@ -58,7 +61,8 @@ impl Devices {
     pub fn new(data: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Self {
         let all: Vec<_> = std::iter::once(data).chain(log).collect();
         let log_index = all.len() - 1;
-        Self { shared: Arc::new(Shared { all, log_index, meter: Meter::default() }) }
+        let flushes = all.iter().map(|_| Flushes::default()).collect();
+        Self { shared: Arc::new(Shared { all, log_index, flushes, meter: Meter::default() }) }
     }
 
     /// A lane for the calling thread, with at most `depth` requests in flight on each device.
@@ -89,6 +93,10 @@ impl Devices {
     /// Whether the log has a device of its own.
     pub fn has_own_log(&self) -> bool {
         self.shared.log_index > 0
+    }
+
+    fn flushes(&self, role: Role) -> &Flushes {
+        &self.shared.flushes[self.index(role)]
     }
 
     pub(super) fn index(&self, role: Role) -> usize {
@@ -179,14 +187,19 @@ pub(crate) unsafe fn write(
 ) -> Result<(), Failed> {
     let memory = memory.cast_mut();
     // SAFETY: passed on from the caller.
-    unsafe { ask(devices, role, Request { op, offset_bytes, length_bytes, memory, tag: 0 }) }
+    let write = || unsafe { ask(devices, role, Request { op, offset_bytes, length_bytes, memory, tag: 0 }) };
+    match op {
+        Op::WriteThenFlush => devices.flushes(role).alone(write),
+        _ => write(),
+    }
 }
 
-/// Makes all completed writes durable.
+/// Makes all writes durable that have completed. Who asks at the same time shares a flush; after one has failed, so do all others.
 pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
-    let memory = std::ptr::null_mut();
+    let request =
+        Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory: ptr::null_mut(), tag: 0 };
     // SAFETY: a flush uses no memory.
-    unsafe { ask(devices, role, Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory, tag: 0 }) }
+    devices.flushes(role).join(|| unsafe { ask(devices, role, request) })
 }
 
 /// Tells the device that a range is no longer needed.

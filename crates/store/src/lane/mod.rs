@@ -6,6 +6,7 @@
 mod block;
 mod channels;
 mod current;
+mod flushes;
 mod pieces;
 #[cfg(test)]
 mod speed;

@@ -170,6 +170,7 @@ impl Shared {
 
     /// Writes the open group and wakes who waits for it.
     pub(super) fn lead(&self, mut leader: Leader) -> Result<(), Error> {
+        let _nobody_else_can_lead = self.poison.guard("the log was written");
         self.gather(leader.companions);
         {
             let mut state = self.state();

@@ -61,15 +61,19 @@ impl Pool {
                 yield_now();
                 continue;
             };
-            let id = PageId(meta.page.load(Ordering::Acquire));
-            let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
-            if !self.is_older(frame, epoch) || id.0 == 0 || !meta.latch.try_upgrade(version) {
+            if !self.is_older(frame, epoch) || !meta.latch.try_upgrade(version) {
                 continue;
             }
-            let gathered = self.append(id, frame, dirty_epoch);
+            // Only now: whoever gathers a page leaves its version as it is, and another one may have done so.
+            let id = PageId(meta.page.load(Ordering::Relaxed));
+            let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
+            let gathered = match self.is_older(frame, epoch) {
+                true => self.append(id, frame, dirty_epoch).map(drop),
+                false => Ok(()),
+            };
             meta.latch.unlock_unchanged();
             match gathered {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => self.images.wait_for_room()?,
                 Err(NotAppended::Failed(error)) => return Err(error),
             }

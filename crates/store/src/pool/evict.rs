@@ -299,14 +299,19 @@ impl Pool {
         if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
             return Outcome::Stays;
         }
-        // None of these changes under this version.
-        let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
-        if dirty_epoch == 0 && unit.0 != 0 && !self.images.is_written(unit) {
+        if meta.dirty_epoch.load(Ordering::Relaxed) == 0 && unit.0 != 0 && !self.images.is_written(unit) {
             return Outcome::Unwritten(unit);
         }
         if !meta.latch.try_upgrade(version) {
             return Outcome::Stays;
+        }
+        // Only now: whoever gathers a page leaves its version as it is.
+        let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
+        let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
+        if dirty_epoch == 0 && unit.0 != 0 && !self.images.is_written(unit) {
+            meta.latch.unlock_unchanged();
+            return Outcome::Unwritten(unit);
         }
         if dirty_epoch != 0 {
             let appended = self.append(PageId(id), frame, dirty_epoch);

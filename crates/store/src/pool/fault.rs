@@ -6,7 +6,7 @@ use super::evict::FRAME;
 use super::frames::Frame;
 use super::table::{Entry, Place, Word};
 use super::waiters::{Waiters, changed};
-use super::{Access, HOT, Pool, SCANNED, Seen};
+use super::{Access, HOT, Pool, SCANNED, Seen, count, own_place};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::Location;
@@ -53,6 +53,8 @@ impl Pool {
             return Ok(());
         }
         let mut from = location;
+        count(&self.counts[own_place()].misses);
+        let mut given_up = GiveUp { pool: self, id, entry, frame: Some(frame) };
         loop {
             // SAFETY: the frame is nobody's page and was taken by this call; it has the bytes of its class, and all frames begin at multiples of 4096.
             let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
@@ -62,22 +64,13 @@ impl Pool {
             };
             match result {
                 Ok(()) => {
+                    given_up.frame = None;
                     self.finish_load(id, entry, frame, from, access);
                     return Ok(());
                 }
                 // The cleaner has moved the image meanwhile, and what was there may have been overwritten.
                 Err(_) if now != from => from = now,
-                Err(error) => {
-                    while !entry.exchange(Word::loading(from), Word::device(from)) {
-                        if let Place::Loading(now) = entry.load().place() {
-                            from = now;
-                        }
-                    }
-                    changed();
-                    self.queue(id).wake_all(id.0);
-                    self.give_back(&[frame]);
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -120,6 +113,27 @@ impl Pool {
                 let _seen = pool.read(id, Access::Scan);
             }
         });
+    }
+}
+
+/// A page that is being loaded is on the device again, unless it was loaded: also after a panic, as others wait for it.
+struct GiveUp<'a> {
+    pool: &'a Pool,
+    id: PageId,
+    entry: &'a Entry,
+    /// Nobody's page until it is loaded.
+    frame: Option<Frame>,
+}
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        let Some(frame) = self.frame else { return };
+        while let Place::Loading(now) = self.entry.load().place()
+            && !self.entry.exchange(Word::loading(now), Word::device(now))
+        {}
+        changed();
+        self.pool.queue(self.id).wake_all(self.id.0);
+        self.pool.give_back(&[frame]);
     }
 }
 

@@ -32,6 +32,9 @@ pub(crate) trait Images: Send + Sync {
     /// Waits until this unit is on the device; sends it on its way if it is open.
     fn wait_written(&self, unit: UnitSequence) -> Result<(), Error>;
 
+    /// A page was left half changed: nothing may be written any more.
+    fn give_up(&self, why: &str);
+
     /// Loads a page.
     ///
     /// # Safety
@@ -69,6 +72,10 @@ impl Images for Segments {
 
     fn wait_written(&self, unit: UnitSequence) -> Result<(), Error> {
         Self::wait_written(self, unit)
+    }
+
+    fn give_up(&self, why: &str) {
+        self.poison.note(why.to_owned());
     }
 
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {

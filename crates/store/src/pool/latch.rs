@@ -48,7 +48,16 @@ impl Latch {
     /// Takes the latch if nobody has changed anything since `version`.
     #[inline]
     pub fn try_upgrade(&self, version: Version) -> bool {
-        self.0.compare_exchange(version.0, version.0 | WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let taken = self
+            .0
+            .compare_exchange(version.0, version.0 | WRITER, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
+        if taken {
+            // Acquiring keeps what the writer does from moving up to before the exchange is read, but not to before it is written: a reader could see the first changes and still find the old
+            // version (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012). It meets the fence of `is_still`.
+            fence(Ordering::Release);
+        }
+        taken
     }
 
     /// Takes the latch if it is free.

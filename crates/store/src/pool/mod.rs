@@ -30,7 +30,7 @@ mod tests;
 mod unread;
 mod waiters;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::Error;
@@ -92,14 +92,34 @@ pub(crate) struct Pool {
     /// Those who wait for a frame.
     room: Waiters,
     clock: Clock,
-    dirty_bytes: Box<[DirtyBytes]>,
+    counts: Box<[Counts]>,
     me: Weak<Self>,
 }
 
-/// Bytes of pages that threads of a place made dirty, less those that they made clean.
+/// What the threads of a place have done.
 #[derive(Default)]
 #[repr(align(128))]
-struct DirtyBytes(AtomicI64);
+struct Counts {
+    /// Bytes of pages that they made dirty, less those that they made clean.
+    dirty_bytes: AtomicI64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// How often pages were looked for since the pool was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hits {
+    /// They were in memory.
+    pub hits: u64,
+    /// They had to be read.
+    pub misses: u64,
+}
+
+/// Counts one more. Mostly one thread has the place, so that this needs no locked instruction; where several share it, a few may be lost.
+#[inline]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
 
 /// A page that was resident when it was looked at.
 #[derive(Clone, Copy)]
@@ -159,7 +179,7 @@ impl Pool {
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
             clock: Clock::new(),
-            dirty_bytes: (0..PLACES).map(|_| DirtyBytes::default()).collect(),
+            counts: (0..PLACES).map(|_| Counts::default()).collect(),
             me: Weak::clone(me),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
@@ -175,7 +195,10 @@ impl Pool {
     #[inline]
     pub fn read(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
         match self.look(id, access) {
-            Some(seen) => Ok(seen),
+            Some(seen) => {
+                count(&self.counts[own_place()].hits);
+                Ok(seen)
+            }
             None => self.read_slowly(id, access),
         }
     }
@@ -231,7 +254,15 @@ impl Pool {
 
     /// Bytes of pages in memory that have changed since they were written.
     pub fn dirty_bytes(&self) -> u64 {
-        self.dirty_bytes.iter().map(|part| part.0.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+        self.counts.iter().map(|part| part.dirty_bytes.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// See [`Hits`].
+    pub fn hits(&self) -> Hits {
+        let sum = |of: fn(&Counts) -> &AtomicU64| {
+            self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
+        };
+        Hits { hits: sum(|part| &part.hits), misses: sum(|part| &part.misses) }
     }
 
     /// The budget.
@@ -246,12 +277,12 @@ impl Pool {
 
     fn mark_dirty(&self, meta: &Meta, frame: Frame, epoch: u32) {
         meta.dirty_epoch.store(epoch, Ordering::Release);
-        self.dirty_bytes[own_place()].0.fetch_add(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+        self.counts[own_place()].dirty_bytes.fetch_add(class_bytes(frame.class()) as i64, Ordering::Relaxed);
     }
 
     fn mark_clean(&self, meta: &Meta, frame: Frame) {
         meta.dirty_epoch.store(0, Ordering::Release);
-        self.dirty_bytes[own_place()].0.fetch_sub(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+        self.counts[own_place()].dirty_bytes.fetch_sub(class_bytes(frame.class()) as i64, Ordering::Relaxed);
     }
 
     /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the latch.

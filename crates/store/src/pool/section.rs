@@ -196,6 +196,9 @@ fn denied(why: NotAppended) -> Denied {
 impl Drop for Section<'_> {
     #[inline]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.pool.images.give_up("a panic while pages were changed");
+        }
         self.pool.gate.leave(self.place);
     }
 }

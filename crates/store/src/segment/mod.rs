@@ -105,7 +105,7 @@ pub(crate) struct Segments {
     layout: Layout,
     devices: Devices,
     crew: Crew,
-    poison: Poison,
+    pub(crate) poison: Poison,
     space: Space,
     buffers: Buffers,
     gatherings: [Mutex<Gathering>; TARGETS],

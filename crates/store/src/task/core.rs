@@ -203,8 +203,10 @@ pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder, first: Option<Job>) 
     let mut next = first;
     while let Some(job) = next {
         core.yielder.set(yielder);
-        // Whoever wants to know of a panic catches it in the job; the worker goes on.
-        drop(catch(job.run));
+        // A user's task catches its panic for who joins it; nobody waits for the result of the others. The worker goes on.
+        if let Err(panic) = catch(job.run) {
+            core.home.note_panic(&*panic);
+        }
         next = yielder.suspend(Pause::Ended);
     }
 }

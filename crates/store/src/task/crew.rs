@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Class;
 use super::core::Core;
-use super::home::{Home, Job};
+use super::home::{Home, Job, WhenPanicked};
 use super::join::{JoinHandle, joinable};
 
 /// What every worker does between its tasks, such as making room when free frames run low. It must not wait.
@@ -49,6 +49,11 @@ impl Crew {
     pub fn set_upkeep(&self, upkeep: Weak<dyn Upkeep>) {
         *self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner) = Some(upkeep);
         self.0.upkeep_version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Has `tell` told of panics in background tasks and in the upkeep: whoever waits for what they were to do must not wait any longer.
+    pub fn when_panicked(&self, tell: &WhenPanicked) {
+        self.0.homes.iter().for_each(|home| home.when_panicked(tell));
     }
 
     /// What a worker does between its tasks, if anything.

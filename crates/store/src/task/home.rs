@@ -1,7 +1,8 @@
 //! Where a worker's tasks can be reached from other threads.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Class;
 use super::core::TaskId;
@@ -32,7 +33,11 @@ pub(crate) struct Home {
     asleep: AtomicBool,
     bell: OnceLock<Box<dyn Bell>>,
     stopped: AtomicBool,
+    when_panicked: Mutex<Option<WhenPanicked>>,
 }
+
+/// Told of a panic that nobody else will hear of, with its text.
+pub(crate) type WhenPanicked = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What came in since the scheduler last looked.
 #[derive(Default)]
@@ -113,6 +118,20 @@ impl Home {
     /// The worker sleeps no longer.
     pub fn wake_up(&self) {
         self.asleep.store(false, Ordering::Release);
+    }
+
+    pub(super) fn when_panicked(&self, tell: &WhenPanicked) {
+        *self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(tell));
+    }
+
+    /// Something of the store's own has panicked: what it was to do will not be done.
+    pub(super) fn note_panic(&self, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let tell = self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(tell) = tell {
+            tell(text.unwrap_or("a panic without text"));
+        }
     }
 
     /// Exchanges the mail for an empty one, whose vectors are used again.

@@ -9,7 +9,7 @@ use corosensei::CoroutineResult;
 use corosensei::stack::DefaultStack;
 
 use super::Class;
-use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, serve};
+use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, catch, serve};
 use super::home::{Home, Job, Mail};
 
 /// Bytes of a stack, of which the system gives only the pages that are used. The store itself needs a few KiB; a user's task may call anything. Below each
@@ -71,9 +71,11 @@ impl Scheduler {
         self.core.wake(task);
     }
 
-    /// Calls `act`, whose background work then is this worker's.
-    pub fn enter<T>(&self, act: impl FnOnce() -> T) -> T {
-        self.core.enter(act)
+    /// Calls `act`, which is nobody's task and whose background work is this worker's. Its panic is told to whoever hears of those.
+    pub fn enter(&self, act: impl FnOnce()) {
+        if let Err(panic) = self.core.enter(|| catch(act)) {
+            self.core.home.note_panic(&*panic);
+        }
     }
 
     /// Takes in what was sent and runs tasks that are ready now, each once, at most so many of each class. Returns how many ran.

@@ -159,6 +159,7 @@ impl Transactions {
             let _held = self.locks.lock_all();
             let (record, prepared) = prepare()?;
             self.visible.admit(&self.poison)?;
+            let _all_wait_for_it = self.poison.guard("the catalog was changed");
             let logged = self.log.append_noting(&record, |logged| self.visible.begin(logged))?;
             apply(prepared).map_err(|error| self.poison.by(error))?;
             self.visible.applied(logged.timestamp);
@@ -198,6 +199,7 @@ impl Transactions {
         before: &[Before],
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
+        let _all_later_ones_wait_for_it = self.poison.guard("a commit was applied");
         let logged = self.log.append_noting(record, |logged| self.visible.begin(logged))?;
         let applied = writes
             .iter()

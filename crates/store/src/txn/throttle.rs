@@ -47,6 +47,17 @@ pub enum ThrottleReason {
     FreeSegments,
 }
 
+impl std::fmt::Display for ThrottleReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "nothing slows them",
+            Self::DirtyPages => "memory is full of pages that have yet to be written",
+            Self::LogSpace => "the log is full of what the next checkpoint makes superfluous",
+            Self::FreeSegments => "segments are being made free",
+        })
+    }
+}
+
 /// Whether writers wait, why, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThrottleStats {

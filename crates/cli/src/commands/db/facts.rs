@@ -65,7 +65,7 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn numbers(stats: &Stats) -> String {
-    let Stats { cache, space, log, recovery, .. } = stats;
+    let Stats { cache, space, log, throttle, recovery, .. } = stats;
     let bytes = |bytes: u64| unit::bytes(bytes as f64);
     let used = (space.segments - space.free_segments) * space.segment_bytes;
     let mut text = format!("pages     {} in {}\n", unit::count(cache.pages as f64), bytes(space.live_bytes));
@@ -76,7 +76,15 @@ fn numbers(stats: &Stats) -> String {
         bytes(space.segment_bytes),
         unit::share(space.live_bytes as f64 / used.max(1) as f64)
     );
+    if let Some(share) = cache.hit_share() {
+        let (hits, misses) = (unit::count(cache.hits as f64), unit::count(cache.misses as f64));
+        text += &format!("cache     {hits} hits, {misses} misses: {} hits\n", unit::share(share));
+    }
     text += &format!("log       {} in use\n", unit::share(log.fill));
+    text += &match throttle.operations_per_s {
+        None => format!("writers   {}\n", throttle.reason),
+        Some(rate) => format!("writers   {} operations/s each: {}\n", unit::count(rate), throttle.reason),
+    };
     text += &match recovery.was_closed {
         true => format!("opened    in {}, as it had been closed\n", unit::seconds(recovery.map_s)),
         false => format!(

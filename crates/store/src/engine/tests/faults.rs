@@ -63,3 +63,38 @@ fn after_a_failed_write_or_flush_nothing_is_promised_and_nothing_lost() {
     }
     assert!(poisoned > 8, "{poisoned}");
 }
+
+/// What a task of the store's own was to do is never done when it panics: whoever waits for it is told, in this case for room in a log that no checkpoint empties any more.
+#[test]
+fn a_panic_in_the_background_poisons_and_leaves_nobody_waiting() {
+    let device = drive(1);
+    let oracle: Arc<Mutex<Oracle>> = Arc::default();
+    let (mut harness, given) = world(&device, 2, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    engine.crew().spawn(|| {
+        (0..50).for_each(|_| crate::task::yield_now());
+        panic!("on purpose");
+    });
+    // Those that are under way by then, and panics if one of them waits for ever.
+    work(&mut harness, &engine, &oracle, 1);
+    assert!(oracle.lock().unwrap().commits.len() < 400, "they went on");
+    let checked = Arc::clone(&engine);
+    let error = harness.run(move || checked.checkpoint()).unwrap_err();
+    assert!(matches!(&error, crate::Error::Poisoned { first } if first.contains("on purpose")), "{error}");
+    let looked = Arc::clone(&engine);
+    assert!(!harness.run(move || values(&looked)).is_empty(), "reading goes on");
+}
+
+#[test]
+fn a_panic_between_log_and_application_poisons() {
+    let poison = crate::poison::Poison::default();
+    drop(poison.guard("nothing happened"));
+    assert!(poison.check().is_ok());
+    let told = poison.clone();
+    let panicked = std::thread::spawn(move || {
+        let _guard = told.guard("it was tested");
+        panic!("on purpose");
+    });
+    assert!(panicked.join().is_err());
+    assert!(poison.check().unwrap_err().to_string().contains("a panic while it was tested"));
+}

@@ -72,7 +72,8 @@ fn truncate(log: &Log, oracle: &Mutex<Oracle>, random: &mut Pcg64) {
 }
 
 /// Opens the log and compares what is in it with what was promised; void from here on is what was not there.
-fn reopen(devices: &Devices, method: SyncMethod, oracle: &mut Oracle, case: &str) -> (Log, Harness) {
+fn reopen(device: &Arc<SimDevice>, method: SyncMethod, oracle: &mut Oracle, case: &str) -> (Log, Harness) {
+    let devices = &Devices::new(Arc::clone(device) as _, None);
     let layout = Layout { sync_method: method, ..layout() };
     let harness = Harness::new(devices, 2);
     let mut seen = Vec::new();
@@ -120,13 +121,12 @@ fn power_cut(random: &mut Pcg64) -> PowerCut {
 /// Events of each round, and whether anything was torn.
 fn run(case: &Case) -> ([u64; 3], bool) {
     let device: Arc<SimDevice> = volatile_device(case.seed);
-    let devices = Devices::new(Arc::clone(&device) as _, None);
     let mut random = Pcg64::seed_from_u64(case.seed);
     let mut oracle = Oracle { appended: BTreeMap::new(), acknowledged: Timestamp(0), known: NEW };
     let (mut events, mut torn) = ([0; 3], false);
     for (round, counted) in events.iter_mut().enumerate() {
         let name = format!("seed {}, {:?}, round {round}, cut {:?}", case.seed, case.method, case.cut_at);
-        let (log, mut harness) = reopen(&devices, case.method, &mut oracle, &name);
+        let (log, mut harness) = reopen(&device, case.method, &mut oracle, &name);
         torn |= log.recovered().torn;
         let began = device.events();
         if let Some(cut_at) = case.cut_at {
@@ -151,7 +151,7 @@ fn run(case: &Case) -> ([u64; 3], bool) {
         oracle = Arc::into_inner(shared).unwrap().into_inner().unwrap();
     }
     let name = format!("seed {}, {:?}, at the end, cut {:?}", case.seed, case.method, case.cut_at);
-    let (log, _) = reopen(&devices, case.method, &mut oracle, &name);
+    let (log, _) = reopen(&device, case.method, &mut oracle, &name);
     (events, torn || log.recovered().torn)
 }
 

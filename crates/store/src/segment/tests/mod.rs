@@ -44,7 +44,11 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let config =
             SimConfig::from_toml(include_str!("../../engine/tests/drive.toml"), "drive.toml").unwrap();
-        let device = Arc::new(SimDevice::new(&config, "sim", seed).unwrap());
+        Self::over(Arc::new(SimDevice::new(&config, "sim", seed).unwrap()))
+    }
+
+    /// After a power cut: what was opened before it has seen failures.
+    pub fn over(device: Arc<SimDevice>) -> Self {
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let harness = Harness::new(&devices, 2);
         Self { sim: Some(device), devices, harness }

@@ -299,7 +299,7 @@ fn pages_survive_cleaning_checkpoints_and_power_cuts() {
             cleaned += model.segments.written().cleaned_segments;
             durable = model.state().durable.clone();
             sim.power_on();
-            world = World { harness: Harness::new(&world.devices, 2), ..world };
+            world = World::over(Arc::clone(&sim));
         }
         assert!(cleaned > 50, "seed {seed}: {cleaned} segments cleaned");
     }
