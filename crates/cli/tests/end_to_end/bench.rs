@@ -31,6 +31,45 @@ fn lookups_out_of_memory_read_about_a_page_each() {
     assert!(number(&latency["p50_us"]) <= number(&latency["p99_us"]), "{latency}");
 }
 
+/// Processors that are not measured, so that a simulation repeats exactly.
+const COSTS: &[&str] = &["--cpu-costs", "600,2000,500,1500"];
+
+#[test]
+fn simulated_drives_take_virtual_time_and_repeat_exactly() {
+    let run = || {
+        let mut arguments = vec!["lookup", "sim:905p", "--operations", "20000"];
+        arguments.extend(COSTS);
+        result(&arguments)
+    };
+    let (first, second) = (run(), run());
+    // Of the 600 ns of each look-up in memory, and 2000 ns more for each read.
+    let reads = number(&first["device"]["reads_per_s"]) / number(&first["operations_per_s"]);
+    let expected = 0.6 + 2.0 * reads;
+    let spent = number(&first["cpu_us_per_operation"]);
+    assert!((spent - expected).abs() < 0.1 * expected, "{spent} us for {reads} reads, {expected} expected");
+    assert!(number(&first["worker_use"]) <= 1.0 && number(&first["share_of_raw"]) > 0.1, "{first}");
+    for key in ["operations", "elapsed_s", "latency", "worker_use"] {
+        assert_eq!(first[key], second[key], "{key}");
+    }
+}
+
+#[test]
+fn simulated_processors_bind_where_all_is_in_memory() {
+    let mut arguments = vec!["lookup", "sim:905p", "--operations", "20000", "--cache", "16MiB"];
+    arguments.extend(COSTS);
+    let assert = flashgrain()
+        .arg("bench")
+        .args(&arguments)
+        .args(["--records", "20000", "--workers", "2", "--tasks", "16", "--json"])
+        .assert()
+        .success();
+    let result: Value = serde_json::from_str(&stdout(&assert)).unwrap();
+    // Two workers that spend 600 ns each.
+    let rate = number(&result["operations_per_s"]);
+    assert!((3.0e6..3.4e6).contains(&rate), "{rate}");
+    assert!(number(&result["worker_use"]) > 0.95, "{result}");
+}
+
 #[test]
 fn updates_write_pages_in_whole_units() {
     let folder = folder();
@@ -83,6 +122,9 @@ fn arguments_that_make_no_sense_are_refused() {
         ("lookup mem --workers 4 --tasks 2", "each needs at least one"),
         ("lookup mem --distribution normal", "uniform, zipf"),
         ("lookup mem --cache 1KiB", "too small"),
+        ("lookup mem --cpu-costs 1,2,3", "LOOKUP,WRITE,WAIT,REQUEST"),
+        ("lookup sim:905p --keep", "vanishes"),
+        ("lookup sim:floppy --cpu-costs 1,2,3,4", "floppy"),
     ] {
         fails(flashgrain().arg("bench").args(arguments.split(' ')), 2, &[text]);
     }

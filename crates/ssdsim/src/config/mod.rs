@@ -5,6 +5,7 @@ mod disk;
 mod file;
 mod host;
 mod nand;
+mod resize;
 mod state;
 mod xpoint;
 

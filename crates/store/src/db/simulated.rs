@@ -3,9 +3,9 @@
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-use super::{Builder, Db};
+use super::{Builder, Db, Stats};
 use crate::task::JoinHandle;
-use crate::worker::{CpuCosts, Harness};
+use crate::worker::{CpuCosts, Harness, spend};
 use crate::{Error, lane};
 
 /// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same every time, and as many workers as one likes. For tests, and
@@ -87,6 +87,33 @@ impl Simulated {
     /// Runs all tasks until nothing is going to happen any more.
     pub fn run_until_idle(&mut self) {
         self.harness.run_until_idle();
+    }
+
+    /// Lets so much virtual time pass, in which all tasks run.
+    pub fn run_for(&mut self, span: Duration) {
+        let until = lane::now(self.harness.devices()) + span.into();
+        self.harness.run_until(until);
+    }
+
+    /// From now on processors cost this.
+    pub fn set_costs(&mut self, costs: CpuCosts) {
+        self.harness.set_costs(costs);
+    }
+
+    /// What the processors of all workers have spent so far. By the time that has passed, and the number of workers, it is how busy they are.
+    pub fn spent(&self) -> Duration {
+        self.harness.spent().into()
+    }
+
+    /// As [`Db::stats`].
+    pub fn stats(&self) -> Stats {
+        self.db.as_ref().map(Db::stats).unwrap_or_default()
+    }
+
+    /// What the calling task did since it last waited took its worker's processor so long, instead of [`CpuCosts::task_ns`]: an operation that found everything in memory, or what a program computes between its calls.
+    /// Other tasks of the worker may go on before this one does. Does nothing while processors cost nothing, and in stores that are not simulated.
+    pub fn spend(cpu: Duration) {
+        spend(cpu.into());
     }
 
     /// Virtual time since the drives were made.

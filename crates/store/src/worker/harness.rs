@@ -1,5 +1,6 @@
 //! Many workers on one thread, the same every time.
 
+use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use flashgrain_device::Nanos;
 
 use super::steps::{Bounds, Step, Worker};
 use crate::lane::Devices;
-use crate::task::{Crew, JoinHandle};
+use crate::task::{Crew, JoinHandle, yield_now};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
 /// simulations: it panics where a real worker would try again.
@@ -23,6 +24,29 @@ struct Member {
     worker: Worker,
     /// When its processor is done with what it did last, in virtual time.
     free_at: Nanos,
+    /// What its processor has spent so far.
+    spent: Nanos,
+}
+
+/// What tasks have said to [`spend`] in a step.
+#[derive(Clone, Copy, Default)]
+struct Spending {
+    cpu: Nanos,
+    /// Tasks that ran until they said so.
+    ran: usize,
+}
+
+thread_local! {
+    /// Of the present step; `None` while no worker with costs steps on this thread.
+    static SPENDING: Cell<Option<Spending>> = const { Cell::new(None) };
+}
+
+/// Has what the calling task did since it began to run cost so much instead of [`CpuCosts::task_ns`], and goes on when its processor has done that. Nothing where processors cost nothing.
+pub(crate) fn spend(cpu: Nanos) {
+    if let Some(spending) = SPENDING.get() {
+        SPENDING.set(Some(Spending { cpu: spending.cpu + cpu, ran: spending.ran + 1 }));
+        yield_now();
+    }
 }
 
 /// What a worker's processor spends, in virtual time; a processor without costs takes no time for anything.
@@ -35,8 +59,13 @@ pub struct CpuCosts {
 }
 
 impl CpuCosts {
-    fn of(&self, step: Step) -> Nanos {
-        Nanos(step.ran as u64 * self.task_ns + step.answered as u64 * self.request_ns)
+    /// A step of a worker, and what it costs.
+    fn step(self, worker: &mut Worker) -> (Step, Nanos) {
+        SPENDING.set((self != Self::default()).then(Spending::default));
+        let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
+        let Spending { cpu, ran } = SPENDING.take().unwrap_or_default();
+        let others = step.ran.saturating_sub(ran) as u64;
+        (step, cpu + Nanos(others * self.task_ns + step.answered as u64 * self.request_ns))
     }
 }
 
@@ -55,6 +84,7 @@ impl Harness {
             Member {
                 worker: worker.unwrap_or_else(|error| panic!("open a lane: {error}")),
                 free_at: Nanos(0),
+                spent: Nanos(0),
             }
         };
         let workers = (0..workers).map(worker).collect();
@@ -105,16 +135,35 @@ impl Harness {
         self.workers.iter().map(|member| member.worker.unfinished()).sum()
     }
 
+    /// What the processors of all workers have spent so far.
+    pub fn spent(&self) -> Nanos {
+        self.workers.iter().fold(Nanos(0), |sum, member| sum + member.spent)
+    }
+
     /// Steps every worker once whose processor is free, and lets time pass if that did nothing; `false` if nothing is going to happen any more.
     pub fn turn(&mut self) -> bool {
+        self.step_all() || self.pass()
+    }
+
+    /// Runs until `until`, in virtual time, whether anything happens or not.
+    pub fn run_until(&mut self, until: Nanos) {
+        while self.virtual_now() < until {
+            let _something_happened = self.step_all() || self.pass_virtually(Some(until));
+        }
+    }
+
+    /// Steps every worker once whose processor is free. Whether that did anything.
+    fn step_all(&mut self) -> bool {
         let now = self.virtual_now();
         let mut busy = false;
-        for Member { worker, free_at } in self.workers.iter_mut().filter(|member| member.free_at <= now) {
-            let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
-            *free_at = now + self.costs.of(step);
+        for Member { worker, free_at, spent } in
+            self.workers.iter_mut().filter(|member| member.free_at <= now)
+        {
+            let (step, cost) = self.costs.step(worker);
+            (*free_at, *spent) = (now + cost, *spent + cost);
             busy |= step.ran > 0 || step.answered > 0 || (worker.has_ready() && *free_at == now);
         }
-        busy || self.pass()
+        busy
     }
 
     /// Zero if no time is simulated: then processors cost nothing.
@@ -126,7 +175,7 @@ impl Harness {
     /// Lets time pass until something is answered, a timer has run down or a processor is free; `false` if there is nothing to wait for.
     fn pass(&mut self) -> bool {
         if self.devices.is_simulated() {
-            return self.pass_virtually();
+            return self.pass_virtually(None);
         }
         let waits = |member: &Member| member.worker.in_flight() > 0 || member.worker.next_timer().is_some();
         // The one with the next timer; those without one have something in flight.
@@ -138,13 +187,15 @@ impl Harness {
         true
     }
 
-    fn pass_virtually(&self) -> bool {
+    /// As [`Harness::pass`], but not beyond `limit`, which is something to wait for.
+    fn pass_virtually(&self, limit: Option<Nanos>) -> bool {
         let now = self.virtual_now();
         let members = || self.workers.iter();
         let in_flight = members().any(|member| member.worker.in_flight() > 0);
         let timers = members().filter_map(|member| member.worker.next_timer());
         // A timer that is over waits for its worker's processor.
-        let until = timers.chain(members().map(|member| member.free_at)).filter(|at| *at > now).min();
+        let free = members().map(|member| member.free_at);
+        let until = timers.chain(free).chain(limit).filter(|at| *at > now).min();
         if until.is_none() && !in_flight {
             return false;
         }

@@ -7,6 +7,6 @@ mod steps;
 mod threads;
 
 pub use harness::CpuCosts;
-pub(crate) use harness::Harness;
+pub(crate) use harness::{Harness, spend};
 pub(crate) use steps::Bounds;
 pub(crate) use threads::Workers;

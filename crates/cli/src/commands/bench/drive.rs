@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use flashgrain::{Db, Error, JoinHandle, Tree};
-use flashgrain_device::{Nanos, process_cpu};
 use hdrhistogram::Histogram;
 
+use super::TREE;
+use super::costs::{Costs, Done};
 use super::keys::{self, Picker, Popularity};
 use super::options::BenchOptions;
+use super::store::Store;
 
 /// Of so many operations the latency of one is taken, so that reading the clock costs nothing that counts.
 const SAMPLE_EVERY: u64 = 8;
 
-/// Between two looks at the clock and the interrupt flag.
-const TICK: Duration = Duration::from_millis(20);
+/// When the number of operations is given, the warm-up has at most this part as many.
+const WARMUP_PART: u64 = 4;
 
 /// Records of one batch while the store is filled.
 const BATCH_RECORDS: u64 = 100;
@@ -35,7 +37,8 @@ pub struct Driven {
     pub elapsed_s: f64,
     pub operations: u64,
     pub latency_ns: Histogram<u64>,
-    pub cpu: Nanos,
+    /// Of our processors, or of simulated ones.
+    pub cpu: Duration,
     pub before: flashgrain::Stats,
     pub after: flashgrain::Stats,
     pub interrupted: bool,
@@ -64,57 +67,57 @@ impl Shared {
     }
 }
 
-/// Runs `operation` for the warm-up and the time that is measured.
+impl Driven {
+    /// Requests that read, for each operation.
+    pub fn reads_per_operation(&self) -> f64 {
+        (self.after.device.reads - self.before.device.reads) as f64 / self.operations.max(1) as f64
+    }
+}
+
+/// Runs `operation` on the tree of records for the warm-up and the time, or the operations, that are measured.
 pub fn drive(
-    db: &Db,
-    tree: &Tree,
+    store: &mut Store,
     operation: Operation,
     options: &BenchOptions,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Driven> {
     let shared = Shared::new(options.tasks);
     let popularity = Popularity::new(options.records, options.distribution);
+    let tree = store.run(|db| db.existing_tree(TREE))?;
+    let costs = store.costs();
     let tasks: Vec<JoinHandle<Result<Histogram<u64>, Error>>> = (0..options.tasks)
         .map(|index| {
-            let mut task = Task {
-                db: db.clone(),
-                tree: tree.clone(),
-                shared: Arc::clone(&shared),
-                index,
-                picker: Picker::new(popularity, options.seed, u64::from(index)),
-                key: vec![0; options.key_bytes as usize],
-                value: vec![0; options.value_bytes as usize],
-                latency_ns: histogram(),
-            };
-            db.spawn(move || task.run(operation).map(|()| task.latency_ns))
+            let (tree, shared) = (tree.clone(), Arc::clone(&shared));
+            let picker = Picker::new(popularity, options.seed, u64::from(index));
+            let (key, value) = (vec![0; options.key_bytes as usize], vec![0; options.value_bytes as usize]);
+            store.spawn(move |db| {
+                let latency_ns = histogram();
+                let mut task =
+                    Task { db: db.clone(), tree, shared, index, picker, key, value, latency_ns, costs };
+                task.run(operation).map(|()| task.latency_ns)
+            })
         })
         .collect();
-    wait(db, options.warmup, &tasks, interrupt);
+    let going = || !interrupt.load(Ordering::Relaxed) && !tasks.iter().any(JoinHandle::is_finished);
+    let until = |store: &Store, seconds: f64| store.now() + Duration::from_secs_f64(seconds);
+    let most = options.operations.unwrap_or(u64::MAX);
+    let warm = most / WARMUP_PART;
+    let warm_until = until(store, options.warmup);
+    store.wait_until(warm_until, || going() && shared.total() < warm);
     shared.sampling.store(true, Ordering::Relaxed);
-    let (began, cpu, count, before) = (db.now(), process_cpu(), shared.total(), db.stats());
-    wait(db, options.seconds, &tasks, interrupt);
-    let (elapsed, cpu, after) = (db.now() - began, process_cpu() - cpu, db.stats());
+    let (began, cpu, count, before) = (store.now(), store.cpu(), shared.total(), store.stats());
+    let end = until(store, options.seconds);
+    store.wait_until(end, || going() && shared.total() - count < most);
+    let (elapsed, cpu, after) = (store.now() - began, store.cpu() - cpu, store.stats());
     let operations = shared.total() - count;
     shared.stop.store(true, Ordering::Relaxed);
+    store.wait_until(Duration::MAX, || !tasks.iter().all(JoinHandle::is_finished));
     let mut latency_ns = histogram();
     for task in tasks {
         latency_ns += finished(task)?;
     }
     let (elapsed_s, interrupted) = (elapsed.as_secs_f64(), interrupt.load(Ordering::Relaxed));
     Ok(Driven { elapsed_s, operations, latency_ns, cpu, before, after, interrupted })
-}
-
-/// Until the time is over, the user wants an end, or a task has failed.
-fn wait<T>(db: &Db, seconds: f64, tasks: &[JoinHandle<T>], interrupt: &AtomicBool) {
-    let until = db.now() + Duration::from_secs_f64(seconds);
-    let go_on = || !interrupt.load(Ordering::Relaxed) && !tasks.iter().any(JoinHandle::is_finished);
-    while go_on() {
-        let left = until.saturating_sub(db.now());
-        if left.is_zero() {
-            return;
-        }
-        std::thread::park_timeout(left.min(TICK));
-    }
 }
 
 fn finished<T>(task: JoinHandle<Result<T, Error>>) -> anyhow::Result<T> {
@@ -137,6 +140,8 @@ struct Task {
     key: Vec<u8>,
     value: Vec<u8>,
     latency_ns: Histogram<u64>,
+    /// What operations cost where processors are simulated.
+    costs: Option<Costs>,
 }
 
 impl Task {
@@ -156,6 +161,9 @@ impl Task {
                 self.look_up(record)?
             } else {
                 self.update(record, count)?
+            }
+            if let Some(costs) = &self.costs {
+                costs.spend(if reads { Done::Lookup } else { Done::Writes(1) });
             }
             count += 1;
             if let Some(began) = began {
@@ -189,10 +197,9 @@ pub enum Order {
     Random,
 }
 
-/// Puts all records into the store; `said` hears the share that is done.
+/// Puts all records into the store's tree of records; `said` hears the share that is done.
 pub fn fill(
-    db: &Db,
-    tree: &Tree,
+    store: &mut Store,
     order: Order,
     options: &BenchOptions,
     interrupt: &AtomicBool,
@@ -204,65 +211,80 @@ pub fn fill(
         Order::Random => options.tasks,
     };
     let shared = Shared::new(tasks);
-    let (began, cpu, before) = (db.now(), process_cpu(), db.stats());
+    let tree = store.run(|db| db.tree(TREE))?;
+    let costs = store.costs();
+    let (began, cpu, before) = (store.now(), store.cpu(), store.stats());
     let handles: Vec<JoinHandle<Result<(), Error>>> = (0..tasks)
         .map(|index| {
-            let (db, tree, options, shared) =
-                (db.clone(), tree.clone(), options.clone(), Arc::clone(&shared));
-            db.clone().spawn(move || fill_part(&db, &tree, order, &options, &shared, (index, tasks)))
+            let (tree, options, shared) = (tree.clone(), options.clone(), Arc::clone(&shared));
+            store.spawn(move |db| {
+                let part = (index, tasks);
+                let result = Filling { db, tree, order, options, costs }.fill(&shared, part);
+                // The others then need not go on for nothing. They look at the flag between batches.
+                shared.stop.fetch_or(result.is_err(), Ordering::Relaxed);
+                result
+            })
         })
         .collect();
-    while !handles.iter().all(JoinHandle::is_finished) {
-        if interrupt.load(Ordering::Relaxed) || handles.iter().any(JoinHandle::is_finished) {
-            // One that ended early may have failed; the others then need not go on for nothing. They look at the flag between batches.
-            shared.stop.store(interrupt.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
+    store.wait_until(Duration::MAX, || {
+        shared.stop.fetch_or(interrupt.load(Ordering::Relaxed), Ordering::Relaxed);
         said(shared.total() as f64 / options.records as f64);
-        std::thread::park_timeout(TICK);
-    }
+        !handles.iter().all(JoinHandle::is_finished)
+    });
     for handle in handles {
         finished(handle)?;
     }
-    let (elapsed_s, cpu) = ((db.now() - began).as_secs_f64(), process_cpu() - cpu);
+    let (elapsed_s, cpu) = ((store.now() - began).as_secs_f64(), store.cpu() - cpu);
     let (operations, interrupted) = (shared.total(), interrupt.load(Ordering::Relaxed));
-    Ok(Driven { elapsed_s, operations, latency_ns: histogram(), cpu, before, after: db.stats(), interrupted })
+    let (latency_ns, after) = (histogram(), store.stats());
+    Ok(Driven { elapsed_s, operations, latency_ns, cpu, before, after, interrupted })
 }
 
-fn fill_part(
-    db: &Db,
-    tree: &Tree,
+/// What a task that fills the store needs.
+struct Filling<'a> {
+    db: &'a Db,
+    tree: Tree,
     order: Order,
-    options: &BenchOptions,
-    shared: &Shared,
-    (index, tasks): (u32, u32),
-) -> Result<(), Error> {
-    let part = |index: u32| (u128::from(options.records) * u128::from(index) / u128::from(tasks)) as u64;
-    let (mut next, end, start) = (part(index), part(index + 1), part(index));
-    let (mut key, mut value) = (vec![0; options.key_bytes as usize], vec![0; options.value_bytes as usize]);
-    // Coprime to the number of records, so that every record has its turn once.
-    let stride = coprime(options.records);
-    while next < end && !shared.stop.load(Ordering::Relaxed) {
-        let mut batch = db.batch().durability(options.durability.durability());
-        let batch_end = match order {
-            Order::Sequential => end.min(next + BATCH_RECORDS),
-            Order::Random => next + 1,
-        };
-        for number in next..batch_end {
-            let record = match order {
-                Order::Sequential => number,
-                Order::Random => {
-                    (u128::from(number) * u128::from(stride) % u128::from(options.records)) as u64
-                }
+    options: BenchOptions,
+    costs: Option<Costs>,
+}
+
+impl Filling<'_> {
+    /// Puts the `index`-th of so many parts of the records into the store.
+    fn fill(&self, shared: &Shared, (index, tasks): (u32, u32)) -> Result<(), Error> {
+        let Self { db, tree, order, options, costs } = self;
+        let part = |index: u32| (u128::from(options.records) * u128::from(index) / u128::from(tasks)) as u64;
+        let (mut next, end, start) = (part(index), part(index + 1), part(index));
+        let (mut key, mut value) =
+            (vec![0; options.key_bytes as usize], vec![0; options.value_bytes as usize]);
+        // Coprime to the number of records, so that every record has its turn once.
+        let stride = coprime(options.records);
+        while next < end && !shared.stop.load(Ordering::Relaxed) {
+            let mut batch = db.batch().durability(options.durability.durability());
+            let batch_end = match order {
+                Order::Sequential => end.min(next + BATCH_RECORDS),
+                Order::Random => next + 1,
             };
-            keys::key(record, &mut key);
-            keys::value(record, 0, &mut value);
-            batch.insert(tree, &key, value.as_slice())?;
+            for number in next..batch_end {
+                let record = match order {
+                    Order::Sequential => number,
+                    Order::Random => {
+                        (u128::from(number) * u128::from(stride) % u128::from(options.records)) as u64
+                    }
+                };
+                keys::key(record, &mut key);
+                keys::value(record, 0, &mut value);
+                batch.insert(tree, &key, value.as_slice())?;
+            }
+            batch.commit()?;
+            if let Some(costs) = costs {
+                costs.spend(Done::Writes(batch_end - next));
+            }
+            next = batch_end;
+            shared.done[index as usize].0.store(next - start, Ordering::Relaxed);
         }
-        batch.commit()?;
-        next = batch_end;
-        shared.done[index as usize].0.store(next - start, Ordering::Relaxed);
+        Ok(())
     }
-    Ok(())
 }
 
 /// A number near the golden section of `records` without a common factor.

@@ -1,28 +1,23 @@
 //! `flashgrain bench`: workloads on a store, beside what the raw device does in the same run.
 
+mod costs;
 mod drive;
 mod keys;
+mod measure;
 mod options;
 mod raw;
 mod result;
+mod store;
 mod target;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use clap::{Args, Subcommand, ValueEnum};
-use flashgrain::{Db, ErrorKind, Tree};
 use flashgrain_profile::Error;
-use flashgrain_profile::load::Region;
-use flashgrain_report::unit;
 
 use crate::output::{Context, print, print_json};
-use crate::progress::Percent;
 use crate::units::parse_share;
-use drive::{Driven, Operation, Order, drive, fill};
+use drive::{Operation, Order};
+use measure::{Bench, Work};
 use options::BenchOptions;
-use raw::Raw;
-use result::BenchResult;
-use target::Place;
 
 /// Measure the store: throughput, latency, CPU, and what reaches the device, beside the raw device in the same run.
 ///
@@ -89,136 +84,12 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
     };
     options.check()?;
     let interrupt = context.interrupt.watch()?;
-    let place = Place::of(options)?;
-    let result = measure(name, &place, options, work, context, interrupt);
-    if !options.keep {
-        place.remove()?;
-    }
-    let result = result?;
+    let bench = Bench { options: options.clone().for_target(), context, interrupt };
+    let result = bench.run(name, work)?;
     if options.json {
         print_json(&result)?;
     } else {
         print(&result.table())?;
     }
     if result.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
-}
-
-/// What is measured.
-#[derive(Clone, Copy)]
-enum Work {
-    Operate(Operation),
-    Fill(Order),
-}
-
-fn measure(
-    name: &str,
-    place: &Place,
-    options: &BenchOptions,
-    work: Work,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> anyhow::Result<BenchResult> {
-    let (db, driven, raw) = match work {
-        Work::Fill(order) => {
-            place.remove()?;
-            let db = place.builder(options)?.create()?;
-            let tree = db.tree(TREE)?;
-            let driven = fill_saying(&db, &tree, order, options, context, interrupt)?;
-            (db, driven, Raw::default())
-        }
-        Work::Operate(operation) => {
-            let db = filled(place, options, context, interrupt)?;
-            let tree = db.existing_tree(TREE)?;
-            let mut raw = Raw::default();
-            measure_raw(&mut raw, &db, place, options, context, interrupt)?;
-            context.note(&format!("running {name} for {}", unit::seconds(options.warmup + options.seconds)));
-            let driven = drive(&db, &tree, operation, options, interrupt)?;
-            measure_raw(&mut raw, &db, place, options, context, interrupt)?;
-            (db, driven, raw)
-        }
-    };
-    let result = BenchResult::new(name, place.describe(), options, driven, raw);
-    db.close()?;
-    Ok(result)
-}
-
-/// What a kept store holds.
-fn contents(options: &BenchOptions) -> String {
-    format!("{} records of {} + {} bytes", options.records, options.key_bytes, options.value_bytes)
-}
-
-/// The store with its records: the one that was kept, or a new one.
-fn filled(
-    place: &Place,
-    options: &BenchOptions,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> anyhow::Result<Db> {
-    if options.keep {
-        match place.builder(options)?.open() {
-            Ok(db) => {
-                let about = db.tree(ABOUT)?.get("contents")?;
-                if about.is_some_and(|about| about == contents(options).as_str()) {
-                    context.note(&format!("using the store that is in {}", place.describe()));
-                    return Ok(db);
-                }
-                db.close()?;
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    place.remove()?;
-    let db = place.builder(options)?.create()?;
-    for decision in db.layout() {
-        context.detail(&format!("{:<24} {:<12} {}", decision.setting, decision.value, decision.because));
-    }
-    let tree = db.tree(TREE)?;
-    context.note(&format!("filling a store in {} with {}", place.describe(), contents(options)));
-    let quietly = BenchOptions { durability: options::DurabilityName::None, ..options.clone() };
-    let driven = fill_saying(&db, &tree, Order::Sequential, &quietly, context, interrupt)?;
-    if driven.interrupted {
-        return Err(Error::Interrupted.into());
-    }
-    db.tree(ABOUT)?.insert("contents", contents(options))?;
-    db.checkpoint()?;
-    Ok(db)
-}
-
-fn fill_saying(
-    db: &Db,
-    tree: &Tree,
-    order: Order,
-    options: &BenchOptions,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> anyhow::Result<Driven> {
-    let mut percent = Percent::new(context.verbosity, "filling");
-    fill(db, tree, order, options, interrupt, &mut |share| percent.show(share))
-}
-
-/// Reads of the size of the store's, where the store's pages are.
-fn measure_raw(
-    raw: &mut Raw,
-    db: &Db,
-    place: &Place,
-    options: &BenchOptions,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> anyhow::Result<()> {
-    if options.raw_seconds <= 0.0 || interrupt.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    let device = place.raw()?;
-    // Segments are taken from the first on; the rest of the file was never written and would be answered without the drive.
-    let space = db.stats().space;
-    let written = (space.segments - space.free_segments) * space.segment_bytes;
-    let region = Region { offset_bytes: space.segments_start_bytes, length_bytes: written };
-    context.note(&format!(
-        "reading the raw device at depth {} for {}",
-        options.tasks,
-        unit::seconds(options.raw_seconds)
-    ));
-    let size = (4096, options.tasks, options.workers());
-    raw.measure(&*device, region, size, options.raw_seconds, options.seed, interrupt)
 }

@@ -4,10 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use flashgrain::Durability;
+use flashgrain_ssdsim::SimConfig;
 
+use super::costs::Costs;
 use super::keys::{Distribution, KEY_BYTES_MIN};
 use crate::exit::Usage;
 use crate::units::{parse_positive_bytes, parse_seconds};
+
+/// Operations on a simulated drive unless it is said.
+const SIMULATED_OPERATIONS: u64 = 1_000_000;
 
 /// What all benchmarks share.
 #[derive(Clone, Debug, Args)]
@@ -27,7 +32,7 @@ pub struct BenchOptions {
     /// Memory for pages: a size, or a share of the records' bytes.
     #[arg(long, value_name = "SIZE|SHARE", value_parser = parse_cache, default_value = "10%")]
     pub cache: CacheSize,
-    /// Worker threads; one per core unless given.
+    /// Worker threads, or simulated ones; one per core unless given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,
     /// Keep each worker on a core of its own, from the first on.
@@ -36,9 +41,12 @@ pub struct BenchOptions {
     /// Operations under way at a time, all workers together.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value_t = 128)]
     pub tasks: u32,
-    /// Time that is measured.
+    /// Time that is measured; virtual time on a simulated drive.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "10")]
     pub seconds: f64,
+    /// End after so many operations if that is earlier; on a simulated drive a million unless given.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
     /// Time before it that is not counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "2")]
     pub warmup: f64,
@@ -66,6 +74,9 @@ pub struct BenchOptions {
     /// Time that the raw device is measured before and after, at the same depth; 0s leaves it out.
     #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "3")]
     pub raw_seconds: f64,
+    /// What simulated processors take, in nanoseconds, instead of what is measured here at first: LOOKUP,WRITE,WAIT,REQUEST.
+    #[arg(long, value_name = "TIMES")]
+    pub cpu_costs: Option<Costs>,
     /// Seed of the picks.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -146,6 +157,19 @@ impl BenchOptions {
         self.workers.unwrap_or_else(cores)
     }
 
+    /// The name of the simulated drive that is the target, if it is one.
+    pub fn simulated(&self) -> Option<&str> {
+        self.target.to_str().filter(|name| SimConfig::is_name(name))
+    }
+
+    /// With what is usual for the target where nothing was said.
+    pub fn for_target(mut self) -> Self {
+        if self.simulated().is_some() {
+            self.operations.get_or_insert(SIMULATED_OPERATIONS);
+        }
+        self
+    }
+
     /// What can be said about the arguments without looking at the target.
     pub fn check(&self) -> Result<(), Usage> {
         if self.workers() > self.tasks {
@@ -154,6 +178,11 @@ impl BenchOptions {
                 self.tasks,
                 self.workers()
             )));
+        }
+        if self.simulated().is_some() && (self.keep || self.log.is_some() || self.pin) {
+            return Err(Usage(
+                "a simulated drive vanishes with the benchmark and has no cores: leave --keep, --log and --pin out".into(),
+            ));
         }
         Ok(())
     }

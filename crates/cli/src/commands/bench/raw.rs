@@ -2,12 +2,20 @@
 
 use std::sync::atomic::AtomicBool;
 
+use flashgrain::SpaceStats;
 use flashgrain_device::Device;
 use flashgrain_model::{Access, Workload};
 use flashgrain_profile::load::{self, Load, Pattern, Region, Stop, Sync};
 use serde::Serialize;
 
+use super::options::BenchOptions;
 use crate::workload::Direction;
+
+/// Of each read: what most nodes have.
+const READ_BYTES: f64 = 4096.0;
+
+/// Reads of a simulated device, at most.
+const SIMULATED_READS: u64 = 200_000;
 
 /// Random reads of the device, in runs before and after the store's.
 #[derive(Debug, Default, Serialize)]
@@ -23,27 +31,36 @@ pub struct RawRun {
 }
 
 impl Raw {
-    /// One more run: `depth` random reads of `bytes` at a time by `workers` threads, anywhere in `region`.
+    /// Where a store's pages are. Segments are taken from the first on; the rest of a file was never written and would be answered without the drive.
+    pub fn region(space: &SpaceStats) -> Region {
+        let written = (space.segments - space.free_segments) * space.segment_bytes;
+        Region { offset_bytes: space.segments_start_bytes, length_bytes: written }
+    }
+
+    /// One more run: random reads anywhere in `region`, as many at a time as the store has tasks.
     pub fn measure(
         &mut self,
         device: &dyn Device,
         region: Region,
-        (bytes, depth, workers): (u32, u32, u32),
-        seconds: f64,
-        seed: u64,
+        options: &BenchOptions,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<()> {
+        let is_simulated = device.simulation().is_some();
         let load = Load {
-            workload: Workload::random(Access::Read, f64::from(bytes), f64::from(depth)),
+            workload: Workload::random(Access::Read, READ_BYTES, f64::from(options.tasks)),
             pattern: Pattern::Mixed { align_bytes: None },
             region,
-            workers,
+            workers: if is_simulated { 1 } else { options.workers() },
             sync: Sync::None,
             rate_per_s: None,
             polled: false,
             warmup_share: 0.2,
-            stop: Stop { after_s: Some(seconds), ..Stop::default() },
-            seed: seed + self.runs.len() as u64,
+            stop: Stop {
+                after_s: Some(options.raw_seconds),
+                after_requests: is_simulated.then(|| SIMULATED_READS.max(16 * u64::from(options.tasks))),
+                ..Stop::default()
+            },
+            seed: options.seed + self.runs.len() as u64,
         };
         let measured = load::run(device, &load, interrupt)?;
         let (read, cpu_us_per_read) = (Direction::of_reads(&measured), measured.cpu_us_per_request());

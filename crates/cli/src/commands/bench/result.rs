@@ -5,6 +5,7 @@ use flashgrain_profile::schema::Latency;
 use flashgrain_report::unit;
 use serde::Serialize;
 
+use super::costs::Costs;
 use super::drive::Driven;
 use super::options::BenchOptions;
 use super::raw::Raw;
@@ -31,6 +32,10 @@ pub struct BenchResult {
     pub operations_per_s: f64,
     pub latency: Option<Latency>,
     pub cpu_us_per_operation: f64,
+    /// Share of the workers' time in which they worked.
+    pub worker_use: f64,
+    /// What simulated processors take.
+    pub cpu_costs: Option<Costs>,
     pub device: DeviceUse,
     pub raw: Raw,
     /// Reads per second of the store's device over those of the raw device.
@@ -76,7 +81,14 @@ impl DeviceUse {
 }
 
 impl BenchResult {
-    pub fn new(operation: &str, target: String, options: &BenchOptions, driven: Driven, raw: Raw) -> Self {
+    pub fn new(
+        operation: &str,
+        target: String,
+        options: &BenchOptions,
+        cpu_costs: Option<Costs>,
+        driven: Driven,
+        raw: Raw,
+    ) -> Self {
         let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s);
         let operations = driven.operations.max(1) as f64;
         Self {
@@ -97,7 +109,9 @@ impl BenchResult {
             operations: driven.operations,
             operations_per_s: driven.operations as f64 / driven.elapsed_s,
             latency: (!driven.latency_ns.is_empty()).then(|| Latency::of(&driven.latency_ns)),
-            cpu_us_per_operation: driven.cpu.seconds() * 1e6 / operations,
+            cpu_us_per_operation: driven.cpu.as_secs_f64() * 1e6 / operations,
+            worker_use: driven.cpu.as_secs_f64() / driven.elapsed_s / f64::from(options.workers()),
+            cpu_costs,
             share_of_raw: raw.reads_per_s().filter(|raw| *raw > 0.0).map(|raw| device.reads_per_s / raw),
             device,
             raw,
@@ -142,12 +156,21 @@ impl BenchResult {
                 "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units\n"
             );
         }
-        text += &format!("CPU     {} per operation", unit::micros(self.cpu_us_per_operation));
-        if let (Some(share), Some(cpu)) = (self.share_of_raw, self.raw.cpu_us_per_read()) {
-            text += &format!("; a raw read takes {}\n", unit::micros(cpu));
-            text += &format!("limit   {share:.2} of the raw device's reads per second at the same depth");
+        text += &format!(
+            "CPU     {} per operation, workers busy for {} of the time",
+            unit::micros(self.cpu_us_per_operation),
+            unit::share(self.worker_use)
+        );
+        if let Some(cpu) = self.raw.cpu_us_per_read().filter(|_| self.cpu_costs.is_none()) {
+            text += &format!("; a raw read takes {}", unit::micros(cpu));
         }
         text.push('\n');
+        if let Some(costs) = self.cpu_costs {
+            text += &format!("costs   {}\n", costs.describe());
+        }
+        if let Some(share) = self.share_of_raw {
+            text += &format!("limit   {share:.2} of the raw device's reads per second at the same depth\n");
+        }
         text
     }
 

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use flashgrain::{Builder, Db, Placement};
+use flashgrain::{Builder, Db, Placement, Simulated};
 use flashgrain_device::{Device, FileDevice, MemoryDevice, OpenOptions};
 use flashgrain_profile::file;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
+use super::costs::Costs;
 use super::options::BenchOptions;
+use super::store::Store;
 use crate::exit::Usage;
 
 /// The folder of the store in the directory that the user names.
@@ -22,6 +25,7 @@ const MEMORY_START_BYTES: u64 = 256 << 20;
 pub enum Place {
     Folder { path: PathBuf, log: Option<PathBuf> },
     Memory(Arc<MemoryDevice>),
+    Simulated { device: Arc<SimDevice>, costs: Costs, name: String },
 }
 
 impl Place {
@@ -32,10 +36,30 @@ impl Place {
         }
         if !target.is_dir() {
             let target = target.display();
-            return Err(Usage(format!("{target}: not a directory: name one on the drive, or `mem`")).into());
+            let wanted = "name one on the drive, `mem`, or a simulated drive such as sim:990pro";
+            return Err(Usage(format!("{target}: not a directory: {wanted}")).into());
         }
         let log = options.log.as_ref().map(|log| log.join(format!("{FOLDER}-log")));
         Ok(Self::Folder { path: target.join(FOLDER), log })
+    }
+
+    /// A simulated drive of this description, called `name`.
+    pub fn simulated(config: &SimConfig, name: &str, seed: u64, costs: Costs) -> anyhow::Result<Self> {
+        let device = Arc::new(SimDevice::new(config, name, seed)?);
+        let name = format!("{}, simulated", config.name);
+        Ok(Self::Simulated { device, costs, name })
+    }
+
+    /// A new store here.
+    pub fn create(&self, options: &BenchOptions) -> anyhow::Result<Store> {
+        let builder = self.builder(options)?;
+        match self {
+            Self::Simulated { costs, .. } => {
+                let simulated = Simulated::create(builder, costs.of_workers())?;
+                Ok(Store::Simulated(Box::new(simulated), *costs))
+            }
+            _ => Ok(Store::Threads(builder.create()?)),
+        }
     }
 
     /// A store here, with the options that the user gave.
@@ -48,6 +72,7 @@ impl Place {
             .durability(options.durability.durability());
         builder = match self {
             Self::Memory(device) => builder.device(Arc::clone(device) as Arc<dyn Device>).growable(true),
+            Self::Simulated { device, .. } => builder.device(Arc::clone(device) as Arc<dyn Device>),
             Self::Folder { path, log } => {
                 let builder = builder.path(path);
                 log.iter().fold(builder, |builder, log| builder.log_path(log))
@@ -70,6 +95,7 @@ impl Place {
     pub fn raw(&self) -> anyhow::Result<Arc<dyn Device>> {
         match self {
             Self::Memory(device) => Ok(Arc::clone(device) as Arc<dyn Device>),
+            Self::Simulated { device, .. } => Ok(Arc::clone(device) as Arc<dyn Device>),
             Self::Folder { path, .. } => {
                 let file = path.join(flashgrain::DATA_FILE);
                 Ok(Arc::new(FileDevice::existing(&[file], &[], &OpenOptions::default())?))
@@ -94,6 +120,7 @@ impl Place {
     pub fn describe(&self) -> String {
         match self {
             Self::Memory(_) => "a device in memory".into(),
+            Self::Simulated { name, .. } => name.clone(),
             Self::Folder { path, .. } => path.display().to_string(),
         }
     }
