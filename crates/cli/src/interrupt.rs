@@ -27,6 +27,11 @@ impl Interrupt {
         Ok(&self.wanted)
     }
 
+    /// The flag, for work that goes on in tasks of its own.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.wanted)
+    }
+
     /// What a shell expects of a command that a signal ended.
     pub fn exit_code(&self) -> u8 {
         let signal = match self.signal.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod exploit;
 mod interrupt;
 mod learned;
 mod measure;

@@ -8,28 +8,39 @@ use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
+use crate::exploit::Kept;
 use crate::output::Context;
 use crate::progress::Reporter;
 use crate::results::ResultsFolder;
 use crate::target::{self, Access, Kind, Opened, ScratchSize};
 
-/// Says what will be done, does it, and stores the profile and its samples in the results folder.
+/// What a profile run leaves to its caller.
+pub struct Measured {
+    pub profiled: Profiled,
+    /// Where its results go.
+    pub results: ResultsFolder,
+    /// What was measured, still open.
+    pub opened: Opened,
+}
+
+/// Says what will be done and does it. What is `kept` of the budget is left to the caller.
 pub fn profile(
     targets: &[PathBuf],
     config: &Config,
+    kept: Kept,
     measuring: &MeasuringOptions,
     options: &TargetOptions,
     context: &Context,
-) -> anyhow::Result<(Profiled, ResultsFolder)> {
+) -> anyhow::Result<Measured> {
     let interrupt = context.interrupt.watch()?;
     let kind = Kind::of(targets)?;
     let opened = open(kind, targets, config, measuring.file_size, options, context)?;
     let device = opened.device();
     let results = ResultsFolder::prepare(&measuring.out)?;
     let target = Target { device, backends: opened.backends() };
-    let config = &within(&opened, config, measuring.file_size)?;
+    let config = &kept.rest_of(&within(&opened, config, measuring.file_size)?);
     let plan = Plan::new(&target, config)?;
-    context.note(&announcement(kind, targets, device, &plan, config, &results));
+    context.note(&announcement(kind, targets, device, &plan, config, kept, &results));
     context.detail(&plan.to_string());
     let began_s = calendar_seconds();
     let mut reporter = Reporter::new(context.verbosity, kind == Kind::Simulated);
@@ -40,8 +51,8 @@ pub fn profile(
         let virtual_s = unit::seconds(profiled.profile.budget.used_s);
         context.note(&format!("{virtual_s} of virtual time took {took_s} s"));
     }
-    results.store(&profiled)?;
-    Ok((profiled, results))
+    drop(target);
+    Ok(Measured { profiled, results, opened })
 }
 
 fn open(
@@ -108,6 +119,7 @@ fn announcement(
     device: &dyn Device,
     plan: &Plan,
     config: &Config,
+    kept: Kept,
     results: &ResultsFolder,
 ) -> String {
     let names: Vec<_> = targets.iter().map(|target| target.display().to_string()).collect();
@@ -129,8 +141,8 @@ fn announcement(
     let time = if kind == Kind::Simulated { " of virtual time" } else { "" };
     let mut text = format!(
         "budget        {}{time} at most, writing {} at most\n{place}\n",
-        unit::seconds(plan.seconds()),
-        unit::bytes(plan.write_bytes() as f64)
+        unit::seconds(plan.seconds() + kept.seconds),
+        unit::bytes((plan.write_bytes() + kept.write_bytes) as f64)
     );
     text += &format!("backend       {}: {}\n", identity.backend, identity.backend_reason);
     text += &format!("seed          {}\n", config.seed);

@@ -1,6 +1,7 @@
 //! From the targets that the user named to an opened device.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashgrain_device::{BackendKind, Device, ErrorKind, FileDevice, OpenOptions};
 use flashgrain_profile::Backend;
@@ -75,7 +76,7 @@ pub enum Opened {
     Files(FileDevice),
     /// A simulated drive.
     Simulated {
-        device: SimDevice,
+        device: Arc<SimDevice>,
         /// Whether it was written before the simulation began.
         holds_data: bool,
     },
@@ -85,7 +86,15 @@ impl Opened {
     pub fn device(&self) -> &dyn Device {
         match self {
             Self::Files(device) => device,
-            Self::Simulated { device, .. } => device,
+            Self::Simulated { device, .. } => &**device,
+        }
+    }
+
+    /// The same device, for a store on it.
+    pub fn shared(&self) -> Arc<dyn Device> {
+        match self {
+            Self::Files(device) => Arc::new(device.clone()),
+            Self::Simulated { device, .. } => Arc::clone(device) as Arc<dyn Device>,
         }
     }
 
@@ -147,5 +156,6 @@ fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow:
     }
     let config = SimConfig::named(name)?;
     let holds_data = config.state != StartState::Fresh;
-    Ok(Opened::Simulated { device: SimDevice::new(&config, name, seed)?, holds_data })
+    let device = Arc::new(SimDevice::new(&config, name, seed)?);
+    Ok(Opened::Simulated { device, holds_data })
 }

@@ -34,6 +34,9 @@ pub struct DeviceProfile {
     pub decisions: Vec<Decision>,
     /// Fresh workloads, predicted and then measured.
     pub verification: Vec<Verification>,
+    /// A store with the layout that follows, measured beside predictions and the raw device; `None` if none was built, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreRun>,
 }
 
 /// Drive, software, moment.
@@ -370,4 +373,69 @@ pub struct Verification {
     pub measured_max_bytes_per_second: f64,
     /// |predicted - measured| / measured.
     pub relative_error: f64,
+}
+
+/// A store that was built on the drive, much larger than its cache, with the layout that follows from this profile.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoreRun {
+    /// How its layout was decided.
+    pub layout: Vec<LayoutDecision>,
+    /// Records in it.
+    pub records: u64,
+    /// Bytes of each key.
+    pub key_bytes: u32,
+    /// Bytes of each value.
+    pub value_bytes: u32,
+    /// Bytes of all pages as they lie on the drive.
+    pub stored_bytes: u64,
+    /// Memory for pages.
+    pub cache_bytes: u64,
+    /// Worker threads; on a simulated drive their processors cost nothing.
+    pub workers: u32,
+    /// Time that it took, raw measurements included.
+    pub used_s: f64,
+    /// Bytes written, raw measurements included.
+    pub used_write_bytes: u64,
+    /// What was done with it.
+    pub operations: Vec<StoreOperation>,
+}
+
+/// A setting of a store's layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutDecision {
+    /// What is set, such as `write unit`.
+    pub setting: String,
+    /// The value with its unit, such as `256 KiB`.
+    pub value: String,
+    /// The number that led to it, in words.
+    pub because: String,
+}
+
+/// One kind of operation on the store: how fast it was, and how fast the drive allows what it asked of the drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoreOperation {
+    /// Such as `random look-ups`.
+    pub operation: String,
+    /// Operations under way at a time.
+    pub concurrency: u32,
+    /// Operations per second.
+    pub measured_per_second: f64,
+    /// Operations per second if the drive took as long for their requests as the models and the flush measurements of this profile say; `None` without these.
+    pub predicted_per_second: Option<f64>,
+    /// The same from what the raw device took for such requests in the same run.
+    pub raw_per_second: Option<f64>,
+    /// Of single operations; of inserts by hundreds, of a hundred.
+    pub latency: Latency,
+    /// Reads that an operation brings about on the drive.
+    pub reads_per_operation: f64,
+    /// Bytes that it brings about to be read.
+    pub read_bytes_per_operation: f64,
+    /// Bytes that it brings about to be written: pages, log, cleaning.
+    pub written_bytes_per_operation: f64,
+    /// Which requests the prediction and the raw device stand for.
+    pub requests: String,
+    /// Processor time of the process per operation; `None` on a simulated drive.
+    pub cpu_us_per_operation: Option<f64>,
+    /// Processor time over the time of the workers' processors, 0 to 1; `None` on a simulated drive.
+    pub cpu_busy_share: Option<f64>,
 }

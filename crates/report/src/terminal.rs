@@ -93,6 +93,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
         }
         None => out.prose("Not run."),
     }
+    out.store(profile);
     out.text
 }
 
@@ -168,6 +169,16 @@ impl Printer {
             self.text.push_str(&line.replace('\u{a0}', " "));
             self.text.push('\n');
         }
+    }
+
+    fn store(&mut self, profile: &DeviceProfile) {
+        self.title("A store on this drive");
+        let Some(store) = &profile.store else { return self.prose(&facts::no_store(profile)) };
+        self.prose(&facts::store_sentence(store));
+        self.table(&facts::layout_table(store));
+        self.text.push('\n');
+        self.table(&facts::operation_table(store));
+        self.prose(facts::STORE_LIMITS);
     }
 
     fn comparison(&mut self, comparison: &Comparison) {

@@ -5,10 +5,21 @@ mod common;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_report::html;
 
-const SECTIONS: [&str; 9] =
-    ["decisions", "learned", "models", "costs", "working-points", "depth", "hidden", "path", "verification"];
+const SECTIONS: [&str; 10] = [
+    "decisions",
+    "store",
+    "learned",
+    "models",
+    "costs",
+    "working-points",
+    "depth",
+    "hidden",
+    "path",
+    "verification",
+];
 
-const FIGURES: [&str; 17] = [
+const FIGURES: [&str; 18] = [
+    "fig-store",
     "fig-errors",
     "fig-order-reads",
     "fig-order-writes",

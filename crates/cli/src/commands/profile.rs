@@ -8,6 +8,8 @@ use flashgrain_profile::{Config, ExperimentName, Precondition, SustainLimits, di
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
+use crate::exploit::Kept;
+use crate::measure::Measured;
 use crate::output::{Context, print, print_json};
 use crate::units::{parse_positive_bytes, parse_seconds};
 use crate::{measure, summary};
@@ -146,8 +148,10 @@ fn measure(arguments: &MeasureArguments, context: &Context) -> anyhow::Result<()
         measuring.file_size = measuring.file_size.or(Some(FULL_FILE_BYTES));
     }
     let config = arguments.config(&measuring);
-    let (profiled, results) =
-        measure::profile(&arguments.targets, &config, &measuring, &arguments.target, context)?;
+    let nothing = Kept::default();
+    let Measured { profiled, results, .. } =
+        measure::profile(&arguments.targets, &config, nothing, &measuring, &arguments.target, context)?;
+    results.store(&profiled)?;
     if arguments.json {
         return print_json(&profiled.profile);
     }

@@ -3,23 +3,29 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flashgrain_profile::Config;
+use flashgrain_profile::{Config, DeviceProfile, Error};
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
-use crate::measure;
+use crate::exploit::{Exploit, Kept};
+use crate::measure::{self, Measured};
 use crate::output::{Context, print, print_json};
 use crate::results;
 use crate::summary;
+use crate::target::Opened;
 
 /// Learn the drive behind a directory: what it can do, which cost model describes it, and which settings follow.
 ///
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters, derives settings, and checks
-/// the predictions against fresh workloads. Writes `profile.json`, its samples and a self-contained `report.html`.
+/// the predictions against fresh workloads. Then it builds a store with the layout that follows, several times as large as its cache, and measures it
+/// beside the predictions and the raw device. Writes `profile.json`, its samples and a self-contained `report.html`.
 #[derive(Debug, Args)]
 pub struct TuneArguments {
     /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or sim:FILE.toml.
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
+    /// Leave the store out.
+    #[arg(long)]
+    no_store: bool,
     /// Print the profile as JSON instead of the summary.
     #[arg(long)]
     json: bool,
@@ -38,7 +44,16 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
         ..Config::default()
     };
     let targets = [arguments.directory.clone()];
-    let (profiled, results) = measure::profile(&targets, &config, measuring, &arguments.target, context)?;
+    let kept = if arguments.no_store {
+        Err("left out on request".to_owned())
+    } else {
+        Kept::of(&config, measuring.file_size)
+    };
+    let of_budget = kept.clone().unwrap_or_default();
+    let measured = measure::profile(&targets, &config, of_budget, measuring, &arguments.target, context)?;
+    let Measured { mut profiled, results, opened } = measured;
+    add_store(&mut profiled.profile, kept, &opened, context)?;
+    results.store(&profiled)?;
     results::write_report(&profiled.profile, &results.report())?;
     if arguments.json {
         return print_json(&profiled.profile);
@@ -47,4 +62,27 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     text += &format!("\nProfile: {}\n", results.profile().display());
     text += &format!("Report:  {}\n", results.report().display());
     Ok(print(&text)?)
+}
+
+/// Builds and measures a store with what was `kept` for it, or notes why there is none. A profile is worth having without one.
+fn add_store(
+    profile: &mut DeviceProfile,
+    kept: Result<Kept, String>,
+    opened: &Opened,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let run = kept.map_err(anyhow::Error::msg).and_then(|kept| {
+        let run = Exploit { profile, device: opened.shared(), kept, context }.run()?;
+        profile.budget.limit_s += kept.seconds;
+        profile.budget.limit_write_bytes += kept.write_bytes;
+        profile.budget.used_s += run.used_s;
+        profile.budget.used_write_bytes += run.used_write_bytes;
+        Ok(run)
+    });
+    match run {
+        Ok(run) => profile.store = Some(run),
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Interrupted)) => return Err(error),
+        Err(why) => profile.budget.left_out.push(format!("store: {why:#}")),
+    }
+    Ok(())
 }

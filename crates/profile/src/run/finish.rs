@@ -92,6 +92,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         learned,
         decisions,
         verification,
+        store: None,
     };
     let samples = Samples { series: outcome.series, verification: verified };
     Ok(Profiled { profile, samples })

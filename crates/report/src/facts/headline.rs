@@ -4,7 +4,7 @@ use flashgrain_model::Access;
 use flashgrain_profile::schema::Point;
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
-use super::kind_name;
+use super::{kind_name, share_of_raw};
 use crate::unit;
 
 /// A number with its name and the circumstances.
@@ -15,7 +15,7 @@ pub(crate) struct Headline {
     pub detail: String,
 }
 
-/// Random reads per second, latency alone, bandwidth, durable write, depth, prediction error: those that were measured.
+/// Random reads per second, latency alone, bandwidth, durable write, depth, prediction error, the store: those that were measured.
 pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
     [
         random_reads(profile),
@@ -24,6 +24,7 @@ pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
         bandwidth(profile, Access::Write, "write bandwidth"),
         durable_write(profile),
         prediction(profile),
+        store(profile),
     ]
     .into_iter()
     .flatten()
@@ -108,5 +109,20 @@ fn prediction(profile: &DeviceProfile) -> Option<Headline> {
         name: "best model",
         value: first.to_string(),
         detail: format!("median held-out error: {}", errors.join(", ")),
+    })
+}
+
+fn store(profile: &DeviceProfile) -> Option<Headline> {
+    let operations = &profile.store.as_ref()?.operations;
+    let look_ups = operations.iter().find(|operation| operation.operation == "random look-ups")?;
+    let share = share_of_raw(look_ups)?;
+    Some(Headline {
+        name: "store look-ups per second",
+        value: unit::count(look_ups.measured_per_second),
+        detail: format!(
+            "out of memory, {} at a time; {} of what the raw device allows",
+            look_ups.concurrency,
+            unit::share(share)
+        ),
     })
 }

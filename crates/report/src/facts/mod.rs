@@ -6,6 +6,7 @@ mod drive;
 mod headline;
 mod learned;
 mod models;
+mod store;
 
 pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
 pub(crate) use diff::{field_change_table, learned_change_table, rate_change_sentence, rate_change_table};
@@ -15,6 +16,9 @@ pub(crate) use learned::{
     Detail, decision_table, learned_table, verification_sentence, verification_table, worst_verifications,
 };
 pub(crate) use models::{comparison_table, kind_name, ranking_sentence};
+pub(crate) use store::{
+    STORE_LIMITS, layout_table, no_store, operation_name, operation_table, share_of_raw, store_sentence,
+};
 
 use flashgrain_model::Estimate;
 

@@ -7,6 +7,7 @@ mod errors;
 mod hidden;
 mod mix;
 mod order;
+mod store;
 mod verification;
 mod working;
 
@@ -17,6 +18,7 @@ pub(crate) use errors::errors;
 pub(crate) use hidden::{location, request_size};
 pub(crate) use mix::mix;
 pub(crate) use order::order;
+pub(crate) use store::store;
 pub(crate) use verification::verification;
 pub(crate) use working::{affine, parallel};
 

@@ -11,6 +11,7 @@ use crate::table::Table;
 pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
     vec![
         decisions(profile),
+        store(profile),
         learned(profile),
         models(profile),
         costs(profile),
@@ -94,6 +95,26 @@ fn decisions(profile: &DeviceProfile) -> Section {
         )
     };
     Section::new("decisions", "Decisions", vec![block])
+}
+
+fn store(profile: &DeviceProfile) -> Section {
+    let blocks = match &profile.store {
+        None => vec![Block::Absent(facts::no_store(profile))],
+        Some(store) => {
+            let caption =
+                "Operations on the store, and what the drive allows for the requests that they bring about";
+            let mut blocks = vec![Block::Text(facts::store_sentence(store))];
+            blocks.extend(row([("Measured and predicted", figure::store(profile))], None));
+            blocks.push(table(caption, facts::operation_table(store)));
+            blocks.push(Block::Text(facts::STORE_LIMITS.into()));
+            blocks.push(table(
+                "Its layout, each setting with the number behind it",
+                facts::layout_table(store),
+            ));
+            blocks
+        }
+    };
+    Section::new("store", "A store on this drive", blocks)
 }
 
 fn learned(profile: &DeviceProfile) -> Section {

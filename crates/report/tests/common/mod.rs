@@ -418,6 +418,79 @@ fn budget() -> Budget {
     }
 }
 
+fn store() -> StoreRun {
+    let operation =
+        |name: &str, concurrency: u32, rates: [f64; 3], reads: f64, written: f64, requests: &str| {
+            let [measured, predicted, raw] = rates;
+            let p50_us = f64::from(concurrency) / measured * 0.9e6;
+            StoreOperation {
+                operation: name.into(),
+                concurrency,
+                measured_per_second: measured,
+                predicted_per_second: Some(predicted),
+                raw_per_second: Some(raw),
+                latency: Latency {
+                    count: 50_000,
+                    mean_us: p50_us * 1.1,
+                    p50_us,
+                    p99_us: p50_us * 3.0,
+                    ..Latency::default()
+                },
+                reads_per_operation: reads,
+                read_bytes_per_operation: reads * 4096.0,
+                written_bytes_per_operation: written,
+                requests: requests.into(),
+                cpu_us_per_operation: Some(2.5),
+                cpu_busy_share: Some(measured * 2.5e-6 / 4.0),
+            }
+        };
+    let both = "4 KiB reads, 64 in flight; 64 KiB writes, 4 in flight";
+    let one = "one 16 KiB write at a time, by RWF_DSYNC";
+    StoreRun {
+        layout: vec![
+            LayoutDecision {
+                setting: "write unit".into(),
+                value: "64 KiB".into(),
+                because: "the desirable write size".into(),
+            },
+            LayoutDecision {
+                setting: "log block".into(),
+                value: "16 KiB".into(),
+                because: "the flash page: a smaller block is padded to it (rule 5)".into(),
+            },
+        ],
+        records: 1_398_101,
+        key_bytes: 8,
+        value_bytes: 120,
+        stored_bytes: 214_748_364,
+        cache_bytes: 32 << 20,
+        workers: 4,
+        used_s: 11.4,
+        used_write_bytes: 900 << 20,
+        operations: vec![
+            operation(
+                "inserts by hundreds",
+                4,
+                [1.2e6, 5.6e6, 5.9e6],
+                0.0,
+                270.0,
+                "64 KiB writes, 4 in flight",
+            ),
+            operation("random look-ups", 64, [420e3, 460e3, 440e3], 0.85, 0.0, "4 KiB reads, 64 in flight"),
+            operation("random updates", 64, [170e3, 200e3, 210e3], 0.85, 4300.0, both),
+            operation("durable commits", 1, [1.02e3, 1.04e3, 1.06e3], 0.0, 16384.0, one),
+            operation(
+                "durable commits",
+                64,
+                [58e3, 67e3, 68e3],
+                0.0,
+                400.0,
+                "one 16 KiB write at a time, by RWF_DSYNC, for each 64 commits",
+            ),
+        ],
+    }
+}
+
 /// A profile in which every experiment was run, with fitted models.
 pub fn full() -> DeviceProfile {
     let mut profile = unfitted();
@@ -444,6 +517,7 @@ pub fn unfitted() -> DeviceProfile {
         decisions: decisions(),
         verification: verification(&mut noise),
         measurements,
+        store: Some(store()),
     }
 }
 
@@ -471,5 +545,6 @@ pub fn empty() -> DeviceProfile {
         learned: nothing_learned(),
         decisions: Vec::new(),
         verification: Vec::new(),
+        store: None,
     }
 }

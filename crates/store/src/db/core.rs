@@ -162,7 +162,8 @@ impl Prepared {
             segments.set_growth(u64::MAX, FIRST_SEGMENTS * layout.segment_bytes);
         } else {
             // To discard a part of a file would give its place away.
-            segments.set_discards(true);
+            let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
+            segments.set_discards(!is_file);
         }
         let closed = AtomicBool::new(false);
         Ok(Arc::new(Core { engine, workers, layout, decisions, durability, closed }))

@@ -14,6 +14,8 @@ pub struct Decision {
     pub setting: &'static str,
     /// Its value with its unit, such as `64 KiB`.
     pub value: String,
+    /// Its value, if it is a size.
+    pub bytes: Option<u64>,
     /// Why.
     pub because: String,
 }
@@ -161,11 +163,12 @@ const SET: &str = "set by hand";
 
 impl Draft<'_> {
     fn note(&mut self, setting: &'static str, value: String, because: impl Into<String>) {
-        self.decisions.push(Decision { setting, value, because: because.into() });
+        self.decisions.push(Decision { setting, value, bytes: None, because: because.into() });
     }
 
     fn note_bytes(&mut self, setting: &'static str, bytes: u64, because: impl Into<String>) {
-        self.note(setting, flashgrain_profile::bytes_text(bytes), because);
+        let value = flashgrain_profile::bytes_text(bytes);
+        self.decisions.push(Decision { setting, value, bytes: Some(bytes), because: because.into() });
     }
 
     fn learned(&self, setting: &str) -> Option<&Learned> {

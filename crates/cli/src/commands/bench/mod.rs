@@ -2,7 +2,7 @@
 
 mod costs;
 mod drive;
-mod keys;
+pub mod keys;
 mod measure;
 mod options;
 mod raw;

@@ -1,0 +1,101 @@
+//! The store on the drive, beside what the drive allows.
+
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::{StoreOperation, StoreRun};
+
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::unit;
+
+/// What is shown where there is no store: the budget's words, if it has any.
+pub(crate) fn no_store(profile: &DeviceProfile) -> String {
+    let left_out = profile.budget.left_out.iter().find_map(|words| words.strip_prefix("store: "));
+    match left_out {
+        Some(why) => format!("Not built: {why}."),
+        None => "Not built; flashgrain tune does that.".into(),
+    }
+}
+
+/// What was built.
+pub(crate) fn store_sentence(store: &StoreRun) -> String {
+    format!(
+        "{} records of {} + {} bytes, {} on the drive, with a cache of {} and {} workers, made in {} with {} written.",
+        unit::count(store.records as f64),
+        store.key_bytes,
+        store.value_bytes,
+        unit::bytes(store.stored_bytes as f64),
+        unit::bytes(store.cache_bytes as f64),
+        store.workers,
+        unit::seconds(store.used_s),
+        unit::bytes(store.used_write_bytes as f64)
+    )
+}
+
+/// How to read the numbers of its operations.
+pub(crate) const STORE_LIMITS: &str = "Predicted and raw: operations per second if the drive did nothing but the requests that an operation brings about, one \
+    after the other, at the cost that the models and the flush measurements of this profile give, and at that of the raw device in the same run.";
+
+/// How the layout was decided.
+pub(crate) fn layout_table(store: &StoreRun) -> Table {
+    let mut table = Table::new(&[("layout", Kind::Label), ("value", Kind::Number), ("because", Kind::Prose)]);
+    for decision in &store.layout {
+        table.push([
+            decision.setting.as_str().into(),
+            Cell::toned(decision.value.as_str(), Tone::Strong),
+            decision.because.as_str().into(),
+        ]);
+    }
+    table
+}
+
+/// `random look-ups × 64`: with how many of them under way.
+pub(crate) fn operation_name(operation: &StoreOperation) -> String {
+    format!("{} × {}", operation.operation, operation.concurrency)
+}
+
+/// What was reached of what the raw device allows.
+pub(crate) fn share_of_raw(operation: &StoreOperation) -> Option<f64> {
+    operation.raw_per_second.filter(|raw| *raw > 0.0).map(|raw| operation.measured_per_second / raw)
+}
+
+/// Measured, predicted and raw, for each kind of operation.
+pub(crate) fn operation_table(store: &StoreRun) -> Table {
+    let mut table = Table::new(&[
+        ("operations/s × under way", Kind::Label),
+        ("measured", Kind::Number),
+        ("predicted", Kind::Number),
+        ("raw", Kind::Number),
+        ("of raw", Kind::Number),
+        ("CPU busy", Kind::Number),
+        ("median", Kind::Number),
+        ("99 %", Kind::Number),
+        ("requests", Kind::Prose),
+    ]);
+    let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "–".into(), show);
+    for operation in &store.operations {
+        table.push([
+            operation_name(operation).into(),
+            Cell::toned(unit::count(operation.measured_per_second), Tone::Strong),
+            optional(operation.predicted_per_second, unit::count).into(),
+            optional(operation.raw_per_second, unit::count).into(),
+            optional(share_of_raw(operation), unit::share).into(),
+            optional(operation.cpu_busy_share, unit::share).into(),
+            unit::micros(operation.latency.p50_us).into(),
+            unit::micros(operation.latency.p99_us).into(),
+            requests(operation).into(),
+        ]);
+    }
+    table
+}
+
+/// What an operation asks of the drive.
+fn requests(operation: &StoreOperation) -> String {
+    let mut parts = Vec::new();
+    if operation.reads_per_operation >= 0.005 {
+        parts.push(format!("{} reads", unit::three_digits(operation.reads_per_operation)));
+    }
+    if operation.written_bytes_per_operation >= 0.5 {
+        parts.push(format!("{} written", unit::bytes(operation.written_bytes_per_operation)));
+    }
+    let each = if parts.is_empty() { "nothing".into() } else { parts.join(" and ") };
+    format!("{each} each; {}", operation.requests)
+}
