@@ -89,9 +89,16 @@ impl BTree {
         if !parent.is_still() {
             return Ok(None);
         }
+        if level == 1 {
+            self.pool.prefetch_entry(child);
+            self.pool.overlap();
+        }
         let next = self.pool.read(child, access);
         if let Ok(next) = &next {
             Node::prefetch(next.page(), level == 1);
+            if level == 1 {
+                self.pool.overlap();
+            }
         }
         // Only now is it certain that the child, as it was found, covered the key.
         if !parent.is_still() {

@@ -197,8 +197,14 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn count(self) -> u32 {
         // What is read while it changes must not lead outside.
-        u32::from(self.page.halves(COUNT_AND_PREFIX).0)
-            .min(self.page.len_bytes().saturating_sub(self.slots_start()) / self.slot_size())
+        let room = self.page.len_bytes().saturating_sub(self.slots_start());
+        // Division by a constant, each.
+        let most = if self.is_leaf() {
+            room / (4 * LEAF_SLOT_WORDS as u32)
+        } else {
+            room / (4 * INNER_SLOT_WORDS as u32)
+        };
+        u32::from(self.page.halves(COUNT_AND_PREFIX).0).min(most)
     }
 
     #[inline]
@@ -409,6 +415,13 @@ impl<'a> Node<'a> {
     pub fn value(self, index: u32, into: &mut Vec<u8>) {
         let slot = self.slot(index);
         self.page.copy_to(slot.value_offset(), slot.value_length(), into);
+    }
+
+    /// Begins to fetch the value of a slot of a leaf into the processor's cache.
+    #[inline]
+    pub fn prefetch_value(self, index: u32) {
+        let slot = self.slot(index);
+        prefetch(self.page.words(slot.value_offset(), slot.value_length()));
     }
 
     /// The first eight bytes of the value of a slot of a leaf; zeros behind its end.

@@ -75,7 +75,12 @@ impl BTree {
         loop {
             let leaf = self.leaf(key, Access::Normal)?;
             let node = Node::new(leaf.page());
-            let found = node.find(key).map(|index| node.value(index, into)).is_ok();
+            let found = node.find(key);
+            if let Ok(index) = found {
+                node.prefetch_value(index);
+                self.pool.overlap();
+            }
+            let found = found.map(|index| node.value(index, into)).is_ok();
             if leaf.is_still() {
                 return Ok(found);
             }

@@ -1,5 +1,6 @@
 //! What the handles need of everything below them, in one place.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -434,9 +435,12 @@ impl Drop for Core {
     }
 }
 
+/// More look-ups than these of a thread find no memory that was used before.
+const SPARES_MAX: usize = 64;
+
 thread_local! {
-    /// Memory that look-ups of this thread use one after another; those that come meanwhile, while one waits for a page, take new memory.
-    static SPARE: std::cell::Cell<Vec<u8>> = const { std::cell::Cell::new(Vec::new()) };
+    /// Memory that look-ups of this thread use in turns; one that waits for a page keeps its own meanwhile.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether a value does not fit into a node of the tree.
@@ -460,9 +464,12 @@ fn write_of<'a>(
 }
 
 fn with_buffer<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut buffer = SPARE.take();
-    buffer.clear();
+    let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = act(&mut buffer);
-    SPARE.set(buffer);
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARES_MAX {
+            spare.push(buffer);
+        }
+    });
     result
 }

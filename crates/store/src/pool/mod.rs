@@ -37,7 +37,7 @@ use crate::Error;
 use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::task::{Crew, Upkeep};
+use crate::task::{Crew, Upkeep, go_on, overlap};
 use changes::Changes;
 pub(crate) use changes::Moved;
 use evict::{Clock, FRAME};
@@ -75,6 +75,9 @@ pub(crate) const LEAST_BUDGET_BYTES: u64 = 128 << 10;
 
 /// A page may take this part of the budget.
 const LARGEST_PAGE_SHARE: u64 = 8;
+
+/// Less than this is read from the processor's caches more quickly than tasks could take turns.
+const PROCESSOR_CACHE_BYTES: u64 = 8 << 20;
 
 /// Queues for pages that are being loaded.
 const QUEUES: usize = 64;
@@ -217,6 +220,22 @@ impl Pool {
             meta.state.store(HOT, Ordering::Relaxed);
         }
         Some(Seen { meta, page: self.frames.page(frame), version, frame, id })
+    }
+
+    /// Begins to fetch the page table's word of a page into the processor's cache.
+    #[inline]
+    pub fn prefetch_entry(&self, id: PageId) {
+        self.table.prefetch(id);
+    }
+
+    /// To be called between prefetching and using a part of a page that was not looked at lately: other tasks go on meanwhile, unless the processor's cache probably holds all there is.
+    #[inline]
+    pub fn overlap(&self) {
+        if self.frames.budget_bytes() - self.frames.unbacked_bytes() > PROCESSOR_CACHE_BYTES {
+            overlap();
+        } else {
+            go_on();
+        }
     }
 
     /// Begins a change.

@@ -6,11 +6,14 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 
 use super::Class;
 use super::home::{Home, Job};
+use super::stack::TaskStack;
+
+/// So often a task that never waits goes on at once; then its worker looks for others, for answers and for upkeep.
+const STEPS_MAX: u32 = 256;
 
 /// A task of a scheduler: its place, and which of the tasks that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,9 +31,9 @@ pub(super) enum Pause {
     Ended,
 }
 
-/// Runs one job after the other: the first resumption of each brings it.
-pub(super) type TaskCoroutine = Coroutine<Option<Job>, Pause, (), DefaultStack>;
-type TaskYielder = Yielder<Option<Job>, Pause>;
+/// Runs one job after the other: the current slot's.
+pub(super) type TaskCoroutine = Coroutine<(), Pause, (), TaskStack>;
+type TaskYielder = Yielder<(), Pause>;
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +63,17 @@ pub(super) struct Core {
     pub slots: RefCell<Vec<Rc<Slot>>>,
     /// Tasks that are ready, by class.
     ready: [RefCell<VecDeque<u32>>; 2],
+    /// Foreground tasks that the processor fetches memory for; first come, first to go on.
+    pub fetching: RefCell<VecDeque<u32>>,
     /// Jobs that tasks of this scheduler have sent.
     pub sent: RefCell<Vec<Job>>,
     /// Foreground tasks that count towards the bound.
     pub taken_on: Cell<usize>,
     pub current: Cell<Option<TaskId>>,
+    /// Whether foreground tasks run, which may take turns while the processor fetches memory for the others.
+    pub interleaves: Cell<bool>,
+    /// How often tasks have gone on at once since one last gave way for that reason.
+    steps: Cell<u32>,
     yielder: Cell<*const TaskYielder>,
 }
 
@@ -88,9 +97,12 @@ impl Core {
             home,
             slots: RefCell::default(),
             ready: Default::default(),
+            fetching: RefCell::default(),
             sent: RefCell::default(),
             taken_on: Cell::new(0),
             current: Cell::new(None),
+            interleaves: Cell::new(false),
+            steps: Cell::new(0),
             yielder: Cell::new(ptr::null()),
         }
     }
@@ -167,6 +179,27 @@ impl Core {
         }
     }
 
+    /// Lets other foreground tasks go on, if any could, while the processor fetches what the current one has prefetched.
+    #[inline]
+    pub fn overlap(&self, current: TaskId) {
+        let others = !self.fetching.borrow().is_empty() || !self.ready(Class::Foreground).borrow().is_empty();
+        if !others || !self.interleaves.get() {
+            return self.go_on(current);
+        }
+        self.fetching.borrow_mut().push_back(current.index);
+        self.switch();
+    }
+
+    /// Returns at once, but for one time in many: then the others run before.
+    #[inline]
+    pub fn go_on(&self, current: TaskId) {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() >= STEPS_MAX {
+            self.steps.set(0);
+            self.yield_now(current);
+        }
+    }
+
     /// Calls `wait`, during which the current task does not count towards the bound on tasks: those that it waits for may need its place.
     pub fn stand_aside(&self, current: TaskId, wait: impl FnOnce()) {
         let counts = self.slot(current, |slot| slot.class.get()) == Some(Class::Foreground);
@@ -199,14 +232,14 @@ pub(super) fn catch<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
 }
 
 /// The body of a coroutine: runs the jobs that it is given.
-pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder, first: Option<Job>) {
-    let mut next = first;
-    while let Some(job) = next {
+pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder) {
+    let next = || core.slot(core.current.get()?, |slot| slot.job.take()).flatten();
+    while let Some(job) = next() {
         core.yielder.set(yielder);
         // A user's task catches its panic for who joins it; nobody waits for the result of the others. The worker goes on.
         if let Err(panic) = catch(job.run) {
             core.home.note_panic(&*panic);
         }
-        next = yielder.suspend(Pause::Ended);
+        yielder.suspend(Pause::Ended);
     }
 }

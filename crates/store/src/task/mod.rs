@@ -13,13 +13,14 @@ mod home;
 mod join;
 mod park;
 mod scheduler;
+mod stack;
 mod unwaiting;
 
 pub(crate) use self::core::TaskId;
 pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
 pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
-pub(crate) use park::{Waker, current_task, in_task, park, waker, yield_now};
+pub(crate) use park::{Waker, current_task, go_on, in_task, overlap, park, waker, yield_now};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use unwaiting::Unwaiting;
 

@@ -72,6 +72,28 @@ pub(crate) fn yield_now() {
     });
 }
 
+/// To be called between prefetching and using what is probably not in the processor's cache: other tasks go on meanwhile, if any could. Does nothing on an ordinary thread.
+#[inline]
+pub(crate) fn overlap() {
+    Unwaiting::assert_none();
+    Core::current(|current| {
+        if let Some((core, id)) = current {
+            core.overlap(id);
+        }
+    });
+}
+
+/// To be called once per operation that may not wait for anything: now and then the others run before. Does nothing on an ordinary thread.
+#[inline]
+pub(crate) fn go_on() {
+    Unwaiting::assert_none();
+    Core::current(|current| {
+        if let Some((core, id)) = current {
+            core.go_on(id);
+        }
+    });
+}
+
 /// Calls `wait`, which waits for other tasks: a task gives up its place among those taken on until then.
 pub(super) fn stand_aside(wait: impl FnOnce()) {
     Core::current(|current| match current {

@@ -6,15 +6,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use corosensei::CoroutineResult;
-use corosensei::stack::DefaultStack;
 
 use super::Class;
 use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, catch, serve};
 use super::home::{Home, Job, Mail};
+use super::stack::TaskStack;
 
-/// Bytes of a stack, of which the system gives only the pages that are used. The store itself needs a few KiB; a user's task may call anything. Below each
-/// stack is a guard page: overrunning it ends the process instead of corrupting memory.
-const STACK_BYTES: usize = 256 << 10;
+/// Tasks that the processor fetches memory for at a time: as many as hide its latency, and as few as keep their stacks in its first cache.
+const FETCHING_MAX: usize = 8;
+
+/// So often a round goes on with one of them.
+const FETCHING_TURNS: usize = 512;
 
 /// Tasks of one worker. Used from one thread at a time; several may take turns on one thread.
 pub(crate) struct Scheduler {
@@ -85,19 +87,44 @@ impl Scheduler {
     pub fn run(&mut self, foreground: usize, background: usize) -> std::io::Result<usize> {
         let begun = self.begin_jobs();
         let core = Rc::clone(&self.core);
-        let count = core.enter(|| {
-            self.run_class(Class::Background, background) + self.run_class(Class::Foreground, foreground)
-        });
+        let count = core.enter(|| self.run_background(background) + self.run_foreground(foreground));
         begun.map(|()| count)
     }
 
-    fn run_class(&mut self, class: Class, limit: usize) -> usize {
-        let count = self.core.ready(class).borrow().len().min(limit);
+    fn run_background(&mut self, limit: usize) -> usize {
+        let count = self.core.ready(Class::Background).borrow().len().min(limit);
         for _ in 0..count {
-            let next = self.core.ready(class).borrow_mut().pop_front();
+            let next = self.core.ready(Class::Background).borrow_mut().pop_front();
             let Some(index) = next else { break };
             self.resume(index);
         }
+        count
+    }
+
+    /// Runs ready tasks, a few of them in turns while the processor fetches memory for the others (interleaved execution: Psaropoulos et al., VLDB 2018).
+    fn run_foreground(&mut self, limit: usize) -> usize {
+        let core = Rc::clone(&self.core);
+        let mut ready = core.ready(Class::Foreground).borrow().len().min(limit);
+        let (mut count, mut turns) = (0, FETCHING_TURNS);
+        core.interleaves.set(true);
+        loop {
+            let fetching = core.fetching.borrow().len();
+            let next = if ready > 0 && fetching < FETCHING_MAX {
+                ready -= 1;
+                count += 1;
+                core.ready(Class::Foreground).borrow_mut().pop_front()
+            } else if turns > 0 {
+                turns -= 1;
+                core.fetching.borrow_mut().pop_front()
+            } else {
+                None
+            };
+            let Some(index) = next else { break };
+            self.resume(index);
+        }
+        core.interleaves.set(false);
+        // The next round begins with others.
+        core.ready(Class::Foreground).borrow_mut().extend(core.fetching.borrow_mut().drain(..));
         count
     }
 
@@ -148,8 +175,8 @@ impl Scheduler {
     /// A place with a stack. Both are used again when their task has ended.
     fn new_slot(&mut self) -> std::io::Result<u32> {
         let core = Rc::clone(&self.core);
-        let stack = DefaultStack::new(STACK_BYTES)?;
-        let coroutine = TaskCoroutine::with_stack(stack, move |yielder, job| serve(&core, yielder, job));
+        let stack = TaskStack::new(core.slots.borrow().len())?;
+        let coroutine = TaskCoroutine::with_stack(stack, move |yielder, ()| serve(&core, yielder));
         let mut slots = self.core.slots.borrow_mut();
         slots.push(Rc::new(Slot {
             generation: Cell::new(0),
@@ -165,7 +192,7 @@ impl Scheduler {
     fn resume(&mut self, index: u32) {
         let slot = Rc::clone(&self.core.slots.borrow()[index as usize]);
         self.core.current.set(Some(TaskId { index, generation: slot.generation.get() }));
-        let result = slot.coroutine.borrow_mut().resume(slot.job.take());
+        let result = slot.coroutine.borrow_mut().resume(());
         self.core.current.set(None);
         if !matches!(result, CoroutineResult::Yield(Pause::Task)) {
             slot.generation.set(slot.generation.get().wrapping_add(1));
@@ -191,7 +218,7 @@ impl Drop for Scheduler {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::{park, waker, yield_now};
+    use super::super::{go_on, overlap, park, waker, yield_now};
     use super::*;
 
     fn scheduler() -> (Arc<Home>, Scheduler) {
@@ -223,6 +250,50 @@ mod tests {
             scheduler.run_all();
         }
         assert_eq!(*log.lock().unwrap(), "ababab");
+    }
+
+    #[test]
+    fn tasks_overlap_in_small_groups_and_all_get_their_turn() {
+        let (home, mut scheduler) = scheduler();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..20 {
+            let log = Arc::clone(&log);
+            home.spawn(Class::Foreground, move || {
+                for _ in 0..FETCHING_TURNS {
+                    log.lock().unwrap().push(number);
+                    overlap();
+                }
+            });
+        }
+        scheduler.run(64, 64).unwrap();
+        let first = std::mem::take(&mut *log.lock().unwrap());
+        let group: Vec<usize> = (0..FETCHING_MAX).collect();
+        assert_eq!(first[..2 * FETCHING_MAX], [group.clone(), group].concat());
+        scheduler.run(64, 64).unwrap();
+        assert_eq!(log.lock().unwrap()[..3], [8, 9, 10], "the next round begins with others");
+        while scheduler.alive() > 0 {
+            scheduler.run_all();
+        }
+        assert_eq!(first.len() + log.lock().unwrap().len(), 20 * FETCHING_TURNS);
+    }
+
+    #[test]
+    fn a_task_that_never_waits_gives_way_now_and_then() {
+        for give_way in [overlap, go_on] {
+            let (home, mut scheduler) = scheduler();
+            let stop = Arc::new(Mutex::new(false));
+            let flag = Arc::clone(&stop);
+            home.spawn(Class::Foreground, move || {
+                while !*flag.lock().unwrap() {
+                    give_way();
+                }
+            });
+            scheduler.run_all();
+            home.spawn(Class::Foreground, move || *stop.lock().unwrap() = true);
+            while scheduler.alive() > 0 {
+                scheduler.run_all();
+            }
+        }
     }
 
     #[test]
