@@ -73,7 +73,7 @@ fn simulated_name(target: &Path) -> Option<&str> {
 /// An opened target.
 pub enum Opened {
     /// Files or block devices.
-    Files(FileDevice),
+    Files(Arc<FileDevice>),
     /// A simulated drive.
     Simulated {
         device: Arc<SimDevice>,
@@ -85,7 +85,7 @@ pub enum Opened {
 impl Opened {
     pub fn device(&self) -> &dyn Device {
         match self {
-            Self::Files(device) => device,
+            Self::Files(device) => &**device,
             Self::Simulated { device, .. } => &**device,
         }
     }
@@ -93,8 +93,8 @@ impl Opened {
     /// The same device, for a store on it.
     pub fn shared(&self) -> Arc<dyn Device> {
         match self {
-            Self::Files(device) => Arc::new(device.clone()),
-            Self::Simulated { device, .. } => Arc::clone(device) as Arc<dyn Device>,
+            Self::Files(device) => Arc::clone(device) as _,
+            Self::Simulated { device, .. } => Arc::clone(device) as _,
         }
     }
 
@@ -143,7 +143,7 @@ pub fn open(
     for note in &device.identity().notes {
         context.note(&format!("note: {note}"));
     }
-    Ok(Opened::Files(device))
+    Ok(Opened::Files(Arc::new(device)))
 }
 
 fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<Opened> {

@@ -15,4 +15,5 @@ mod sim;
 mod sim_faults;
 mod support;
 mod tune;
+mod tune_store;
 mod usage;

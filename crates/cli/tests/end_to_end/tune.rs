@@ -9,7 +9,7 @@ use crate::support::{contents, fails, flashgrain, folder, signal, start_until, s
 use serde_json::Value;
 use tempfile::TempDir;
 
-const BUDGET: &[&str] = &["--seconds", "8", "--write-bytes", "128MiB", "--file-size", "32MiB"];
+const BUDGET: &[&str] = &["--seconds", "10", "--write-bytes", "256MiB", "--file-size", "64MiB"];
 
 struct Tuned {
     folder: TempDir,
@@ -41,7 +41,7 @@ fn tuned() -> &'static Tuned {
 #[test]
 fn it_says_first_what_it_will_do() {
     let said = &tuned().stderr;
-    for text in ["8 s", "128 MiB", "32 MiB", "scratch", "backend", "seed", "flashgrain-out"] {
+    for text in ["10 s", "256 MiB", "64 MiB", "scratch", "backend", "seed", "flashgrain-out"] {
         assert!(said.contains(text), "expected {text:?} in:\n{said}");
     }
 }
@@ -62,8 +62,50 @@ fn it_writes_its_results_and_nothing_else() {
 fn it_stays_within_its_write_budget() {
     let profile = tuned().profile();
     let used = profile["budget"]["used_write_bytes"].as_u64().unwrap();
-    assert!(used >= 32 << 20, "the scratch file counts: {used}");
-    assert!(used <= 128 << 20, "{used}");
+    assert!(used >= 64 << 20, "the scratch file counts: {used}");
+    assert!(used <= 256 << 20, "{used}");
+}
+
+#[test]
+fn a_store_several_times_its_cache_is_measured_beside_prediction_and_raw_device() {
+    let profile = tuned().profile();
+    let store = &profile["store"];
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    let (stored, cache) = (number(&store["stored_bytes"]), number(&store["cache_bytes"]));
+    assert!(stored > 4.0 * cache, "{stored} bytes with a cache of {cache}");
+    assert!(number(&store["records"]) * 128.0 < stored, "no record can be missing");
+    let layout = store["layout"].as_array().unwrap();
+    for setting in ["write unit", "segment", "log block", "sync method", "node"] {
+        let decision = layout.iter().find(|decision| decision["setting"] == setting);
+        let because = decision.unwrap_or_else(|| panic!("{setting}"))["because"].as_str().unwrap();
+        assert!(because.len() > 5, "{setting}: {because}");
+    }
+    let operations = store["operations"].as_array().unwrap();
+    let names: Vec<_> =
+        operations.iter().map(|one| (one["operation"].as_str().unwrap(), &one["concurrency"])).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    for operation in operations {
+        for key in ["measured_per_second", "predicted_per_second", "raw_per_second", "cpu_us_per_operation"] {
+            assert!(number(&operation[key]) > 0.0, "{key} of {operation}");
+        }
+    }
+    let look_ups = operations.iter().find(|one| one["operation"] == "random look-ups").unwrap();
+    let reads = number(&look_ups["reads_per_operation"]);
+    assert!((0.5..1.01).contains(&reads), "{reads} reads for a look-up with a cache of a fifth");
+}
+
+#[test]
+fn the_store_is_shown_with_its_layout_in_the_summary_and_in_the_report() {
+    let report = fs::read_to_string(tuned().result("report.html")).unwrap();
+    assert!(report.contains(r#"<figure id="fig-store""#));
+    for place in [&tuned().stdout, &report] {
+        for text in
+            ["A store on this drive", "flash page that images are packed into", "durable commits × 64"]
+        {
+            assert!(place.contains(text), "expected {text:?} in:\n{place}");
+        }
+    }
+    assert!(tuned().stderr.contains("store, "), "{}", tuned().stderr);
 }
 
 #[test]

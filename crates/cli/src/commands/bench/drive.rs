@@ -125,7 +125,7 @@ fn finished<T>(task: JoinHandle<Result<T, Error>>) -> anyhow::Result<T> {
 }
 
 /// Two digits are enough for percentiles, and small enough for one per task.
-fn histogram() -> Histogram<u64> {
+pub fn histogram() -> Histogram<u64> {
     const LONGEST_NS: u64 = 600_000_000_000;
     let made = Histogram::new_with_bounds(1, LONGEST_NS, 2);
     made.unwrap_or_else(|error| unreachable!("two digits up to ten minutes are allowed: {error}"))

@@ -1,13 +1,13 @@
 //! `flashgrain bench`: workloads on a store, beside what the raw device does in the same run.
 
-mod costs;
-mod drive;
+pub mod costs;
+pub mod drive;
 pub mod keys;
 mod measure;
 mod options;
 mod raw;
 mod result;
-mod store;
+pub mod store;
 mod target;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -65,7 +65,7 @@ struct MixedArguments {
 }
 
 /// The tree that is measured.
-const TREE: &str = "records";
+pub const TREE: &str = "records";
 /// The tree that says what the other one holds.
 const ABOUT: &str = "about";
 

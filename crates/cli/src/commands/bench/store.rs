@@ -1,5 +1,6 @@
 //! A store that is being measured, and who runs its tasks.
 
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use flashgrain::{Db, JoinHandle, Simulated, Stats};
@@ -41,6 +42,21 @@ impl Store {
                 db.spawn(move || work(&own))
             }
             Self::Simulated(simulated, _) => simulated.spawn(work),
+        }
+    }
+
+    /// Runs all of `tasks` at a time, and waits for them. Panics as they do.
+    pub fn all<T, F>(&mut self, tasks: Vec<F>) -> Vec<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db) -> T + Send + 'static,
+    {
+        let handles: Vec<_> = tasks.into_iter().map(|task| self.spawn(task)).collect();
+        let join = |handle: JoinHandle<T>| handle.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let joined = move || handles.into_iter().map(join).collect();
+        match self {
+            Self::Threads(_) => joined(),
+            Self::Simulated(simulated, _) => simulated.run(move |_| joined()),
         }
     }
 
