@@ -16,7 +16,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is no store where one was to be opened.
-    #[error("{path}: not a Flashgrain store: {why}")]
+    #[error("{path}: not a Flashgrain store: {why}; name another place, or create a store there first")]
     NotAStore {
         /// What was looked at.
         path: PathBuf,
@@ -58,7 +58,7 @@ pub enum Error {
         limit: usize,
     },
     /// A value over the limit.
-    #[error("a value of {got} bytes: the limit is {limit}")]
+    #[error("a value of {got} bytes: the limit is {limit}; divide it over several keys")]
     ValueLength {
         /// Its length.
         got: u64,

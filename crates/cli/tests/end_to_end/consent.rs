@@ -1,10 +1,9 @@
 //! What exists is written only when the user names it with the flag that says it is lost.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use crate::support::{fails, flashgrain, folder};
+use crate::support::{LoopDevice, fails, flashgrain, folder};
 use tempfile::TempDir;
 
 const QUICK: &[&str] = &["--seconds", "0.2", "--warmup", "0.05", "--depth", "4"];
@@ -69,31 +68,6 @@ fn with_the_flag_the_file_is_written_and_keeps_its_size() {
     let after = fs::read(&path).unwrap();
     assert_eq!(after.len(), bytes.len());
     assert_ne!(after, bytes);
-}
-
-/// A block device over a file of ours, gone with the value.
-struct LoopDevice(String);
-
-impl LoopDevice {
-    /// `None`, and a word about it, where loop devices cannot be made: that takes privileges.
-    fn over(file: &Path) -> Option<Self> {
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
-        match made {
-            Ok(output) if output.status.success() => {
-                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
-            }
-            _ => {
-                eprintln!("skipped: loop devices cannot be made here");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
-    }
 }
 
 #[test]

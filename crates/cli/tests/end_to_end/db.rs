@@ -1,28 +1,32 @@
 //! `flashgrain db`: stores made, filled and looked into from the command line.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::{contents, fails, flashgrain, folder, stdout};
 
+/// Who waits for longer waits for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A folder with a new store in `store`.
-fn store() -> TempDir {
+pub fn store() -> TempDir {
     let folder = folder();
     db(&folder, "create store --log-size 1MiB");
     folder
 }
 
-fn command(folder: &TempDir, arguments: &str) -> assert_cmd::Command {
+pub fn command(folder: &TempDir, arguments: &str) -> assert_cmd::Command {
     let mut command = flashgrain();
-    command.current_dir(folder).arg("db").args(arguments.split(' '));
+    command.current_dir(folder).timeout(PATIENCE).arg("db").args(arguments.split(' '));
     command
 }
 
 /// What a command that succeeds prints.
 #[track_caller]
-fn db(folder: &TempDir, arguments: &str) -> String {
+pub fn db(folder: &TempDir, arguments: &str) -> String {
     stdout(&command(folder, arguments).assert().success())
 }
 

@@ -4,6 +4,7 @@
 mod bench;
 mod consent;
 mod db;
+mod db_bad_input;
 mod definitions;
 mod file_systems;
 mod interrupt;

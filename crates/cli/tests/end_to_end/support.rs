@@ -84,3 +84,28 @@ pub fn signal(child: &Child, name: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -s {name} {}", child.id())]).status().unwrap();
     assert!(status.success());
 }
+
+/// A block device over a file of ours, gone with the value.
+pub struct LoopDevice(pub String);
+
+impl LoopDevice {
+    /// `None`, and a word about it, where loop devices cannot be made: that takes privileges.
+    pub fn over(file: &Path) -> Option<Self> {
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        match made {
+            Ok(output) if output.status.success() => {
+                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+            }
+            _ => {
+                eprintln!("skipped: loop devices cannot be made here");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}

@@ -71,7 +71,7 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
         | (Slot::Holds(only), Slot::Blank | Slot::Damaged(_)) => Ok(*only),
         (Slot::Blank, Slot::Blank) => Err(Error::NotAStore {
             path: path(devices).into(),
-            why: "it does not begin with a store's superblock; create a store first".into(),
+            why: "it does not begin with a store's superblock".into(),
         }),
         (Slot::Damaged(offset_bytes), _) | (_, Slot::Damaged(offset_bytes)) => Err(Error::Corrupt {
             what: "the superblock".into(),

@@ -9,7 +9,7 @@ use flashgrain_device::calendar_seconds;
 use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
 
-use super::place::{Made, Site};
+use super::place::{Made, Site, of_device};
 use super::stats::Stats;
 use super::tree::TreeOptions;
 use super::value::Value;
@@ -131,10 +131,12 @@ impl Prepared {
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
-            data.grow(layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes)?;
+            let bytes = layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes;
+            data.grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
         if site.log_may_grow() {
-            devices.device(Role::Log).grow(layout.log_start_bytes + layout.log_bytes)?;
+            let bytes = layout.log_start_bytes + layout.log_bytes;
+            devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
         let new = Some(New { layout, decisions, made });
         Ok(Self { devices, options, may_grow: site.may_grow(), new })

@@ -141,7 +141,8 @@ impl Site {
         if self.consent.iter().any(|consent| consent == path) {
             return Ok(());
         }
-        let why = "a block device, all contents of which a new store destroys: allow that by naming it again";
+        let why = "a block device, all contents of which a new store destroys: if that is meant, say so with --destroy-contents-of \
+                   (Builder::destroy_contents_of) and the same path";
         Err(Error::Exists { path: path.to_owned(), why: why.into() })
     }
 }
@@ -193,7 +194,8 @@ fn make_folder(path: &Path, made: &mut Made) -> Result<(), Error> {
 /// The device of a store that is there. What its members say about themselves is looked at first, so that they are put together as they belong.
 fn existing(paths: &[PathBuf], name: &str) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
-    let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>()?;
+    let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
+    let files = files.map_err(|error| as_member(error, paths, name))?;
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
@@ -223,10 +225,27 @@ fn in_order(
     members.dedup_by_key(|(member, _)| *member);
     if members.len() != first.shape.members as usize {
         let (expected, got) = (first.shape.members, members.len());
-        let why = format!("its store has {expected} members, {got} of them were named");
+        let why = format!("its store has {expected} members, {got} of them were named: name them all");
         return paths.first().map_or_else(|| Ok((Vec::new(), None)), |path| wrong(path, why));
     }
     Ok((members.into_iter().map(|(_, file)| file).collect(), Some(first.shape)))
+}
+
+/// Where others that were named belong to a store, what is no store is a member that is missing.
+fn as_member(error: Error, paths: &[PathBuf], name: &str) -> Error {
+    let belongs = |path: &PathBuf| {
+        file_of(path, name).is_ok_and(|file| label_of(&file).is_ok_and(|label| label.is_some()))
+    };
+    match (error, paths.iter().find(|path| belongs(path))) {
+        (Error::NotAStore { path, why }, Some(other)) => {
+            let other = other.display();
+            let why = format!(
+                "this member of the store that {other} belongs to is missing: {why}; bring it back, or name where it is now"
+            );
+            Error::Member { path, why }
+        }
+        (error, _) => error,
+    }
 }
 
 fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
@@ -253,14 +272,16 @@ fn label_of(file: &Path) -> Result<Option<Label>, Error> {
 }
 
 /// An error of opening, in the words of the store.
-fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
+pub(super) fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
     let path = paths.first().cloned().unwrap_or_default();
     match (error.kind(), error) {
         (_, DeviceError::Locked { path: file }) => {
             let own = paths.iter().find(|path| file.starts_with(path)).cloned();
             Error::Locked { path: own.unwrap_or(file) }
         }
-        (ErrorKind::NoSpace, error) => Error::Full { why: error.to_string() },
+        (ErrorKind::NoSpace, error) => {
+            Error::Full { why: format!("{error}; make room there, or take another place") }
+        }
         (ErrorKind::Exists, error) => Error::Exists { path, why: error.to_string() },
         (_, error) => error.into(),
     }

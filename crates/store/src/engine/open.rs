@@ -133,7 +133,7 @@ impl Given {
             return member(
                 Role::Data,
                 format!(
-                    "it was truncated: it has {capacity_bytes} bytes, the store uses {}",
+                    "it was truncated: it has {capacity_bytes} bytes, the store uses {}; restore it from a copy",
                     superblock.data_bytes
                 ),
             );

@@ -158,12 +158,15 @@ impl Segments {
 
     fn grow(&self, target_bytes: u64) {
         let device = self.devices.device(Role::Data);
-        match device.grow(target_bytes) {
-            Ok(()) => {
-                self.space.grow(device.capacity_bytes());
-            }
+        let now = device.capacity_bytes();
+        // Where there is no room for so much, there may be for less.
+        let halves = std::iter::successors(Some(target_bytes - now), |more| Some(more / 2));
+        let mut enough = halves.take_while(|more| *more >= self.layout.segment_bytes);
+        if enough.any(|more| device.grow(now + more).is_ok()) {
+            self.space.grow(device.capacity_bytes());
+        } else {
             // The disk is full, or the device cannot: it stays as it is.
-            Err(_) => self.upkeep.limit_bytes.store(device.capacity_bytes(), Ordering::Release),
+            self.upkeep.limit_bytes.store(now, Ordering::Release);
         }
         self.upkeep.growing.store(false, Ordering::Release);
         self.tend();
