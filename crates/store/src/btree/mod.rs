@@ -14,6 +14,7 @@ pub(crate) mod overflow;
 mod reshape;
 mod scan;
 mod scratch;
+mod search;
 mod shrink;
 #[cfg(test)]
 mod speed;

@@ -30,14 +30,10 @@
 //!
 //! Whoever changes a node has it to himself; whoever only reads may see it change, and must find out afterwards (see [`crate::page`]).
 
-use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::page::{OwnPage, Page, padded};
-use crate::pool::prefetch;
 
-const COUNT_AND_PREFIX: u32 = PAGE_HEADER_BYTES;
+pub(super) const COUNT_AND_PREFIX: u32 = PAGE_HEADER_BYTES;
 /// Where keys and values begin: the start of the page's back part.
 const HEAP_START: u32 = BACK_START;
 const GARBAGE: u32 = PAGE_HEADER_BYTES + 4;
@@ -48,16 +44,14 @@ const UPPER_FENCE: u32 = PAGE_HEADER_BYTES + 16;
 /// Lengths of both fences; [`NO_FENCE`] for an upper one: the node covers all keys from its lower fence on.
 const FENCE_LENGTHS: u32 = PAGE_HEADER_BYTES + 20;
 /// Where the hints begin, or without any the slots.
-const NODE_HEADER_END: u32 = PAGE_HEADER_BYTES + 24;
+pub(super) const NODE_HEADER_END: u32 = PAGE_HEADER_BYTES + 24;
 
-/// What the search of a small leaf looks at, if it has as many records as usual.
-const SEARCHED_BYTES: u32 = 448;
-const HINTS: u32 = 16;
+pub(super) const HINTS: u32 = 16;
 /// Leaves up to here are searched in a few cache lines anyway.
-const LEAF_WITHOUT_HINTS_BYTES: u32 = 8 << 10;
-const LEAF_SLOT_WORDS: usize = 3;
-const INNER_SLOT_WORDS: usize = 4;
-const HEAD_BYTES: u32 = 4;
+pub(super) const LEAF_WITHOUT_HINTS_BYTES: u32 = 8 << 10;
+pub(super) const LEAF_SLOT_WORDS: usize = 3;
+pub(super) const INNER_SLOT_WORDS: usize = 4;
+pub(super) const HEAD_BYTES: u32 = 4;
 const NO_FENCE: u16 = u16::MAX;
 
 /// So many inserts in a row, each right behind the one before, are no chance.
@@ -97,9 +91,9 @@ enum Content<'v> {
 
 /// Where a key and what belongs to it are.
 #[derive(Clone, Copy)]
-struct Slot {
+pub(super) struct Slot {
     head: u32,
-    offset: u32,
+    pub(super) offset: u32,
     key_length: u32,
     /// The value's length; of a child's id the lower half.
     low: u32,
@@ -110,7 +104,7 @@ struct Slot {
 impl Slot {
     /// Bytes of the key on the heap.
     #[inline]
-    fn rest_length(self) -> u32 {
+    pub(super) fn rest_length(self) -> u32 {
         self.key_length.saturating_sub(HEAD_BYTES)
     }
 
@@ -119,14 +113,14 @@ impl Slot {
         self.offset + padded(self.rest_length())
     }
 
-    fn value_length(self) -> u32 {
+    pub(super) fn value_length(self) -> u32 {
         self.low & u32::from(u16::MAX)
     }
 }
 
 /// The first four bytes, as a number that sorts like them.
 #[inline]
-fn head_of(suffix: &[u8]) -> u32 {
+pub(super) fn head_of(suffix: &[u8]) -> u32 {
     match suffix {
         [a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]),
         short => {
@@ -138,7 +132,7 @@ fn head_of(suffix: &[u8]) -> u32 {
 }
 
 #[inline]
-fn rest_of(suffix: &[u8]) -> &[u8] {
+pub(super) fn rest_of(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES as usize..).unwrap_or_default()
 }
 
@@ -149,12 +143,6 @@ fn fence_bytes(length: u16) -> u32 {
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// The first of `slots` whose head is not below `head`.
-#[inline]
-fn first_not_below<const WORDS: usize>(slots: &[[AtomicU32; WORDS]], head: u32) -> usize {
-    slots.partition_point(|slot| u32::from_le(slot[0].load(Relaxed)) < head)
 }
 
 impl<'a> Node<'a> {
@@ -251,7 +239,7 @@ impl<'a> Node<'a> {
     }
 
     #[inline]
-    fn slot(self, index: u32) -> Slot {
+    pub(super) fn slot(self, index: u32) -> Slot {
         let at = self.slot_start(index);
         let (offset_words, key_length) = self.page.halves(at + 4);
         Slot {
@@ -271,72 +259,6 @@ impl<'a> Node<'a> {
         if !self.is_leaf() {
             self.page.set_word(at + 12, slot.high);
         }
-    }
-
-    /// Where `key` is, or where it would go. The key lies within the fences.
-    #[inline]
-    pub fn find(self, key: &[u8]) -> Result<u32, u32> {
-        let suffix = key.get(self.prefix_length()..).unwrap_or_default();
-        let slots = self.page.words(self.slots_start(), self.count() * self.slot_size());
-        if self.is_leaf() {
-            self.search(slots.as_chunks::<LEAF_SLOT_WORDS>().0, suffix)
-        } else {
-            self.search(slots.as_chunks::<INNER_SLOT_WORDS>().0, suffix)
-        }
-    }
-
-    #[inline]
-    fn search<const WORDS: usize>(self, slots: &[[AtomicU32; WORDS]], suffix: &[u8]) -> Result<u32, u32> {
-        let head = head_of(suffix);
-        let part = self.hinted(slots.len() as u32, head);
-        let first = part.start + slots.get(part).map_or(0, |part| first_not_below(part, head));
-        let same_head =
-            |index: usize| slots.get(index).is_some_and(|slot| u32::from_le(slot[0].load(Relaxed)) == head);
-        if !same_head(first) {
-            return Err(first as u32);
-        }
-        if !same_head(first + 1) {
-            return match self.compare(first as u32, suffix) {
-                Ordering::Less => Err(first as u32 + 1),
-                Ordering::Equal => Ok(first as u32),
-                Ordering::Greater => Err(first as u32),
-            };
-        }
-        let (mut low, mut high) = (first as u32, slots.len() as u32);
-        if let Some(next) = head.checked_add(1) {
-            high = (first + first_not_below(&slots[first..], next)) as u32;
-        }
-        while low < high {
-            let middle = u32::midpoint(low, high);
-            match self.compare(middle, suffix) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
-    }
-
-    /// The part of the slots in which the first one is whose head is not below `head`, or at whose end.
-    #[inline]
-    fn hinted(self, count: u32, head: u32) -> std::ops::Range<usize> {
-        if !self.has_hints(count) {
-            return 0..count as usize;
-        }
-        let (hints, distance) = (self.page.words(NODE_HEADER_END, 4 * HINTS), count / (HINTS + 1));
-        let below: u32 = hints.iter().map(|hint| u32::from(u32::from_le(hint.load(Relaxed)) < head)).sum();
-        let start = if below == 0 { 0 } else { distance * below + 1 };
-        let end = if below < HINTS { distance * (below + 1) } else { count };
-        let size = self.slot_size();
-        prefetch(self.page.words(self.slots_start() + start * size, (end - start) * size));
-        start as usize..end as usize
-    }
-
-    /// Begins to fetch what a search looks at first into the processor's cache.
-    #[inline]
-    pub(super) fn prefetch(page: Page<'_>, is_leaf: bool) {
-        let small_leaf = is_leaf && page.len_bytes() <= LEAF_WITHOUT_HINTS_BYTES;
-        prefetch(page.words(0, if small_leaf { SEARCHED_BYTES } else { NODE_HEADER_END + 4 * HINTS }));
     }
 
     /// Bytes before the slots.
@@ -365,14 +287,6 @@ impl<'a> Node<'a> {
                 self.page.set_word(NODE_HEADER_END + 4 * hint, self.slot(slot).head);
             }
         }
-    }
-
-    /// How the suffix of a slot compares with one that has the same head.
-    #[inline]
-    fn compare(self, index: u32, suffix: &[u8]) -> Ordering {
-        let slot = self.slot(index);
-        let rest = self.page.compare(slot.offset, slot.rest_length(), rest_of(suffix));
-        rest.then_with(|| slot.key_length.cmp(&(suffix.len() as u32)))
     }
 
     /// The slot of the child that covers `key`, in an inner node.
@@ -415,13 +329,6 @@ impl<'a> Node<'a> {
     pub fn value(self, index: u32, into: &mut Vec<u8>) {
         let slot = self.slot(index);
         self.page.copy_to(slot.value_offset(), slot.value_length(), into);
-    }
-
-    /// Begins to fetch the value of a slot of a leaf into the processor's cache.
-    #[inline]
-    pub fn prefetch_value(self, index: u32) {
-        let slot = self.slot(index);
-        prefetch(self.page.words(slot.value_offset(), slot.value_length()));
     }
 
     /// The first eight bytes of the value of a slot of a leaf; zeros behind its end.

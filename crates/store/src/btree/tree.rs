@@ -7,7 +7,7 @@ use super::node::{Full, Node, max_key_bytes, max_value_bytes};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::header::{PageId, PageKind};
-use crate::pool::{Access, Denied, Pool, Seen, class_bytes};
+use crate::pool::{Access, Denied, Pool, Seen, class_bytes, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]
@@ -75,14 +75,14 @@ impl BTree {
         loop {
             let leaf = self.leaf(key, Access::Normal)?;
             let node = Node::new(leaf.page());
-            let found = node.find(key);
-            if let Ok(index) = found {
-                node.prefetch_value(index);
+            let place = node.find(key).map(|index| node.value_place(index));
+            if let Ok((offset, length)) = place {
+                prefetch(leaf.page().words(offset, length));
                 self.pool.overlap();
+                leaf.page().copy_to(offset, length, into);
             }
-            let found = found.map(|index| node.value(index, into)).is_ok();
             if leaf.is_still() {
-                return Ok(found);
+                return Ok(place.is_ok());
             }
             into.truncate(start);
         }
