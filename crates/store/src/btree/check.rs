@@ -4,7 +4,8 @@ use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
 use crate::header::{Header, PageId, PageKind};
-use crate::pool::Access;
+use crate::page::Page;
+use crate::pool::{Access, class_bytes};
 
 /// What a tree has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,13 @@ struct Expected {
     level: u8,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
+}
+
+/// What a node has.
+struct Looked {
+    used_bytes: u64,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+    children: Vec<Expected>,
 }
 
 impl BTree {
@@ -53,13 +61,34 @@ impl BTree {
         census: &mut Census,
         record: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
-        let id = expected.id;
-        let expect = |what: &str, holds: bool| {
-            if holds { Ok(()) } else { Err(self.damaged(id, what.to_owned(), "something else".to_owned())) }
+        let node = loop {
+            let seen = self.pool.read(expected.id, Access::Scan)?;
+            let looked = self.look_at(expected, seen.page());
+            // The page may have left memory meanwhile, and its frame have become another one's.
+            if seen.is_still() {
+                break looked?;
+            }
         };
-        let seen = self.pool.read(id, Access::Scan)?;
-        let node = Node::new(seen.page());
-        expect("a page of kind node", Header::of(seen.page()).kind == PageKind::Node as u8)?;
+        census.used_bytes += node.used_bytes;
+        census.page_bytes += class_bytes(self.class);
+        match expected.level {
+            0 => census.leaves += 1,
+            _ => census.inner_nodes += 1,
+        }
+        census.records += node.records.len() as u64;
+        node.records.iter().for_each(|(key, value)| record(key, value));
+        pending.extend(node.children);
+        Ok(())
+    }
+
+    /// What is on a page, if it is the node that is expected there.
+    fn look_at(&self, expected: &Expected, page: Page<'_>) -> Result<Looked, Error> {
+        let expect = |what: &str, holds: bool| {
+            let got = || "something else".to_owned();
+            if holds { Ok(()) } else { Err(self.damaged(expected.id, what.to_owned(), got())) }
+        };
+        let node = Node::new(page);
+        expect("a page of kind node", Header::of(page).kind == PageKind::Node as u8)?;
         expect("the level below its parent's", node.level() == expected.level)?;
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
         node.lower_fence(&mut lower);
@@ -71,13 +100,9 @@ impl BTree {
         )?;
         expect("a child", node.is_leaf() || node.count() > 0)?;
         expect("bytes that add up", node.adds_up())?;
-        census.used_bytes += u64::from(node.page().len_bytes() - node.free_bytes());
-        census.page_bytes += u64::from(node.page().len_bytes());
-        match node.is_leaf() {
-            true => census.leaves += 1,
-            false => census.inner_nodes += 1,
-        }
-        let (mut last, mut key, mut value): (Option<Vec<u8>>, _, _) = (None, Vec::new(), Vec::new());
+        let used_bytes = u64::from(page.len_bytes().saturating_sub(node.free_bytes()));
+        let mut looked = Looked { used_bytes, records: Vec::new(), children: Vec::new() };
+        let (mut last, mut key): (Option<Vec<u8>>, _) = (None, Vec::new());
         for index in 0..node.count() {
             key.clear();
             node.key(index, &mut key);
@@ -85,20 +110,19 @@ impl BTree {
             expect("ascending keys", last.as_ref().is_none_or(|last| *last < key))?;
             expect("keys that a search finds", node.find(&key) == Ok(index) || !node.is_leaf())?;
             if node.is_leaf() {
-                value.clear();
+                let mut value = Vec::new();
                 node.value(index, &mut value);
-                record(&key, &value);
-                census.records += 1;
+                looked.records.push((key.clone(), value));
             } else {
-                if let Some(previous) = pending.last_mut().filter(|_| index > 0) {
+                if let Some(previous) = looked.children.last_mut() {
                     previous.upper = Some(key.clone());
                 }
                 let upper = bounded.then(|| upper.clone());
-                let level = expected.level - 1;
-                pending.push(Expected { id: node.child(index), level, lower: key.clone(), upper });
+                let level = expected.level.saturating_sub(1);
+                looked.children.push(Expected { id: node.child(index), level, lower: key.clone(), upper });
             }
             std::mem::swap(last.get_or_insert_default(), &mut key);
         }
-        Ok(())
+        Ok(looked)
     }
 }

@@ -54,6 +54,9 @@ pub(super) const INNER_SLOT_WORDS: usize = 4;
 pub(super) const HEAD_BYTES: u32 = 4;
 const NO_FENCE: u16 = u16::MAX;
 
+/// More garbage than this part of a node is worth copying what is left.
+const GARBAGE_SHARE: u32 = 8;
+
 /// So many inserts in a row, each right behind the one before, are no chance.
 const LEAST_RUN: u8 = 4;
 
@@ -498,6 +501,13 @@ impl<'a> Node<'a> {
         self.page.shift(at + size, at, count.saturating_sub(index + 1) * size);
         self.set_count(count.saturating_sub(1));
         self.renew_hints(count, index);
+    }
+
+    /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so what was removed would still take room on the device.
+    pub(super) fn tidy(self, scratch: &OwnPage) {
+        if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_SHARE {
+            self.compact(scratch);
+        }
     }
 
     /// Becomes what `other` is, behind its own page header.

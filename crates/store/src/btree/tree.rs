@@ -166,6 +166,7 @@ impl BTree {
             (Some(value), Err(index)) => node.insert(index, key, value, scratch),
             (None, Ok(index)) => {
                 node.remove(index);
+                node.tidy(scratch);
                 Ok(())
             }
             (None, Err(_)) => Ok(()),

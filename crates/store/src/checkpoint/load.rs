@@ -36,14 +36,11 @@ pub(crate) fn load(
             })?
         }
     };
-    let (mut openings, mut chain_changes, mut scratch) = (Vec::new(), 0, Vec::new());
+    let (mut openings, mut scratch) = (Vec::new(), Vec::new());
     for_each_block(&chain, segments, crew, &mut |place, block| {
         MapPage::new(block.page(), place).changes(&mut scratch, &mut |change| {
             match change {
-                Change::Page(id, location) => {
-                    chain_changes += 1;
-                    pool.restore(id, location);
-                }
+                Change::Page(id, location) => pool.restore(id, location),
                 Change::Segment(index, opening) => note_opening(&mut openings, index, opening)?,
             }
             Ok(())
@@ -57,11 +54,14 @@ pub(crate) fn load(
         segments.adopt_map(place.location)?;
     }
     pool.snapshot(state.epoch, &mut |id, location| segments.adopt(id, location))?;
+    let pack_bytes = superblock.layout.pack_bytes;
+    let chain_bytes =
+        chain.iter().map(|place| u64::from(place.location.length_bytes().next_multiple_of(pack_bytes))).sum();
     Ok(Base {
         next_serial: state.map.map_or(1, |map| map.last_serial + 1),
         superblock,
         priors: chain.into_iter().rev().take(super::map::PRIORS).collect(),
-        chain_changes,
+        chain_bytes,
         openings,
     })
 }

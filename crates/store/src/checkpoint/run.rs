@@ -27,11 +27,11 @@ use crate::txn::Transactions;
 /// The most bytes of a map page.
 const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// A chain of the map is not begun anew for fewer changes than this.
-const CHAIN_CHANGES_MIN: u64 = 4096;
+/// A chain of the map is begun anew when it takes more than twice the room that it then takes, and so many flash pages, of which each checkpoint fills one at least, however little changed.
+const CHAIN_PACKS_MIN: u64 = 16;
 
-/// Nor for fewer pages than this, and one more for every [`CHAIN_CHANGES_MIN`]: each checkpoint adds one at least, however little changed.
-const CHAIN_PAGES_MIN: u64 = 64;
+/// About what a page takes in the map.
+const CHANGE_BYTES: u64 = 8;
 
 /// What takes part in a checkpoint.
 #[derive(Clone)]
@@ -52,8 +52,8 @@ pub(crate) struct Base {
     /// The newest pages of the map's chain, the nearest first.
     pub priors: Vec<Place>,
     pub next_serial: u64,
-    /// Changes of pages in the chain.
-    pub chain_changes: u64,
+    /// Bytes that the chain takes on the device.
+    pub chain_bytes: u64,
     /// The opening sequence of each segment, as the map has it.
     pub openings: Vec<UnitSequence>,
 }
@@ -123,7 +123,11 @@ impl Run {
         let result = self.attempt(closed);
         self.parts.segments.set_checkpointing(false);
         result.map_err(|error| match error {
-            Error::Full { .. } | Error::Poisoned { .. } => error,
+            Error::Full { .. } => {
+                self.parts.log.no_room();
+                error
+            }
+            Error::Poisoned { .. } => error,
             other => self.parts.poison.by(other),
         })
     }
@@ -204,7 +208,7 @@ impl Run {
         log.truncate(cut.replay_start);
         self.base.priors = chain.priors;
         self.base.next_serial = chain.next_serial;
-        self.base.chain_changes = chain.changes;
+        self.base.chain_bytes = chain.bytes;
         self.base.openings = chain.openings;
     }
 }
@@ -214,28 +218,29 @@ struct Chain {
     head: MapHead,
     priors: Vec<Place>,
     next_serial: u64,
-    changes: u64,
+    bytes: u64,
     openings: Vec<UnitSequence>,
     /// The first page, if the chain is a new one.
     begun_at: Option<Location>,
 }
 
 impl Run {
-    /// Whether to begin a new chain rather than go on with one that will have so many changes of pages.
-    fn is_chain_long(&self, changes: u64, pages: u64) -> bool {
-        let Some(map) = self.base.superblock.state.map else { return true };
-        let chain_pages = self.base.next_serial - map.first_serial;
-        changes > (pages * 2).max(CHAIN_CHANGES_MIN)
-            || chain_pages > CHAIN_PAGES_MIN + changes / CHAIN_CHANGES_MIN
+    /// Whether to begin a new chain rather than go on with one to which so many changes of pages are to be added.
+    fn is_chain_long(&self, changes: u64, whole_bytes: u64) -> bool {
+        let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
+        let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;
+        self.base.superblock.state.map.is_none() || bytes > 2 * whole_bytes + CHAIN_PACKS_MIN * pack_bytes
     }
 
     /// Writes what moved, or the whole map if that takes no more pages.
     fn write_map(&mut self, epoch: Epoch) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
         let moved = last_of_each(&self.carried);
-        let changes = self.base.chain_changes + moved.len() as u64;
-        let anew = self.is_chain_long(changes, pool.pages());
+        let whole_bytes = pool.pages() * CHANGE_BYTES;
+        segments.set_map_bytes(whole_bytes);
+        let anew = self.is_chain_long(moved.len() as u64, whole_bytes);
         let class = map_class(segments);
+        let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let priors = if anew { Vec::new() } else { self.base.priors.clone() };
         let first_serial = self
             .base
@@ -245,20 +250,19 @@ impl Run {
             .filter(|_| !anew)
             .map_or(self.base.next_serial, |map| map.first_serial);
         let mut writer = Writer::new(class_bytes(class) as u32, priors, self.base.next_serial);
-        let (mut begun_at, mut count, mut pages) = (None, 0, 0);
+        let (mut begun_at, mut bytes, mut pages) = (None, 0, 0);
         let mut write = |serial: u64, page: Page<'_>| {
             let location = append(segments, serial, class, page)?;
             begun_at.get_or_insert(location);
+            bytes += u64::from(location.length_bytes());
             pages += 1;
             Ok(location)
         };
         if anew {
             pool.snapshot(epoch, &mut |id, location| {
-                count += 1;
                 writer.push(Change::Page(id, Some(location)), &mut write)
             })?;
         } else {
-            count = changes;
             for moved in moved {
                 writer.push(Change::Page(moved.id, moved.to), &mut write)?;
             }
@@ -281,7 +285,7 @@ impl Run {
             head: MapHead { last: last.location, last_serial: last.serial, first_serial },
             priors,
             next_serial,
-            changes: count,
+            bytes: if anew { 0 } else { self.base.chain_bytes } + bytes.next_multiple_of(pack_bytes),
             openings: openings.into_iter().map(|(_, opening)| opening).collect(),
             begun_at: begun_at.filter(|_| anew),
         })

@@ -23,6 +23,9 @@ pub(crate) use large::Large;
 pub(crate) use open::{Given, Recovery};
 use upkeep::Pages;
 
+/// Attempts at the last checkpoint on a device that is nearly full.
+const CLOSING_TRIES: u32 = 20;
+
 /// See the module.
 pub(crate) struct Engine {
     parts: Parts,
@@ -143,6 +146,18 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
+        for _ in 0..CLOSING_TRIES {
+            self.parts.segments.stop();
+            match self.keeper.close() {
+                // Segments have to be made free first.
+                Err(Error::Full { .. }) => self.parts.segments.resume(),
+                ended => return ended,
+            }
+            match self.keeper.checkpoint() {
+                Ok(()) | Err(Error::Full { .. }) => {}
+                failed => return failed,
+            }
+        }
         self.parts.segments.stop();
         self.keeper.close()
     }

@@ -196,7 +196,7 @@ impl Engine {
             },
         };
         let base =
-            Base { superblock, priors: Vec::new(), next_serial: 1, chain_changes: 0, openings: Vec::new() };
+            Base { superblock, priors: Vec::new(), next_serial: 1, chain_bytes: 0, openings: Vec::new() };
         let transactions = given.transactions(&log, &poison, &pool, &trees);
         let log_step_bytes = log_step_bytes(&layout, &given.options);
         let parts = Parts {

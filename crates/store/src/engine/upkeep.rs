@@ -58,14 +58,20 @@ fn over(share: f64, from: f64) -> f64 {
 
 fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
-    parts.transactions.watch(parts.devices.clone(), move || Load {
-        dirty: over(pool.dirty_bytes() as f64 / pool.budget_bytes() as f64, DIRTY_FROM),
-        log: over(log.fill(), LOG_FROM),
-        space: match segments.pressure() {
-            Pressure::None => Space::Enough,
-            Pressure::Tight => Space::Tight,
-            Pressure::Full => Space::Full,
-        },
+    parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
+        let dirty_bytes = pool.dirty_bytes();
+        let room = segments.room(dirty_bytes + charged_bytes);
+        Load {
+            dirty: over(dirty_bytes as f64 / pool.budget_bytes() as f64, DIRTY_FROM),
+            log: over(log.fill(), LOG_FROM),
+            space: match room.to_grow {
+                Pressure::None => Space::Enough,
+                Pressure::Tight => Space::Tight,
+                Pressure::Full => Space::Full,
+            },
+            no_removes: !room.to_remove,
+            is_near: room.is_near,
+        }
     });
 }
 

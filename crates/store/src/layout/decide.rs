@@ -69,6 +69,12 @@ const FRONT_BYTES: u64 = 256 << 10;
 /// A device of fixed size has at least so many segments, for the cleaner to choose from.
 const SEGMENTS_MIN: u64 = 64;
 
+/// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the device.
+const SEGMENTS_LEAST: u64 = 24;
+
+/// A segment has at least so many units.
+const UNITS_MIN: u64 = 4;
+
 /// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is under way.
 const RING_SHARE: u64 = 2;
 
@@ -89,7 +95,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let mut draft = Draft { profile: ground.profile, decisions: Vec::new() };
     let sector_bytes = sector(ground.data)?;
     let log_geometry = ground.log.unwrap_or(ground.data);
-    let unit_bytes = draft.unit(wanted.unit_bytes)?;
+    let unit_bytes = draft.unit(wanted.unit_bytes, ground.capacity_bytes)?;
     let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, ground.capacity_bytes)?;
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
@@ -122,7 +128,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         in_flight,
         node_bytes,
     };
-    let least = layout.segments_start_bytes + 8 * segment_bytes;
+    let least = layout.segments_start_bytes + SEGMENTS_LEAST * segment_bytes;
     match ground.capacity_bytes {
         Some(capacity) if capacity < least => Err(Error::Options(format!(
             "a device of {capacity} bytes is too small for a store: it needs at least {least} bytes with this layout"
@@ -146,6 +152,12 @@ fn sector(geometry: &Geometry) -> Result<u32, Error> {
             "this device takes requests aligned to {align} bytes only; a store needs one of 512 or 4096"
         ))),
     }
+}
+
+/// The largest unit with which a device has enough segments, or the smallest that there is.
+fn largest_unit(capacity_bytes: u64) -> u32 {
+    let most = (capacity_bytes / (SEGMENTS_MIN * UNITS_MIN)).clamp(1, u64::from(UNIT_BYTES.1));
+    (1 << most.ilog2()).max(UNIT_BYTES.0)
 }
 
 fn power_of_two(what: &str, bytes: u64, (least, most): (u64, u64)) -> Result<(), Error> {
@@ -217,13 +229,19 @@ impl Draft<'_> {
         }
     }
 
-    fn unit(&mut self, wanted: Option<u32>) -> Result<u32, Error> {
+    fn unit(&mut self, wanted: Option<u32>, capacity: Option<u64>) -> Result<u32, Error> {
         let (bytes, because) = match wanted {
             Some(bytes) => {
                 power_of_two("write unit", u64::from(bytes), wide(UNIT_BYTES))?;
                 (bytes, SET.to_owned())
             }
-            None => self.learned_power("write unit", UNIT_BYTES, DEFAULT_UNIT_BYTES),
+            None => {
+                let (bytes, because) = self.learned_power("write unit", UNIT_BYTES, DEFAULT_UNIT_BYTES);
+                match capacity.map(largest_unit).filter(|most| *most < bytes) {
+                    Some(most) => (most, format!("{SEGMENTS_MIN} segments of {UNITS_MIN} fit on the device")),
+                    None => (bytes, because),
+                }
+            }
         };
         self.note_bytes("write unit", u64::from(bytes), because);
         Ok(bytes)
@@ -232,7 +250,7 @@ impl Draft<'_> {
     fn segment(&mut self, wanted: Option<u64>, unit_bytes: u32, capacity: Option<u64>) -> Result<u64, Error> {
         let unit = u64::from(unit_bytes);
         if let Some(bytes) = wanted {
-            if bytes < 4 * unit || !bytes.is_multiple_of(unit) || bytes > 1 << 30 {
+            if bytes < UNITS_MIN * unit || !bytes.is_multiple_of(unit) || bytes > 1 << 30 {
                 return Err(Error::Options(format!(
                     "a segment of {bytes} bytes: use a multiple of the write unit, {unit} bytes, from 4 of them to 1 GiB"
                 )));
@@ -250,7 +268,7 @@ impl Draft<'_> {
         } else {
             bytes
         };
-        let bytes = (bytes / unit * unit).max(4 * unit);
+        let bytes = (bytes / unit * unit).max(UNITS_MIN * unit);
         self.note_bytes("segment", bytes, because);
         Ok(bytes)
     }

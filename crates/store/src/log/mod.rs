@@ -93,6 +93,9 @@ pub(crate) struct Recovered {
 /// Open groups are written in the background when they are so long, even if nobody waits for them.
 const WRITE_BEHIND_BYTES: usize = 256 << 10;
 
+/// Checkpoints that may find no room before who waits for one gives up.
+const ROOM_REFUSED_MAX: u32 = 100;
+
 /// Open groups do not become longer: who appends then writes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -136,6 +139,8 @@ struct State {
     waiting: Vec<Waiting>,
     /// Who waits for room in the ring.
     for_room: Vec<Waker>,
+    /// Checkpoints in a row that found no room on the device, so that none made room in the ring.
+    room_refused: u32,
 }
 
 struct Waiting {
@@ -175,6 +180,7 @@ impl Log {
             sync_wanted: Lsn(0),
             waiting: Vec::new(),
             for_room: Vec::new(),
+            room_refused: 0,
         };
         let log = Self {
             shared: Arc::new(Shared {
@@ -235,7 +241,7 @@ impl Log {
     /// Appends a record with the next timestamp. Parks while the ring is full.
     ///
     /// # Errors
-    /// [`Error::BatchLength`] if it is too long; [`Error::Poisoned`].
+    /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so; [`Error::Poisoned`].
     #[cfg(test)]
     pub fn append(&self, record: &[u8]) -> Result<Logged, Error> {
         self.append_noting(record, |_| {})
@@ -251,6 +257,10 @@ impl Log {
         loop {
             let mut state = shared.live_state()?;
             if shared.ring.next_block(state.open.end_with(record.len())) > shared.room_until() {
+                if state.room_refused > ROOM_REFUSED_MAX {
+                    let why = "the log, and there is no room for the checkpoint that would empty it".into();
+                    return Err(Error::Full { why });
+                }
                 state.for_room.push(waker());
                 drop(state);
                 shared.tell_long();
@@ -347,12 +357,25 @@ impl Log {
     /// Nothing before `tail` is needed any longer.
     pub fn truncate(&self, tail: Lsn) {
         self.shared.tail.fetch_max(tail.0, Ordering::AcqRel);
-        let waiting = std::mem::take(&mut self.shared.state().for_room);
-        waiting.into_iter().for_each(|waker| waker.wake());
+        self.shared.wake_for_room(|_| 0);
+    }
+
+    /// A checkpoint found no room on the device. Who waits for room in the ring asks for another one, but not for ever.
+    pub fn no_room(&self) {
+        self.shared.wake_for_room(|refused| refused + 1);
     }
 }
 
 impl Shared {
+    fn wake_for_room(&self, refused: impl FnOnce(u32) -> u32) {
+        let waiting = {
+            let mut state = self.state();
+            state.room_refused = refused(state.room_refused);
+            std::mem::take(&mut state.for_room)
+        };
+        waiting.into_iter().for_each(|waker| waker.wake());
+    }
+
     fn tell_long(&self) {
         if let Some(call) = self.when_long.get() {
             call();

@@ -230,6 +230,11 @@ impl Segments {
         self.space.lock().checkpointing = checkpointing;
     }
 
+    /// So many bytes are what the page table takes when it is written as a whole: so much room is kept for it.
+    pub fn set_map_bytes(&self, bytes: u64) {
+        self.space.set_map_bytes(bytes);
+    }
+
     /// The checkpoint of this epoch is durable: segments that nothing refers to since then, or earlier, are free.
     pub fn free_pending(&self, epoch: Epoch) {
         self.free(self.space.free_pending(epoch));

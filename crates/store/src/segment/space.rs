@@ -17,7 +17,7 @@ use super::{Stream, UnitSequence, policy};
 use crate::layout::Layout;
 use crate::pool::Epoch;
 
-/// Segments that only the page table may take: without it no checkpoint frees anything.
+/// Segments that only the page table may take, besides those that it needs when it is written as a whole: without it no checkpoint frees anything.
 const RESERVED_FOR_MAP: usize = 2;
 
 /// Segments for the pages of a checkpoint, before which nothing that the cleaner has won is free.
@@ -26,10 +26,11 @@ const RESERVED_FOR_CHECKPOINT: usize = 1;
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
 const RESERVED_FOR_CLEANER: usize = 4;
 
-const RESERVED: usize = RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER;
+/// With no more free segments than these and those that are kept from the cleaner, it takes the emptiest segments, whatever their age: each must win more than it costs.
+const EMERGENCY: usize = RESERVED_FOR_CLEANER / 2;
 
-/// With no more free segments than this, the cleaner takes the emptiest segments, whatever their age: each must win more than it costs.
-const EMERGENCY: usize = RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER / 2;
+/// Who writes looks before every commit if no more segments than these are free beyond those that are kept.
+const NEAR: usize = 4;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: usize = 2;
@@ -104,6 +105,10 @@ pub(super) struct Inner {
     walked: usize,
     /// A checkpoint is writing pages: they may take from the reserve.
     pub checkpointing: bool,
+    /// Segments that the page table needs when it is written as a whole.
+    map_segments: usize,
+    /// Segments that what is dirty in memory needs, when it was last looked at: it must find a place before a checkpoint makes others free.
+    dirty_segments: usize,
 }
 
 /// How many segments are what.
@@ -153,6 +158,8 @@ impl Space {
                 free: BTreeSet::new(),
                 walked: 0,
                 checkpointing: false,
+                map_segments: 0,
+                dirty_segments: 0,
             }),
         };
         space.grow(capacity_bytes);
@@ -291,7 +298,7 @@ impl Space {
                 continue;
             }
             let live = self.live_bytes_of(index);
-            let worth = if inner.free.len() > EMERGENCY {
+            let worth = if inner.free.len() > inner.kept_for_checkpoint() + EMERGENCY {
                 let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
                 policy::worth(live, filled, self.age_of(index))
             } else {
@@ -421,7 +428,7 @@ impl Space {
         let mut usage = Usage {
             segments: inner.segments.len() as u64,
             free: inner.free.len() as u64,
-            reserved: RESERVED as u64,
+            reserved: inner.reserved() as u64,
             segment_bytes: self.segment_bytes,
             live_bytes: self.live_bytes(),
             ..Usage::default()
@@ -439,29 +446,60 @@ impl Space {
 
     /// What there is too little of, with so many bytes of pages dirty in memory.
     pub fn need(&self, dirty_bytes: u64) -> Need {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.dirty_segments = dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        let inner = &*inner;
         let count =
             |which: fn(&Segment) -> bool| inner.segments.iter().filter(|segment| which(segment)).count();
         let pending = count(|segment| segment.in_hand == 0 && matches!(segment.state, State::Pending(_)));
         let moving = count(|segment| segment.in_hand > 0);
         let freed = count(|segment| segment.state == State::Freed);
         let coming = pending + moving + freed;
-        let kept = RESERVED + dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        let kept = inner.reserved() + inner.dirty_segments;
         let several = inner.segments.len() / SEGMENTS_PER_PENDING;
         let enough = kept + LOW_WATER + several;
         let free = inner.free.len();
+        let urgent = free <= kept;
+        // What is dirty keeps segments from the cleaner, and from those who wait.
+        let written_helps = dirty_bytes >= self.segment_bytes || dirty_bytes > 0 && !inner.can_clean();
         Need {
             cleaning: free + coming < enough && inner.can_clean(),
-            urgent: free <= kept,
+            urgent,
             moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
-            checkpoint: pending > 0 && free < enough && (pending > several || free <= kept),
-            hopeless: coming == 0
-                && free <= inner.kept_from(Stream::Fresh)
-                && self.victim(&inner, |_| true).is_none(),
+            checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
+            hopeless: coming == 0 && urgent && !written_helps && self.victim(inner, |_| true).is_none(),
             freeing: freed > 0,
         }
     }
+
+    /// How much room there is with so many bytes dirty.
+    pub fn room(&self, dirty_bytes: u64) -> Room {
+        let mut inner = self.lock();
+        inner.dirty_segments = dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        let (free, dirty) = (inner.free.len(), inner.dirty_segments);
+        Room {
+            to_grow: free > inner.reserved() + dirty,
+            to_remove: free > inner.kept_for_checkpoint(),
+            is_near: free <= inner.reserved() + dirty + NEAR,
+        }
+    }
+
+    /// So many bytes are what the page table takes as a whole.
+    pub fn set_map_bytes(&self, bytes: u64) {
+        self.lock().map_segments = bytes.div_ceil(self.segment_bytes) as usize;
+    }
+}
+
+/// How much room there is for pages that become dirty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// For what needs more room than before.
+    pub to_grow: bool,
+    /// For what gives room back in the end.
+    pub to_remove: bool,
+    /// There will soon be less.
+    pub is_near: bool,
 }
 
 /// What there is too little of, and what is on its way.
@@ -487,11 +525,24 @@ impl Inner {
         match stream {
             Stream::Map => 0,
             // The last way out.
-            Stream::Moved if !self.is_any_pending() => 1,
-            Stream::Moved => RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT,
+            Stream::Moved if self.dirty_segments == 0 && !self.is_any_pending() => 1,
+            Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh | Stream::Overflow if self.checkpointing => RESERVED_FOR_MAP,
-            Stream::Fresh | Stream::Overflow => RESERVED,
+            Stream::Fresh | Stream::Overflow => self.reserved(),
         }
+    }
+
+    /// Segments that a checkpoint may need.
+    fn kept_for_checkpoint(&self) -> usize {
+        RESERVED_FOR_MAP + self.map_segments.saturating_sub(1) + RESERVED_FOR_CHECKPOINT + self.dirty_segments
+    }
+
+    /// Segments that no page that becomes dirty now may count on, besides those for what is dirty already.
+    fn reserved(&self) -> usize {
+        RESERVED_FOR_MAP
+            + self.map_segments.saturating_sub(1)
+            + RESERVED_FOR_CHECKPOINT
+            + RESERVED_FOR_CLEANER
     }
 
     fn is_any_pending(&self) -> bool {

@@ -39,6 +39,15 @@ pub(crate) enum Pressure {
     Full,
 }
 
+/// How much room there is for dirty pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub to_grow: Pressure,
+    pub to_remove: bool,
+    /// There will soon be less.
+    pub is_near: bool,
+}
+
 impl Segments {
     /// Looks after the free segments. Never waits: what is to be done becomes tasks.
     pub(super) fn tend(&self) {
@@ -80,8 +89,23 @@ impl Segments {
         self.upkeep.pressure.store(pressure as u8, Ordering::Release);
     }
 
-    /// Whether more pages may become dirty. Dirty pages need segments before a checkpoint can make others free, so writers have to stop while there are just enough.
-    pub fn pressure(&self) -> Pressure {
+    /// Whether more pages may become dirty, with so many bytes that are, or soon will be. Dirty pages need segments before a checkpoint can make others free, so writers have to stop while there
+    /// are just enough; has more made free then. Who only removes may take from what is kept for the cleaner.
+    pub fn room(&self, dirty_bytes: u64) -> Room {
+        if self.in_place.is_some() {
+            return Room { to_grow: Pressure::None, to_remove: true, is_near: false };
+        }
+        let room = self.space.room(dirty_bytes);
+        if room.to_grow {
+            self.upkeep.pressure.store(Pressure::None as u8, Ordering::Release);
+        } else {
+            self.tend();
+        }
+        let to_grow = if room.to_grow { Pressure::None } else { self.pressure() };
+        Room { to_grow, to_remove: room.to_remove || to_grow == Pressure::None, is_near: room.is_near }
+    }
+
+    pub(super) fn pressure(&self) -> Pressure {
         match self.upkeep.pressure.load(Ordering::Acquire) {
             0 => Pressure::None,
             1 => Pressure::Tight,
@@ -115,6 +139,12 @@ impl Segments {
     /// From now on nothing is begun in the background any more. What is under way ends soon.
     pub fn stop(&self) {
         self.upkeep.stopped.store(true, Ordering::Release);
+    }
+
+    /// It goes on after all.
+    pub fn resume(&self) {
+        self.upkeep.stopped.store(false, Ordering::Release);
+        self.tend();
     }
 
     pub(super) fn is_stopped(&self) -> bool {

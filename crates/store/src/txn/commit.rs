@@ -8,6 +8,7 @@ use std::cell::Cell;
 
 use super::locks::{Held, Stripe};
 use super::record::Operation;
+use super::throttle::Admitted;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
@@ -77,6 +78,19 @@ impl Written<'_> {
     }
 }
 
+/// Operations of a commit between two looks whether what is dirty finds a place.
+const OPERATIONS_PER_PAUSE: usize = 32;
+
+/// Nodes that an operation may change: both halves of a leaf, and their parent.
+const NODES_PER_OPERATION: u64 = 3;
+
+/// Bytes of pages that the beginning of a commit may make dirty; as it goes on it looks for itself.
+fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
+    // A key takes a quarter of a node at most.
+    let node_bytes = |written: &Written<'_>| 4 * written.tree.index.max_key_bytes() as u64;
+    writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| NODES_PER_OPERATION * node_bytes(written)).sum()
+}
+
 thread_local! {
     /// Memory that commits of this thread use one after another: for the record and for the value that is applied. Those that come meanwhile take new memory.
     static SPARE: Cell<[Vec<u8>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
@@ -104,13 +118,13 @@ impl Transactions {
     /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds; [`Error::Full`]; [`Error::Poisoned`].
     pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
         written.check()?;
-        self.throttle.admit(1, written.grows(), &self.poison)?;
+        let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
             let before = Before(written.tree.index.head(written.key)?.map(Version::from_bits));
             with_memory(|record| {
                 written.encode(record);
-                self.log_and_apply(record, &[written], &[before])
+                self.log_and_apply(record, &[written], &[before], &admitted)
             })?
         };
         self.finish(logged, durability)
@@ -131,7 +145,8 @@ impl Transactions {
             return Ok(None);
         }
         writes.iter().try_for_each(Written::check)?;
-        self.throttle.admit(writes.len(), writes.iter().any(Written::grows), &self.poison)?;
+        let grows = writes.iter().any(Written::grows);
+        let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
         let logged = {
             let _held = self.lock(reads, writes);
             let before = Self::validate(snapshot, reads, writes)?;
@@ -140,7 +155,7 @@ impl Transactions {
             }
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, writes, &before)
+                self.log_and_apply(record, writes, &before, &admitted)
             })?
         };
         self.finish(logged, durability).map(Some)
@@ -197,15 +212,23 @@ impl Transactions {
         record: &[u8],
         writes: &[Written<'_>],
         before: &[Before],
+        admitted: &Admitted<'_>,
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
         let _all_later_ones_wait_for_it = self.poison.guard("a commit was applied");
         let logged = self.log.append_noting(record, |logged| self.visible.begin(logged))?;
-        let applied = writes
-            .iter()
-            .zip(before)
-            .try_for_each(|(written, before)| self.apply(logged.timestamp, written, *before));
-        applied.map_err(|error| self.poison.by(error))?;
+        for (number, (written, before)) in writes.iter().zip(before).enumerate() {
+            if number % OPERATIONS_PER_PAUSE == OPERATIONS_PER_PAUSE - 1 {
+                admitted.pause()?;
+            }
+            while let Err(error) = self.apply(logged.timestamp, written, *before) {
+                match error {
+                    // There was room when it was let in, and there will be when others' pages are written.
+                    Error::Full { .. } => admitted.wait()?,
+                    error => return Err(self.poison.by(error)),
+                }
+            }
+        }
         self.visible.applied(logged.timestamp);
         Ok(logged)
     }

@@ -137,8 +137,8 @@ impl Transactions {
         self.collect(true)
     }
 
-    /// From now on commits are admitted at the pace that this load allows.
-    pub fn watch(&self, devices: Devices, gauges: impl Fn() -> Load + Send + Sync + 'static) {
+    /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that commits under way may make dirty.
+    pub fn watch(&self, devices: Devices, gauges: impl Fn(u64) -> Load + Send + Sync + 'static) {
         self.throttle.watch(devices, Box::new(gauges));
     }
 

@@ -1,7 +1,8 @@
 //! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit, the longer the nearer a limit is; gradually, so that nobody stands still.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use flashgrain_device::Nanos;
 
@@ -18,6 +19,10 @@ pub(crate) struct Load {
     pub log: f64,
     /// Of the device.
     pub space: Space,
+    /// There is not even room for what only removes.
+    pub no_removes: bool,
+    /// There will soon be less room.
+    pub is_near: bool,
 }
 
 /// Room on the device for pages that become dirty.
@@ -80,20 +85,38 @@ const DELAY_MAX_NS: f64 = 20_000_000.0;
 /// The longest wait of a commit with many operations.
 const COMMIT_DELAY_MAX_NS: u64 = 200_000_000;
 
-/// While nothing presses, one of so many commits looks.
-const LOOK_EVERY: u32 = 32;
+/// While nothing presses, a thread looks after so many operations.
+const LOOK_EVERY: usize = 32;
 
-/// How long, and how often, a commit waits for room before it is refused.
+/// How long a commit waits for room until it looks again; it begins with less.
 const PATIENCE: Nanos = Nanos(10_000_000);
-const PATIENCE_TIMES: u32 = 20;
+const PATIENCE_DOUBLINGS: u32 = 5;
 
-type Gauges = Box<dyn Fn() -> Load + Send + Sync>;
+/// How long it waits before it is refused: on a full device, and on one where segments are being made free, which may take long.
+const PATIENCE_IF_FULL: Nanos = Nanos(200_000_000);
+const PATIENCE_IF_TIGHT: Nanos = Nanos(60_000_000_000);
+
+/// The wait before the next look, of which there were so many.
+fn patience(times: u32) -> Nanos {
+    Nanos(PATIENCE.0 >> PATIENCE_DOUBLINGS.saturating_sub(times))
+}
+
+thread_local! {
+    /// Operations since the thread looked last.
+    static SINCE_LOOK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives the load if commits under way make so many more bytes dirty.
+type Gauges = Box<dyn Fn(u64) -> Load + Send + Sync>;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Throttle {
     gauges: OnceLock<(Devices, Gauges)>,
-    count: AtomicU32,
+    /// What commits that were let in and have not ended may make dirty.
+    charged_bytes: AtomicU64,
+    /// Whether every commit looks.
+    is_near: AtomicBool,
     delay_ns: AtomicU64,
     reason: AtomicU8,
     delayed: AtomicU64,
@@ -101,14 +124,54 @@ pub(super) struct Throttle {
     refused: AtomicU64,
 }
 
-/// The wait for an operation under such a load, and why.
-fn delay(load: &Load) -> (u64, ThrottleReason) {
+/// How often a commit that is under way looks for room before it goes on without.
+const PAUSES_MAX: u32 = 20;
+
+/// A commit that was let in. What it makes dirty counts until it is dropped.
+pub(super) struct Admitted<'a> {
+    throttle: &'a Throttle,
+    bytes: u64,
+    poison: &'a Poison,
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        self.throttle.charged_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Admitted<'_> {
+    /// To be called now and then while the commit is applied: waits for a checkpoint while what is dirty just finds a place. Nothing is refused any more.
+    pub fn pause(&self) -> Result<(), Error> {
+        let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
+        for times in 0..PAUSES_MAX {
+            self.poison.check()?;
+            if !gauges(self.throttle.charged_bytes.load(Ordering::Relaxed)).no_removes {
+                break;
+            }
+            sleep_until(devices, now(devices) + patience(times))?;
+        }
+        Ok(())
+    }
+
+    /// Waits a little, for what has been refused must be done.
+    pub fn wait(&self) -> Result<(), Error> {
+        self.poison.check()?;
+        match self.throttle.gauges.get() {
+            Some((devices, _)) => sleep_until(devices, now(devices) + PATIENCE),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The wait for an operation under such a load, and why; `for_room`: it cannot be done without.
+fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
     let (pressure, reason) = if load.log > load.dirty {
         (load.log, ThrottleReason::LogSpace)
     } else {
         (load.dirty, ThrottleReason::DirtyPages)
     };
-    if load.space != Space::Enough {
+    if for_room {
         return (PATIENCE.0, ThrottleReason::FreeSegments);
     }
     if pressure <= 0.0 {
@@ -123,27 +186,39 @@ impl Throttle {
         let _first_stays = self.gauges.set((devices, gauges));
     }
 
-    /// To be called before a commit of so many operations; `grows`: some of them put something.
+    /// To be called before a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some of them put something. What is let in has room.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for more, and will not be; [`Error::Poisoned`].
     #[inline]
-    pub fn admit(&self, operations: usize, grows: bool, poison: &Poison) -> Result<(), Error> {
-        let looks = self.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_EVERY);
-        if !looks && self.delay_ns.load(Ordering::Relaxed) == 0 {
-            return Ok(());
+    pub fn admit<'a>(
+        &'a self,
+        operations: usize,
+        bytes: u64,
+        grows: bool,
+        poison: &'a Poison,
+    ) -> Result<Admitted<'a>, Error> {
+        self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let admitted = Admitted { throttle: self, bytes, poison };
+        let since = SINCE_LOOK.get() + operations;
+        let looks = since > LOOK_EVERY || self.is_near.load(Ordering::Relaxed);
+        SINCE_LOOK.set(if looks { 0 } else { since });
+        if looks || self.delay_ns.load(Ordering::Relaxed) > 0 {
+            self.look(operations, grows, poison)?;
         }
-        self.look(operations, grows, poison)
+        Ok(admitted)
     }
 
     #[cold]
     fn look(&self, operations: usize, grows: bool, poison: &Poison) -> Result<(), Error> {
         let Some((devices, gauges)) = self.gauges.get() else { return Ok(()) };
         let began = now(devices);
-        let mut times = 0;
+        let (mut times, mut full_since) = (0, None);
         let waited = loop {
-            let load = gauges();
-            let (delay_ns, reason) = delay(&load);
+            let load = gauges(self.charged_bytes.load(Ordering::Relaxed));
+            self.is_near.store(load.is_near, Ordering::Relaxed);
+            let waits_for_room = load.space != Space::Enough && (grows || load.no_removes);
+            let (delay_ns, reason) = delay(&load, waits_for_room);
             self.delay_ns.store(delay_ns, Ordering::Relaxed);
             self.reason.store(reason as u8, Ordering::Relaxed);
             if delay_ns == 0 {
@@ -151,8 +226,11 @@ impl Throttle {
             }
             poison.check()?;
             times += 1;
-            let waits_for_room = grows && load.space != Space::Enough;
-            if waits_for_room && load.space == Space::Full && times > PATIENCE_TIMES {
+            // What was freed just now may take a moment to show.
+            full_since = (load.space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
+            let since_full = full_since.map_or(Nanos(0), |since| now(devices).since(since));
+            let is_too_long = since_full > PATIENCE_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
+            if waits_for_room && is_too_long {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full {
                     why: "live data and what is being written fill the device; remove something, or give it more room"
@@ -160,7 +238,7 @@ impl Throttle {
                 });
             }
             let wait_ns = if waits_for_room {
-                delay_ns
+                patience(times).0
             } else {
                 delay_ns.saturating_mul(operations as u64).min(COMMIT_DELAY_MAX_NS)
             };
@@ -206,18 +284,18 @@ mod tests {
         let devices = Devices::new(device(1) as _, None);
         let (throttle, shared) = (Arc::new(Throttle::default()), Arc::new(Mutex::new(load)));
         let own = Arc::clone(&shared);
-        throttle.watch(devices.clone(), Box::new(move || *own.lock().unwrap()));
+        throttle.watch(devices.clone(), Box::new(move |_| *own.lock().unwrap()));
         (throttle, shared, devices)
     }
 
     #[test]
     fn waits_grow_with_the_pressure_and_have_a_reason() {
-        let at = |dirty: f64| delay(&Load { dirty, ..Load::default() }).0;
+        let at = |dirty: f64| delay(&Load { dirty, ..Load::default() }, false).0;
         assert_eq!(at(0.0), 0);
         assert!(at(0.01) >= 10_000 && at(0.5) > 4 * at(0.1) && at(1.0) > 2_000_000 && at(9.0) == 20_000_000);
-        let log = Load { log: 0.5, dirty: 0.2, space: Space::Enough };
-        assert_eq!(delay(&log).1, ThrottleReason::LogSpace);
-        assert_eq!(delay(&Load { space: Space::Tight, ..log }).1, ThrottleReason::FreeSegments);
+        let log = Load { log: 0.5, dirty: 0.2, ..Load::default() };
+        assert_eq!(delay(&log, false).1, ThrottleReason::LogSpace);
+        assert_eq!(delay(&Load { space: Space::Tight, ..log }, true).1, ThrottleReason::FreeSegments);
     }
 
     #[test]
@@ -227,14 +305,14 @@ mod tests {
         let (own, clock) = (Arc::clone(&throttle), devices.clone());
         let time = move |commits: u32| {
             let began = now(&clock);
-            (0..commits).for_each(|_| own.admit(1, true, &Poison::default()).unwrap());
+            (0..commits).for_each(|_| drop(own.admit(1, 0, true, &Poison::default()).unwrap()));
             now(&clock).since(began).0
         };
         let again = time.clone();
         assert_eq!(harness.run(move || again(1000)), 0);
         load.lock().unwrap().dirty = 0.5;
         let slowed_ns = harness.run(move || time(1000));
-        let expected_ns = delay(&load.lock().unwrap()).0 * (1000 - u64::from(LOOK_EVERY));
+        let expected_ns = delay(&load.lock().unwrap(), false).0 * (1000 - LOOK_EVERY as u64 - 1);
         assert!(slowed_ns >= expected_ns, "{slowed_ns} {expected_ns}");
         let stats = throttle.stats();
         assert!(
@@ -247,12 +325,12 @@ mod tests {
         let (throttle, load, devices) = under(Load { space: Space::Full, ..Load::default() });
         let mut harness = Harness::new(&devices, 1);
         let (put, remove) = (Arc::clone(&throttle), Arc::clone(&throttle));
-        let refused = harness.run(move || put.admit(1, true, &Poison::default()));
+        let refused = harness.run(move || put.admit(LOOK_EVERY + 1, 0, true, &Poison::default()).map(drop));
         assert!(matches!(refused, Err(Error::Full { .. })));
-        assert!(harness.run(move || remove.admit(1, false, &Poison::default())).is_ok());
+        assert!(harness.run(move || remove.admit(1, 0, false, &Poison::default()).is_ok()));
         *load.lock().unwrap() = Load::default();
         let put = Arc::clone(&throttle);
-        assert!(harness.run(move || put.admit(1, true, &Poison::default())).is_ok());
+        assert!(harness.run(move || put.admit(1, 0, true, &Poison::default()).is_ok()));
         assert_eq!(throttle.stats().refused, 1);
     }
 }
