@@ -140,6 +140,7 @@ impl Run {
         let flushed = pool.flush_epoch(cut.epoch);
         // What moved must not be forgotten, should this one fail.
         self.carried.append(&mut pool.take_changes(cut.epoch));
+        keep_last_of_each(&mut self.carried);
         flushed?;
         let changes = self.carried.len() as u64;
         let chain = self.write_map(cut.epoch)?;
@@ -199,7 +200,7 @@ impl Run {
     /// What only older checkpoints need is free now.
     fn release(&mut self, cut: Cut, chain: Chain) {
         let Parts { segments, pool, log, .. } = &self.parts;
-        self.carried.clear();
+        self.carried = Vec::new();
         pool.checkpoint_done(cut.epoch);
         segments.free_pending(cut.epoch);
         if let Some(first) = chain.begun_at {
@@ -235,10 +236,9 @@ impl Run {
     /// Writes what moved, or the whole map if that takes no more pages.
     fn write_map(&mut self, epoch: Epoch) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
-        let moved = last_of_each(&self.carried);
         let whole_bytes = pool.pages() * CHANGE_BYTES;
         segments.set_map_bytes(whole_bytes);
-        let anew = self.is_chain_long(moved.len() as u64, whole_bytes);
+        let anew = self.is_chain_long(self.carried.len() as u64, whole_bytes);
         let class = map_class(segments);
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let priors = if anew { Vec::new() } else { self.base.priors.clone() };
@@ -263,7 +263,7 @@ impl Run {
                 writer.push(Change::Page(id, Some(location)), &mut write)
             })?;
         } else {
-            for moved in moved {
+            for moved in &self.carried {
                 writer.push(Change::Page(moved.id, moved.to), &mut write)?;
             }
         }
@@ -298,19 +298,18 @@ pub(super) fn map_class(segments: &Segments) -> usize {
     (0..=segments.largest_class()).rev().find(fits).unwrap_or(0)
 }
 
-/// The last change of each page, by page.
-fn last_of_each(moved: &[Moved]) -> Vec<Moved> {
-    let mut sorted = moved.to_vec();
+/// Keeps the last change of each page, by page.
+fn keep_last_of_each(moved: &mut Vec<Moved>) {
     // Stable: changes of a page stay in their order.
-    sorted.sort_by_key(|moved| moved.id);
-    let mut last: Vec<Moved> = Vec::with_capacity(sorted.len());
-    for moved in sorted {
-        match last.last_mut() {
-            Some(same) if same.id == moved.id => *same = moved,
-            _ => last.push(moved),
+    moved.sort_by_key(|moved| moved.id);
+    moved.dedup_by(|later, kept| {
+        let same = later.id == kept.id;
+        if same {
+            *kept = *later;
         }
-    }
-    last
+        same
+    });
+    moved.shrink_to_fit();
 }
 
 /// Gathers a map page, waiting for room if need be.

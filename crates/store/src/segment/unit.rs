@@ -11,8 +11,8 @@ use flashgrain_device::{Arena, Error as DeviceError};
 
 use super::UnitSequence;
 
-/// Memory for units.
-const MEMORY_BYTES: u64 = 32 << 20;
+/// Memory for units: what a drive writes in some milliseconds.
+const MEMORY_BYTES: u64 = 16 << 20;
 
 /// More buffers than this help no drive.
 const MOST_BUFFERS: u64 = 256;
