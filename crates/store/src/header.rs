@@ -3,10 +3,10 @@
 //! ```text
 //! 0          4            6      7      8         16           24           28           32
 //! | checksum | image      | class| kind | page id | write      | front end  | back start |
-//! | crc32c   | sectors u16| u8   | u8   | u64     | sequence   | u32        | u32        |
+//! | crc32c   | grains u16 | u8   | u8   | u64     | sequence   | u32        | u32        |
 //! ```
 //!
-//! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is these two parts side by side, filled up with zeros to a whole number of sectors: what
+//! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is these two parts side by side, filled up with zeros to a whole number of grains of 64 bytes: what
 //! is unused between them is not written. The checksum covers the image from byte 4 on. The write sequence grows with every page write of the store, so that an image that an earlier owner of the
 //! place left behind is told from the one that was to be written (a lost write).
 
@@ -54,8 +54,8 @@ pub(crate) enum PageKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub checksum: u32,
-    /// Length of the image in units of 512 bytes; no image has zero.
-    pub image_sectors: u16,
+    /// Length of the image in units of 64 bytes; no image has zero.
+    pub image_grains: u16,
     pub class: u8,
     pub kind: u8,
     pub page: PageId,
@@ -67,10 +67,10 @@ pub(crate) struct Header {
 impl Header {
     /// As the page has it.
     pub fn of(page: Page<'_>) -> Self {
-        let (image_sectors, class_and_kind) = page.halves(IMAGE);
+        let (image_grains, class_and_kind) = page.halves(IMAGE);
         Self {
             checksum: page.word(CHECKSUM),
-            image_sectors,
+            image_grains,
             class: class_and_kind as u8,
             kind: (class_and_kind >> 8) as u8,
             page: PageId(page.long(PAGE_ID)),
@@ -83,7 +83,7 @@ impl Header {
     /// Into the page.
     pub fn store(self, page: Page<'_>) {
         page.set_word(CHECKSUM, self.checksum);
-        page.set_halves(IMAGE, self.image_sectors, u16::from(self.kind) << 8 | u16::from(self.class));
+        page.set_halves(IMAGE, self.image_grains, u16::from(self.kind) << 8 | u16::from(self.class));
         page.set_long(PAGE_ID, self.page.0);
         page.set_long(SEQUENCE, self.sequence);
         page.set_word(FRONT_END, self.front_end);
@@ -97,7 +97,7 @@ impl Header {
         let image = word(IMAGE)?;
         Some(Self {
             checksum: word(CHECKSUM)?,
-            image_sectors: image as u16,
+            image_grains: image as u16,
             class: (image >> 16) as u8,
             kind: (image >> 24) as u8,
             page: PageId(long(PAGE_ID)?),
@@ -112,7 +112,7 @@ impl Header {
         let mut bytes = [0; PAGE_HEADER_BYTES as usize];
         let mut put = |at: u32, value: &[u8]| bytes[at as usize..][..value.len()].copy_from_slice(value);
         put(CHECKSUM, &self.checksum.to_le_bytes());
-        put(IMAGE, &self.image_sectors.to_le_bytes());
+        put(IMAGE, &self.image_grains.to_le_bytes());
         put(IMAGE + 2, &[self.class, self.kind]);
         put(PAGE_ID, &self.page.0.to_le_bytes());
         put(SEQUENCE, &self.sequence.to_le_bytes());
@@ -131,7 +131,7 @@ mod tests {
     fn page_and_bytes_have_the_same_header() {
         let header = Header {
             checksum: 0x0102_0304,
-            image_sectors: 0x0506,
+            image_grains: 0x0506,
             class: 7,
             kind: 8,
             page: PageId(0x090a_0b0c_0d0e_0f10),

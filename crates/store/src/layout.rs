@@ -16,7 +16,7 @@ pub(crate) struct Layout {
     pub segment_bytes: u64,
     /// First byte of segment 0; a multiple of the unit.
     pub segments_start_bytes: u64,
-    /// Page images do not cross multiples of this unless they are larger: the flash page.
+    /// Page images do not cross multiples of this unless they are larger: the flash page, or the unit if that is not known.
     pub pack_bytes: u32,
     /// First byte of the log on its device.
     pub log_start_bytes: u64,

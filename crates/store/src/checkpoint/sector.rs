@@ -14,7 +14,7 @@ use crate::checksum::crc32c;
 pub(super) const SECTOR_BYTES: usize = 512;
 
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 2;
 
 const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;

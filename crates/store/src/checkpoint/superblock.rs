@@ -289,7 +289,7 @@ pub(super) mod tests {
             node_bytes: 7,
         };
         let map =
-            MapHead { last: Location::new(512 * (seed >> 20), 4096, 3), last_serial: 9, first_serial: 8 };
+            MapHead { last: Location::new(512 * (seed >> 24), 4096, 3), last_serial: 9, first_serial: 8 };
         Superblock {
             store: StoreId([seed as u8; 16]),
             generation: seed >> 1,

@@ -55,8 +55,6 @@ const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
 const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
 const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 
-/// What most flash drives have today. Packing images of part-filled pages into less would leave much of it empty.
-const DEFAULT_PACK_BYTES: u32 = 16 << 10;
 const DEFAULT_LOG_BLOCK_BYTES: u32 = 4 << 10;
 const LOG_BLOCK_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 const DEFAULT_IN_FLIGHT: u32 = 64;
@@ -283,11 +281,10 @@ impl Draft<'_> {
                 )?;
                 (bytes, SET.to_owned())
             }
-            None => {
-                self.learned_power("log block size", (4096, unit_bytes.min(64 << 10)), DEFAULT_PACK_BYTES)
-            }
+            // Images are in one unit each anyway, so that this is no further rule. One for a flash page that is only supposed would cost room for nothing.
+            None => self.learned_power("log block size", (4096, unit_bytes.min(64 << 10)), unit_bytes),
         };
-        self.note_bytes("flash page that images are packed into", u64::from(bytes), because);
+        self.note_bytes("borders that images keep within", u64::from(bytes), because);
         Ok(bytes)
     }
 

@@ -132,7 +132,7 @@ impl<'a> Section<'a> {
         debug_assert!(locked, "somebody has the latch of nobody's page");
         let header = Header {
             checksum: 0,
-            image_sectors: 0,
+            image_grains: 0,
             class: frame.class() as u8,
             kind: kind as u8,
             page: id,

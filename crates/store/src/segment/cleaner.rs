@@ -109,9 +109,8 @@ impl Segments {
         tenant: &dyn Tenant,
     ) -> Result<bool, Stop> {
         let opening = self.space.opening_of(victim.index).0;
-        let pack = self.layout.pack_bytes.min(self.layout.unit_bytes);
         let mut found = Vec::new();
-        let walked = pack::walk(bytes, pack, |at, header| found.push((at, header)));
+        let walked = pack::walk(bytes, self.layout.sector_bytes, |at, header| found.push((at, header)));
         let mut suspect = walked.is_err();
         for (at, header) in found {
             let (class, length) = (usize::from(header.class), pack::image_bytes(header));
@@ -140,16 +139,18 @@ impl Segments {
         location: Location,
         tenant: &dyn Tenant,
     ) -> Result<(), Stop> {
-        let length = location.length_bytes() as usize;
+        let (offset, length, skipped) = location.span(self.layout.sector_bytes);
+        let own = skipped as usize..(skipped + location.length_bytes()) as usize;
         let oldest_sequence = self.space.opening_of(victim.index).0;
-        let image = Block::new(length).and_then(|mut block| {
-            block.read(&self.devices, Role::Data, location.offset_bytes())?;
-            let header = pack::verify(block.bytes(), Expected { location, page, oldest_sequence })?;
+        let image = Block::new(length as usize).and_then(|mut block| {
+            block.read(&self.devices, Role::Data, offset)?;
+            let expected = Expected { location, page, oldest_sequence };
+            let header = pack::verify(&block.bytes()[own.clone()], expected)?;
             Ok((header, block))
         });
         match image {
             Ok((header, mut block)) if !self.moves.has(location) && tenant.is_at(page, location) => {
-                self.move_image(victim, header, location, block.bytes())
+                self.move_image(victim, header, location, &block.bytes()[own])
             }
             Ok(_) => Ok(()),
             Err(_) => {

@@ -3,17 +3,24 @@
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
-use flashgrain_device::Op;
+use flashgrain_device::{Nanos, Op};
 
 use super::policy::{self, Target};
 use super::stats::add;
-use super::unit::{Open, Ready};
+use super::unit::{Open, Ready, Rules};
 use super::{Appended, Location, NotAppended, Pressure, Segments, Stream, UnitSequence, pack};
 use crate::Error;
 use crate::header::{Header, PageId};
 use crate::lane::{self, Role};
 use crate::page::Page;
 use crate::pool::class_bytes;
+
+/// Less than this is not left of a unit that is sent away early: hardly an image would fit.
+const REST_BYTES: u32 = 8 << 10;
+
+/// A unit that is to be written is left to those who fill it for so long, again and again as long as they do, but not more often than this.
+const FILLING_TURN: Nanos = Nanos(2_000_000);
+const FILLING_TURNS: usize = 25;
 
 /// Where the next image goes.
 #[derive(Default)]
@@ -38,6 +45,15 @@ pub(super) struct Place {
 }
 
 impl Target {
+    /// Where there may be room if there is no segment for this one.
+    fn instead(self) -> Option<Self> {
+        match self {
+            Self::FreshHot => Some(Self::FreshCold),
+            Self::FreshCold => Some(Self::FreshHot),
+            _ => None,
+        }
+    }
+
     pub(super) fn stream(self) -> Stream {
         match self {
             Self::FreshHot | Self::FreshCold => Stream::Fresh,
@@ -75,8 +91,14 @@ impl Segments {
                     Stream::Overflow => Target::Overflow,
                     Stream::Map => Target::Map,
                 };
-                let bytes = pack::Used::of(page).image_bytes(self.layout.sector_bytes);
-                self.place(target, bytes, class, None)?
+                let bytes = pack::Used::of(page).image_bytes();
+                match (self.place(target, bytes, class, None), target.instead()) {
+                    // What a checkpoint needs matters more than what lies together.
+                    (Err(NotAppended::NoSegment), Some(other)) if self.space.lock().checkpointing => {
+                        self.place(other, bytes, class, None)?
+                    }
+                    (placed, _) => placed?,
+                }
             }
         };
         if stream == Stream::Fresh {
@@ -134,7 +156,7 @@ impl Segments {
                 self.open_unit(target, &mut gathering)?;
                 continue;
             };
-            let Some((start, zeros)) = unit.place(bytes) else {
+            let Some((start, zeros)) = unit.place(bytes, class_bytes(class) as u32) else {
                 self.seal(target, &mut gathering, true);
                 continue;
             };
@@ -178,7 +200,8 @@ impl Segments {
         let length = (next + 1).next_multiple_of(unit) - next;
         let sequence = self.buffers.take(offset).ok_or(NotAppended::NoBuffer)?;
         let pack = self.layout.pack_bytes.min(self.layout.unit_bytes);
-        gathering.unit = Some(Open::new(sequence, offset, length as u32, pack));
+        let rules = Rules { pack_bytes: pack, sector_bytes: self.layout.sector_bytes };
+        gathering.unit = Some(Open::new(sequence, offset, length as u32, rules));
         Ok(())
     }
 
@@ -186,14 +209,15 @@ impl Segments {
     pub(super) fn seal(&self, target: Target, gathering: &mut Gathering, full: bool) {
         let (Some(open), Some((segment, next))) = (gathering.unit.take(), gathering.segment) else { return };
         let taken = open.taken_bytes();
-        let length = if full { open.length_bytes() } else { taken };
+        let is_rest_small = taken > 0 && open.length_bytes() - taken < REST_BYTES;
+        let length = if full || is_rest_small { open.length_bytes() } else { taken };
         let next = next + u64::from(length);
         gathering.segment = Some((segment, next));
         if next == self.layout.segment_bytes {
             gathering.segment = None;
             self.space.close(segment, target.stream());
         }
-        if taken == 0 {
+        if length == 0 {
             self.buffers.written(open.unit);
             return;
         }
@@ -203,6 +227,29 @@ impl Segments {
         self.zero(open.unit, taken..length);
         self.count(target.stream(), open.offset_bytes, length);
         self.send(self.buffers.seal(open.unit, length));
+    }
+
+    /// Waits until nobody fills the open ones of these units any more: soon full, they are written as a whole.
+    ///
+    /// # Errors
+    /// Those of the clock.
+    pub(super) fn let_fill(&self, units: &[UnitSequence]) -> Result<(), Error> {
+        let mut before = Vec::new();
+        for _ in 0..FILLING_TURNS {
+            let is_any_dirty = self.tenant().is_some_and(|tenant| tenant.dirty_bytes() > 0);
+            let filling = [Target::FreshHot, Target::FreshCold].map(|target| {
+                let gathering = self.gathering(target);
+                gathering.unit.as_ref().map(|open| (open.unit, open.taken_bytes()))
+            });
+            let filling: Vec<_> =
+                filling.into_iter().flatten().filter(|(unit, _)| units.contains(unit)).collect();
+            if filling.is_empty() || filling == before || !is_any_dirty {
+                break;
+            }
+            before = filling;
+            lane::sleep_until(&self.devices, lane::now(&self.devices) + FILLING_TURN)?;
+        }
+        Ok(())
     }
 
     pub(super) fn count(&self, stream: Stream, offset_bytes: u64, length_bytes: u32) {

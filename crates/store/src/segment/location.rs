@@ -1,26 +1,33 @@
 //! Where the image of a page is on the data device, in one word.
 
-/// Unit of offsets and lengths in a [`Location`].
-pub(crate) const SECTOR_BYTES: u64 = 512;
+/// Unit of offsets and lengths in a [`Location`]: images are not filled up to more than this, whatever the sectors of the device. A page header fits into one.
+pub(crate) const GRAIN_BYTES: u32 = 64;
 
-const SECTORS_BITS: u32 = 12;
+/// For images of 1 MiB at most.
+const GRAINS_BITS: u32 = 15;
 const CLASS_BITS: u32 = 4;
+
+const OFFSET_GRAINS: u64 = 1 << (62 - GRAINS_BITS - CLASS_BITS);
+
+/// Bytes of a device from here on, 512 TiB, have no location.
+pub(crate) const DEVICE_BYTES_MAX: u64 = OFFSET_GRAINS * GRAIN_BYTES as u64;
 
 /// Never zero. The two highest bits are free for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location(u64);
 
 impl Location {
-    /// An image of `length_bytes` at `offset_bytes`, both multiples of 512, the length at most 1 MiB; the page's size class is `class`.
+    /// An image of `length_bytes` at `offset_bytes`, both multiples of [`GRAIN_BYTES`], the length at most 1 MiB; the page's size class is `class`.
     pub fn new(offset_bytes: u64, length_bytes: u32, class: usize) -> Self {
-        let (offset, length) = (offset_bytes / SECTOR_BYTES, u64::from(length_bytes) / SECTOR_BYTES);
-        debug_assert!(length > 0 && length < 1 << SECTORS_BITS && class < 1 << CLASS_BITS);
-        Self(offset << (SECTORS_BITS + CLASS_BITS) | (class as u64) << SECTORS_BITS | length)
+        let (offset, length) = (offset_bytes / u64::from(GRAIN_BYTES), u64::from(length_bytes / GRAIN_BYTES));
+        debug_assert!(offset < OFFSET_GRAINS && class < 1 << CLASS_BITS);
+        debug_assert!(length > 0 && length < 1 << GRAINS_BITS);
+        Self(offset << (GRAINS_BITS + CLASS_BITS) | (class as u64) << GRAINS_BITS | length)
     }
 
     /// From a page table; `None` for what no location is.
     pub fn from_bits(bits: u64) -> Option<Self> {
-        (bits & ((1 << SECTORS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
+        (bits & ((1 << GRAINS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
     }
 
     /// For a page table.
@@ -28,19 +35,26 @@ impl Location {
         self.0
     }
 
+    /// The bytes of the device that must be read for it, as whole sectors: the first one, how many, and how many of these come before the image.
+    pub fn span(self, sector_bytes: u32) -> (u64, u32, u32) {
+        let skip = (self.offset_bytes() % u64::from(sector_bytes)) as u32;
+        let length = (skip + self.length_bytes()).next_multiple_of(sector_bytes);
+        (self.offset_bytes() - u64::from(skip), length, skip)
+    }
+
     /// First byte on the data device.
     pub fn offset_bytes(self) -> u64 {
-        (self.0 >> (SECTORS_BITS + CLASS_BITS)) * SECTOR_BYTES
+        (self.0 >> (GRAINS_BITS + CLASS_BITS)) * u64::from(GRAIN_BYTES)
     }
 
     /// Bytes of the image.
     pub fn length_bytes(self) -> u32 {
-        ((self.0 & ((1 << SECTORS_BITS) - 1)) * SECTOR_BYTES) as u32
+        (self.0 & ((1 << GRAINS_BITS) - 1)) as u32 * GRAIN_BYTES
     }
 
     /// The page's size class.
     pub fn class(self) -> usize {
-        (self.0 >> SECTORS_BITS & ((1 << CLASS_BITS) - 1)) as usize
+        (self.0 >> GRAINS_BITS & ((1 << CLASS_BITS) - 1)) as usize
     }
 }
 
@@ -50,12 +64,22 @@ mod tests {
 
     #[test]
     fn all_parts_come_back() {
-        let location = Location::new(512 * 123_456_789_012, 1 << 20, 8);
-        let back = Location::from_bits(location.bits()).unwrap();
-        assert_eq!(
-            (back.offset_bytes(), back.length_bytes(), back.class()),
-            (512 * 123_456_789_012, 1 << 20, 8)
-        );
+        for (offset, length, class) in
+            [(64 * 123_456_789_012, 1 << 20, 8), (0, 64, 0), ((1 << 49) - 64, 128, 15)]
+        {
+            let location = Location::new(offset, length, class);
+            let back = Location::from_bits(location.bits()).unwrap();
+            assert_eq!((back.offset_bytes(), back.length_bytes(), back.class()), (offset, length, class));
+        }
         assert_eq!(Location::from_bits(0), None);
+    }
+
+    #[test]
+    fn whole_sectors_around_an_image_are_read() {
+        let span = |offset, length| Location::new(offset, length, 0).span(512);
+        assert_eq!(span(1024, 512), (1024, 512, 0));
+        assert_eq!(span(1088, 448), (1024, 512, 64));
+        assert_eq!(span(1088, 512), (1024, 1024, 64));
+        assert_eq!(Location::new(8128, 128, 0).span(4096), (4096, 8192, 4032));
     }
 }

@@ -190,19 +190,23 @@ impl Segments {
         })
     }
 
-    /// Sends the open units of changed pages, large values and the page table on their way, however full, and waits until all images of these gathered so far are written (not flushed). What the
-    /// cleaner moves is not waited for: nothing refers to its new place yet.
+    /// Sends the units of changed pages, large values and the page table on their way in which something is by now, and waits until they are written (not flushed). One that others are filling is
+    /// given a moment to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if one cannot be.
     pub fn write_all(&self) -> Result<(), Error> {
         // Looked at first: a unit that somebody opens from now on may stay open for as long as nobody fills it.
         let mut left: Vec<UnitSequence> = self.buffers.unwritten().collect();
-        for target in [Target::FreshHot, Target::FreshCold, Target::Overflow, Target::Map] {
-            self.seal(target, &mut self.gathering(target), false);
-        }
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
         left.retain(|unit| !open.contains(&Some(*unit)));
+        self.let_fill(&left)?;
+        for target in Target::ALL {
+            let mut gathering = self.gathering(target);
+            if gathering.open_unit().is_some_and(|unit| left.contains(&unit)) {
+                self.seal(target, &mut gathering, false);
+            }
+        }
         self.wait_until(|| {
             left.retain(|unit| !self.is_written(*unit));
             match left.is_empty() {
@@ -228,6 +232,11 @@ impl Segments {
     /// A checkpoint is writing pages from now on, or no longer: meanwhile pages may take segments that are otherwise kept, as the checkpoint makes segments free.
     pub fn set_checkpointing(&self, checkpointing: bool) {
         self.space.lock().checkpointing = checkpointing;
+        if !checkpointing {
+            // Should it have failed for want of room, another one is needed still, and those who wait must see whether there is hope.
+            self.tend();
+            self.wake_all();
+        }
     }
 
     /// So many bytes are what the page table takes when it is written as a whole: so much room is kept for it.

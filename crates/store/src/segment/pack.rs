@@ -1,9 +1,9 @@
 //! From a page to its image and back.
 //!
-//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole sectors (see [`crate::header`]). Images are made of pages that can be
+//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole grains (see [`crate::header`]). Images are made of pages that can be
 //! trusted, and taken apart only after [`verify`]; still, no bytes make anything here panic or reach outside of them.
 
-use super::location::{Location, SECTOR_BYTES};
+use super::location::{GRAIN_BYTES, Location};
 use crate::Error;
 use crate::checksum::crc32c;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
@@ -42,9 +42,9 @@ impl Used {
         self.page_bytes - self.back_start
     }
 
-    /// Bytes of the image, of whole sectors.
-    pub fn image_bytes(self, sector_bytes: u32) -> u32 {
-        (self.front_end + self.back_bytes()).next_multiple_of(sector_bytes)
+    /// Bytes of the image, of whole grains.
+    pub fn image_bytes(self) -> u32 {
+        (self.front_end + self.back_bytes()).next_multiple_of(GRAIN_BYTES)
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, imag
     fill.fill(0);
     let header = Header {
         checksum: 0,
-        image_sectors: (image.len() as u64 / SECTOR_BYTES) as u16,
+        image_grains: (image.len() / GRAIN_BYTES as usize) as u16,
         class: class as u8,
         kind: Header::of(page).kind,
         page: id,
@@ -114,8 +114,8 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
     if header.checksum != checksum {
         return Err(corrupt(format!("checksum {:08x}", header.checksum), format!("{checksum:08x}")));
     }
-    let found = (header.page, header.class as usize, u64::from(header.image_sectors) * SECTOR_BYTES);
-    if found != (page, location.class(), length as u64) {
+    let found = (header.page, header.class as usize, image_bytes(header));
+    if found != (page, location.class(), length as u32) {
         return Err(corrupt(
             format!("page {} of size class {} in {length} bytes", page.0, location.class()),
             format!(
@@ -131,7 +131,7 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
         ));
     }
     let used = Used::new(header.front_end, header.back_start, page_bytes(header.class));
-    if used.front_end != header.front_end || u64::from(used.image_bytes(1)) > length as u64 {
+    if used.front_end != header.front_end || used.image_bytes() as usize > length {
         return Err(corrupt(
             format!("a page in {length} bytes"),
             format!("one used up to {} and from {} on", header.front_end, header.back_start),
@@ -142,35 +142,43 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
 
 /// Bytes of the image that begins with this header.
 pub(super) fn image_bytes(header: Header) -> u32 {
-    u32::from(header.image_sectors) * SECTOR_BYTES as u32
+    u32::from(header.image_grains) * GRAIN_BYTES
 }
 
 fn page_bytes(class: u8) -> u32 {
     class_bytes(usize::from(class).min(crate::pool::CLASSES - 1)) as u32
 }
 
-/// Makes the page in `memory` of its verified image, which `memory` begins with. What the page does not use stays whatever it is.
-pub(super) fn unpack(header: Header, memory: &mut [u8]) {
+/// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not use stays whatever it is.
+pub(super) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
-    memory.copy_within(front..front + back, used.back_start as usize);
+    debug_assert!(at + front + back <= memory.len(), "an image that reaches out of its page");
+    // Upwards, so it comes first: it ends where the page ends, and so lies behind all of the front.
+    memory.copy_within(at + front..at + front + back, used.back_start as usize);
+    if at > 0 {
+        memory.copy_within(at..at + front, 0);
+    }
 }
 
-/// Calls `found` with every image in `bytes`, whose first byte is the beginning of a pack: its offset in `bytes` and its header. Stops at what can be no header.
+/// Calls `found` with every image in `bytes`, the whole sectors of a unit: its offset in `bytes` and its header. Stops at what can be no header.
 ///
 /// # Errors
 /// The offset of the header that makes no sense.
-pub(super) fn walk(bytes: &[u8], pack_bytes: u32, mut found: impl FnMut(usize, Header)) -> Result<(), usize> {
-    let pack = pack_bytes as usize;
+pub(super) fn walk(
+    bytes: &[u8],
+    sector_bytes: u32,
+    mut found: impl FnMut(usize, Header),
+) -> Result<(), usize> {
     let mut at = 0;
     while at < bytes.len() {
         let header = Header::decode(&bytes[at..]).ok_or(at)?;
-        if header.image_sectors == 0 {
-            // The rest of the pack is empty.
-            at = (at + 1).next_multiple_of(pack);
+        if header.image_grains == 0 {
+            // What comes behind unused grains begins with a sector.
+            at = (at + 1).next_multiple_of(sector_bytes as usize);
             continue;
         }
-        let length = usize::from(header.image_sectors) * SECTOR_BYTES as usize;
+        let length = image_bytes(header) as usize;
         if length > bytes.len() - at {
             return Err(at);
         }
@@ -195,10 +203,10 @@ mod tests {
             page.set_word(at, seed.wrapping_mul(at + 1) | 1);
         }
         let id = PageId(u64::from(seed));
-        let (checksum, image_sectors, sequence) = (0, 0, 0);
+        let (checksum, image_grains, sequence) = (0, 0, 0);
         Header {
             checksum,
-            image_sectors,
+            image_grains,
             class: class as u8,
             kind: 1,
             page: id,
@@ -210,8 +218,8 @@ mod tests {
         own
     }
 
-    fn image_of(own: &OwnPage, class: usize, sector: u32) -> Vec<u8> {
-        let mut image = vec![0xee; Used::of(own.page()).image_bytes(sector) as usize];
+    fn image_of(own: &OwnPage, class: usize) -> Vec<u8> {
+        let mut image = vec![0xee; Used::of(own.page()).image_bytes() as usize];
         pack(own.page(), Header::of(own.page()).page, class, 77, &mut image);
         image
     }
@@ -233,15 +241,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_page_uses_comes_back((class, front, back) in shape(), seed: u32, sector in prop::sample::select(vec![512u32, 4096])) {
+        fn what_a_page_uses_comes_back((class, front, back) in shape(), seed: u32, at in 0usize..64) {
             let own = page(class, front, back, seed);
-            let image = image_of(&own, class, sector);
-            prop_assert_eq!(image.len() as u32 % sector, 0);
-            prop_assert!((image.len() as u32) < front + own.page().len_bytes() - back + sector);
+            let image = image_of(&own, class);
+            prop_assert_eq!(image.len() as u32 % 64, 0);
+            prop_assert!((image.len() as u32) < front + own.page().len_bytes() - back + 64);
             let header = verify(&image, expected(&image, u64::from(seed), class)).unwrap();
             let mut memory = vec![0x55; own.page().len_bytes() as usize];
-            memory[..image.len()].copy_from_slice(&image);
-            unpack(header, &mut memory);
+            // As far behind the beginning of what was read as there is room for.
+            let at = (at * 64).min(memory.len() - image.len());
+            memory[at..at + image.len()].copy_from_slice(&image);
+            unpack(header, at, &mut memory);
             let mut before = Vec::new();
             own.page().copy_to(0, own.page().len_bytes(), &mut before);
             let (front, back) = (front as usize, back as usize);
@@ -253,7 +263,7 @@ mod tests {
 
         #[test]
         fn any_changed_bit_is_noticed((class, front, back) in shape(), seed: u32, place: prop::sample::Index, bit in 0u32..8) {
-            let mut image = image_of(&page(class, front, back, seed), class, 512);
+            let mut image = image_of(&page(class, front, back, seed), class);
             let at = place.index(image.len());
             image[at] ^= 1u8 << bit;
             let verdict = verify(&image, expected(&image, u64::from(seed), class));
@@ -263,38 +273,36 @@ mod tests {
 
         /// Nonsense with a checksum that belongs to it: the worst that a device can return.
         #[test]
-        fn nonsense_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 512..=4096), words: [u32; 7], sectors in 0usize..12, class in 0usize..9, resealed: bool) {
+        fn nonsense_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 512..=4096), words: [u32; 7], grains in 0usize..70, class in 0usize..9, resealed: bool) {
             let mut bytes = bytes;
-            bytes.truncate(bytes.len() / 512 * 512);
+            bytes.truncate(bytes.len() / 64 * 64);
             let header = Header {
-                checksum: words[0], image_sectors: words[1] as u16 % 10, class: words[2] as u8 % 12, kind: 1,
+                checksum: words[0], image_grains: words[1] as u16 % 80, class: words[2] as u8 % 12, kind: 1,
                 page: PageId(u64::from(words[3] % 2)), sequence: u64::from(words[4] % 100), front_end: words[5] % 5000, back_start: words[6] % 5000,
             };
             if resealed {
                 seal(header, &mut bytes);
             }
-            let location = Location::new(512, (sectors.max(1) * 512) as u32, class);
+            let location = Location::new(512, (grains.max(1) * 64) as u32, class);
             let should = Expected { location, page: PageId(1), oldest_sequence: 50 };
             if let Ok(header) = verify(&bytes, should) {
                 prop_assert!(resealed && header.page == PageId(1) && header.sequence >= 50);
                 let mut memory = vec![0; class_bytes(class) as usize];
                 memory[..location.length_bytes() as usize].copy_from_slice(&bytes[..location.length_bytes() as usize]);
-                unpack(header, &mut memory);
+                unpack(header, 0, &mut memory);
             }
             let mut images = 0;
-            let _any_answer = walk(&bytes, 1024, |at, header| {
-                assert!(at + usize::from(header.image_sectors) * 512 <= bytes.len());
+            let _any_answer = walk(&bytes, 512, |at, header| {
+                assert!(at + usize::from(header.image_grains) * 64 <= bytes.len());
                 images += 1;
             });
-            prop_assert!(images <= bytes.len() / 512);
-            let mut memory = bytes.clone();
-            unpack(header, &mut memory);
+            prop_assert!(images <= bytes.len() / 64);
         }
     }
 
     #[test]
     fn an_image_of_another_page_class_or_time_is_refused() {
-        let image = image_of(&page(1, 400, 8000, 5), 1, 512);
+        let image = image_of(&page(1, 400, 8000, 5), 1);
         assert!(verify(&image, expected(&image, 5, 1)).is_ok());
         let says = |expected: Expected| verify(&image, expected).unwrap_err().to_string();
         assert!(says(expected(&image, 6, 1)).contains("got page 5"), "{}", says(expected(&image, 6, 1)));
@@ -308,17 +316,17 @@ mod tests {
     fn a_walk_finds_the_images_and_skips_the_gaps() {
         let mut bytes = vec![0; 4096];
         let own = page(0, 600, 4000, 3);
-        let image = image_of(&own, 0, 512);
-        assert_eq!(image.len(), 1024);
-        for at in [0, 1024, 2048] {
-            bytes[at..at + 1024].copy_from_slice(&image);
+        let image = image_of(&own, 0);
+        assert_eq!(image.len(), 704);
+        for at in [0, 704, 2048] {
+            bytes[at..at + 704].copy_from_slice(&image);
         }
         let places = |bytes: &[u8]| {
             let mut places = Vec::new();
-            walk(bytes, 2048, |at, header| places.push((at, header.page.0))).map(|()| places)
+            walk(bytes, 512, |at, header| places.push((at, header.page.0))).map(|()| places)
         };
-        assert_eq!(places(&bytes), Ok(vec![(0, 3), (1024, 3), (2048, 3)]));
-        bytes[1024..2048].fill(0);
+        assert_eq!(places(&bytes), Ok(vec![(0, 3), (704, 3), (2048, 3)]));
+        bytes[704..2048].fill(0);
         assert_eq!(places(&bytes), Ok(vec![(0, 3), (2048, 3)]));
         bytes[2048 + 4] = 200;
         assert_eq!(places(&bytes), Err(2048));

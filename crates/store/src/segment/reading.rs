@@ -40,23 +40,23 @@ impl Segments {
     /// # Safety
     /// As for [`Segments::read`].
     unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
-        let (offset, length) = (expected.location.offset_bytes(), expected.location.length_bytes());
+        let (offset, length, skipped) = expected.location.span(self.layout.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1));
         if expected.location.class() >= CLASSES || u64::from(length) > page_bytes {
             return Err(Error::Corrupt {
                 what: format!("the location of page {}", expected.page.0),
                 offset_bytes: offset,
                 expected: format!("at most {page_bytes} bytes"),
-                got: format!("{length} bytes, size class {}", expected.location.class()),
+                got: format!("{length} bytes to be read, size class {}", expected.location.class()),
             });
         }
-        // SAFETY: the image is not longer than the page; the rest is passed on from the caller.
+        // SAFETY: what is read is not longer than the page; the rest is passed on from the caller.
         let read = unsafe { lane::read(&self.devices, Role::Data, offset, memory, length) };
         read.map_err(|failure| failure.error(format!("read page {} at byte {offset}", expected.page.0)))?;
         // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has initialised, and nobody else uses them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
-        let header = pack::verify(bytes, expected)?;
-        pack::unpack(header, bytes);
+        let header = pack::verify(&bytes[skipped as usize..], expected)?;
+        pack::unpack(header, skipped as usize, bytes);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::location::Location;
+use super::location::{DEVICE_BYTES_MAX, Location};
 use super::table::Table;
 use super::{Stream, UnitSequence, policy};
 use crate::layout::Layout;
@@ -38,8 +38,8 @@ const LOW_WATER: usize = 2;
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// A checkpoint is asked for when more than one of so many segments would be free after it: rarely, as it sends half full units on their way, but what waits for it is room that the cleaner lacks.
-const SEGMENTS_PER_PENDING: usize = 64;
+/// A checkpoint is asked for when more than one of so many segments would be free after it: rarely, as it may send half full units on their way, but what waits for it is room that the cleaner lacks.
+const SEGMENTS_PER_PENDING: usize = 32;
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,8 @@ impl Space {
 
     /// The device has this many bytes now. Returns how many segments that makes more.
     pub fn grow(&self, capacity_bytes: u64) -> usize {
-        let count = capacity_bytes.saturating_sub(self.start_bytes) / self.segment_bytes;
+        let usable_bytes = capacity_bytes.min(DEVICE_BYTES_MAX).saturating_sub(self.start_bytes);
+        let count = usable_bytes / self.segment_bytes;
         let mut inner = self.lock();
         let before = inner.segments.len();
         for index in before..count as usize {

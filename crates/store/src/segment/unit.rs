@@ -1,7 +1,8 @@
 //! Write units: a fixed number of aligned buffers, and how images are placed in the one that is open.
 //!
 //! A unit is a range of a segment that is written with one request. It ends where a multiple of the desirable write size ends, and begins at one unless an earlier unit was sent away half full.
-//! Its images lie in packs (multiples of the flash page) without crossing from one to the next, back to back from the beginning of each; what is left of a pack is zeros.
+//! Its images lie back to back, but for two rules: one that can be read with no more sectors than its page has is not moved to where it needs more; and where packs matter (see
+//! [`crate::layout::Layout::pack_bytes`]), no image crosses from one to the next that fits into one. What is left empty is zeros.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -172,13 +173,35 @@ pub(super) struct Open {
     pub unit: UnitSequence,
     pub offset_bytes: u64,
     length_bytes: u32,
-    pack_bytes: u32,
-    /// Where the next pack begins.
+    rules: Rules,
+    /// Where nothing is taken from here on.
     next: u32,
     gaps: [Gap; GAPS],
 }
 
-/// The unused end of a pack.
+/// Where images may lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// An image that is not larger does not cross multiples of this.
+    pub pack_bytes: u32,
+    pub sector_bytes: u32,
+}
+
+impl Rules {
+    /// The first place from `from` on for an image of a page of `page_bytes`.
+    fn start(self, from: u32, bytes: u32, page_bytes: u32) -> u32 {
+        let whole_sectors = |start: u32| start.next_multiple_of(self.sector_bytes);
+        let skip = from % self.sector_bytes;
+        let start = if whole_sectors(skip + bytes) > page_bytes { whole_sectors(from) } else { from };
+        let pack_end = (start + 1).next_multiple_of(self.pack_bytes);
+        if start + bytes > pack_end && (bytes <= self.pack_bytes || start + self.pack_bytes > pack_end) {
+            return pack_end;
+        }
+        start
+    }
+}
+
+/// What was left empty before an image.
 #[derive(Clone, Copy, Default)]
 struct Gap {
     start: u32,
@@ -192,23 +215,27 @@ impl Gap {
 }
 
 impl Open {
-    pub fn new(unit: UnitSequence, offset_bytes: u64, length_bytes: u32, pack_bytes: u32) -> Self {
-        Self { unit, offset_bytes, length_bytes, pack_bytes, next: 0, gaps: Default::default() }
+    pub fn new(unit: UnitSequence, offset_bytes: u64, length_bytes: u32, rules: Rules) -> Self {
+        Self { unit, offset_bytes, length_bytes, rules, next: 0, gaps: Default::default() }
     }
 
-    /// A place for an image, from the unit's beginning, and what has to be filled with zeros now as nothing will be put there any more.
-    pub fn place(&mut self, bytes: u32) -> Option<(u32, Range<u32>)> {
-        let fits = |gap: &&mut Gap| gap.bytes() >= bytes;
+    /// A place for an image of a page of `page_bytes`, from the unit's beginning, and what has to be filled with zeros now as nothing will be put there any more.
+    pub fn place(&mut self, bytes: u32, page_bytes: u32) -> Option<(u32, Range<u32>)> {
+        let (rules, phase) = (self.rules, (self.offset_bytes % u64::from(self.rules.pack_bytes)) as u32);
+        let start_from = |from: u32| rules.start(phase + from, bytes, page_bytes) - phase;
+        let fits = |gap: &&mut Gap| start_from(gap.start) + bytes <= gap.end;
         if let Some(gap) = self.gaps.iter_mut().filter(fits).min_by_key(|gap| gap.bytes()) {
-            gap.start += bytes;
-            return Some((gap.start - bytes, 0..0));
+            let start = start_from(gap.start);
+            let before = gap.start..start;
+            gap.start = start + bytes;
+            return Some((start, before));
         }
-        let start = self.next;
-        if bytes > self.length_bytes - start {
+        let start = start_from(self.next);
+        if start + bytes > self.length_bytes {
             return None;
         }
-        self.next = (start + bytes).next_multiple_of(self.pack_bytes).min(self.length_bytes);
-        let mut left = Gap { start: start + bytes, end: self.next };
+        let mut left = Gap { start: self.next, end: start };
+        self.next = start + bytes;
         if let Some(smallest) = self.gaps.iter_mut().min_by_key(|gap| gap.bytes())
             && smallest.bytes() < left.bytes()
         {
@@ -217,9 +244,9 @@ impl Open {
         Some((start, left.start..left.end))
     }
 
-    /// Bytes that are taken, whole packs.
+    /// Bytes that are taken, whole sectors.
     pub fn taken_bytes(&self) -> u32 {
-        self.next
+        self.next.next_multiple_of(self.rules.sector_bytes).min(self.length_bytes)
     }
 
     /// Bytes of the unit.
@@ -229,7 +256,8 @@ impl Open {
 
     /// What has to be filled with zeros before the unit is written.
     pub fn unused(&self) -> impl Iterator<Item = Range<u32>> {
-        self.gaps.iter().map(|gap| gap.start..gap.end)
+        let last = std::iter::once(self.next..self.taken_bytes());
+        self.gaps.iter().map(|gap| gap.start..gap.end).chain(last)
     }
 }
 
@@ -240,28 +268,43 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Images do not overlap, do not cross packs without need, and together with the zeros cover what is taken.
+        /// Images do not overlap, cross neither packs nor sectors where they must not, and together with the zeros cover what is taken, in a unit of which a part was sent away before.
         #[test]
-        fn images_are_placed_within_packs(sectors in prop::collection::vec(1u32..80, 1..200), pack_sectors in prop::sample::select(vec![1u32, 8, 32, 256])) {
-            let (length, pack) = (256 * 512, pack_sectors * 512);
-            let mut open = Open::new(UnitSequence(1), 0, length, pack);
-            let mut covered = vec![0u8; 256];
-            let mut cover = |range: Range<u32>| range.step_by(512).for_each(|at| covered[at as usize / 512] += 1);
-            for bytes in sectors.iter().map(|count| count * 512) {
-                let Some((start, zeros)) = open.place(bytes) else {
-                    prop_assert!(length - open.taken_bytes() < bytes);
+        fn images_are_placed_by_the_rules(
+            images in prop::collection::vec((0u32..8, 1u32..=64), 1..400),
+            pack_sectors in prop::sample::select(vec![1u32, 8, 32, 256]),
+            sector in prop::sample::select(vec![512u32, 4096]),
+            begun_sectors in 0u32..20,
+        ) {
+            const UNIT: u32 = 256 * 512;
+            let (pack, begun) = ((pack_sectors * 512).max(sector), begun_sectors * sector);
+            let length = UNIT - begun;
+            let rules = Rules { pack_bytes: pack, sector_bytes: sector };
+            let mut open = Open::new(UnitSequence(1), u64::from(UNIT * 7 + begun), length, rules);
+            let mut covered = vec![0u8; (length / 64) as usize];
+            let mut cover = |range: Range<u32>| range.step_by(64).for_each(|at| covered[at as usize / 64] += 1);
+            let mut left_out = 0;
+            for (class, share) in images {
+                let page = 4096 << class.min(3);
+                let bytes = page / 64 * share;
+                let Some((start, zeros)) = open.place(bytes, page) else {
+                    left_out = bytes;
                     break;
                 };
+                let place = begun + start;
+                let sectors = (place + bytes).div_ceil(sector) - place / sector;
+                prop_assert!(sectors * sector <= page, "{} bytes at {}", bytes, place);
                 if bytes <= pack {
-                    prop_assert_eq!(start / pack, (start + bytes - 1) / pack);
+                    prop_assert_eq!(place / pack, (place + bytes - 1) / pack);
                 } else {
-                    prop_assert_eq!(start % pack, 0);
+                    prop_assert_eq!(place % pack, 0);
                 }
                 cover(start..start + bytes);
                 cover(zeros);
             }
             open.unused().for_each(cover);
-            let taken = open.taken_bytes() as usize / 512;
+            prop_assert!(left_out == 0 || open.next + left_out + pack > length);
+            let taken = open.taken_bytes() as usize / 64;
             prop_assert!(covered[..taken].iter().all(|count| *count == 1), "{covered:?}");
             prop_assert!(covered[taken..].iter().all(|count| *count == 0));
         }

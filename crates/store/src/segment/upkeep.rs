@@ -72,7 +72,12 @@ impl Segments {
             let most = if need.urgent { CLEANERS } else { 1 };
             self.begin_cleaning(most, tenant.clone());
         }
-        if need.urgent && need.moving && self.upkeep.cleaners.load(Ordering::Acquire) == 0 {
+        let is_anything_coming = need.checkpoint || need.freeing || grows;
+        if need.urgent
+            && need.moving
+            && !is_anything_coming
+            && self.upkeep.cleaners.load(Ordering::Acquire) == 0
+        {
             // Nobody is going to fill the units in which they are.
             self.push_moved();
         }

@@ -138,7 +138,7 @@ impl Writer {
         page.copy_from(start, &self.changes);
         Header {
             checksum: 0,
-            image_sectors: 0,
+            image_grains: 0,
             class: 0,
             kind: PageKind::Map as u8,
             page: page_id(serial),

@@ -153,7 +153,7 @@ impl History {
         let Ok(Some(seed)) = seed_at(&self.segments, id, old) else { return };
         let header = crate::header::Header {
             checksum: 0,
-            image_sectors: 0,
+            image_grains: 0,
             class: old.class() as u8,
             kind: PageKind::Node as u8,
             page: id,

@@ -5,7 +5,6 @@ mod model;
 
 use std::sync::Arc;
 
-use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
@@ -54,9 +53,9 @@ impl World {
         Self { sim: Some(device), devices, harness }
     }
 
-    /// Memory instead of a drive.
-    pub fn in_memory(capacity_bytes: u64, limit_bytes: u64) -> Self {
-        let device = MemoryDevice::new(capacity_bytes, limit_bytes).unwrap();
+    /// A large and fast one, in its own time.
+    pub fn large() -> Self {
+        let device = SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap();
         let devices = Devices::new(Arc::new(device), None);
         let harness = Harness::new(&devices, 2);
         Self { sim: None, devices, harness }
@@ -78,7 +77,7 @@ fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
     }
     let header = Header {
         checksum: 0,
-        image_sectors: 0,
+        image_grains: 0,
         class: class as u8,
         kind: 1,
         page: PageId(id),

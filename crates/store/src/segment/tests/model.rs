@@ -1,9 +1,10 @@
 //! Random histories of pages that are changed, freed, checkpointed and cleaned, with power cuts, beside a map that says what each page should be.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use flashgrain_device::Nanos;
 use flashgrain_ssdsim::fault::{PowerCut, Survivors};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -42,6 +43,8 @@ pub(super) struct Model {
     own: Weak<Self>,
     state: Mutex<State>,
     checkpointing: AtomicBool,
+    /// What the segments are told of pages in memory, of which there are none.
+    pub dirty_bytes: AtomicU64,
 }
 
 impl Model {
@@ -64,6 +67,7 @@ impl Model {
             own: Weak::clone(own),
             state: Mutex::new(state),
             checkpointing,
+            dirty_bytes: AtomicU64::new(0),
         });
         model.segments.set_tenant(model.own.clone() as Weak<dyn Tenant>);
         model
@@ -164,7 +168,9 @@ impl Model {
     /// Calls `act` while no checkpoint takes away what pages or the last checkpoint refer to now.
     fn held<T>(&self, act: impl FnOnce() -> T) -> T {
         while self.checkpointing.swap(true, Ordering::SeqCst) {
-            crate::task::yield_now();
+            // Simulated time passes only while everybody waits.
+            let devices = &self.segments.devices;
+            lane::sleep_until(devices, lane::now(devices) + Nanos(10_000)).unwrap();
         }
         let result = act();
         self.checkpointing.store(false, Ordering::SeqCst);
@@ -207,7 +213,7 @@ impl Tenant for Model {
     }
 
     fn dirty_bytes(&self) -> u64 {
-        0
+        self.dirty_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -342,13 +348,14 @@ fn damaged_headers_and_images_are_survived_by_the_cleaner() {
         }
         own.checkpoint().unwrap();
         let [header_of, body_of] = [10, 200].map(|id| own.state().pages[&id]);
-        let mut block = lane::Block::new(512).unwrap();
         let devices = &own.segments.devices;
-        // The header of one page says nothing, so that those behind it in its pack are not found; another page has a wrong byte.
+        // The header of one page says nothing, so that those behind it in its unit are not found; another page has a wrong byte.
         for (location, byte) in [(header_of.location, 4), (body_of.location, 300)] {
-            block.read(devices, Role::Data, location.offset_bytes()).unwrap();
-            block.bytes()[byte] ^= 0x5a;
-            block.write(devices, Role::Data, location.offset_bytes()).unwrap();
+            let (offset, length, skipped) = location.span(512);
+            let mut block = lane::Block::new(length as usize).unwrap();
+            block.read(devices, Role::Data, offset).unwrap();
+            block.bytes()[skipped as usize + byte] ^= 0x5a;
+            block.write(devices, Role::Data, offset).unwrap();
         }
         let mut random = Pcg64::seed_from_u64(1);
         for _ in 0..6000 {
