@@ -14,7 +14,7 @@ import time
 FIGURES = [
     "fig-errors", "fig-order-reads", "fig-order-writes", "fig-setup", "fig-transfer", "fig-parallel", "fig-affine", "fig-latency",
     "fig-depth", "fig-mix", "fig-request-size", "fig-location", "fig-interface", "fig-sequential", "fig-flush", "fig-sustain",
-    "fig-verification",
+    "fig-verification", "fig-store",
 ]
 WINDOWS = {"wide": (1600, 1000), "middle": (900, 1000), "narrow": (400, 850), "narrowest": (360, 740)}
 TIMEOUT_S = 60

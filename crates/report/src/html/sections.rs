@@ -101,16 +101,15 @@ fn store(profile: &DeviceProfile) -> Section {
     let blocks = match &profile.store {
         None => vec![Block::Absent(facts::no_store(profile))],
         Some(store) => {
-            let caption =
-                "Operations on the store, and what the drive allows for the requests that they bring about";
+            let layout =
+                captioned("Its layout, each setting with the number behind it", facts::layout_table(store));
             let mut blocks = vec![Block::Text(facts::store_sentence(store))];
-            blocks.extend(row([("Measured and predicted", figure::store(profile))], None));
-            blocks.push(table(caption, facts::operation_table(store)));
-            blocks.push(Block::Text(facts::STORE_LIMITS.into()));
+            blocks.extend(row([("Measured and predicted", figure::store(profile))], Some(layout)));
             blocks.push(table(
-                "Its layout, each setting with the number behind it",
-                facts::layout_table(store),
+                "Operations on the store, and what the drive allows for the requests that they bring about",
+                facts::operation_table(store),
             ));
+            blocks.push(Block::Text(facts::STORE_LIMITS.into()));
             blocks
         }
     };

@@ -71,14 +71,11 @@ pub(crate) fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> Stri
             let _ = write!(out, r#"<circle cx="{}" cy="{}" r="3"/>"#, at(x_at(dot)), at(middle));
         }
         out.push_str("</g>");
-        text(
-            &mut out,
-            x_at(bar.whisker.map_or(bar.value, |end| end.max(bar.value))) + 6.0,
-            middle + 4.0,
-            "value",
-            "start",
-            &bar.shown,
-        );
+        let end = x_at(bar.whisker.map_or(bar.value, |end| end.max(bar.value)));
+        // Not over the dot.
+        let room = text_width(&bar.shown) + 9.0;
+        let dot = bar.dot.map(x_at).filter(|dot| (end..end + room).contains(dot));
+        text(&mut out, dot.unwrap_or(end) + 6.0, middle + 4.0, "value", "start", &bar.shown);
     }
     let _ = write!(out, r#"<path class="frame" d="M{} {}V{}"/></svg>"#, at(left), at(TOP), at(bottom));
     out
