@@ -23,7 +23,7 @@ use crate::Error;
 use crate::checksum::crc32c;
 use crate::header::{FRONT_END, Header, PageId, PageKind};
 use crate::page::padded;
-use crate::pool::{Access, Pool, class_bytes};
+use crate::pool::{Access, Epoch, Pool, class_bytes};
 use crate::segment::Location;
 use crate::task::yield_now;
 
@@ -339,17 +339,25 @@ impl Overflow {
         Ok(())
     }
 
-    /// Replays the write of a value: its pages exist from now on, if the checkpoint does not know them. `live` is told of those it did not know. `false`, and nothing has changed, if they
-    /// belong to others by now: then the value was removed later, as the log is going to say, and need not come back.
+    /// Replays the write of a value over the checkpoint of the epoch `cut`: its pages exist from now on, if the checkpoint does not know them. `live` is told of those it did not know. `false`,
+    /// and nothing has changed, if the value was removed before that checkpoint, as the log is going to say: then its pages may be others' by now, and so may their places, and it need
+    /// not come back. A value's first page is written first and freed first; so one that was begun before the cut and whose first page is not there was freed before the cut.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for what no `write` gave; those of `live`; the pool's.
     pub fn adopt(
         &self,
         logged: &[u8],
+        cut: Epoch,
         live: &mut dyn FnMut(PageId, Location) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let Logged { owner, pages } = decode_logged(logged)?;
+        let is_older = |owner: Owner| owner.epoch <= u64::from(cut.0);
+        if let Some(owner) = owner.filter(|owner| is_older(*owner))
+            && !self.pool.exists(owner.first)
+        {
+            return Ok(false);
+        }
         let mut adopted = Vec::new();
         for (page, location) in pages {
             // In a statement of its own, so that the section ends.
@@ -392,12 +400,14 @@ fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
 }
 
-/// The pages that the log says were written for a large value, and where.
+/// The pages that the log says were written for a large value, and where; and the epoch in which that was begun.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for what no `write` gave.
-pub(crate) fn written_pages(logged: &[u8]) -> Result<Vec<(PageId, Location)>, Error> {
-    decode_logged(logged).map(|logged| logged.pages)
+pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, Epoch), Error> {
+    let Logged { owner, pages } = decode_logged(logged)?;
+    let epoch = owner.and_then(|owner| u32::try_from(owner.epoch).ok()).unwrap_or(0);
+    Ok((pages, Epoch(epoch)))
 }
 
 fn decode(mut reference: &[u8]) -> Result<Reference, Error> {
@@ -411,7 +421,6 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     use super::*;
-    use crate::pool::Epoch;
     use crate::pool::testing::{pool_in_memory, pool_over};
 
     fn value(length: usize, seed: u64) -> Vec<u8> {
@@ -465,7 +474,7 @@ mod tests {
         for length in 0..logged[0].len() {
             let part = &logged[0][..length];
             assert!(length >= kept(&logged[0]).len() || read(&overflow, part).is_err());
-            assert!(overflow.adopt(part, &mut not_live).is_err());
+            assert!(overflow.adopt(part, Epoch(0), &mut not_live).is_err());
         }
     }
 
@@ -475,7 +484,7 @@ mod tests {
         let (old, new) = (value(50_000, 1), value(20_000, 2));
         let first = Overflow::new(&pool_over(&images, 1 << 20), 0);
         let logged = first.write(&old).unwrap();
-        assert!(first.adopt(&logged, &mut not_live).unwrap(), "it is there");
+        assert!(first.adopt(&logged, Epoch(0), &mut not_live).unwrap(), "it is there");
 
         // Opened from a checkpoint that does not know it.
         let pool = pool_over(&images, 1 << 20);
@@ -486,7 +495,7 @@ mod tests {
             live += 1;
             Ok(())
         };
-        assert!(second.adopt(&logged, &mut note).unwrap());
+        assert!(second.adopt(&logged, Epoch(0), &mut note).unwrap());
         // 13 with its bytes, and one with their numbers.
         assert_eq!((live, pool.pages()), (14, 14));
         assert!(read(&second, &logged).unwrap() == old);
@@ -497,8 +506,20 @@ mod tests {
         let third = Overflow::new(&pool, 0);
         let other = third.write(&new).unwrap();
         let before = pool.pages();
-        assert!(!third.adopt(&logged, &mut |_, _| Ok(())).unwrap());
+        assert!(!third.adopt(&logged, Epoch(7), &mut |_, _| Ok(())).unwrap());
         assert_eq!(pool.pages(), before);
         assert!(read(&third, &other).unwrap() == new);
+    }
+
+    /// A checkpoint that was made when the value was gone: its places may be others' by then.
+    #[test]
+    fn a_value_that_was_freed_before_the_cut_does_not_come_back() {
+        let images = Arc::default();
+        let logged = Overflow::new(&pool_over(&images, 1 << 20), 0).write(&value(50_000, 1)).unwrap();
+        let pool = pool_over(&images, 1 << 20);
+        pool.restored(Epoch(7), PageId(100));
+        let later = Overflow::new(&pool, 0);
+        assert!(!later.adopt(&logged, Epoch(7), &mut not_live).unwrap());
+        assert_eq!(pool.pages(), 0);
     }
 }

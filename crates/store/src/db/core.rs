@@ -150,7 +150,8 @@ impl Prepared {
     /// Starts the engine. In a task if nobody else steps the workers.
     pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
         let durability = self.options.durability;
-        let given = Given { devices: self.devices, crew, options: self.options };
+        let growth_segments = self.may_grow.then_some(FIRST_SEGMENTS);
+        let given = Given { devices: self.devices, crew, options: self.options, growth_segments };
         let (engine, decisions) = match self.new {
             Some(New { layout, decisions, made }) => {
                 let engine = Engine::create(given, layout, new_store_id())?;
@@ -160,14 +161,9 @@ impl Prepared {
             None => (Engine::open(given)?, Vec::new()),
         };
         let layout = engine.superblock().layout;
-        let segments = &engine.parts().segments;
-        if self.may_grow {
-            segments.set_growth(u64::MAX, FIRST_SEGMENTS * layout.segment_bytes);
-        } else {
-            // To discard a part of a file would give its place away.
-            let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
-            segments.set_discards(!is_file);
-        }
+        // To discard a part of a file would give its place away.
+        let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
+        engine.parts().segments.set_discards(!self.may_grow && !is_file);
         let closed = AtomicBool::new(false);
         Ok(Arc::new(Core { engine, workers, layout, decisions, durability, closed }))
     }

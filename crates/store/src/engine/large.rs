@@ -10,7 +10,7 @@ use crate::index::Change;
 use crate::lane::{Devices, Role, flush};
 use crate::log::Timestamp;
 use crate::poison::Poison;
-use crate::pool::Pool;
+use crate::pool::{Epoch, Pool};
 use crate::segment::Segments;
 use crate::task::Crew;
 use crate::txn::{Transactions, Tree, Version};
@@ -93,7 +93,7 @@ impl Large {
         }));
     }
 
-    /// Gives a key a large value again, as the log says; frees the one that it replaces, or this one if a later one is there.
+    /// Gives a key a large value again, as the log says, over a checkpoint of which `cut` was the epoch; frees the one that it replaces, or this one if a later one is there.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].
@@ -103,8 +103,9 @@ impl Large {
         key: &[u8],
         timestamp: Timestamp,
         logged: &[u8],
+        cut: Epoch,
     ) -> Result<(), Error> {
-        if !self.overflow.adopt(logged, &mut |page, location| self.segments.adopt(page, location))? {
+        if !self.overflow.adopt(logged, cut, &mut |page, location| self.segments.adopt(page, location))? {
             return Ok(());
         }
         let value = [&Version::overflow(timestamp).bits().to_le_bytes(), kept(logged)].concat();

@@ -29,6 +29,8 @@ pub(crate) struct Given {
     pub devices: Devices,
     pub crew: Crew,
     pub options: Options,
+    /// The data device grows when it is full, by so many segments or more at a time.
+    pub growth_segments: Option<u64>,
 }
 
 /// What opening a store took.
@@ -65,6 +67,9 @@ impl Given {
             }) as _),
         );
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
+        if let Some(segments_each) = self.growth_segments {
+            segments.set_growth(u64::MAX, segments_each * layout.segment_bytes);
+        }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         segments.begin_epoch(pool.epoch());
         Ok(Storage { poison, segments, pool })
@@ -246,13 +251,20 @@ impl Engine {
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
         let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
-        let mut next_page = base.superblock.state.next_page;
+        let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
         Log::scan(&layout, devices, known, &mut |_, _, record| {
-            next_page = next_page.max(PageId(foresee(record, &segments)? + 1));
+            let (page, made_in) = foresee(record, &segments)?;
+            next_page = next_page.max(PageId(page.0 + 1));
+            epoch = epoch.max(made_in);
             Ok(())
         })?;
-        pool.restored(base.superblock.state.epoch, next_page);
-        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), given.crew.clone());
+        // What is made from now on is younger than all that the log knows.
+        pool.restored(epoch, next_page);
+        segments.begin_epoch(pool.epoch());
+        let cut = base.superblock.state.epoch;
+        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), cut, given.crew.clone());
+        // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as there was when it was committed.
+        segments.set_checkpointing(true);
         let log = Log::open(
             &layout,
             devices.clone(),
@@ -262,6 +274,7 @@ impl Engine {
             &mut |_, timestamp, record| replay.record(timestamp, record),
         )?;
         replay.finish()?;
+        segments.set_checkpointing(false);
         pool.reuse_gaps();
         segments.let_go();
         let recovered = log.recovered();

@@ -8,7 +8,9 @@ use super::Large;
 use crate::Error;
 use crate::btree::overflow::written_pages;
 use crate::catalog::{Entry, TreeId, Trees};
+use crate::header::PageId;
 use crate::log::Timestamp;
+use crate::pool::Epoch;
 use crate::segment::Segments;
 use crate::task::Crew;
 use crate::txn::{Operation, Operations, Replayer, Version};
@@ -17,29 +19,33 @@ use crate::txn::{Operation, Operations, Replayer, Version};
 pub(super) struct Replay {
     trees: Arc<Trees>,
     large: Arc<Large>,
+    /// The epoch of the checkpoint.
+    cut: Epoch,
     replayer: Replayer,
 }
 
 /// The large values of a record that is going to be replayed: their pages are on the device already, so nothing that replaying writes may take their places, nor new pages their numbers.
-/// Gives the highest number.
-pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<u64, Error> {
-    let mut highest = 0;
+/// Gives the highest number, and the latest epoch in which one of them was made.
+pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<(PageId, Epoch), Error> {
+    let mut highest = (PageId(0), Epoch(0));
     for operation in Operations::of(record) {
         // What is none is reported when it is replayed.
         let Ok(Operation::PutOverflow { reference, .. }) = operation else { continue };
-        for (page, location) in written_pages(reference)? {
+        let (pages, epoch) = written_pages(reference)?;
+        highest.1 = highest.1.max(epoch);
+        for (page, location) in pages {
             segments.hold(location)?;
-            highest = highest.max(page.0);
+            highest.0 = highest.0.max(page);
         }
     }
     Ok(highest)
 }
 
 impl Replay {
-    pub fn new(trees: Arc<Trees>, large: Arc<Large>, crew: Crew) -> Self {
+    pub fn new(trees: Arc<Trees>, large: Arc<Large>, cut: Epoch, crew: Crew) -> Self {
         let own = Arc::clone(&large);
         let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
-        Self { trees, large, replayer: Replayer::new(crew, give_back) }
+        Self { trees, large, cut, replayer: Replayer::new(crew, give_back) }
     }
 
     /// A commit, in the order of the log.
@@ -62,7 +68,7 @@ impl Replay {
             Operation::PutOverflow { tree, key, reference } => {
                 self.replayer.finish()?;
                 match self.trees.numbered(tree) {
-                    Some(known) => self.large.put_again(&known.tree, key, timestamp, reference),
+                    Some(known) => self.large.put_again(&known.tree, key, timestamp, reference, self.cut),
                     None => Ok(()),
                 }
             }

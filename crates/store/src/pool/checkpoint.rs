@@ -157,6 +157,11 @@ impl Pool {
         PageId(self.table.next_number())
     }
 
+    /// Whether there is such a page.
+    pub fn exists(&self, id: PageId) -> bool {
+        self.table.entry(id).is_some_and(|entry| entry.load().place() != Place::Nowhere)
+    }
+
     /// Durable pages that there are.
     pub fn pages(&self) -> u64 {
         self.table.pages()

@@ -288,7 +288,11 @@ impl Segments {
             self.upkeep.cleaners.load(Ordering::Acquire) > 0 || self.upkeep.growing.load(Ordering::Acquire);
         let need = self.space.need(dirty_bytes);
         // While a checkpoint is under way, what it would make free does not help itself.
-        let stuck = need.hopeless || self.is_stopped() || self.space.lock().checkpointing && !need.freeing;
+        let is_alone = self.tenant.get().is_none();
+        let stuck = need.hopeless
+            || self.is_stopped()
+            || is_alone
+            || self.space.lock().checkpointing && !need.freeing;
         if stuck && !busy && !self.begin_growing() {
             let usage = self.space.usage();
             let why = format!(

@@ -258,7 +258,7 @@ fn live_until(story: &mut Story, device: &Arc<SimDevice>, event: Option<u64>, is
 #[test]
 fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged() {
     let mut total = Seen::default();
-    for seed in seeds(12) {
+    for seed in seeds(40) {
         let dry = live_until(&mut Story::new(seed), &drive(seed), None, true);
         let (mut story, device) = (Story::new(seed), drive(seed));
         // Creation is short: now and then the power fails there.

@@ -17,10 +17,19 @@ fn key(number: u32) -> Vec<u8> {
 
 /// Writes or removes one key of the first tree.
 fn change(engine: &Engine, number: u32, value: Option<&[u8]>) -> Result<(), crate::Error> {
+    change_as(engine, number, value, Durability::Buffered)
+}
+
+fn change_as(
+    engine: &Engine,
+    number: u32,
+    value: Option<&[u8]>,
+    durability: Durability,
+) -> Result<(), crate::Error> {
     let known = engine.trees().named(TREES[0]).unwrap();
     let write = value.map_or(Write::Remove, Write::Put);
     let written = Written { tree: &known.tree, key: &key(number), write };
-    engine.transactions().write(written, Durability::Buffered).map(drop)
+    engine.transactions().write(written, durability).map(drop)
 }
 
 /// Writers get an error, readers go on, nothing is lost, and what is removed makes room again.
@@ -69,4 +78,38 @@ fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
         }
         assert_eq!(values(&emptied).len(), (count - count / 2 + count / 4) as usize);
     });
+}
+
+/// Who opens a store with little memory writes all that was changed while it is replayed, and finds room for it, as there was room when it was committed.
+#[test]
+fn a_store_with_little_room_is_recovered_with_little_memory() {
+    let mut config = config();
+    config.capacity_bytes = 8 << 20;
+    config.medium = SimConfig::named("905p").unwrap().medium;
+    for count in [12_000, 15_000, 17_000] {
+        let device = Arc::new(SimDevice::new(&config, "sim:tiny", 1).unwrap());
+        let options = |cache_bytes| Options { recovery_log_bytes: 256 << 10, cache_bytes, ..options() };
+        let (mut harness, given) = world(&device, 2, options(4 << 20));
+        let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+        let worked = Arc::clone(&engine);
+        let before = harness.run(move || {
+            for number in 0..count {
+                change_as(&worked, number, Some(&[b'v'; 200]), Durability::None).unwrap();
+            }
+            worked.checkpoint().unwrap();
+            // Scattered, so that every change needs another leaf.
+            for number in 0..380 {
+                change_as(&worked, number * 7919 % count, Some(&[b'w'; 200]), Durability::None).unwrap();
+            }
+            let log = &worked.parts().log;
+            log.wait(log.end(), Durability::Sync).unwrap();
+            values(&worked)
+        });
+        drop((engine, harness));
+        let (mut harness, given) = world(&device, 2, options(192 << 10));
+        let engine = open(&mut harness, given).unwrap_or_else(|error| panic!("{count}: {error}"));
+        assert!(engine.recovery().records > 20, "{count}: {:?}", engine.recovery());
+        let looked = Arc::clone(&engine);
+        assert!(harness.run(move || values(&looked)) == before);
+    }
 }

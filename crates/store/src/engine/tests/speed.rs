@@ -47,8 +47,12 @@ fn opening_and_recovery() {
     };
     let start = || {
         let workers = Workers::start(&devices, 2, Bounds::default(), false).unwrap();
-        let given =
-            Given { devices: devices.clone(), crew: workers.crew().clone(), options: options.clone() };
+        let given = Given {
+            devices: devices.clone(),
+            crew: workers.crew().clone(),
+            options: options.clone(),
+            growth_segments: None,
+        };
         (workers, given)
     };
     let (workers, given) = start();
