@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod basics;
+mod contention;
 mod full;
 mod large_values;
 mod model;

@@ -1,28 +1,64 @@
-//! Long random histories of every operation, against sorted maps. A failure names the seed, which replays it; `FLASHGRAIN_HISTORIES` runs more.
+//! Long random histories of every operation, against sorted maps: on a disk, on a device of fixed size, and by several tasks at once on a simulated drive. A failure names the seed, which replays it; `FLASHGRAIN_HISTORIES` runs more.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use flashgrain::{Builder, Db, Durability, Readable, Snapshot, Tree};
+use flashgrain::{
+    Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Snapshot, Tree, TreeOptions,
+};
+use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::TempDir;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// Trees of a history.
+const TREES: usize = 2;
+
+/// A part of a store that nobody else writes to, and what is in it.
 struct History {
+    /// Tells its trees from others'.
+    name: String,
     random: Pcg64,
-    model: [Model; 2],
-    snapshots: Vec<(Snapshot, [Model; 2])>,
+    trees: Vec<Tree>,
+    model: [Model; TREES],
+    snapshots: Vec<(Snapshot, Vec<Tree>, [Model; TREES])>,
 }
 
 impl History {
+    fn new(db: &Db, name: &str, seed: u64) -> Self {
+        let random = Pcg64::seed_from_u64(seed);
+        let (trees, model) = (Vec::new(), Default::default());
+        let mut history = Self { name: name.to_owned(), random, trees, model, snapshots: Vec::new() };
+        history.find_trees(db);
+        history
+    }
+
+    fn tree_name(&self, index: usize) -> String {
+        format!("{} {index}", self.name)
+    }
+
+    /// After the store was opened, or a tree dropped.
+    fn find_trees(&mut self, db: &Db) {
+        let tree = |index: usize| {
+            db.tree_with(&self.tree_name(index), &TreeOptions::new().node_bytes(4096 << (2 * index))).unwrap()
+        };
+        self.trees = (0..TREES).map(tree).collect();
+    }
+
     fn below(&mut self, end: u64) -> u64 {
         self.random.next_u64() % end
     }
 
+    fn tree(&mut self) -> usize {
+        self.below(TREES as u64) as usize
+    }
+
     /// Few distinct keys, some with long common prefixes.
     fn key(&mut self) -> Vec<u8> {
-        let number = self.below(2000);
+        let number = self.below(1500);
         match number % 5 {
             0 => format!("{}{number}", "prefix".repeat(40)).into_bytes(),
             1 => (number as u16).to_be_bytes().to_vec(),
@@ -31,7 +67,7 @@ impl History {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        let length = match self.below(50) {
+        let length = match self.below(60) {
             0 => 2000 + self.below(20_000),
             1..10 => self.below(1000),
             _ => self.below(60),
@@ -39,32 +75,99 @@ impl History {
         (0..length).map(|_| self.random.next_u64() as u8).collect()
     }
 
-    fn write_some(&mut self, db: &Db, trees: &[Tree; 2]) {
-        let mut batch = db.batch().durability(Durability::None);
-        for _ in 0..=self.below(20) {
-            let (index, key) = (self.below(2) as usize, self.key());
-            if self.below(4) == 0 {
-                batch.remove(&trees[index], &key).unwrap();
-                self.model[index].remove(&key);
-            } else {
-                let value = self.value();
-                batch.insert(&trees[index], &key, value.clone()).unwrap();
-                self.model[index].insert(key, value);
+    fn durability(&mut self) -> Durability {
+        [Durability::None, Durability::None, Durability::Buffered, Durability::Sync][self.below(4) as usize]
+    }
+
+    /// Keys and values, removals among them.
+    fn writes(&mut self) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+        (0..=self.below(20))
+            .map(|_| (self.tree(), self.key(), (self.below(4) > 0).then(|| self.value())))
+            .collect()
+    }
+
+    fn note(&mut self, writes: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>) {
+        for (tree, key, value) in writes {
+            match value {
+                Some(value) => drop(self.model[tree].insert(key, value)),
+                None => drop(self.model[tree].remove(&key)),
+            }
+        }
+    }
+
+    fn write_batch(&mut self, db: &Db) {
+        let writes = self.writes();
+        let mut batch = db.batch().durability(self.durability());
+        for (tree, key, value) in &writes {
+            match value {
+                Some(value) => batch.insert(&self.trees[*tree], key, value.clone()).unwrap(),
+                None => batch.remove(&self.trees[*tree], key).unwrap(),
             }
         }
         batch.commit().unwrap();
+        self.note(writes);
     }
 
-    fn read_some(&mut self, db: &Db, trees: &[Tree; 2]) {
-        let index = self.below(2) as usize;
-        let (tree, key) = (&trees[index], self.key());
+    fn write_one(&mut self) {
+        let (index, key) = (self.tree(), self.key());
+        let value = (self.below(3) > 0).then(|| self.value());
+        match &value {
+            Some(value) => self.trees[index].insert(&key, value).unwrap(),
+            None => self.trees[index].remove(&key).unwrap(),
+        }
+        self.note(vec![(index, key, value)]);
+    }
+
+    /// Reads its own writes; is committed, forgotten, or loses to a write that comes in between.
+    fn transact(&mut self, db: &Db) {
+        let writes = self.writes();
+        let mut transaction = db.begin().unwrap();
+        transaction.set_durability(self.durability());
+        let mut own = self.model.clone();
+        for (tree, key, value) in &writes {
+            match value {
+                Some(value) => transaction.insert(&self.trees[*tree], key, value.clone()).unwrap(),
+                None => transaction.remove(&self.trees[*tree], key).unwrap(),
+            }
+            match value {
+                Some(value) => drop(own[*tree].insert(key.clone(), value.clone())),
+                None => drop(own[*tree].remove(key)),
+            }
+        }
+        let index = self.tree();
+        if self.below(4) == 0 {
+            same(&transaction, &self.trees[index], &own[index]);
+        } else {
+            let (_, key, _) = &writes[0];
+            let found = transaction.get(&self.trees[index], key).unwrap();
+            assert_eq!(found.map(Vec::from), own[index].get(key).cloned());
+        }
+        match self.below(4) {
+            0 => drop(transaction),
+            1 => {
+                let (tree, key, _) = writes[0].clone();
+                let value = self.value();
+                self.trees[tree].insert(&key, &value).unwrap();
+                assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+                self.note(vec![(tree, key, Some(value))]);
+            }
+            _ => {
+                transaction.commit().unwrap();
+                self.note(writes);
+            }
+        }
+    }
+
+    fn read_some(&mut self, db: &Db) {
+        let (index, key) = (self.tree(), self.key());
+        let tree = self.trees[index].clone();
         assert_eq!(tree.get(&key).unwrap().map(Vec::from), self.model[index].get(&key).cloned());
         let (low, high) = (self.key(), self.key());
         let (low, high) = (low.clone().min(high.clone()), low.max(high));
         let mut ends = self.random.clone();
         self.random.next_u64();
         let expected: Vec<_> = self.model[index].range(low.clone()..high.clone()).collect();
-        let mut found = db.range(tree, low..high).unwrap();
+        let mut found = db.range(&tree, low..high).unwrap();
         let (mut front, mut back) = (0, expected.len());
         while front < back {
             let is_front = ends.next_u64().is_multiple_of(2);
@@ -76,13 +179,78 @@ impl History {
         assert!(found.next().is_none());
     }
 
-    fn look_back(&mut self, trees: &[Tree; 2]) {
+    /// A cursor that goes to and fro, and the ends of a tree.
+    fn walk(&mut self) {
+        let (index, key) = (self.tree(), self.key());
+        let tree = self.trees[index].clone();
+        let mut cursor = tree.cursor().unwrap();
+        cursor.seek(&key);
+        let mut ahead = self.model[index].range(key.clone()..);
+        for _ in 0..5 {
+            let found = cursor.next().unwrap().map(|(key, _)| key.to_vec());
+            assert_eq!(found.as_ref(), ahead.next().map(|(key, _)| key));
+        }
+        cursor.seek(&key);
+        let mut behind = self.model[index].range(..key).rev();
+        for _ in 0..5 {
+            let found = cursor.prev().unwrap().map(|(key, _)| key.to_vec());
+            assert_eq!(found.as_ref(), behind.next().map(|(key, _)| key));
+        }
+        let keys =
+            |record: Option<(flashgrain::Value, flashgrain::Value)>| record.map(|(key, _)| key.to_vec());
+        let model = &self.model[index];
+        assert_eq!(keys(tree.first_key_value().unwrap()).as_ref(), model.keys().next());
+        assert_eq!(keys(tree.last_key_value().unwrap()).as_ref(), model.keys().next_back());
+    }
+
+    fn look_back(&mut self) {
         let choice = self.below(self.snapshots.len().max(1) as u64) as usize;
-        if let Some((snapshot, model)) = self.snapshots.get(choice) {
+        if let Some((snapshot, trees, model)) = self.snapshots.get(choice) {
             for (tree, model) in trees.iter().zip(model) {
                 same(snapshot, tree, model);
             }
         }
+    }
+
+    fn drop_tree(&mut self, db: &Db) {
+        // Who has a snapshot must not look for what was in it.
+        self.snapshots.clear();
+        let index = self.tree();
+        db.drop_tree(&self.tree_name(index)).unwrap();
+        assert_eq!(self.trees[index].insert("k", "v").unwrap_err().kind(), ErrorKind::NotFound);
+        self.model[index].clear();
+        self.find_trees(db);
+    }
+
+    fn step(&mut self, db: &Db) {
+        match self.below(100) {
+            0 => make_checkpoint(db),
+            1..4 => {
+                let snapshot = db.snapshot().unwrap();
+                self.snapshots.push((snapshot, self.trees.clone(), self.model.clone()));
+            }
+            4..7 => self.look_back(),
+            7..10 if self.snapshots.len() > 2 => drop(self.snapshots.remove(0)),
+            10 if self.below(4) == 0 => self.drop_tree(db),
+            11..45 => self.write_batch(db),
+            45..55 => self.write_one(),
+            55..65 => self.transact(db),
+            65..75 => self.walk(),
+            _ => self.read_some(db),
+        }
+    }
+
+    fn compare(&self, db: &Db) {
+        for (tree, model) in self.trees.iter().zip(&self.model) {
+            same(db, tree, model);
+        }
+    }
+}
+
+fn make_checkpoint(db: &Db) {
+    match db.checkpoint() {
+        Ok(()) | Err(Error::Full { .. }) => {}
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -94,48 +262,79 @@ fn same(from: &impl Readable, tree: &Tree, model: &Model) {
         count += 1;
     }
     assert_eq!(count, model.len());
-    assert_eq!(from.iter(tree).unwrap().count(), model.len());
+    assert_eq!(from.iter(tree).unwrap().rev().count(), model.len());
 }
 
-fn trees(db: &Db) -> [Tree; 2] {
-    [db.tree("one").unwrap(), db.tree("other").unwrap()]
-}
-
-fn play(seed: u64, steps: u32) {
+/// A history in several lives.
+fn play(seed: u64, steps: u32, create: impl Fn() -> Builder) {
     println!("seed {seed}");
-    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let small = || -> Builder {
-        Db::builder().path(folder.path()).cache_bytes(1 << 20).workers(2).recovery_log_bytes(1 << 20)
-    };
-    let mut history =
-        History { random: Pcg64::seed_from_u64(seed), model: Default::default(), snapshots: Vec::new() };
-    let mut db = small().create().unwrap();
-    let mut open = trees(&db);
+    let mut db = create().create().unwrap();
+    let mut history = History::new(&db, "tree", seed);
     for _ in 0..steps {
-        match history.below(40) {
-            0 => db.checkpoint().unwrap(),
-            1 => history.snapshots.push((db.snapshot().unwrap(), history.model.clone())),
-            2 => history.look_back(&open),
-            3 if history.snapshots.len() > 2 => drop(history.snapshots.remove(0)),
-            4 => {
-                history.snapshots.clear();
-                drop(open);
-                db.close().unwrap();
-                db = small().open().unwrap();
-                open = trees(&db);
-            }
-            5..25 => history.write_some(&db, &open),
-            _ => history.read_some(&db, &open),
+        if history.below(60) == 0 {
+            history.snapshots.clear();
+            history.trees.clear();
+            db.close().unwrap();
+            db = create().open().unwrap();
+            history.find_trees(&db);
         }
+        history.step(&db);
     }
-    for (tree, model) in open.iter().zip(&history.model) {
-        same(&db, tree, model);
-    }
+    history.compare(&db);
     db.check().unwrap();
 }
 
+fn histories() -> u64 {
+    std::env::var("FLASHGRAIN_HISTORIES").map_or(2, |count| count.parse().unwrap())
+}
+
+fn small() -> Builder {
+    Db::builder().cache_bytes(1 << 20).workers(2).recovery_log_bytes(1 << 20)
+}
+
 #[test]
-fn a_store_is_two_sorted_maps() {
-    let histories = std::env::var("FLASHGRAIN_HISTORIES").map_or(2, |count| count.parse().unwrap());
-    (0..histories).for_each(|seed| play(seed, 1500));
+fn a_store_on_a_disk_is_sorted_maps() {
+    for seed in 0..histories() {
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        play(seed, 2500, || small().path(folder.path()));
+    }
+}
+
+#[test]
+fn a_store_on_a_device_of_fixed_size_is_sorted_maps() {
+    for seed in 0..histories() {
+        let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(32 << 20, 0).unwrap());
+        play(1000 + seed, 4000, || small().device(Arc::clone(&device)));
+    }
+}
+
+/// Histories of several tasks on several workers, each on trees of its own, in virtual time; when all have ended.
+fn play_together(seed: u64) -> (std::time::Duration, u64) {
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    let drive = SimDevice::new(&config, "sim:905p", seed).unwrap();
+    let store = small().workers(3).device(Arc::new(drive));
+    let mut simulated = Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    let tasks: Vec<_> = (0..4)
+        .map(|task| {
+            simulated.spawn(move |db| {
+                let mut history = History::new(db, &format!("task {task}"), seed << 8 | task);
+                (0..400).for_each(|_| history.step(db));
+                history.compare(db);
+            })
+        })
+        .collect();
+    simulated.run_until_idle();
+    for task in tasks {
+        assert!(task.is_finished(), "seed {seed}: tasks wait for each other");
+        task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    simulated.run(|db| db.check().unwrap());
+    (simulated.now(), simulated.stats().device.writes)
+}
+
+#[test]
+fn tasks_of_several_workers_have_sorted_maps_each_and_the_same_every_time() {
+    for seed in 0..histories() {
+        assert_eq!(play_together(seed), play_together(seed), "seed {seed}");
+    }
 }
