@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_profile::{Config, DeviceProfile, Error};
+use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exploit::{Exploit, Kept};
@@ -49,6 +50,14 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     } else {
         Kept::of(&config, measuring.file_size)
     };
+    match &kept {
+        Ok(Kept { seconds, write_bytes }) => context.note(&format!(
+            "store         at the end, where the drive is measured, with {} and {} of the budget",
+            unit::seconds(*seconds),
+            unit::bytes(*write_bytes as f64)
+        )),
+        Err(why) => context.note(&format!("no store      {why}")),
+    }
     let of_budget = kept.clone().unwrap_or_default();
     let measured = measure::profile(&targets, &config, of_budget, measuring, &arguments.target, context)?;
     let Measured { mut profiled, results, opened } = measured;

@@ -100,7 +100,7 @@ fn the_store_is_shown_with_its_layout_in_the_summary_and_in_the_report() {
     assert!(report.contains(r#"<figure id="fig-store""#));
     for place in [&tuned().stdout, &report] {
         for text in
-            ["A store on this drive", "flash page that images are packed into", "durable commits × 64"]
+            ["A store on this drive", "every page write becomes part of a large", "durable commits × 64"]
         {
             assert!(place.contains(text), "expected {text:?} in:\n{place}");
         }

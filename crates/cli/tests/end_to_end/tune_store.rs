@@ -34,6 +34,7 @@ fn without_enough_budget_there_is_none_and_the_reason_says_what_would_be_enough(
             .iter()
             .any(|one| one.as_str().unwrap().starts_with("store: ") && one.as_str().unwrap().contains(why));
         assert!(said, "{why:?} in {left_out:?}");
+        assert!(stderr(&assert).contains("no store") && stderr(&assert).contains(why), "{}", stderr(&assert));
         assert!(stdout(&assert).contains("Not built: "), "{}", stdout(&assert));
         let report = fs::read_to_string(folder.path().join("flashgrain-out/report.html")).unwrap();
         assert!(report.contains(r#"<section id="store">"#) && !report.contains("fig-store"));
