@@ -80,6 +80,7 @@ fn add_store(
     opened: &Opened,
     context: &Context,
 ) -> anyhow::Result<()> {
+    let has_budget = kept.is_ok();
     let run = kept.map_err(anyhow::Error::msg).and_then(|kept| {
         let run = Exploit { profile, device: opened.shared(), kept, context }.run()?;
         profile.budget.limit_s += kept.seconds;
@@ -91,7 +92,12 @@ fn add_store(
     match run {
         Ok(run) => profile.store = Some(run),
         Err(error) if matches!(error.downcast_ref(), Some(Error::Interrupted)) => return Err(error),
-        Err(why) => profile.budget.left_out.push(format!("store: {why:#}")),
+        Err(why) => {
+            if has_budget {
+                context.note(&format!("no store      {why:#}"));
+            }
+            profile.budget.left_out.push(format!("store: {why:#}"));
+        }
     }
     Ok(())
 }
