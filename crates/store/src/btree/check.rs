@@ -43,12 +43,22 @@ impl BTree {
     /// # Errors
     /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.
     pub fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
+        self.walk(&mut |_| (), record)
+    }
+
+    /// As [`BTree::check`], and shows the page of every node to `node`.
+    pub fn walk(
+        &self,
+        node: &mut dyn FnMut(PageId),
+        record: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<Census, Error> {
         let mut census = Census::default();
         let root = self.pool.read(self.root, Access::Scan)?;
         let level = Node::new(root.page()).level();
         census.levels = u32::from(level) + 1;
         let mut pending = vec![Expected { id: self.root, level, lower: Vec::new(), upper: None }];
         while let Some(expected) = pending.pop() {
+            node(expected.id);
             self.check_node(&expected, &mut pending, &mut census, record)?;
         }
         Ok(census)

@@ -312,6 +312,30 @@ impl Overflow {
         }
     }
 
+    /// The pages of a value.
+    ///
+    /// # Errors
+    /// As [`Overflow::read`].
+    pub fn pages_of(&self, reference: &[u8]) -> Result<Vec<PageId>, Error> {
+        let Pages { mut inner, mut data, .. } = self.resolve(&decode(reference)?)?;
+        inner.append(&mut data);
+        Ok(inner)
+    }
+
+    /// Frees a page if it is one of a large value. Nobody refers to it.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn free_page(&self, id: PageId) -> Result<bool, Error> {
+        loop {
+            let seen = self.pool.read(id, Access::Scan)?;
+            let is_overflow = Header::of(seen.page()).kind == PageKind::Overflow as u8;
+            if seen.is_still() {
+                return if is_overflow { self.free_pages(&[id]).map(|()| true) } else { Ok(false) };
+            }
+        }
+    }
+
     /// Frees the pages of a value.
     ///
     /// # Errors

@@ -108,6 +108,11 @@ impl Trees {
         TreeId(self.names().next)
     }
 
+    /// Whether there are dropped trees with pages left.
+    pub fn has_dropped(&self) -> bool {
+        !self.names().dropped.is_empty()
+    }
+
     /// Dropped trees with pages left that nobody uses any more.
     pub fn abandoned(&self) -> Vec<Entry> {
         let names = self.names();

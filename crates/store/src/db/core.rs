@@ -403,6 +403,11 @@ impl Core {
         Ok(sum)
     }
 
+    pub fn reclaim(&self) -> Result<Option<u64>, Error> {
+        self.check_open()?;
+        self.engine.reclaim()
+    }
+
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
     }

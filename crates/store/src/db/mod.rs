@@ -253,6 +253,15 @@ impl Db {
         self.core.stats()
     }
 
+    /// Frees pages of large values that a crash has left behind; how many. All trees are read for that, and commits wait meanwhile. `None`, and nothing is freed, if others use the store: there
+    /// must be no snapshot, iterator or commit under way.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole, and then nothing is freed.
+    pub fn reclaim(&self) -> Result<Option<u64>, Error> {
+        self.core.reclaim()
+    }
+
     /// Reads and verifies everything: every page of every tree, and what the page table and the space accounts say about them. Others may go on reading and writing.
     ///
     /// # Errors

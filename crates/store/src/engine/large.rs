@@ -1,11 +1,14 @@
 //! Large values: written before their commit is logged, and freed when nobody sees them any more.
 //!
 //! A crash between a commit that replaces a large value and the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds on to them.
+//! [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Error;
 use crate::btree::overflow::{Overflow, kept};
+use crate::header::PageId;
 use crate::index::Change;
 use crate::lane::{Devices, Role, flush};
 use crate::log::Timestamp;
@@ -21,6 +24,8 @@ pub(crate) struct Large {
     segments: Arc<Segments>,
     devices: Devices,
     poison: Poison,
+    /// Values that are being freed in the background.
+    going: Arc<AtomicUsize>,
 }
 
 impl Large {
@@ -30,6 +35,7 @@ impl Large {
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),
+            going: Arc::default(),
         }
     }
 
@@ -81,14 +87,37 @@ impl Large {
         self.overflow.free(reference)
     }
 
+    /// Whether values are being freed in the background.
+    pub fn is_freeing(&self) -> bool {
+        self.going.load(Ordering::SeqCst) > 0
+    }
+
+    /// The pages of a value.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`].
+    pub fn pages_of(&self, reference: &[u8]) -> Result<Vec<PageId>, Error> {
+        self.overflow.pages_of(reference)
+    }
+
+    /// Frees a page to which nobody refers, if it is one of a large value.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn free_page(&self, id: PageId) -> Result<bool, Error> {
+        self.overflow.free_page(id)
+    }
+
     /// Has values freed in the background when nobody sees them.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions, crew: &Crew) {
         let (own, crew) = (Arc::clone(self), crew.clone());
         transactions.when_large_is_gone(Box::new(move |reference| {
             let (own, reference) = (Arc::clone(&own), reference.to_vec());
+            own.going.fetch_add(1, Ordering::SeqCst);
             crew.spawn(move || {
                 // What cannot be freed stays allocated, which harms nobody.
                 let _tried = own.free(&reference);
+                own.going.fetch_sub(1, Ordering::SeqCst);
             });
         }));
     }

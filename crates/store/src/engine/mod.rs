@@ -5,6 +5,7 @@
 
 mod large;
 mod open;
+mod reclaim;
 mod replay;
 mod stats;
 #[cfg(test)]

@@ -162,6 +162,11 @@ impl Pool {
         self.table.entry(id).is_some_and(|entry| entry.load().place() != Place::Nowhere)
     }
 
+    /// The numbers of all durable pages.
+    pub fn all_pages(&self) -> Vec<PageId> {
+        self.table.all_numbers().filter(|id| !id.is_volatile() && self.exists(*id)).collect()
+    }
+
     /// Durable pages that there are.
     pub fn pages(&self) -> u64 {
         self.table.pages()

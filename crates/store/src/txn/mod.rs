@@ -16,7 +16,7 @@ mod throttle;
 mod version;
 mod visible;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::Error;
@@ -68,6 +68,8 @@ pub(crate) struct Transactions {
     large: OnceLock<GiveBackLarge>,
     /// Whether what no snapshot needs is being given up.
     collecting: AtomicBool,
+    /// How many are at it.
+    collectors: AtomicUsize,
 }
 
 impl Transactions {
@@ -92,6 +94,7 @@ impl Transactions {
             throttle: Throttle::default(),
             large: OnceLock::new(),
             collecting: AtomicBool::new(false),
+            collectors: AtomicUsize::new(0),
         }
     }
 
@@ -114,8 +117,11 @@ impl Transactions {
     }
 
     fn collect(&self, idle: bool) -> Result<(), Error> {
+        self.collectors.fetch_add(1, Ordering::SeqCst);
         let give_back = |reference: &[u8]| self.give_back_large(reference);
-        self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back)
+        let result = self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back);
+        self.collectors.fetch_sub(1, Ordering::SeqCst);
+        result
     }
 
     /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may wait. Only the first one counts.
@@ -145,6 +151,20 @@ impl Transactions {
     /// Whether commits are being slowed, and why.
     pub fn throttle_stats(&self) -> ThrottleStats {
         self.throttle.stats()
+    }
+
+    /// Calls `act` while no commit is under way and none can begin; `None` if there are snapshots, or old versions for those that were.
+    ///
+    /// # Errors
+    /// Those of `act`, and of giving old versions up.
+    pub fn alone<T>(&self, act: impl FnOnce() -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        let _held = self.locks.lock_all();
+        if !self.snapshots.any() {
+            self.settle()?;
+        }
+        // Whoever takes old versions out of the history says so before.
+        let is_empty = !self.snapshots.any() && self.history.stats().records == 0;
+        if is_empty && self.collectors.load(Ordering::SeqCst) == 0 { act() } else { Ok(None) }
     }
 
     /// What old versions take up.

@@ -27,8 +27,11 @@ pub fn layout_text(decisions: &[Decision]) -> String {
 
 pub fn check(db: &Db, as_json: bool) -> anyhow::Result<()> {
     let check = db.check()?;
+    let reclaimed = db.reclaim()?.unwrap_or(0);
     if as_json {
-        return print_json(&check);
+        let mut all = serde_json::to_value(&check)?;
+        all["reclaimed_pages"] = reclaimed.into();
+        return print_json(&all);
     }
     let count = |number: u64| unit::count(number as f64);
     let used = check.used_bytes as f64 / check.node_bytes.max(1) as f64;
@@ -41,6 +44,9 @@ pub fn check(db: &Db, as_json: bool) -> anyhow::Result<()> {
     );
     if check.large_values > 0 {
         text += &format!(", {} large values", count(check.large_values));
+    }
+    if reclaimed > 0 {
+        text += &format!("; freed {} pages that a crash had left behind", count(reclaimed));
     }
     Ok(print(&(text + "\n"))?)
 }

@@ -150,3 +150,43 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
         assert!(full > 20 && pages(&engine) <= 2, "{} of {full} pages are left", pages(&engine));
     }
 }
+
+/// Values that were written and never committed, or replaced under a snapshot, are found after the crash; what is in use is left alone.
+#[test]
+fn what_a_crash_leaves_of_large_values_is_found() {
+    let device = drive(1);
+    let oracle: Arc<Mutex<Oracle>> = Arc::default();
+    let (mut harness, given) = world(&device, 2, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    work(&mut harness, &engine, &oracle, 1);
+    let busy = Arc::clone(&engine);
+    harness.run(move || {
+        let _snapshot = busy.transactions().snapshot();
+        assert_eq!(busy.reclaim().unwrap(), None, "somebody may see what is not in the trees");
+    });
+    let leaving = Arc::clone(&engine);
+    let pages = harness.run(move || {
+        assert_eq!(leaving.reclaim().unwrap(), Some(0), "all of it is referred to");
+        let pages = leaving.parts().pool.pages();
+        // One of several levels, too.
+        for length in [5_000, 60_000, 300_000] {
+            leaving.large().write(&[&vec![7; length]]).unwrap();
+        }
+        leaving.checkpoint().unwrap();
+        pages
+    });
+    let left = engine.parts().pool.pages() - pages;
+    let last = engine.parts().log.last().0;
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 2, options());
+    let engine = open(&mut harness, given).unwrap();
+    let found = Arc::clone(&engine);
+    harness.run(move || {
+        assert!(left > 20 && found.parts().pool.pages() == pages + left, "{left}");
+        assert_eq!(found.reclaim().unwrap(), Some(left));
+        assert_eq!((found.parts().pool.pages(), found.reclaim().unwrap()), (pages, Some(0)));
+        found.checkpoint().unwrap();
+    });
+    let looked = Arc::clone(&engine);
+    assert!(harness.run(move || values(&looked)) == oracle.lock().unwrap().content(last));
+}

@@ -1,0 +1,67 @@
+//! Finding the pages of large values to which nobody refers.
+//!
+//! A crash can leave some behind: those of values whose commit was never logged, and those that were being freed, or that a snapshot held on to. What refers to pages is in the trees
+//! alone, so all of them have to be walked; that is done when somebody asks for it, and only when nothing else is going on that could refer to a page from elsewhere.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use super::Engine;
+use crate::Error;
+use crate::btree::BTree;
+use crate::catalog::CATALOG_CLASS;
+use crate::header::PageId;
+use crate::txn::Version;
+
+impl Engine {
+    /// Frees the pages of large values to which nobody refers; how many. Commits wait meanwhile. `None`, and nothing is freed, if there are snapshots, commits that have begun, or trees or values that
+    /// are being freed.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
+    pub fn reclaim(&self) -> Result<Option<u64>, Error> {
+        self.transactions().alone(|| {
+            // In this order: who is told to wait by the locks has announced itself before.
+            let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
+            let is_freed = self.sweeping.load(Ordering::SeqCst) || self.trees.has_dropped();
+            if is_written || is_freed || self.large.is_freeing() {
+                return Ok(None);
+            }
+            // What comes from now on is none of them.
+            let candidates = self.parts().pool.all_pages();
+            let known = self.referred_to()?;
+            let mut freed = 0;
+            for page in candidates.into_iter().filter(|page| !known.contains(page)) {
+                freed += u64::from(self.large.free_page(page)?);
+            }
+            Ok(Some(freed))
+        })
+    }
+
+    /// All pages of all trees and of the values in them.
+    fn referred_to(&self) -> Result<HashSet<PageId>, Error> {
+        let pool = &self.parts().pool;
+        let mut known = HashSet::new();
+        let trees = self.trees.all();
+        let roots = trees.iter().map(|tree| (tree.entry.root, usize::from(tree.entry.class)));
+        for (root, class) in roots.chain([(self.trees.root(), usize::from(CATALOG_CLASS))]) {
+            let mut references = Vec::new();
+            let is_catalog = root == self.trees.root();
+            BTree::open(pool, root, class).walk(
+                &mut |page| {
+                    known.insert(page);
+                },
+                &mut |_, value| match Version::split(value) {
+                    Some((version, reference)) if !is_catalog && version.is_overflow() => {
+                        references.push(reference.to_vec());
+                    }
+                    _ => {}
+                },
+            )?;
+            for reference in references {
+                known.extend(self.large.pages_of(&reference)?);
+            }
+        }
+        Ok(known)
+    }
+}
