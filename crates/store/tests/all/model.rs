@@ -225,7 +225,8 @@ impl History {
     fn step(&mut self, db: &Db) {
         match self.below(100) {
             0 => make_checkpoint(db),
-            1..4 => {
+            // Old versions take room on the device, too.
+            1..4 if self.snapshots.len() < 4 => {
                 let snapshot = db.snapshot().unwrap();
                 self.snapshots.push((snapshot, self.trees.clone(), self.model.clone()));
             }
