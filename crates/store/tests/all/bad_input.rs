@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use flashgrain::{Builder, DATA_FILE, Db, Error, ErrorKind, Readable};
 use tempfile::TempDir;
 
-fn folder() -> TempDir {
+pub fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn small() -> Builder {
 }
 
 /// Bit by bit: no part of the store is trusted to check itself.
-fn crc32c(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(
             crc ^ u32::from(*byte),

@@ -5,6 +5,7 @@
 mod bad_input;
 mod basics;
 mod contention;
+mod format;
 mod full;
 mod large_values;
 mod model;

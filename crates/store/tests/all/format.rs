@@ -1,0 +1,223 @@
+//! The file format, as `docs/store-format.md` has it: a reader that knows nothing but that document finds everything in a store that was closed.
+//!
+//! A change of the format turns this red. Then the version of the format goes up, and the document and this reader follow.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use flashgrain::{DATA_FILE, Db};
+
+use super::bad_input::{crc32c, folder};
+
+const VERSION: u32 = 2;
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn half(bytes: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()))
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return number;
+        }
+    }
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// A sector with a magic, a checksum and the version.
+fn sector<'a>(file: &'a [u8], at: usize, magic: &[u8; 8]) -> &'a [u8] {
+    let sector = &file[at..at + 512];
+    assert_eq!(&sector[..8], magic);
+    assert_eq!(word(sector, 8), crc32c(&sector[12..]));
+    assert_eq!(word(sector, 12), VERSION);
+    sector
+}
+
+/// The current superblock: the one of the highest generation, in both copies of its slot.
+fn superblock(file: &[u8]) -> &[u8] {
+    let slots = [[0, 16 << 10], [64 << 10, 80 << 10]];
+    let both = slots.map(|places| {
+        let [first, second] = places.map(|at| sector(file, at, b"flshgrn\0"));
+        assert_eq!(first, second);
+        first
+    });
+    let [even, odd] = both.map(|superblock| long(superblock, 32));
+    assert!(even % 2 == 0 && odd % 2 == 1 && even.abs_diff(odd) == 1);
+    both[usize::from(odd > even)]
+}
+
+/// The page whose image is at this location, gap included.
+fn page(file: &[u8], location: u64, id: u64, kind: u8) -> Vec<u8> {
+    let (offset, class, length) = (location >> 19 << 6, location >> 15 & 15, (location & 0x7fff) << 6);
+    let image = &file[offset as usize..(offset + length) as usize];
+    assert_eq!(word(image, 0), crc32c(&image[4..]));
+    assert_eq!((half(image, 4) as u64 * 64, u64::from(image[6]), image[7]), (length, class, kind));
+    assert_eq!(long(image, 8), id);
+    let (front, back, bytes) = (word(image, 24) as usize, word(image, 28) as usize, 4096_usize << class);
+    let mut page = vec![0; bytes];
+    page[..front].copy_from_slice(&image[..front]);
+    page[back..].copy_from_slice(&image[front..front + bytes - back]);
+    assert!(image[front + bytes - back..].iter().all(|byte| *byte == 0));
+    page
+}
+
+/// Where every page is.
+fn map(file: &[u8], superblock: &[u8]) -> BTreeMap<u64, u64> {
+    let (last, last_serial, first_serial) =
+        (long(superblock, 208), long(superblock, 216), long(superblock, 224));
+    let mut chain = vec![(last_serial, last)];
+    while chain[chain.len() - 1].0 > first_serial {
+        let (serial, location) = chain[chain.len() - 1];
+        let newest = page(file, location, (1 << 48) + serial, 3);
+        // The nearest prior is enough.
+        chain.push((serial - 1, long(&newest, 48)));
+    }
+    let mut places = BTreeMap::new();
+    for (serial, location) in chain.into_iter().rev() {
+        let page = page(file, location, (1 << 48) + serial, 3);
+        let [priors, pages, segments, length] = [32, 36, 40, 44].map(|at| word(&page, at) as usize);
+        let start = 48 + 8 * priors;
+        let mut changes = &page[start..start + length];
+        let mut id = 0_i64;
+        for _ in 0..pages {
+            id += unzigzag(varint(&mut changes));
+            match varint(&mut changes) {
+                0 => places.remove(&(id as u64)),
+                location => places.insert(id as u64, location),
+            };
+        }
+        for _ in 0..segments {
+            let (_number, _opening) = (varint(&mut changes), varint(&mut changes));
+        }
+        assert!(changes.is_empty());
+    }
+    places
+}
+
+/// The records of a tree that is one leaf of 4 KiB.
+fn leaf(file: &[u8], places: &BTreeMap<u64, u64>, id: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let page = page(file, places[&id], id, 1);
+    let (count, prefix, level) = (half(&page, 32), half(&page, 34), page[40]);
+    assert_eq!((prefix, level, half(&page, 52), half(&page, 54)), (0, 0, 0, 0xffff));
+    let record = |index: usize| {
+        let slot = &page[56 + 12 * index..][..12];
+        let (at, key_length, value_length) = (half(slot, 4) * 4, half(slot, 6), half(slot, 8));
+        // The head is the key's first four bytes as a big-endian number, kept in little-endian order.
+        let head = word(slot, 0).to_be_bytes();
+        let rest = key_length.saturating_sub(4);
+        let key = [&head[..key_length.min(4)], &page[at..at + rest]].concat();
+        let value_at = at + rest.next_multiple_of(4);
+        (key, page[value_at..value_at + value_length].to_vec())
+    };
+    (0..count).map(record).collect()
+}
+
+/// The operations of all records of the log: kind, tree, key.
+fn log(file: &[u8], superblock: &[u8]) -> Vec<(u8, u64, Vec<u8>)> {
+    let (start, block_bytes) = (long(superblock, 80) as usize, word(superblock, 96) as usize);
+    let (mut stream, mut previous, mut lsn) = (Vec::new(), 0, 0);
+    loop {
+        let block = &file[start + lsn..][..block_bytes];
+        let used = word(block, 40) as usize;
+        if long(block, 8) != long(superblock, 16) || long(block, 16) != lsn as u64 {
+            break;
+        }
+        assert_eq!((word(block, 0), word(block, 4)), (crc32c(&block[4..used]), previous));
+        stream.extend_from_slice(&block[48..used]);
+        (previous, lsn) = (word(block, 0), lsn + block_bytes);
+    }
+    let mut operations = Vec::new();
+    while !stream.is_empty() {
+        let rest = stream.split_off(4 + word(&stream, 0) as usize);
+        let mut record = &stream[4..];
+        while !record.is_empty() {
+            let kind = record[0];
+            record = &record[1..];
+            let tree = varint(&mut record);
+            let mut parts = Vec::new();
+            for _ in 0..if kind == 2 || kind == 5 { 1 } else { 2 } {
+                let length = varint(&mut record) as usize;
+                parts.push(record[..length].to_vec());
+                record = &record[length..];
+            }
+            operations.push((kind, tree, parts.swap_remove(0)));
+        }
+        stream = rest;
+    }
+    operations
+}
+
+#[test]
+fn a_reader_that_knows_the_document_finds_everything() {
+    let folder = folder();
+    let store = Db::builder().path(folder.path()).cache_bytes(4 << 20).workers(1);
+    let db = store.log_bytes(1 << 20).recovery_log_bytes(1 << 20).create().unwrap();
+    let large: Vec<u8> = (0..20_000_u32).map(|number| (number % 251) as u8).collect();
+    let fruit = db.tree("fruit").unwrap();
+    fruit.insert("apple", "red").unwrap();
+    fruit.insert("fig", &large).unwrap();
+    fruit.insert("apple", "green").unwrap();
+    fruit.insert("pear", "").unwrap();
+    fruit.remove("pear").unwrap();
+    db.close().unwrap();
+    let file = fs::read(folder.path().join(DATA_FILE)).unwrap();
+
+    let superblock = superblock(&file);
+    let label = sector(&file, 8192, b"flshgrnm");
+    assert_eq!(label[16..32], superblock[16..32]);
+    assert_eq!([32, 36, 40].map(|at| word(label, at)), [1, 1, 0]);
+    assert_eq!(superblock[48..52], [1, 1, 3, 0]);
+    assert_eq!(long(superblock, 88), 1 << 20);
+
+    let places = map(&file, superblock);
+    let catalog = leaf(&file, &places, long(superblock, 144));
+    let (_, entry) = catalog.iter().find(|(key, _)| key == b"fruit").unwrap();
+    assert_eq!((entry.len(), &entry[..4]), (16, &[1, 1, 0, 0][..]));
+    let tree = u64::from(word(entry, 4));
+
+    let records: BTreeMap<_, _> = leaf(&file, &places, long(entry, 8)).into_iter().collect();
+    let apple = &records[b"apple".as_slice()];
+    assert_eq!((long(apple, 0) & 0xff, &apple[8..]), (0, &b"green"[..]));
+    assert!(records.get(b"pear".as_slice()).is_none_or(|pear| long(pear, 0) & 0xff == 1));
+    let fig = &records[b"fig".as_slice()];
+    assert_eq!((long(fig, 0) & 0xff, long(fig, 8), word(fig, 16), fig[20]), (2, 20_000, crc32c(&large), 0));
+    let first = long(fig, 24);
+    let mut value = Vec::new();
+    for number in 0..usize::from(fig[21]) {
+        let id = long(fig, 24 + 8 * number);
+        let page = page(&file, places[&id], id, 2);
+        assert_eq!(long(&page, 36), first);
+        value.extend_from_slice(&page[56..56 + word(&page, 32) as usize]);
+    }
+    assert_eq!(value, large);
+
+    let operations = log(&file, superblock);
+    let key = |key: &str| key.as_bytes().to_vec();
+    assert_eq!(
+        operations,
+        [
+            (4, tree, key("fruit")),
+            (1, tree, key("apple")),
+            (3, tree, key("fig")),
+            (1, tree, key("apple")),
+            (1, tree, key("pear")),
+            (2, tree, key("pear")),
+        ]
+    );
+}
