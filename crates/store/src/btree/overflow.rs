@@ -8,7 +8,7 @@
 //! reference       0        8          12      13      14     16
 //!                 | length | checksum | depth | count | zeros | count page ids u64 |
 //!                 | u64    | crc32c   | u8    | u8    |       |                    |
-//!   in the log, behind it:  | pages u32 | page id u64, location u64, ... |
+//!   in the log, behind it:  | epoch u64 | pages u32 | page id u64, location u64, ... |
 //! ```
 //!
 //! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level

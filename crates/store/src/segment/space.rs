@@ -470,6 +470,7 @@ impl Space {
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
             hopeless: coming == 0 && urgent && !written_helps && self.victim(inner, |_| true).is_none(),
+            pending: pending > 0,
             freeing: freed > 0,
         }
     }
@@ -516,6 +517,8 @@ pub(super) struct Need {
     pub checkpoint: bool,
     /// There is no free segment, and none will be.
     pub hopeless: bool,
+    /// A checkpoint will certainly make some free.
+    pub pending: bool,
     /// Segments are being discarded, and free then.
     pub freeing: bool,
 }

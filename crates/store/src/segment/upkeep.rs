@@ -72,7 +72,7 @@ impl Segments {
             let most = if need.urgent { CLEANERS } else { 1 };
             self.begin_cleaning(most, tenant.clone());
         }
-        let is_anything_coming = need.checkpoint || need.freeing || grows;
+        let is_anything_coming = need.checkpoint && need.pending || need.freeing || grows;
         if need.urgent
             && need.moving
             && !is_anything_coming
