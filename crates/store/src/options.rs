@@ -20,6 +20,8 @@ pub(crate) struct Options {
     pub recovery_log_bytes: u64,
     /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; half of the cache if not given.
     pub dirty_bytes_max: Option<u64>,
+    /// The most that the store's device grows to; no limit if not given.
+    pub size_bytes_max: Option<u64>,
 }
 
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
@@ -68,6 +70,7 @@ impl Default for Options {
             durability: Durability::Sync,
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
+            size_bytes_max: None,
         }
     }
 }

@@ -3,13 +3,13 @@
 use super::{MappingCache, MediumConfig, NandConfig, SimConfig};
 
 /// Blocks that a die of a shrunk drive should have: enough for collection to choose among.
-const BLOCKS_PER_DIE: f64 = 192.0;
+const BLOCKS_PER_DIE: f64 = 48.0;
 
 /// A shrunk block has at least so many pages.
 const PAGES_MIN: u32 = 2;
 
-/// Blocks of a die that hold no data: open ones, and those that are kept free.
-const SPARE_BLOCKS: f64 = 8.0;
+/// Blocks of a die that hold no data: open ones, those that are kept free, and what rounding takes.
+const SPARE_BLOCKS: f64 = 10.0;
 
 /// The write cache holds at least so many rows for each die, if it did before.
 const CACHE_ROWS_PER_DIE: u64 = 2;
@@ -17,8 +17,8 @@ const CACHE_ROWS_PER_DIE: u64 = 2;
 impl SimConfig {
     /// The drive with as much capacity, each of its members if it is a set, rounded up to whole mapping units.
     ///
-    /// A flash drive keeps its channels, chips and dies with their timing. Where its blocks would become too few, they become smaller, and erasing them shorter in proportion; the write cache and
-    /// the cache of the mapping shrink with the capacity. What a die keeps free beside data is compensated for by more spare space. Disks and 3D XPoint change only their capacity.
+    /// A flash drive keeps its channels, chips and dies with their timing. Where its blocks would become too few, they become smaller, and erasing them shorter in proportion; the write cache shrinks with the blocks, and
+    /// the cache of the mapping with the capacity. What a die keeps free beside data is compensated for by more spare space. Disks and 3D XPoint change only their capacity.
     #[must_use]
     pub fn resized(mut self, capacity_bytes: u64) -> Self {
         const MULTIPLE: u64 = 1 << 20;
@@ -45,12 +45,15 @@ impl NandConfig {
         let fitting = blocks(to_bytes, 1) / BLOCKS_PER_DIE.min(before);
         self.pages_per_block = (fitting as u32).clamp(PAGES_MIN.min(pages_before), pages_before);
         let after = blocks(to_bytes, self.pages_per_block);
-        let spare = |blocks: f64| SPARE_BLOCKS / blocks;
-        self.over_provisioning += (spare(after) - spare(before)).max(0.0);
+        let share_of_one = blocks(to_bytes, self.pages_per_block) / (1.0 + self.over_provisioning);
+        self.over_provisioning += SPARE_BLOCKS * (1.0 - after / before).max(0.0) / share_of_one;
         self.erase_us *= f64::from(self.pages_per_block) / f64::from(pages_before);
-        let shrunk = |bytes: u64| (bytes as f64 * ratio) as u64;
+        // As many blocks fit into the cache as before: how many dies small writes reach at a time depends on that.
+        let block_ratio = f64::from(self.pages_per_block) / f64::from(pages_before);
         let cache = &mut self.write_cache.bytes;
-        *cache = shrunk(*cache).max(CACHE_ROWS_PER_DIE * dies * row_bytes).min(*cache);
+        *cache =
+            ((*cache as f64 * block_ratio) as u64).max(CACHE_ROWS_PER_DIE * dies * row_bytes).min(*cache);
+        let shrunk = |bytes: u64| (bytes as f64 * ratio) as u64;
         match &mut self.mapping.cache {
             MappingCache::Whole => {}
             MappingCache::EntriesBytes(bytes) => {
@@ -71,7 +74,7 @@ mod tests {
         for name in names() {
             let drive = find(name).unwrap();
             let is_flash = matches!(drive.medium, MediumConfig::Nand(_));
-            for bytes in [256_u64 << 20, 3 << 30, 2 << 40].into_iter().filter(|_| is_flash) {
+            for bytes in [32_u64 << 20, 256 << 20, 3 << 30, 2 << 40].into_iter().filter(|_| is_flash) {
                 let resized = drive.clone().resized(bytes);
                 resized.check().unwrap_or_else(|error| panic!("{name} with {bytes} bytes: {error}"));
                 assert_eq!(resized.capacity_bytes, bytes, "{name}");

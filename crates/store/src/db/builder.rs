@@ -134,6 +134,13 @@ impl Builder {
         self
     }
 
+    /// The most that the store grows to in its directory, for as long as it is open: when that is full, writes fail with [`Error::Full`]. A new store is made as large at once. By default it grows as
+    /// long as the disk has room.
+    pub fn size_bytes_max(mut self, bytes: u64) -> Self {
+        self.options.size_bytes_max = Some(bytes);
+        self
+    }
+
     /// The profile of the drive, from which the layout of a new store is decided.
     pub fn profile(mut self, profile: DeviceProfile) -> Self {
         self.profile = Some(Box::new(profile));

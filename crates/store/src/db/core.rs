@@ -125,13 +125,18 @@ impl Prepared {
             profile: *profile,
             data: data.geometry(),
             log: devices.has_own_log().then(|| devices.device(Role::Log).geometry()),
-            capacity_bytes: (!site.may_grow()).then(|| data.capacity_bytes()),
+            capacity_bytes: if site.may_grow() {
+                options.size_bytes_max
+            } else {
+                Some(data.capacity_bytes())
+            },
             log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
             recovery_log_bytes: options.recovery_log_bytes,
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
-            let bytes = layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes;
+            let first = layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes;
+            let bytes = options.size_bytes_max.unwrap_or(first);
             data.grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
         if site.log_may_grow() {

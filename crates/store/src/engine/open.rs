@@ -68,7 +68,8 @@ impl Given {
         );
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
         if let Some(segments_each) = self.growth_segments {
-            segments.set_growth(u64::MAX, segments_each * layout.segment_bytes);
+            let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
+            segments.set_growth(limit_bytes, segments_each * layout.segment_bytes);
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         segments.begin_epoch(pool.epoch());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use flashgrain::{Db, Error, JoinHandle, Tree};
 use hdrhistogram::Histogram;
 
@@ -19,6 +19,9 @@ const SAMPLE_EVERY: u64 = 8;
 
 /// When the number of operations is given, the warm-up has at most this part as many.
 const WARMUP_PART: u64 = 4;
+
+/// How long an operation may take that has begun.
+const PATIENCE_S: f64 = 60.0;
 
 /// Records of one batch while the store is filled.
 const BATCH_RECORDS: u64 = 100;
@@ -111,7 +114,11 @@ pub fn drive(
     let (elapsed, cpu, after) = (store.now() - began, store.cpu() - cpu, store.stats());
     let operations = shared.total() - count;
     shared.stop.store(true, Ordering::Relaxed);
-    store.wait_until(Duration::MAX, || !tasks.iter().all(JoinHandle::is_finished));
+    let patience = until(store, PATIENCE_S);
+    store.wait_until(patience, || !tasks.iter().all(JoinHandle::is_finished));
+    if let Some(stuck) = tasks.iter().filter(|task| !task.is_finished()).count().checked_sub(1) {
+        bail!("{} operations do not end: {:?}", stuck + 1, store.stats().throttle);
+    }
     let mut latency_ns = histogram();
     for task in tasks {
         latency_ns += finished(task)?;

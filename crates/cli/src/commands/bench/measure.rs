@@ -13,10 +13,18 @@ use super::drive::{Driven, Operation, Order, drive, fill};
 use super::options::{BenchOptions, DurabilityName};
 use super::raw::Raw;
 use super::result::BenchResult;
+use super::size::Size;
 use super::store::Store;
 use super::target::Place;
+use crate::commands::sim::Inside;
 use crate::output::Context;
 use crate::progress::Percent;
+
+/// Share of a simulated drive that is live unless it is said.
+const SIMULATED_SPACE_USE: f64 = 0.5;
+
+/// A simulated drive has at least so much unless it is said how full it is to be.
+const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -28,6 +36,8 @@ pub enum Work {
 /// What every measurement needs.
 pub struct Bench<'a> {
     pub options: BenchOptions,
+    /// Operations before everything else, so that what follows is in its steady state.
+    pub settling: u64,
     pub context: &'a Context,
     pub interrupt: &'a AtomicBool,
 }
@@ -35,10 +45,7 @@ pub struct Bench<'a> {
 impl Bench<'_> {
     /// Measures `work`, called `name`, and leaves nothing behind that is not to be kept.
     pub fn run(&self, name: &str, work: Work) -> anyhow::Result<BenchResult> {
-        let place = match self.options.simulated() {
-            Some(drive) => self.simulated_place(drive)?,
-            None => Place::of(&self.options)?,
-        };
+        let place = self.place()?;
         let result = self.measure(name, &place, work);
         if !self.options.keep {
             place.remove()?;
@@ -46,11 +53,30 @@ impl Bench<'_> {
         result
     }
 
-    /// The simulated drive called `name`, of the size that is wanted.
-    fn simulated_place(&self, name: &str) -> anyhow::Result<Place> {
+    /// The target, with the room that is wanted.
+    pub fn place(&self) -> anyhow::Result<Place> {
+        let Some(name) = self.options.simulated() else {
+            let place = Place::of(&self.options)?;
+            return Ok(match self.options.space_use {
+                Some(share) => place.sized(Size::for_share(&self.options, share, 1, self.interrupt)?),
+                None => place,
+            });
+        };
         let config = SimConfig::named(name)?;
-        let costs = self.costs()?;
-        Place::simulated(&config, name, self.options.seed, costs)
+        self.simulated_place(&config, self.costs()?)
+    }
+
+    /// A simulated drive, or set of drives, of the size that is wanted.
+    pub fn simulated_place(&self, config: &SimConfig, costs: Costs) -> anyhow::Result<Place> {
+        let name = self.options.simulated().unwrap_or_default();
+        let share = self.options.space_use.unwrap_or(SIMULATED_SPACE_USE);
+        let size = Size::for_share(&self.options, share, u64::from(config.drives), self.interrupt)?;
+        let mut drive_bytes = size.device_bytes / u64::from(config.drives);
+        if self.options.space_use.is_none() {
+            drive_bytes = drive_bytes.max(DRIVE_BYTES_MIN);
+        }
+        let resized = config.clone().resized(drive_bytes);
+        Ok(Place::simulated(&resized, name, self.options.seed, costs)?.sized(size))
     }
 
     /// What simulated processors take: measured here, unless it was given.
@@ -68,7 +94,7 @@ impl Bench<'_> {
 
     pub fn measure(&self, name: &str, place: &Place, work: Work) -> anyhow::Result<BenchResult> {
         let Self { options, interrupt, .. } = self;
-        let mut raw = Raw::default();
+        let (mut raw, mut inside) = (Raw::default(), None);
         let (store, driven) = match work {
             Work::Fill(order) => {
                 place.remove()?;
@@ -79,15 +105,38 @@ impl Bench<'_> {
             Work::Operate(operation) => {
                 let mut store = self.filled(place)?;
                 self.measure_raw(&mut raw, &store, place)?;
+                self.settle(&mut store, operation)?;
                 self.context.note(&format!("running {name}"));
+                if let Some(drive) = place.drive() {
+                    drive.reset_statistics();
+                }
                 let driven = drive(&mut store, operation, options, interrupt)?;
+                inside = place.drive().map(Inside::new);
                 self.measure_raw(&mut raw, &store, place)?;
                 (store, driven)
             }
         };
         let result = BenchResult::new(name, place.describe(), options, store.costs(), driven, raw);
         store.close()?;
-        Ok(result)
+        Ok(BenchResult { drive: inside, ..result })
+    }
+
+    fn settle(&self, store: &mut Store, operation: Operation) -> anyhow::Result<()> {
+        if self.settling == 0 {
+            return Ok(());
+        }
+        self.context.note(&format!("{} operations first that do not count", self.settling));
+        const LONG_S: f64 = 3e7;
+        let operations = Some(self.settling);
+        let options = BenchOptions {
+            operations,
+            warmup: 0.0,
+            seconds: LONG_S,
+            seed: !self.options.seed,
+            ..self.options.clone()
+        };
+        drive(store, operation, &options, self.interrupt)?;
+        Ok(())
     }
 
     /// What a kept store holds.

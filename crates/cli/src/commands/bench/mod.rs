@@ -5,8 +5,11 @@ pub mod drive;
 pub mod keys;
 mod measure;
 mod options;
+mod placement;
 mod raw;
 mod result;
+mod scale;
+mod size;
 pub mod store;
 mod target;
 
@@ -38,6 +41,8 @@ enum What {
     Update(BenchOptions),
     /// Look-ups and updates.
     Mixed(MixedArguments),
+    Scale(scale::ScaleArguments),
+    Placement(placement::PlacementArguments),
 }
 
 #[derive(Debug, Args)]
@@ -81,10 +86,12 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
             };
             ("inserts", &fill.options, Work::Fill(order))
         }
+        What::Scale(arguments) => return scale::run(arguments, context),
+        What::Placement(arguments) => return placement::run(arguments, context),
     };
     options.check()?;
     let interrupt = context.interrupt.watch()?;
-    let bench = Bench { options: options.clone().for_target(), context, interrupt };
+    let bench = Bench { options: options.clone().for_target(), settling: 0, context, interrupt };
     let result = bench.run(name, work)?;
     if options.json {
         print_json(&result)?;

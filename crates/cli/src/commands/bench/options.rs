@@ -9,7 +9,7 @@ use flashgrain_ssdsim::SimConfig;
 use super::costs::Costs;
 use super::keys::{Distribution, KEY_BYTES_MIN};
 use crate::exit::Usage;
-use crate::units::{parse_positive_bytes, parse_seconds};
+use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
 
 /// Operations on a simulated drive unless it is said.
 const SIMULATED_OPERATIONS: u64 = 1_000_000;
@@ -59,6 +59,15 @@ pub struct BenchOptions {
     /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared with.
     #[arg(long)]
     pub in_place: bool,
+    /// Give the store so much room that this share of it holds live pages, instead of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
+    #[arg(long, value_name = "SHARE", value_parser = parse_space_use)]
+    pub space_use: Option<f64>,
+    /// Size of the log's ring; by default what the layout decides.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    pub log_size: Option<u64>,
+    /// The most log that a recovery may have to read: less means more checkpoints.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    pub recovery_log: Option<u64>,
     /// Node size; by default what the layout decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub node_size: Option<u64>,
@@ -132,6 +141,13 @@ fn parse_cache(text: &str) -> Result<CacheSize, String> {
     match percent.trim_end().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 1000.0 => Ok(CacheSize::Share(percent / 100.0)),
         _ => Err("expected a size, or a share above 0% and up to 1000% of the records' bytes".into()),
+    }
+}
+
+fn parse_space_use(text: &str) -> Result<f64, String> {
+    match parse_share(text) {
+        Ok(share) if (0.01..=0.9).contains(&share) => Ok(share),
+        _ => Err("expected a share from 1% to 90%: a store needs some room to work in".into()),
     }
 }
 

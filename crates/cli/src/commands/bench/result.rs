@@ -9,6 +9,7 @@ use super::costs::Costs;
 use super::drive::Driven;
 use super::options::BenchOptions;
 use super::raw::Raw;
+use crate::commands::sim::Inside;
 use crate::workload::{Direction, table};
 
 /// For programs; the table for people is made from it.
@@ -37,6 +38,10 @@ pub struct BenchResult {
     /// What simulated processors take.
     pub cpu_costs: Option<Costs>,
     pub device: DeviceUse,
+    /// Live pages over the room for pages, at the end.
+    pub space_use: f64,
+    /// What happened inside a simulated drive.
+    pub drive: Option<Inside>,
     pub raw: Raw,
     /// Reads per second of the store's device over those of the raw device.
     pub share_of_raw: Option<f64>,
@@ -52,6 +57,8 @@ pub struct DeviceUse {
     pub writes_per_s: f64,
     pub written_bytes_per_s: f64,
     pub flushes_per_s: f64,
+    /// Of the pages that operations needed, those that were in memory.
+    pub cache_hits: Option<f64>,
     /// Bytes written for pages, cleaning included, for each byte of a changed page; none if no page was written.
     pub write_amplification: Option<f64>,
     /// Of the bytes written for pages, those in whole aligned write units.
@@ -71,6 +78,10 @@ impl DeviceUse {
             writes_per_s: rate(|stats| stats.device.writes),
             written_bytes_per_s: rate(|stats| stats.device.written_bytes),
             flushes_per_s: rate(|stats| stats.device.flushes),
+            cache_hits: share(
+                delta(|stats| stats.cache.hits),
+                delta(|stats| stats.cache.hits + stats.cache.misses),
+            ),
             write_amplification: share(
                 delta(|stats| stats.written.page_bytes + stats.written.moved_bytes),
                 dirty,
@@ -91,6 +102,7 @@ impl BenchResult {
     ) -> Self {
         let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s);
         let operations = driven.operations.max(1) as f64;
+        let space = &driven.after.space;
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),
             target,
@@ -114,13 +126,16 @@ impl BenchResult {
             cpu_costs,
             share_of_raw: raw.reads_per_s().filter(|raw| *raw > 0.0).map(|raw| device.reads_per_s / raw),
             device,
+            space_use: space.live_bytes as f64 / (space.segments * space.segment_bytes).max(1) as f64,
+            drive: None,
             raw,
             interrupted: driven.interrupted,
             stats: driven.after,
         }
     }
 
-    pub fn table(&self) -> String {
+    /// What was measured.
+    pub fn heading(&self) -> String {
         let mut text = format!(
             "store   {} records of {} + {} bytes in {}, {} in all; cache {}\n",
             unit::count(self.records as f64),
@@ -131,7 +146,7 @@ impl BenchResult {
             unit::bytes(self.cache_bytes as f64),
         );
         text += &format!(
-            "run     {} by {} workers, {} under way, {}, durability {}, {}, seed {}\n\n",
+            "run     {} by {} workers, {} under way, {}, durability {}, {}, seed {}\n",
             self.operation,
             self.workers,
             self.tasks,
@@ -140,7 +155,14 @@ impl BenchResult {
             self.placement,
             self.seed
         );
-        text += &self.rows();
+        if let Some(costs) = self.cpu_costs {
+            text += &format!("costs   {}\n", costs.describe());
+        }
+        text
+    }
+
+    pub fn table(&self) -> String {
+        let mut text = self.heading() + "\n" + &self.rows();
         let device = &self.device;
         text += &format!(
             "\ndevice  {} reads/s ({}), {} writes/s ({}), {} flushes/s\n",
@@ -150,10 +172,15 @@ impl BenchResult {
             unit::rate(device.written_bytes_per_s),
             unit::count(device.flushes_per_s),
         );
+        if let Some(hits) = device.cache_hits {
+            let hits = unit::share(hits);
+            text += &format!("cache   {hits} of the pages that operations needed were in it\n");
+        }
         if let (Some(amplification), Some(aligned)) = (device.write_amplification, device.aligned_share) {
             let aligned = unit::share(aligned);
             text += &format!(
-                "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units\n"
+                "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units; {} of the room for pages is live\n",
+                unit::share(self.space_use)
             );
         }
         text += &format!(
@@ -165,11 +192,20 @@ impl BenchResult {
             text += &format!("; a raw read takes {}", unit::micros(cpu));
         }
         text.push('\n');
-        if let Some(costs) = self.cpu_costs {
-            text += &format!("costs   {}\n", costs.describe());
-        }
         if let Some(share) = self.share_of_raw {
             text += &format!("limit   {share:.2} of the raw device's reads per second at the same depth\n");
+        }
+        let throttle = &self.stats.throttle;
+        if throttle.delayed > 0 {
+            text += &format!(
+                "waits   {} commits waited {} in all since the store was made; at the end for {:?}\n",
+                unit::count(throttle.delayed as f64),
+                unit::seconds(throttle.waited_s),
+                throttle.reason
+            );
+        }
+        if let Some(inside) = &self.drive {
+            text += &format!("\n{}", inside.tables());
         }
         text
     }

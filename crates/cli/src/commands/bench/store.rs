@@ -12,7 +12,7 @@ use super::costs::Costs;
 const TICK: Duration = Duration::from_millis(20);
 
 /// The same in virtual time, of which a store may do much in a tick of ours.
-const VIRTUAL_TICK: Duration = Duration::from_micros(200);
+const VIRTUAL_TICK: Duration = Duration::from_millis(1);
 
 /// See the module.
 pub enum Store {

@@ -8,6 +8,8 @@ mod show;
 
 use clap::{Args, Subcommand};
 
+pub use result::Inside;
+
 use crate::output::Context;
 
 /// List, show, run and export simulated drives.
