@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod bench;
+mod bench_figures;
 mod consent;
 mod db;
 mod db_bad_input;

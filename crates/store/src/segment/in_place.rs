@@ -33,6 +33,9 @@ impl Segments {
         id: PageId,
         class: usize,
     ) -> Result<Place, NotAppended> {
+        if !self.buffers.has_free() {
+            return Err(NotAppended::NoBuffer);
+        }
         let mut places = in_place.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = class_bytes(class);
         let known = places.of_pages.get(&id).filter(|location| location.class() == class);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use clap::ValueEnum;
 use flashgrain::{Db, Error, JoinHandle, Tree};
 use hdrhistogram::Histogram;
 
@@ -196,7 +197,7 @@ impl Task {
 }
 
 /// How a store is filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Order {
     /// In key order, by every task in a range of its own.
     Sequential,

@@ -161,7 +161,7 @@ impl Bench<'_> {
         let contents = self.contents();
         self.context.note(&format!("filling a store in {} with {contents}", place.describe()));
         let quietly = BenchOptions { durability: DurabilityName::None, ..self.options.clone() };
-        let driven = self.fill(&mut store, Order::Sequential, &quietly)?;
+        let driven = self.fill(&mut store, self.options.fill_order, &quietly)?;
         if driven.interrupted {
             return Err(Error::Interrupted.into());
         }

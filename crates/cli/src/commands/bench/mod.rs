@@ -1,5 +1,6 @@
 //! `flashgrain bench`: workloads on a store, beside what the raw device does in the same run.
 
+mod commit;
 pub mod costs;
 pub mod drive;
 pub mod keys;
@@ -7,13 +8,14 @@ mod measure;
 mod options;
 mod placement;
 mod raw;
+mod recover;
 mod result;
 mod scale;
 mod size;
 pub mod store;
 mod target;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use flashgrain_profile::Error;
 
 use crate::output::{Context, print, print_json};
@@ -43,21 +45,17 @@ enum What {
     Mixed(MixedArguments),
     Scale(scale::ScaleArguments),
     Placement(placement::PlacementArguments),
+    Commit(commit::CommitArguments),
+    Recover(recover::RecoverArguments),
 }
 
 #[derive(Debug, Args)]
 struct FillArguments {
     /// In key order by batches of 100, or one by one in random order.
-    #[arg(long, value_enum, default_value_t = FillOrder::Sequential)]
-    order: FillOrder,
+    #[arg(long, value_enum, default_value_t = Order::Sequential)]
+    order: Order,
     #[command(flatten)]
     options: BenchOptions,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FillOrder {
-    Sequential,
-    Random,
 }
 
 #[derive(Debug, Args)]
@@ -79,15 +77,11 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Lookup(options) => ("lookups", options, Work::Operate(Operation::Lookup)),
         What::Update(options) => ("updates", options, Work::Operate(Operation::Update)),
         What::Mixed(mixed) => ("mixed", &mixed.options, Work::Operate(Operation::Mixed(mixed.read_share))),
-        What::Fill(fill) => {
-            let order = match fill.order {
-                FillOrder::Sequential => Order::Sequential,
-                FillOrder::Random => Order::Random,
-            };
-            ("inserts", &fill.options, Work::Fill(order))
-        }
+        What::Fill(fill) => ("inserts", &fill.options, Work::Fill(fill.order)),
         What::Scale(arguments) => return scale::run(arguments, context),
         What::Placement(arguments) => return placement::run(arguments, context),
+        What::Commit(arguments) => return commit::run(arguments, context),
+        What::Recover(arguments) => return recover::run(arguments, context),
     };
     options.check()?;
     let interrupt = context.interrupt.watch()?;

@@ -7,6 +7,7 @@ use flashgrain::Durability;
 use flashgrain_ssdsim::SimConfig;
 
 use super::costs::Costs;
+use super::drive::Order;
 use super::keys::{Distribution, KEY_BYTES_MIN};
 use crate::exit::Usage;
 use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
@@ -59,7 +60,10 @@ pub struct BenchOptions {
     /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared with.
     #[arg(long)]
     pub in_place: bool,
-    /// Give the store so much room that this share of it holds live pages, instead of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
+    /// How the records are put in before the measurement: in key order, which makes full pages, or at random, which leaves a third of each empty.
+    #[arg(long, value_enum, default_value_t = Order::Sequential)]
+    pub fill_order: Order,
+    /// Give the store so much room that its pages, each counted whole, would take this share of it, instead of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
     #[arg(long, value_name = "SHARE", value_parser = parse_space_use)]
     pub space_use: Option<f64>,
     /// Size of the log's ring; by default what the layout decides.
@@ -166,6 +170,12 @@ impl BenchOptions {
             CacheSize::Bytes(bytes) => bytes,
             CacheSize::Share(share) => (self.data_bytes() as f64 * share) as u64,
         }
+    }
+
+    /// Of a page, if the layout does not decide otherwise.
+    pub fn node_bytes(&self) -> u64 {
+        const NODE_BYTES: u64 = 4096;
+        self.node_size.unwrap_or(NODE_BYTES)
     }
 
     pub fn workers(&self) -> u32 {

@@ -16,20 +16,18 @@ use crate::output::{Context, print, print_json};
 
 /// Random updates of a store that keeps each page at its place, then of one that writes pages out of place, each on a drive of the same size and state.
 ///
-/// A simulated drive is shrunk so that the live share of it is as given by `--space-use`, begins in the steady state of random writes over that share, and as many pages are updated as it has before
+/// A simulated drive is shrunk so that pages, each counted whole, take the share of it that `--space-use` says, begins in the steady state of random writes over that share, and as many pages are updated as it has before
 /// anything is counted.
 #[derive(Debug, Args)]
 #[command(mut_arg("space_use", |argument| argument.default_value("80%")))]
-#[command(mut_arg("records", |argument| argument.default_value("1500000")))]
-#[command(mut_arg("value_bytes", |argument| argument.default_value("1000")))]
+#[command(mut_arg("records", |argument| argument.default_value("1000000")))]
+#[command(mut_arg("value_bytes", |argument| argument.default_value("120")))]
+#[command(mut_arg("fill_order", |argument| argument.default_value("random")))]
 #[command(mut_arg("tasks", |argument| argument.default_value("256")))]
 pub struct PlacementArguments {
     #[command(flatten)]
     options: BenchOptions,
 }
-
-/// Bytes of a page, if it is not said.
-const PAGE_BYTES: u64 = 4096;
 
 /// Both, and how they compare.
 #[derive(Debug, Serialize)]
@@ -65,8 +63,7 @@ fn measure(bench: &mut Bench<'_>, in_place: bool) -> anyhow::Result<BenchResult>
             let state = StartState::SteadyRandom { working_set };
             let config = SimConfig { state, ..SimConfig::named(name)? };
             let place = bench.simulated_place(&config, bench.costs()?)?;
-            let page_bytes = bench.options.node_size.unwrap_or(PAGE_BYTES);
-            bench.settling = place.bytes().unwrap_or(0) / page_bytes;
+            bench.settling = place.bytes().unwrap_or(0) / bench.options.node_bytes();
             place
         }
         None => bench.place()?,
@@ -83,7 +80,7 @@ impl PlacementResult {
         let mut text = out_of_place.heading() + "\n";
         let rows = [("in place", in_place), ("out of place", out_of_place)];
         text += &format!(
-            "{:<14} {:>10} {:>10} {:>10} {:>10} {:>12} {:>12} {:>10} {:>11} {:>12}\n",
+            "{:<14} {:>10} {:>10} {:>10} {:>10} {:>12} {:>12} {:>10} {:>8} {:>8} {:>12}\n",
             "",
             "updates/s",
             "p50",
@@ -92,7 +89,8 @@ impl PlacementResult {
             "written/s",
             "per changed",
             "aligned",
-            "space used",
+            "pages",
+            "images",
             "worker use"
         );
         for (name, result) in rows {
@@ -103,7 +101,7 @@ impl PlacementResult {
                 |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "-".into(), show);
             let device = &result.device;
             text += &format!(
-                "{name:<14} {:>10} {:>10} {:>10} {:>10} {:>12} {:>12} {:>10} {:>11} {:>12}\n",
+                "{name:<14} {:>10} {:>10} {:>10} {:>10} {:>12} {:>12} {:>10} {:>8} {:>8} {:>12}\n",
                 unit::count(result.operations_per_s),
                 latency(|latency| latency.p50_us),
                 latency(|latency| latency.p99_us),
@@ -111,6 +109,7 @@ impl PlacementResult {
                 unit::rate(device.written_bytes_per_s),
                 optional(device.write_amplification, |bytes| format!("{bytes:.2}")),
                 optional(device.aligned_share, unit::share),
+                unit::share(result.page_use),
                 unit::share(result.space_use),
                 unit::share(result.worker_use),
             );

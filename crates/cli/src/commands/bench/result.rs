@@ -38,8 +38,10 @@ pub struct BenchResult {
     /// What simulated processors take.
     pub cpu_costs: Option<Costs>,
     pub device: DeviceUse,
-    /// Live pages over the room for pages, at the end.
+    /// Images of live pages over the room for pages, at the end.
     pub space_use: f64,
+    /// The same with every page counted whole.
+    pub page_use: f64,
     /// What happened inside a simulated drive.
     pub drive: Option<Inside>,
     pub raw: Raw,
@@ -103,6 +105,7 @@ impl BenchResult {
         let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s);
         let operations = driven.operations.max(1) as f64;
         let space = &driven.after.space;
+        let room = (space.segments * space.segment_bytes).max(1) as f64;
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),
             target,
@@ -126,7 +129,8 @@ impl BenchResult {
             cpu_costs,
             share_of_raw: raw.reads_per_s().filter(|raw| *raw > 0.0).map(|raw| device.reads_per_s / raw),
             device,
-            space_use: space.live_bytes as f64 / (space.segments * space.segment_bytes).max(1) as f64,
+            space_use: space.live_bytes as f64 / room,
+            page_use: (driven.after.cache.pages * options.node_bytes()) as f64 / room,
             drive: None,
             raw,
             interrupted: driven.interrupted,
@@ -179,7 +183,8 @@ impl BenchResult {
         if let (Some(amplification), Some(aligned)) = (device.write_amplification, device.aligned_share) {
             let aligned = unit::share(aligned);
             text += &format!(
-                "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units; {} of the room for pages is live\n",
+                "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units; pages take {} of the room, their images {}\n",
+                unit::share(self.page_use),
                 unit::share(self.space_use)
             );
         }

@@ -18,7 +18,7 @@ use crate::output::{Context, print, print_json};
 /// The drives are shrunk to twice what the records need, or 1 GiB each. What processors take is measured on this machine at first.
 #[derive(Debug, Args)]
 #[command(mut_arg("workers", |argument| argument.default_value("64")))]
-#[command(mut_arg("tasks", |argument| argument.default_value("8192")))]
+#[command(mut_arg("tasks", |argument| argument.default_value("4096")))]
 #[command(mut_arg("records", |argument| argument.default_value("4000000")))]
 #[command(mut_arg("operations", |argument| argument.default_value("500000")))]
 pub struct ScaleArguments {

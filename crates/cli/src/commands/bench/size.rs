@@ -1,8 +1,8 @@
-//! How large a store must be so that a given share of it is live.
+//! How large a store must be so that its pages take a given share of it.
 
 use std::sync::atomic::AtomicBool;
 
-use super::drive::{Order, fill};
+use super::drive::fill;
 use super::options::{BenchOptions, CacheSize, DurabilityName};
 use super::target::Place;
 
@@ -29,15 +29,15 @@ pub struct Size {
 }
 
 impl Size {
-    /// For the records of `options` in a store of which `share` is live. In steps of `step_bytes`.
+    /// For the records of `options` in a store of which whole pages take `share`. In steps of `step_bytes`.
     pub fn for_share(
         options: &BenchOptions,
         share: f64,
         step_bytes: u64,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<Self> {
-        let live_bytes = bytes_per_record(options, interrupt)? * options.records as f64;
-        Ok(Self::new((live_bytes / share) as u64, options.log_size, step_bytes))
+        let bytes = bytes_per_record(options, interrupt)? * options.records as f64;
+        Ok(Self::new((bytes / share) as u64, options.log_size, step_bytes))
     }
 
     fn new(segments_bytes: u64, log_bytes: Option<u64>, step_bytes: u64) -> Self {
@@ -49,7 +49,7 @@ impl Size {
     }
 }
 
-/// Bytes of page images for each record after filling in order.
+/// Bytes of whole pages for each record.
 fn bytes_per_record(options: &BenchOptions, interrupt: &AtomicBool) -> anyhow::Result<f64> {
     let trial = BenchOptions {
         target: "mem".into(),
@@ -64,14 +64,14 @@ fn bytes_per_record(options: &BenchOptions, interrupt: &AtomicBool) -> anyhow::R
         ..options.clone()
     };
     let mut store = Place::of(&trial)?.create(&trial)?;
-    let driven = fill(&mut store, Order::Sequential, &trial, interrupt, &mut |_| ())?;
+    let driven = fill(&mut store, trial.fill_order, &trial, interrupt, &mut |_| ())?;
     if driven.interrupted {
         return Err(flashgrain_profile::Error::Interrupted.into());
     }
     store.run(|db| db.checkpoint())?;
-    let live_bytes = store.stats().space.live_bytes;
+    let bytes = store.stats().cache.pages * trial.node_bytes();
     store.close()?;
-    Ok(live_bytes as f64 / trial.records as f64)
+    Ok(bytes as f64 / trial.records as f64)
 }
 
 #[cfg(test)]
