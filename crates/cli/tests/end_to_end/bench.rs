@@ -47,7 +47,7 @@ fn simulated_drives_take_virtual_time_and_repeat_exactly() {
     let expected = 0.6 + 2.0 * reads;
     let spent = number(&first["cpu_us_per_operation"]);
     assert!((spent - expected).abs() < 0.1 * expected, "{spent} us for {reads} reads, {expected} expected");
-    assert!(number(&first["worker_use"]) <= 1.0 && number(&first["share_of_raw"]) > 0.1, "{first}");
+    assert!(number(&first["worker_use"]) <= 1.001 && number(&first["share_of_raw"]) > 0.1, "{first}");
     for key in ["operations", "elapsed_s", "latency", "worker_use"] {
         assert_eq!(first[key], second[key], "{key}");
     }
