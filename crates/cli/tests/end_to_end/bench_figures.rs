@@ -40,7 +40,7 @@ fn look_ups_scale_with_the_drives_until_workers_bind() {
 #[test]
 fn in_place_and_out_of_place_are_measured_on_like_drives() {
     let result = result(&format!(
-        "placement sim:905p --space-use 50% --records 100000 --cache 2MiB --workers 2 --tasks 16 --operations 5000 {COSTS}"
+        "placement sim:905p --space-use 50% --fill-order random --value-bytes 120 --records 100000 --cache 2MiB --workers 2 --tasks 16 --operations 5000 {COSTS}"
     ));
     let (in_place, out_of_place) = (&result["in_place"], &result["out_of_place"]);
     assert_eq!(

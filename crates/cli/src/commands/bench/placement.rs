@@ -20,10 +20,9 @@ use crate::output::{Context, print, print_json};
 /// anything is counted.
 #[derive(Debug, Args)]
 #[command(mut_arg("space_use", |argument| argument.default_value("80%")))]
-#[command(mut_arg("records", |argument| argument.default_value("1000000")))]
-#[command(mut_arg("value_bytes", |argument| argument.default_value("120")))]
+#[command(mut_arg("records", |argument| argument.default_value("2000000")))]
+#[command(mut_arg("value_bytes", |argument| argument.default_value("240")))]
 #[command(mut_arg("operations", |argument| argument.default_value("200000")))]
-#[command(mut_arg("fill_order", |argument| argument.default_value("random")))]
 #[command(mut_arg("tasks", |argument| argument.default_value("256")))]
 pub struct PlacementArguments {
     #[command(flatten)]
