@@ -156,7 +156,7 @@ pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Err
 
 /// Takes away whatever superblocks there are.
 pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
-    let mut block = Block::new(COPY_BYTES as usize)?;
+    let block = Block::new(COPY_BYTES as usize)?;
     for offset_bytes in places(0).into_iter().chain(places(1)) {
         block.write(devices, Role::Data, offset_bytes)?;
     }

@@ -43,7 +43,7 @@ impl Block {
     }
 
     /// Writes itself at `offset_bytes`; durable after a flush.
-    pub fn write(&mut self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
+    pub fn write(&self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
         let (memory, length) = (self.memory.as_ptr(), self.length_bytes as u32);
         // SAFETY: as for `read`.
         let done = unsafe { write(devices, role, Op::Write, offset_bytes, memory, length) };

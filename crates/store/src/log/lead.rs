@@ -7,12 +7,15 @@ use flashgrain_device::{Nanos, Op};
 use super::group::Group;
 use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting};
 use crate::Error;
-use crate::lane::{Role, flush, now, sleep_until, write};
+use crate::lane::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
 use crate::task::{Waker, yield_now};
 
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
+
+/// What is prepared at a time of a ring that is new.
+const PREPARED_BYTES: u64 = 1 << 20;
 
 /// What nobody waits for is written after this at most, and the log settled if nothing came for that long.
 const PAUSE: Nanos = Nanos(20_000_000);
@@ -30,6 +33,8 @@ pub(super) struct Leader {
     companions: usize,
     /// What an idle marker says durable.
     marked: Lsn,
+    /// Up to where the ring's places were written to at least once.
+    prepared: Lsn,
 }
 
 /// What was written.
@@ -55,8 +60,10 @@ pub(crate) struct LogStats {
 }
 
 impl Leader {
-    pub fn new(group: Group, chain: u32) -> Self {
-        Self { group, chain, companions: 0, marked: Lsn(0) }
+    /// `prepares`: whether places of the ring are to be written to before they are used for the first time.
+    pub fn new(group: Group, chain: u32, prepares: bool) -> Self {
+        let prepared = if prepares { group.start() } else { Lsn(u64::MAX) };
+        Self { group, chain, companions: 0, marked: Lsn(0), prepared }
     }
 }
 
@@ -243,11 +250,26 @@ impl Shared {
                 leader.chain = leader.group.seal(block as usize, self.store, leader.chain, durable);
             }
             let last = index + count == blocks;
+            self.prepare(&mut leader.prepared, end)?;
             self.write_piece(&leader.group, index, start, end, last && self.is_sync_wanted())?;
             index += count;
         }
         if self.is_sync_wanted() {
             self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes zeros to places of a file's ring that were never written to, up to `end` and some way ahead. For each such place, a file system would otherwise have to make durable that it is in use now, together with the commit: about as much
+    /// work as the commit itself.
+    fn prepare(&self, prepared: &mut Lsn, end: Lsn) -> Result<(), Error> {
+        while *prepared < end && prepared.0 < self.ring.length_bytes {
+            let length = PREPARED_BYTES.min(self.ring.until_wrap(*prepared));
+            let zeros = Block::new(length as usize)?;
+            zeros
+                .write(&self.devices, Role::Log, self.ring.place(*prepared))
+                .map_err(|error| self.poison.by(error))?;
+            *prepared = Lsn(prepared.0 + length);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
-use crate::lane::Devices;
+use crate::lane::{Devices, Role};
 use crate::layout::{Layout, SyncMethod};
 use crate::poison::Poison;
 use crate::task::{Crew, Waker, park, waker};
@@ -172,7 +172,8 @@ impl Log {
     ) -> Result<Self, Error> {
         let ring = Ring::of(layout);
         let found = recover::recover(&devices, ring, known, replay)?;
-        let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, found.chain);
+        let prepares = devices.device(Role::Log).identity().kind == "file";
+        let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, found.chain, prepares);
         let state = State {
             open: Group::new(layout.log_block_bytes, found.end)?,
             leader: Some(leader),

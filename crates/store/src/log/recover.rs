@@ -209,7 +209,7 @@ fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {
     if stale.is_empty() {
         return Ok(());
     }
-    let mut zeros = Block::new(ring.block_bytes as usize)?;
+    let zeros = Block::new(ring.block_bytes as usize)?;
     for lsn in stale {
         zeros.write(devices, Role::Log, ring.place(*lsn))?;
     }

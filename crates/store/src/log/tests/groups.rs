@@ -172,7 +172,7 @@ fn rates() {
         let file = FileDevice::scratch(&[folder], 256 << 20, &OpenOptions::default()).unwrap();
         let devices = Devices::new(Arc::new(file), None);
         let layout = Layout { log_bytes: 128 << 20, log_block_bytes: 4096, sync_method, ..layout() };
-        let mut zeros = crate::lane::Block::new(1 << 20).unwrap();
+        let zeros = crate::lane::Block::new(1 << 20).unwrap();
         for place in 0..130_u64 {
             zeros.write(&devices, Role::Log, place << 20).unwrap();
         }

@@ -30,8 +30,8 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
     let [_, second, third] =
         [b"first", b"secnd", b"third"].map(|record| append(&log, record, Durability::Buffered));
-    let mut stale = block_of(&devices, third);
-    let mut nothing = Block::new(BLOCK_BYTES as usize).unwrap();
+    let stale = block_of(&devices, third);
+    let nothing = Block::new(BLOCK_BYTES as usize).unwrap();
     nothing.write(&devices, Role::Log, place(second)).unwrap();
     drop(log);
 
