@@ -23,7 +23,7 @@ use crate::Error;
 use crate::checksum::crc32c;
 use crate::header::{FRONT_END, Header, PageId, PageKind};
 use crate::page::padded;
-use crate::pool::{Access, Epoch, Pool, class_bytes};
+use crate::pool::{Access, Denied, Epoch, Pool, class_bytes};
 use crate::segment::Location;
 use crate::task::yield_now;
 
@@ -227,7 +227,10 @@ impl Overflow {
                 Err(denied) => {
                     section.free(locked);
                     drop(section);
-                    self.pool.recover(denied)?;
+                    match denied {
+                        Denied::NoRoom => self.pool.wait_for_overflow_room()?,
+                        denied => self.pool.recover(denied)?,
+                    }
                 }
             }
         }

@@ -230,7 +230,9 @@ impl Run {
     fn is_chain_long(&self, changes: u64, whole_bytes: u64) -> bool {
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;
-        self.base.superblock.state.map.is_none() || bytes > 2 * whole_bytes + CHAIN_PACKS_MIN * pack_bytes
+        self.base.superblock.state.map.is_none()
+            || bytes > 2 * whole_bytes + CHAIN_PACKS_MIN * pack_bytes
+            || self.parts.segments.is_map_long()
     }
 
     /// Writes what moved, or the whole map if that takes no more pages.

@@ -248,7 +248,7 @@ impl Core {
 
     /// Writes large values; what the log is to have of each.
     fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
-        if values.is_empty() { Ok(Vec::new()) } else { self.engine.large().write(values) }
+        if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_large(values) }
     }
 
     /// Frees large values that were written for a commit that was refused. After any other failure the log may have it.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::Error;
 use crate::catalog::{Entry, IndexKind, Known, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
-use crate::task::Crew;
+use crate::task::{Crew, yield_now};
 use crate::txn::{Operation, Transactions};
 pub(crate) use large::Large;
 pub(crate) use open::{Given, Recovery};
@@ -26,6 +26,9 @@ use upkeep::Pages;
 
 /// Attempts at the last checkpoint on a device that is nearly full.
 const CLOSING_TRIES: u32 = 20;
+
+/// Attempts at writing large values that were let in.
+const LARGE_TRIES: u32 = 3;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -65,6 +68,24 @@ impl Engine {
     /// Values that are too large for a tree's nodes.
     pub fn large(&self) -> &Large {
         &self.large
+    }
+
+    /// Writes values durably before their commit, once there is room for them: it must not be taken from what removes and checkpoints need. See [`Large::write`].
+    ///
+    /// # Errors
+    /// As [`Large::write`], and then nothing is left.
+    pub fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
+        let _wanted = self.parts.segments.want(values.iter().map(|value| value.len() as u64).sum());
+        for _ in 1..LARGE_TRIES {
+            self.transactions().admit_large()?;
+            match self.large.write(values) {
+                // The cleaner was faster.
+                Err(Error::Full { .. }) => {}
+                ended => return ended,
+            }
+        }
+        self.transactions().admit_large()?;
+        self.large.write(values)
     }
 
     /// What it found when it was opened.
@@ -147,6 +168,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
+        while self.large.is_freeing() {
+            yield_now();
+        }
         for _ in 0..CLOSING_TRIES {
             self.parts.segments.stop();
             match self.keeper.close() {

@@ -61,14 +61,16 @@ fn slow_writers(parts: &Parts) {
     parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
         let dirty_bytes = pool.dirty_bytes();
         let room = segments.room(dirty_bytes + charged_bytes);
+        let space = |pressure| match pressure {
+            Pressure::None => Space::Enough,
+            Pressure::Tight => Space::Tight,
+            Pressure::Full => Space::Full,
+        };
         Load {
             dirty: over(dirty_bytes as f64 / pool.budget_bytes() as f64, DIRTY_FROM),
             log: over(log.fill(), LOG_FROM),
-            space: match room.to_grow {
-                Pressure::None => Space::Enough,
-                Pressure::Tight => Space::Tight,
-                Pressure::Full => Space::Full,
-            },
+            space: space(room.to_grow),
+            space_for_large: space(room.for_large),
             no_removes: !room.to_remove,
             is_near: room.is_near,
         }

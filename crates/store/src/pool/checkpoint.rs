@@ -8,7 +8,7 @@ use super::table::{Entry, Place, Word};
 use super::{CLASSES, Epoch, Pool};
 use crate::Error;
 use crate::header::PageId;
-use crate::segment::{Location, NotAppended};
+use crate::segment::{Location, NotAppended, Stream};
 use crate::task::yield_now;
 
 /// Frames that are looked at before others may run.
@@ -74,7 +74,9 @@ impl Pool {
             meta.latch.unlock_unchanged();
             match gathered {
                 Ok(()) => {}
-                Err(NotAppended::NoBuffer | NotAppended::NoSegment) => self.images.wait_for_room()?,
+                Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {
+                    self.images.wait_for_room(Stream::Fresh)?
+                }
                 Err(NotAppended::Failed(error)) => return Err(error),
             }
         }

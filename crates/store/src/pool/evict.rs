@@ -19,7 +19,7 @@ use super::table::Word;
 use super::{CLASSES, COOLING, HOT, Pool};
 use crate::Error;
 use crate::header::PageId;
-use crate::segment::{Location, NotAppended, UnitSequence};
+use crate::segment::{Location, NotAppended, Stream, UnitSequence};
 use crate::task::{Upkeep, park};
 
 /// Frames that a hand passes at a time.
@@ -363,7 +363,7 @@ impl Pool {
             let waited = match made {
                 Made { waits_for: Some(unit), .. } => self.images.wait_written(unit),
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
-                Made { denied: Some(_), .. } => self.images.wait_for_room(),
+                Made { denied: Some(_), .. } => self.images.wait_for_room(Stream::Fresh),
                 // All frames are being loaded, or are reserved. To be looked at once more, as one may have become free just before.
                 _ if !entered => {
                     self.room.enter(FRAME);

@@ -18,7 +18,7 @@ pub(crate) trait Images: Send + Sync {
     ) -> Result<Appended, NotAppended>;
 
     /// Waits until [`Images::append`] may succeed.
-    fn wait_for_room(&self) -> Result<(), Error>;
+    fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
     /// Bytes that are written at a time.
     fn unit_bytes(&self) -> u64;
@@ -54,8 +54,8 @@ impl Images for Segments {
         Self::append(self, stream, id, class, page, old)
     }
 
-    fn wait_for_room(&self) -> Result<(), Error> {
-        Self::wait_for_room(self)
+    fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
+        Self::wait_for_room(self, stream)
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -268,7 +268,15 @@ impl Pool {
     /// # Errors
     /// [`Error::Full`], [`Error::Poisoned`].
     pub fn wait_for_room(&self) -> Result<(), Error> {
-        self.images.wait_for_room()
+        self.images.wait_for_room(Stream::Fresh)
+    }
+
+    /// After [`Section::gather`] was denied for want of room.
+    ///
+    /// # Errors
+    /// As [`Pool::wait_for_room`].
+    pub fn wait_for_overflow_room(&self) -> Result<(), Error> {
+        self.images.wait_for_room(Stream::Overflow)
     }
 
     /// Bytes of pages in memory that have changed since they were written.

@@ -34,7 +34,7 @@ impl Images for MemoryImages {
         Ok(Appended { location, unit: UnitSequence(number) })
     }
 
-    fn wait_for_room(&self) -> Result<(), Error> {
+    fn wait_for_room(&self, _: Stream) -> Result<(), Error> {
         Ok(())
     }
 

@@ -244,6 +244,11 @@ impl Segments {
         self.space.set_map_bytes(bytes);
     }
 
+    /// Whether the page table takes too many segments, which are free when it is written as a whole.
+    pub fn is_map_long(&self) -> bool {
+        self.space.is_map_long()
+    }
+
     /// The checkpoint of this epoch is durable: segments that nothing refers to since then, or earlier, are free.
     pub fn free_pending(&self, epoch: Epoch) {
         self.free(self.space.free_pending(epoch));

@@ -41,6 +41,9 @@ const EARLIEST_BYTES: u64 = 1 << 50;
 /// A checkpoint is asked for when more than one of so many segments would be free after it: rarely, as it may send half full units on their way, but what waits for it is room that the cleaner lacks.
 const SEGMENTS_PER_PENDING: usize = 32;
 
+/// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
+const MAP_SPARE: usize = 2;
+
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -109,6 +112,8 @@ pub(super) struct Inner {
     map_segments: usize,
     /// Segments that what is dirty in memory needs, when it was last looked at: it must find a place before a checkpoint makes others free.
     dirty_segments: usize,
+    /// Segments for large values that are going to be written, or are being written.
+    wanted_segments: usize,
 }
 
 /// How many segments are what.
@@ -160,6 +165,7 @@ impl Space {
                 checkpointing: false,
                 map_segments: 0,
                 dirty_segments: 0,
+                wanted_segments: 0,
             }),
         };
         space.grow(capacity_bytes);
@@ -456,7 +462,8 @@ impl Space {
         let moving = count(|segment| segment.in_hand > 0);
         let freed = count(|segment| segment.state == State::Freed);
         let coming = pending + moving + freed;
-        let kept = inner.reserved() + inner.dirty_segments;
+        let kept_from_small = inner.reserved() + inner.dirty_segments;
+        let kept = kept_from_small + inner.wanted_segments;
         let several = inner.segments.len() / SEGMENTS_PER_PENDING;
         let enough = kept + LOW_WATER + several;
         let free = inner.free.len();
@@ -466,6 +473,7 @@ impl Space {
         Need {
             cleaning: free + coming < enough && inner.can_clean(),
             urgent,
+            tight: free <= kept_from_small,
             moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
@@ -483,6 +491,7 @@ impl Space {
         Room {
             to_grow: free > inner.reserved() + dirty,
             to_remove: free > inner.kept_for_checkpoint(),
+            for_large: free > inner.reserved() + dirty + inner.wanted_segments,
             is_near: free <= inner.reserved() + dirty + NEAR,
         }
     }
@@ -490,6 +499,34 @@ impl Space {
     /// So many bytes are what the page table takes as a whole.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.lock().map_segments = bytes.div_ceil(self.segment_bytes) as usize;
+    }
+
+    /// Whether the page table takes so many segments, besides the open one, that it should be written as a whole, which frees them: sooner where free segments are few.
+    pub fn is_map_long(&self) -> bool {
+        let inner = self.lock();
+        let taken = inner.segments.iter().filter(|segment| segment.state == State::Map).count();
+        let whole = inner.map_segments.max(1);
+        let is_near = inner.free.len() <= inner.reserved() + inner.dirty_segments + NEAR;
+        taken > whole + if is_near { whole / 2 } else { whole + MAP_SPARE }
+    }
+
+    /// Segments that values of so many bytes take: those that are open have no room for them, and their pages may leave gaps.
+    pub fn segments_for(&self, bytes: u64) -> usize {
+        bytes.div_ceil(self.segment_bytes) as usize + 1
+    }
+
+    /// So many segments are wanted for large values; `unwant` takes it back.
+    pub fn want(&self, segments: usize) {
+        self.lock().wanted_segments += segments;
+    }
+
+    pub fn unwant(&self, segments: usize) {
+        self.lock().wanted_segments -= segments;
+    }
+
+    /// Bytes for which segments are wanted.
+    pub fn wanted_bytes(&self) -> u64 {
+        self.lock().wanted_segments as u64 * self.segment_bytes
     }
 }
 
@@ -500,6 +537,8 @@ pub(super) struct Room {
     pub to_grow: bool,
     /// For what gives room back in the end.
     pub to_remove: bool,
+    /// For all large values that are wanted.
+    pub for_large: bool,
     /// There will soon be less.
     pub is_near: bool,
 }
@@ -511,6 +550,8 @@ pub(super) struct Need {
     pub cleaning: bool,
     /// Somebody may be waiting for them.
     pub urgent: bool,
+    /// Somebody who writes no large value may be.
+    pub tight: bool,
     /// Images are on their way to other places.
     pub moving: bool,
     /// A checkpoint would make segments free.
@@ -531,8 +572,10 @@ impl Inner {
             // The last way out.
             Stream::Moved if self.dirty_segments == 0 && !self.is_any_pending() => 1,
             Stream::Moved => self.kept_for_checkpoint(),
-            Stream::Fresh | Stream::Overflow if self.checkpointing => RESERVED_FOR_MAP,
-            Stream::Fresh | Stream::Overflow => self.reserved(),
+            Stream::Fresh if self.checkpointing => RESERVED_FOR_MAP,
+            Stream::Fresh => self.reserved(),
+            // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may need.
+            Stream::Overflow => self.reserved() + self.dirty_segments,
         }
     }
 

@@ -44,8 +44,22 @@ pub(crate) enum Pressure {
 pub(crate) struct Room {
     pub to_grow: Pressure,
     pub to_remove: bool,
+    /// For all large values that are wanted.
+    pub for_large: Pressure,
     /// There will soon be less.
     pub is_near: bool,
+}
+
+/// See [`Segments::want`].
+pub(crate) struct Wanted {
+    owner: Arc<Segments>,
+    segments: usize,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.owner.space.unwant(self.segments);
+    }
 }
 
 impl Segments {
@@ -84,7 +98,7 @@ impl Segments {
         if need.checkpoint {
             tenant.want_checkpoint();
         }
-        let pressure = if grows || !need.urgent {
+        let pressure = if grows || !need.tight {
             Pressure::None
         } else if out_of_room {
             Pressure::Full
@@ -98,7 +112,12 @@ impl Segments {
     /// are just enough; has more made free then. Who only removes may take from what is kept for the cleaner.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         if self.in_place.is_some() {
-            return Room { to_grow: Pressure::None, to_remove: true, is_near: false };
+            return Room {
+                to_grow: Pressure::None,
+                to_remove: true,
+                for_large: Pressure::None,
+                is_near: false,
+            };
         }
         let room = self.space.room(dirty_bytes);
         if room.to_grow {
@@ -107,7 +126,29 @@ impl Segments {
             self.tend();
         }
         let to_grow = if room.to_grow { Pressure::None } else { self.pressure() };
-        Room { to_grow, to_remove: room.to_remove || to_grow == Pressure::None, is_near: room.is_near }
+        let for_large = match self.space.wanted_bytes() {
+            _ if room.for_large => Pressure::None,
+            0 => to_grow,
+            wanted_bytes => self.pressure_for_large(dirty_bytes + wanted_bytes),
+        };
+        let to_remove = room.to_remove || to_grow == Pressure::None;
+        Room { to_grow, to_remove, for_large, is_near: room.is_near }
+    }
+
+    /// Whether those who write large values, with which so many bytes would be live besides those that are, may expect the room that they lack.
+    fn pressure_for_large(&self, more_bytes: u64) -> Pressure {
+        self.tend();
+        let tenant_bytes = self.tenant().map_or(0, |tenant| tenant.dirty_bytes());
+        let is_too_much = self.space.usage().available_bytes() < more_bytes;
+        let is_full = is_too_much || self.space.need(tenant_bytes).hopeless;
+        if is_full && !self.begin_growing() { Pressure::Full } else { Pressure::Tight }
+    }
+
+    /// Large values of so many bytes are going to be written: segments are made free for them, and those who want to write more have to wait, until this is dropped.
+    pub fn want(self: &Arc<Self>, bytes: u64) -> Wanted {
+        let segments = self.space.segments_for(bytes);
+        self.space.want(segments);
+        Wanted { owner: Arc::clone(self), segments }
     }
 
     pub(super) fn pressure(&self) -> Pressure {
@@ -170,7 +211,7 @@ impl Segments {
     /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
     fn grow_if_full(&self, dirty_bytes: u64) -> bool {
         let usage = self.space.usage();
-        let full = usage.live_bytes + dirty_bytes
+        let full = usage.live_bytes + dirty_bytes + self.space.wanted_bytes()
             > usage.segments * usage.segment_bytes / 100 * GROWN_BEFORE_PERCENT;
         full && self.begin_growing()
     }
@@ -260,11 +301,11 @@ impl Segments {
         Ok(())
     }
 
-    /// Waits until [`Segments::append`] may find a buffer and a segment. Call with no latch in hand.
+    /// Waits until [`Segments::append`] may find a buffer and a segment for this stream. Call with no latch in hand.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].
-    pub fn wait_for_room(&self) -> Result<(), Error> {
+    pub fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
         if self.in_place.is_some() {
             // What is waited for may be the write of one page.
             yield_now();
@@ -272,7 +313,7 @@ impl Segments {
         self.tend();
         self.wait_until(|| {
             self.poison.check()?;
-            let may_open = self.space.can_open(Stream::Fresh);
+            let may_open = self.space.can_open(stream);
             if !may_open {
                 self.check_hope()?;
             }

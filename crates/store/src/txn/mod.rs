@@ -148,6 +148,14 @@ impl Transactions {
         self.throttle.watch(devices, Box::new(gauges));
     }
 
+    /// Waits until there is room for the large values that the segments have been told of.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is none, and will be none; [`Error::Poisoned`].
+    pub fn admit_large(&self) -> Result<(), Error> {
+        self.throttle.admit_large(&self.poison)
+    }
+
     /// Whether commits are being slowed, and why.
     pub fn throttle_stats(&self) -> ThrottleStats {
         self.throttle.stats()

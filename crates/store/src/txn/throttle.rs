@@ -19,6 +19,8 @@ pub(crate) struct Load {
     pub log: f64,
     /// Of the device.
     pub space: Space,
+    /// Of the device, for large values.
+    pub space_for_large: Space,
     /// There is not even room for what only removes.
     pub no_removes: bool,
     /// There will soon be less room.
@@ -127,6 +129,15 @@ pub(super) struct Throttle {
 /// How often a commit that is under way looks for room before it goes on without.
 const PAUSES_MAX: u32 = 20;
 
+/// What wants to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Removes,
+    Grows,
+    /// Values that are written before their commit.
+    IsLarge,
+}
+
 /// A commit that was let in. What it makes dirty counts until it is dropped.
 pub(super) struct Admitted<'a> {
     throttle: &'a Throttle,
@@ -184,6 +195,8 @@ impl Throttle {
     /// Where the load is seen. Only the first one counts.
     pub fn watch(&self, devices: Devices, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
+        // The first commit looks: the device may have been full for long.
+        self.is_near.store(true, Ordering::Relaxed);
     }
 
     /// To be called before a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some of them put something. What is let in has room.
@@ -204,20 +217,33 @@ impl Throttle {
         let looks = since > LOOK_EVERY || self.is_near.load(Ordering::Relaxed);
         SINCE_LOOK.set(if looks { 0 } else { since });
         if looks || self.delay_ns.load(Ordering::Relaxed) > 0 {
-            self.look(operations, grows, poison)?;
+            let what = if grows { What::Grows } else { What::Removes };
+            self.look(operations, what, poison)?;
         }
         Ok(admitted)
     }
 
+    /// To be called before large values are written, for which room is wanted already.
+    ///
+    /// # Errors
+    /// As [`Throttle::admit`].
+    pub fn admit_large(&self, poison: &Poison) -> Result<(), Error> {
+        self.look(1, What::IsLarge, poison)
+    }
+
     #[cold]
-    fn look(&self, operations: usize, grows: bool, poison: &Poison) -> Result<(), Error> {
+    fn look(&self, operations: usize, what: What, poison: &Poison) -> Result<(), Error> {
         let Some((devices, gauges)) = self.gauges.get() else { return Ok(()) };
         let began = now(devices);
         let (mut times, mut full_since) = (0, None);
         let waited = loop {
             let load = gauges(self.charged_bytes.load(Ordering::Relaxed));
             self.is_near.store(load.is_near, Ordering::Relaxed);
-            let waits_for_room = load.space != Space::Enough && (grows || load.no_removes);
+            let (space, waits_for_room) = match what {
+                What::Removes => (load.space, load.space != Space::Enough && load.no_removes),
+                What::Grows => (load.space, load.space != Space::Enough),
+                What::IsLarge => (load.space_for_large, load.space_for_large != Space::Enough),
+            };
             let (delay_ns, reason) = delay(&load, waits_for_room);
             self.delay_ns.store(delay_ns, Ordering::Relaxed);
             self.reason.store(reason as u8, Ordering::Relaxed);
@@ -227,7 +253,7 @@ impl Throttle {
             poison.check()?;
             times += 1;
             // What was freed just now may take a moment to show.
-            full_since = (load.space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
+            full_since = (space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
             let since_full = full_since.map_or(Nanos(0), |since| now(devices).since(since));
             let is_too_long = since_full > PATIENCE_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
             if waits_for_room && is_too_long {

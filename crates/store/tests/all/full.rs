@@ -119,3 +119,65 @@ fn a_full_store_reads_removes_and_takes_more_again() {
         db.check().unwrap();
     }
 }
+
+/// Rounds of [`large_values_leave_room_for_removes`].
+fn rounds() -> u64 {
+    std::env::var("FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
+}
+
+/// Has one thing done with a store that is opened for it, as a command line does.
+fn once<T>(device: &Arc<dyn Device>, act: impl FnOnce(&Db, &Tree) -> T) -> T {
+    let db = on(device, 16 << 20).open().unwrap();
+    let tree = db.existing_tree("t").unwrap();
+    let result = act(&db, &tree);
+    drop(tree);
+    db.close().unwrap();
+    result
+}
+
+/// They are written before their commit, and by one process after the other, each of which opens segments of its own.
+#[test]
+fn large_values_leave_room_for_removes() {
+    for seed in 0..rounds() {
+        let device = device(64);
+        let mut random = Pcg64::seed_from_u64(seed);
+        let db = on(&device, 16 << 20).log_bytes(1 << 20).create().unwrap();
+        drop(db.tree("t").unwrap());
+        db.close().unwrap();
+        let mut model = Model::new();
+        // Those of 150 KiB do not fit into a write unit twice, so no cleaning wins anything.
+        let kibibytes = [2048..=2048, 100..=5000, 150..=150, 600..=600, 20..=900, 100..=2000];
+        let (shortest, longest) = kibibytes[seed as usize % kibibytes.len()].clone().into_inner();
+        let lengths = (shortest << 10)..=(longest << 10);
+        let mut next = 0;
+        for turn in 0..3 {
+            loop {
+                let value = vec![next as u8; random.random_range(lengths.clone())];
+                let result = once(&device, |_, tree| put(tree, &mut model, next, value));
+                next += 1;
+                match result {
+                    Ok(()) => assert!(next < 10_000, "more than the device holds"),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Full, "seed {seed}: {error}");
+                        break;
+                    }
+                }
+            }
+            let live: usize = model.values().map(Vec::len).sum();
+            assert!(live > (64 << 20) * 2 / 5, "seed {seed}, turn {turn}: full with {live} bytes");
+            once(&device, |_, tree| check(tree, &model));
+            let keys: Vec<u32> = model.keys().copied().step_by(2).collect();
+            for key in keys {
+                once(&device, |db, tree| {
+                    tree.remove(key.to_be_bytes())
+                        .unwrap_or_else(|error| panic!("seed {seed}: {error}: {:?}", db.stats()));
+                });
+                model.remove(&key);
+            }
+        }
+        once(&device, |db, tree| {
+            check(tree, &model);
+            db.check().unwrap()
+        });
+    }
+}

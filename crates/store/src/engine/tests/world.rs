@@ -249,7 +249,7 @@ impl Work {
             .filter(|(_, _, value)| large(value))
             .filter_map(|(_, _, value)| value.as_deref())
             .collect();
-        let logged = if values.is_empty() { Vec::new() } else { self.engine.large().write(&values)? };
+        let logged = if values.is_empty() { Vec::new() } else { self.engine.write_large(&values)? };
         let mut references = logged.iter();
         let written: Vec<Written<'_>> = writes
             .iter()

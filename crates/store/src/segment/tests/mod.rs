@@ -128,7 +128,7 @@ fn what_was_appended_is_read_back() {
                 let appended = loop {
                     match own.append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None) {
                         Ok(appended) => break appended,
-                        Err(NotAppended::NoBuffer) => own.wait_for_room().unwrap(),
+                        Err(NotAppended::NoBuffer) => own.wait_for_room(Stream::Fresh).unwrap(),
                         Err(other) => panic!("{other:?}"),
                     }
                 };

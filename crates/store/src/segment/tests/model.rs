@@ -94,7 +94,7 @@ impl Model {
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {}
             }
             drop(state);
-            self.segments.wait_for_room()?;
+            self.segments.wait_for_room(Stream::Fresh)?;
         }
     }
 
