@@ -14,7 +14,7 @@ use crate::header::{Header, PageId};
 use crate::lane::{Block, Role};
 use crate::pool::{CLASSES, class_bytes};
 
-/// Cleaners at a time when somebody waits for segments; one otherwise.
+/// Cleaners at a time, at most.
 pub(super) const CLEANERS: usize = 4;
 
 /// An image on its way to another place.

@@ -94,7 +94,7 @@ impl Segments {
                 let bytes = pack::Used::of(page).image_bytes();
                 match (self.place(target, bytes, class, None), target.instead()) {
                     // What a checkpoint needs matters more than what lies together.
-                    (Err(NotAppended::NoSegment), Some(other)) if self.space.lock().checkpointing => {
+                    (Err(NotAppended::NoSegment), Some(other)) if self.space.is_checkpointing() => {
                         self.place(other, bytes, class, None)?
                     }
                     (placed, _) => placed?,

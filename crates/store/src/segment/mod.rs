@@ -40,7 +40,7 @@ pub(crate) use space::Usage;
 use space::{Space, State};
 use stats::Counters;
 pub(crate) use stats::Written;
-use unit::Buffers;
+use unit::{Buffers, Fleet};
 pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
 
@@ -124,7 +124,8 @@ impl Segments {
     /// If there is no memory for the buffers.
     pub fn new(layout: &Layout, devices: Devices, crew: Crew, poison: Poison) -> Result<Arc<Self>, Error> {
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
-        let buffers = Buffers::new(layout.unit_bytes)?;
+        let fleet = if in_place.is_some() { Fleet::Depth } else { Fleet::Bandwidth };
+        let buffers = Buffers::new(layout.unit_bytes, fleet)?;
         let capacity_bytes = devices.device(Role::Data).capacity_bytes();
         let segments = Arc::new_cyclic(|own: &Weak<Self>| Self {
             own: Weak::clone(own),
@@ -231,7 +232,7 @@ impl Segments {
 
     /// A checkpoint is writing pages from now on, or no longer: meanwhile pages may take segments that are otherwise kept, as the checkpoint makes segments free.
     pub fn set_checkpointing(&self, checkpointing: bool) {
-        self.space.lock().checkpointing = checkpointing;
+        self.space.set_checkpointing(checkpointing);
         if !checkpointing {
             // Should it have failed for want of room, another one is needed still, and those who wait must see whether there is hope.
             self.tend();

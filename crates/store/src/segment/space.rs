@@ -44,6 +44,9 @@ const SEGMENTS_PER_PENDING: usize = 32;
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
 const MAP_SPARE: usize = 2;
 
+/// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
+const AHEAD_SHARE: usize = 4;
+
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -107,7 +110,11 @@ pub(super) struct Inner {
     /// Segments that the cleaner goes through.
     walked: usize,
     /// A checkpoint is writing pages: they may take from the reserve.
-    pub checkpointing: bool,
+    checkpointing: bool,
+    /// Segments that were taken since the last checkpoint began.
+    taken: usize,
+    /// Segments that are taken while a checkpoint is made: as many as lately at most.
+    taken_by_checkpoint: usize,
     /// Segments that the page table needs when it is written as a whole.
     map_segments: usize,
     /// Segments that what is dirty in memory needs, when it was last looked at: it must find a place before a checkpoint makes others free.
@@ -163,6 +170,8 @@ impl Space {
                 free: BTreeSet::new(),
                 walked: 0,
                 checkpointing: false,
+                taken: 0,
+                taken_by_checkpoint: 0,
                 map_segments: 0,
                 dirty_segments: 0,
                 wanted_segments: 0,
@@ -236,11 +245,29 @@ impl Space {
         }
         let index = inner.free.pop_first()? as usize;
         inner.segments[index] = Segment { state: State::Open, ..FREE };
+        inner.taken += 1;
         let words = self.words.get(index);
         words.filled_bytes.store(0, Ordering::Relaxed);
         words.changed_at_bytes.store(0, Ordering::Relaxed);
         self.set_opening(index, opening);
         Some(index)
+    }
+
+    /// A checkpoint is writing pages from now on, or no longer.
+    pub fn set_checkpointing(&self, checkpointing: bool) {
+        let mut inner = self.lock();
+        inner.checkpointing = checkpointing;
+        if checkpointing {
+            inner.taken = 0;
+        } else {
+            // What was is forgotten bit by bit.
+            inner.taken_by_checkpoint = inner.taken.max(inner.taken_by_checkpoint / 4 * 3);
+        }
+    }
+
+    /// Whether a checkpoint is writing pages.
+    pub fn is_checkpointing(&self) -> bool {
+        self.lock().checkpointing
     }
 
     /// Whether [`Space::open`] would find one.
@@ -465,7 +492,10 @@ impl Space {
         let kept_from_small = inner.reserved() + inner.dirty_segments;
         let kept = kept_from_small + inner.wanted_segments;
         let several = inner.segments.len() / SEGMENTS_PER_PENDING;
-        let enough = kept + LOW_WATER + several;
+        let live = (self.live_bytes() / self.segment_bytes) as usize;
+        let spare = inner.segments.len().saturating_sub(live + kept);
+        let ahead = inner.taken_by_checkpoint.min(spare / AHEAD_SHARE);
+        let enough = kept + LOW_WATER + several + ahead;
         let free = inner.free.len();
         let urgent = free <= kept;
         // What is dirty keeps segments from the cleaner, and from those who wait.

@@ -21,6 +21,15 @@ const MOST_BUFFERS: u64 = 256;
 /// Every stream may have one open, and others must be on their way meanwhile.
 const FEWEST_BUFFERS: u64 = 16;
 
+/// How many buffers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fleet {
+    /// Enough for the bandwidth of a drive.
+    Bandwidth,
+    /// As many as any drive can use: each request is a page, so that it is their number that counts. Of a buffer only what is used is backed by memory.
+    Depth,
+}
+
 /// Set in [`Buffer::copies`] when nothing more will be placed in the unit.
 const SEALED: u32 = 1 << 31;
 
@@ -61,8 +70,11 @@ pub(super) struct Ready {
 }
 
 impl Buffers {
-    pub fn new(buffer_bytes: u32) -> Result<Self, DeviceError> {
-        let count = (MEMORY_BYTES / u64::from(buffer_bytes)).clamp(FEWEST_BUFFERS, MOST_BUFFERS);
+    pub fn new(buffer_bytes: u32, fleet: Fleet) -> Result<Self, DeviceError> {
+        let count = match fleet {
+            Fleet::Bandwidth => (MEMORY_BYTES / u64::from(buffer_bytes)).clamp(FEWEST_BUFFERS, MOST_BUFFERS),
+            Fleet::Depth => MOST_BUFFERS,
+        };
         let count = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
         Ok(Self {
             memory: Arena::new(count as usize * buffer_bytes as usize)?,
@@ -312,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_ready_when_it_is_sealed_and_the_last_copy_has_ended() {
-        let buffers = Buffers::new(1 << 20).unwrap();
+        let buffers = Buffers::new(1 << 20, Fleet::Bandwidth).unwrap();
         let unit = buffers.take(4096).unwrap();
         buffers.begin_copy(unit);
         buffers.begin_copy(unit);
@@ -327,7 +339,7 @@ mod tests {
 
     #[test]
     fn units_are_numbered_upwards_and_each_knows_its_own_buffer() {
-        let buffers = Buffers::new(1 << 20).unwrap();
+        let buffers = Buffers::new(1 << 20, Fleet::Bandwidth).unwrap();
         let taken: Vec<UnitSequence> = std::iter::from_fn(|| buffers.take(0)).collect();
         assert_eq!(taken.len() as u64, MEMORY_BYTES >> 20);
         assert!(taken.is_sorted() && !buffers.has_free());

@@ -83,8 +83,7 @@ impl Segments {
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
         let grows = self.grow_if_full(dirty_bytes) || out_of_room && self.begin_growing();
         if clean && need.cleaning {
-            let most = if need.urgent { CLEANERS } else { 1 };
-            self.begin_cleaning(most, tenant.clone());
+            self.begin_cleaning(tenant.clone());
         }
         let is_anything_coming = need.checkpoint && need.pending || need.freeing || grows;
         if need.urgent
@@ -159,8 +158,9 @@ impl Segments {
         }
     }
 
-    fn begin_cleaning(&self, most: usize, tenant: Arc<dyn Tenant>) {
-        let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
+    /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster than those that there are make others free.
+    fn begin_cleaning(&self, tenant: Arc<dyn Tenant>) {
+        let more = |cleaners| (cleaners < CLEANERS).then_some(cleaners + 1);
         let cleaners = &self.upkeep.cleaners;
         let Some(own) = self.own.upgrade() else { return };
         if cleaners.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok() {
@@ -330,10 +330,8 @@ impl Segments {
         let need = self.space.need(dirty_bytes);
         // While a checkpoint is under way, what it would make free does not help itself.
         let is_alone = self.tenant.get().is_none();
-        let stuck = need.hopeless
-            || self.is_stopped()
-            || is_alone
-            || self.space.lock().checkpointing && !need.freeing;
+        let stuck =
+            need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
         if stuck && !busy && !self.begin_growing() {
             let usage = self.space.usage();
             let why = format!(

@@ -18,13 +18,10 @@ use crate::output::{Context, print, print_json};
 use crate::units::parse_bytes;
 
 /// Durable commits of one update each: by one committer, then by many, with raw durable writes of a log block before, between and after.
-///
-/// The log's ring is so small that filling the store has written all of it, as in a store that has been in use for a while: a file system takes longer for what it writes for the first time.
 #[derive(Debug, Args)]
 #[command(mut_arg("records", |argument| argument.default_value("100000")))]
 #[command(mut_arg("cache", |argument| argument.default_value("300%")))]
 #[command(mut_arg("durability", |argument| argument.default_value("sync")))]
-#[command(mut_arg("log_size", |argument| argument.default_value("8MiB")))]
 #[command(mut_arg("seconds", |argument| argument.default_value("5")))]
 #[command(mut_arg("warmup", |argument| argument.default_value("0.5")))]
 pub struct CommitArguments {

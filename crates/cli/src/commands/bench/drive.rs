@@ -27,6 +27,9 @@ const PATIENCE_S: f64 = 60.0;
 /// Records of one batch while the store is filled.
 const BATCH_RECORDS: u64 = 100;
 
+/// Records that are put in in random order among themselves: they fill some hundred leaves, so that few are at the stretch's borders, and all are in memory.
+const STRETCH_RECORDS: u64 = 4096;
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operation {
@@ -203,6 +206,46 @@ pub enum Order {
     Sequential,
     /// In an order that looks random.
     Random,
+    /// In key order by stretches of some thousand, within which the order is random: pages become as full as with random, but none has to be read.
+    Stretches,
+}
+
+impl Order {
+    /// Records of a batch.
+    fn batch_records(self) -> u64 {
+        if self == Self::Random { 1 } else { BATCH_RECORDS }
+    }
+}
+
+/// Which record comes when.
+#[derive(Clone, Copy)]
+struct Sequence {
+    /// Among so many, their order is random.
+    stretch: u64,
+    /// Coprime to that, so that every record has its turn once.
+    stride: u64,
+    records: u64,
+}
+
+impl Sequence {
+    fn new(order: Order, records: u64) -> Self {
+        let stretch = match order {
+            Order::Sequential => 1,
+            Order::Random => records,
+            Order::Stretches => STRETCH_RECORDS,
+        };
+        Self { stretch, stride: coprime(stretch), records }
+    }
+
+    /// The `number`-th record.
+    fn record(self, number: u64) -> u64 {
+        let within = number % self.stretch;
+        let start = number - within;
+        if start + self.stretch > self.records {
+            return number;
+        }
+        start + (u128::from(within) * u128::from(self.stride) % u128::from(self.stretch)) as u64
+    }
 }
 
 /// Puts all records into the store's tree of records; `said` hears the share that is done.
@@ -215,7 +258,7 @@ pub fn fill(
 ) -> anyhow::Result<Driven> {
     let tasks = match order {
         // Few ranges at a time make full leaves.
-        Order::Sequential => options.workers(),
+        Order::Sequential | Order::Stretches => options.workers(),
         Order::Random => options.tasks,
     };
     let shared = Shared::new(tasks);
@@ -265,21 +308,12 @@ impl Filling<'_> {
         let (mut next, end, start) = (part(index), part(index + 1), part(index));
         let (mut key, mut value) =
             (vec![0; options.key_bytes as usize], vec![0; options.value_bytes as usize]);
-        // Coprime to the number of records, so that every record has its turn once.
-        let stride = coprime(options.records);
+        let sequence = Sequence::new(*order, options.records);
         while next < end && !shared.stop.load(Ordering::Relaxed) {
             let mut batch = db.batch().durability(options.durability.durability());
-            let batch_end = match order {
-                Order::Sequential => end.min(next + BATCH_RECORDS),
-                Order::Random => next + 1,
-            };
+            let batch_end = end.min(next + order.batch_records());
             for number in next..batch_end {
-                let record = match order {
-                    Order::Sequential => number,
-                    Order::Random => {
-                        (u128::from(number) * u128::from(stride) % u128::from(options.records)) as u64
-                    }
-                };
+                let record = sequence.record(number);
                 keys::key(record, &mut key);
                 keys::value(record, 0, &mut value);
                 batch.insert(tree, &key, value.as_slice())?;
@@ -312,12 +346,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stride_reaches_every_record_once() {
-        for records in [1_u64, 2, 10, 97, 1000] {
-            let stride = coprime(records);
-            let mut seen: Vec<u64> = (0..records).map(|number| number * stride % records).collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..records).collect::<Vec<_>>(), "{records}");
+    fn every_order_puts_each_record_in_once() {
+        for order in [Order::Sequential, Order::Random, Order::Stretches] {
+            for records in [1_u64, 2, 10, 97, 1000, 3 * STRETCH_RECORDS + 1] {
+                let sequence = Sequence::new(order, records);
+                let mut seen: Vec<u64> = (0..records).map(|number| sequence.record(number)).collect();
+                seen.sort_unstable();
+                assert_eq!(seen, (0..records).collect::<Vec<_>>(), "{order:?} {records}");
+            }
         }
+    }
+
+    #[test]
+    fn stretches_stay_together_and_are_mixed_within() {
+        let sequence = Sequence::new(Order::Stretches, 2 * STRETCH_RECORDS);
+        let second: Vec<u64> =
+            (STRETCH_RECORDS..2 * STRETCH_RECORDS).map(|number| sequence.record(number)).collect();
+        assert!(second.iter().all(|record| *record >= STRETCH_RECORDS));
+        let ascending = second.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!(ascending < second.len() * 3 / 4, "{ascending} of {}", second.len());
     }
 }

@@ -51,7 +51,7 @@ enum What {
 
 #[derive(Debug, Args)]
 struct FillArguments {
-    /// In key order by batches of 100, or one by one in random order.
+    /// In key order by batches of 100, one by one in random order, or by batches in stretches.
     #[arg(long, value_enum, default_value_t = Order::Sequential)]
     order: Order,
     #[command(flatten)]

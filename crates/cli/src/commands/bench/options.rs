@@ -60,7 +60,7 @@ pub struct BenchOptions {
     /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared with.
     #[arg(long)]
     pub in_place: bool,
-    /// How the records are put in before the measurement: in key order, which makes full pages, or at random, which leaves a third of each empty.
+    /// How the records are put in before the measurement: in key order, which makes full pages; at random, which leaves a third of each empty; or in stretches, which does so, too, but need not read a page again.
     #[arg(long, value_enum, default_value_t = Order::Sequential)]
     pub fill_order: Order,
     /// Give the store so much room that its pages, each counted whole, would take this share of it, instead of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.

@@ -21,6 +21,7 @@ use crate::output::{Context, print, print_json};
 #[derive(Debug, Args)]
 #[command(mut_arg("space_use", |argument| argument.default_value("80%")))]
 #[command(mut_arg("records", |argument| argument.default_value("2000000")))]
+#[command(mut_arg("fill_order", |argument| argument.default_value("stretches")))]
 #[command(mut_arg("value_bytes", |argument| argument.default_value("240")))]
 #[command(mut_arg("operations", |argument| argument.default_value("200000")))]
 #[command(mut_arg("tasks", |argument| argument.default_value("256")))]
