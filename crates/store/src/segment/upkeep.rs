@@ -94,7 +94,8 @@ impl Segments {
             // Nobody is going to fill the units in which they are.
             self.push_moved();
         }
-        if need.checkpoint {
+        // More room is there sooner than a checkpoint is made, and leaves changes more time to gather.
+        if need.checkpoint && !grows {
             tenant.want_checkpoint();
         }
         let pressure = if grows || !need.tight {

@@ -19,10 +19,10 @@ const OPERATIONS_MAX: usize = 64 << 10;
 const BYTES_MAX: usize = 16 << 20;
 
 /// Tasks that share a batch: as many page faults may be under way.
-const TASKS: usize = 64;
+const TASKS: usize = 128;
 
 /// Fewer operations are not worth a task.
-const OPERATIONS_PER_TASK_MIN: usize = 64;
+const OPERATIONS_PER_TASK_MIN: usize = 8;
 
 /// Told of references to large values that are replaced or removed.
 pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>;
