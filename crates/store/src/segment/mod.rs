@@ -16,6 +16,7 @@ mod reading;
 mod space;
 mod stats;
 mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod unit;

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::location::{DEVICE_BYTES_MAX, Location};
 use super::table::Table;
+use super::tally::Tally;
 use super::{Stream, UnitSequence, policy};
 use crate::layout::Layout;
 use crate::pool::Epoch;
@@ -106,6 +107,7 @@ pub(super) struct Space {
 /// What the lock guards.
 pub(super) struct Inner {
     pub segments: Vec<Segment>,
+    tally: Tally,
     free: BTreeSet<u32>,
     /// Segments that the cleaner goes through.
     walked: usize,
@@ -167,6 +169,7 @@ impl Space {
             age_bytes: AtomicU64::new(EARLIEST_BYTES),
             inner: Mutex::new(Inner {
                 segments: Vec::new(),
+                tally: Tally::default(),
                 free: BTreeSet::new(),
                 walked: 0,
                 checkpointing: false,
@@ -244,7 +247,7 @@ impl Space {
             return None;
         }
         let index = inner.free.pop_first()? as usize;
-        inner.segments[index] = Segment { state: State::Open, ..FREE };
+        inner.change(index, |segment| *segment = Segment { state: State::Open, ..FREE });
         inner.taken += 1;
         let words = self.words.get(index);
         words.filled_bytes.store(0, Ordering::Relaxed);
@@ -284,7 +287,7 @@ impl Space {
             _ if self.live_bytes_of(index) == 0 => State::Pending(self.epoch()),
             _ => State::Full,
         };
-        inner.segments[index].state = state;
+        inner.change(index, |segment| segment.state = state);
     }
 
     fn epoch(&self) -> Epoch {
@@ -301,6 +304,11 @@ impl Space {
         self.age_bytes.load(Ordering::Relaxed).saturating_sub(changed_at)
     }
 
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        self.lock().segments.len() as u64 * self.segment_bytes
+    }
+
     /// Bytes of all images to which pages refer.
     pub fn live_bytes(&self) -> u64 {
         self.live_bytes.load(Ordering::Relaxed)
@@ -313,7 +321,7 @@ impl Space {
             return None;
         }
         let index = self.victim(&inner, is_written)?;
-        inner.segments[index].in_hand = 1;
+        inner.change(index, |segment| segment.in_hand = 1);
         inner.walked += 1;
         Some(index)
     }
@@ -321,7 +329,7 @@ impl Space {
     /// The cleaner has gone through it.
     pub fn end_victim(&self, index: usize) {
         let mut inner = self.lock();
-        inner.segments[index].in_hand -= 1;
+        inner.change(index, |segment| segment.in_hand -= 1);
         inner.walked -= 1;
     }
 
@@ -350,14 +358,15 @@ impl Space {
 
     /// An image is on its way from the segment to another place.
     pub fn begin_move(&self, index: usize) {
-        self.lock().segments[index].in_hand += 1;
+        self.lock().change(index, |segment| segment.in_hand += 1);
     }
 
     /// So many images are no longer on their way.
     pub fn end_moves(&self, index: usize, count: u32) {
-        let segment = &mut self.lock().segments[index];
-        debug_assert!(segment.in_hand >= count, "a move that nobody began");
-        segment.in_hand -= count;
+        self.lock().change(index, |segment| {
+            debug_assert!(segment.in_hand >= count, "a move that nobody began");
+            segment.in_hand -= count;
+        });
     }
 
     /// An image there, of a page that was last changed when the store had gathered so much, or just now, is live from now on.
@@ -395,11 +404,10 @@ impl Space {
         let mut inner = self.lock();
         let epoch = self.epoch();
         // An open segment may get more images, and finds out when it is closed.
-        if let Some(segment) = inner.segments.get_mut(index)
-            && segment.state == State::Full
+        if inner.segments.get(index).is_some_and(|segment| segment.state == State::Full)
             && self.live_bytes_of(index) == 0
         {
-            segment.state = State::Pending(epoch);
+            inner.change(index, |segment| segment.state = State::Pending(epoch));
         }
     }
 
@@ -417,7 +425,7 @@ impl Space {
     /// A segment that was on its way to be free is.
     pub fn freed(&self, index: usize) {
         let mut inner = self.lock();
-        inner.segments[index] = FREE;
+        inner.change(index, |segment| *segment = FREE);
         inner.free.insert(index as u32);
     }
 
@@ -426,7 +434,7 @@ impl Space {
         let Some(index) = self.index_of(location.offset_bytes()) else { return false };
         let mut inner = self.lock();
         if inner.free.remove(&(index as u32)) {
-            inner.segments[index].state = State::Full;
+            inner.change(index, |segment| segment.state = State::Full);
             self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
         }
         index < inner.segments.len()
@@ -435,9 +443,10 @@ impl Space {
     /// What was held and has no page is garbage.
     pub fn let_go(&self) {
         let epoch = self.epoch();
-        for (index, segment) in self.lock().segments.iter_mut().enumerate() {
-            if segment.state == State::Full && self.live_bytes_of(index) == 0 {
-                segment.state = State::Pending(epoch);
+        let mut inner = self.lock();
+        for index in 0..inner.segments.len() {
+            if inner.segments[index].state == State::Full && self.live_bytes_of(index) == 0 {
+                inner.change(index, |segment| segment.state = State::Pending(epoch));
             }
         }
     }
@@ -447,8 +456,10 @@ impl Space {
         let Some(index) = self.index_of(location.offset_bytes()) else { return false };
         let mut inner = self.lock();
         inner.free.remove(&(index as u32));
-        let Some(segment) = inner.segments.get_mut(index) else { return false };
-        segment.state = state;
+        if index >= inner.segments.len() {
+            return false;
+        }
+        inner.change(index, |segment| segment.state = state);
         if state == State::Full {
             self.add_live(location, Some(0));
             // How much garbage there is, nobody knows: all the rest.
@@ -483,11 +494,8 @@ impl Space {
         let mut inner = self.lock();
         inner.dirty_segments = dirty_bytes.div_ceil(self.segment_bytes) as usize;
         let inner = &*inner;
-        let count =
-            |which: fn(&Segment) -> bool| inner.segments.iter().filter(|segment| which(segment)).count();
-        let pending = count(|segment| segment.in_hand == 0 && matches!(segment.state, State::Pending(_)));
-        let moving = count(|segment| segment.in_hand > 0);
-        let freed = count(|segment| segment.state == State::Freed);
+        debug_assert_eq!(inner.tally, Tally::of_all(&inner.segments), "a change that was not counted");
+        let Tally { settled: pending, moving, freed, .. } = inner.tally;
         let coming = pending + moving + freed;
         let kept_from_small = inner.reserved() + inner.dirty_segments;
         let kept = kept_from_small + inner.wanted_segments;
@@ -623,7 +631,7 @@ impl Inner {
     }
 
     fn is_any_pending(&self) -> bool {
-        self.segments.iter().any(|segment| matches!(segment.state, State::Pending(_)))
+        self.tally.pending > 0
     }
 
     /// Whether what is live in one more segment has a place to go.
@@ -633,12 +641,21 @@ impl Inner {
 
     fn take_out(&mut self, which: impl Fn(usize, &Segment) -> bool) -> Vec<usize> {
         let mut taken = Vec::new();
-        for (index, segment) in self.segments.iter_mut().enumerate() {
+        for index in 0..self.segments.len() {
+            let segment = &self.segments[index];
             if segment.in_hand == 0 && which(index, segment) {
-                segment.state = State::Freed;
+                self.change(index, |segment| segment.state = State::Freed);
                 taken.push(index);
             }
         }
         taken
+    }
+
+    /// The only way to change what is known of a segment: it is counted.
+    fn change(&mut self, index: usize, act: impl FnOnce(&mut Segment)) {
+        let segment = &mut self.segments[index];
+        self.tally.forget(segment);
+        act(segment);
+        self.tally.count(segment);
     }
 }

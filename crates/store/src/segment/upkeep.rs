@@ -211,9 +211,8 @@ impl Segments {
 
     /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
     fn grow_if_full(&self, dirty_bytes: u64) -> bool {
-        let usage = self.space.usage();
-        let full = usage.live_bytes + dirty_bytes + self.space.wanted_bytes()
-            > usage.segments * usage.segment_bytes / 100 * GROWN_BEFORE_PERCENT;
+        let full = self.space.live_bytes() + dirty_bytes + self.space.wanted_bytes()
+            > self.space.bytes() / 100 * GROWN_BEFORE_PERCENT;
         full && self.begin_growing()
     }
 

@@ -80,7 +80,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes in what was sent and runs tasks that are ready now, each once, at most so many of each class. Returns how many ran.
+    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it waits or gives way; those that overlap take several turns. Returns how many ran.
     ///
     /// # Errors
     /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call. All others have run.
