@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model"]),
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
+    ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     (
         "flashgrain_cli",
         &[
@@ -32,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/device/",
+    "crates/simtest/src/media/",
     "crates/ssdsim/",
     "crates/profile/src/load/",
     "crates/profile/tests/",

@@ -18,6 +18,8 @@ mod poison;
 mod pool;
 mod segment;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod txn;
 mod varint;
 mod worker;

@@ -22,6 +22,9 @@ pub(crate) struct Options {
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
+    /// Whether the cache may be as small as the pool can be.
+    #[cfg(feature = "testing")]
+    pub is_small: bool,
 }
 
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
@@ -44,9 +47,13 @@ impl Options {
     /// [`Error::Options`] saying what can.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Options(why));
-        if self.cache_bytes < LEAST_CACHE_BYTES {
+        #[cfg(feature = "testing")]
+        let least = if self.is_small { crate::pool::LEAST_BUDGET_BYTES } else { LEAST_CACHE_BYTES };
+        #[cfg(not(feature = "testing"))]
+        let least = LEAST_CACHE_BYTES;
+        if self.cache_bytes < least {
             return refuse(format!(
-                "a cache of {} bytes is too small: give at least {LEAST_CACHE_BYTES} bytes",
+                "a cache of {} bytes is too small: give at least {least} bytes",
                 self.cache_bytes
             ));
         }
@@ -71,6 +78,8 @@ impl Default for Options {
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,
+            #[cfg(feature = "testing")]
+            is_small: false,
         }
     }
 }

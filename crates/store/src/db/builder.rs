@@ -41,8 +41,8 @@ const MEMORY_START_BYTES: u64 = 64 << 20;
 #[derive(Default)]
 pub struct Builder {
     site: Site,
-    options: Options,
-    overrides: Overrides,
+    pub(crate) options: Options,
+    pub(crate) overrides: Overrides,
     profile: Option<Box<DeviceProfile>>,
 }
 
@@ -211,6 +211,11 @@ impl Builder {
     pub fn create(self) -> Result<Db, Error> {
         let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
         Ok(Db { core: Core::start(&self.site, &wanted, &self.options)? })
+    }
+
+    /// Everything for an existing store before its engine starts.
+    pub(super) fn prepare(self) -> Result<(Prepared, Options), Error> {
+        Ok((Prepared::new(&self.site, &Wanted::Open, &self.options)?, self.options))
     }
 
     /// Everything for a new store before its engine starts.

@@ -105,6 +105,7 @@ pub(super) struct Prepared {
 
 /// A store that is being made.
 struct New {
+    id: StoreId,
     layout: Layout,
     decisions: Vec<Decision>,
     made: Made,
@@ -143,7 +144,11 @@ impl Prepared {
             let bytes = layout.log_start_bytes + layout.log_bytes;
             devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
-        let new = Some(New { layout, decisions, made });
+        #[cfg(feature = "testing")]
+        let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
+        #[cfg(not(feature = "testing"))]
+        let id = new_store_id();
+        let new = Some(New { id, layout, decisions, made });
         Ok(Self { devices, options, may_grow: site.may_grow(), new })
     }
 
@@ -158,8 +163,8 @@ impl Prepared {
         let growth_segments = self.may_grow.then_some(FIRST_SEGMENTS);
         let given = Given { devices: self.devices, crew, options: self.options, growth_segments };
         let (engine, decisions) = match self.new {
-            Some(New { layout, decisions, made }) => {
-                let engine = Engine::create(given, layout, new_store_id())?;
+            Some(New { id, layout, decisions, made }) => {
+                let engine = Engine::create(given, layout, id)?;
                 made.keep();
                 (engine, decisions)
             }
@@ -417,9 +422,14 @@ impl Core {
         &self.decisions
     }
 
+    /// Has nothing more done, and the store open as after a crash. Whether that was so already.
+    pub fn abandon(&self) -> bool {
+        self.closed.swap(true, Ordering::SeqCst)
+    }
+
     /// Once; afterwards nothing more is done.
     pub fn close(&self) -> Result<(), Error> {
-        if self.closed.swap(true, Ordering::SeqCst) {
+        if self.abandon() {
             return Err(Error::Closed);
         }
         for tree in self.engine.trees().all() {

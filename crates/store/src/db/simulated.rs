@@ -3,7 +3,9 @@
 use std::panic::resume_unwind;
 use std::time::Duration;
 
+use super::core::Prepared;
 use super::{Builder, Db, Stats};
+use crate::options::Options;
 use crate::task::JoinHandle;
 use crate::worker::{CpuCosts, Harness, spend};
 use crate::{Error, lane};
@@ -48,7 +50,18 @@ impl Simulated {
     /// # Errors
     /// As [`Builder::create`]; [`Error::Options`] if a device of the store is not simulated.
     pub fn create(builder: Builder, costs: CpuCosts) -> Result<Self, Error> {
-        let (prepared, options) = builder.prepare_new()?;
+        Self::start(builder.prepare_new()?, costs)
+    }
+
+    /// Opens the store that is on the simulated devices of `builder`.
+    ///
+    /// # Errors
+    /// As [`Builder::open`]; [`Error::Options`] if a device of the store is not simulated.
+    pub fn open(builder: Builder, costs: CpuCosts) -> Result<Self, Error> {
+        Self::start(builder.prepare()?, costs)
+    }
+
+    fn start((prepared, options): (Prepared, Options), costs: CpuCosts) -> Result<Self, Error> {
         let devices = prepared.devices().clone();
         if devices.all().iter().any(|device| device.simulation().is_none()) {
             return Err(Error::Options("only a store on simulated drives runs in their time".into()));
@@ -89,6 +102,13 @@ impl Simulated {
         self.harness.run_until_idle();
     }
 
+    /// Ends as in a crash: nothing more is done, written or waited for. What was acknowledged as durable is on the drives, which may open it again.
+    pub fn abandon(mut self) {
+        if let Some(db) = self.db.take() {
+            db.core.abandon();
+        }
+    }
+
     /// Lets so much virtual time pass, in which all tasks run.
     pub fn run_for(&mut self, span: Duration) {
         let until = lane::now(self.harness.devices()) + span.into();
@@ -125,7 +145,7 @@ impl Simulated {
 impl Drop for Simulated {
     fn drop(&mut self) {
         let db = self.db.take();
-        if !std::thread::panicking() {
+        if db.is_some() && !std::thread::panicking() {
             // Closing a store is work for a task.
             self.harness.run(move || drop(db));
         }

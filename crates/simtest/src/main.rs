@@ -1,0 +1,3 @@
+//! `flashgrain-simtest`.
+
+fn main() {}

@@ -1,0 +1,86 @@
+//! Stores of few bytes.
+
+use crate::checkpoint::StoreId;
+use crate::layout::{Layout, Placement, SyncMethod};
+use crate::pool::LEAST_BUDGET_BYTES;
+use crate::{Builder, Durability};
+
+/// A store that is smaller than users may make one, so that little work fills its units, segments and log, and each of its bytes can be damaged in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Small {
+    /// A write unit; a power of two.
+    pub unit_bytes: u32,
+    /// A segment; a multiple of the unit.
+    pub segment_bytes: u64,
+    /// Borders that images keep within; the unit or less.
+    pub flash_page_bytes: u32,
+    /// The log's ring.
+    pub log_bytes: u64,
+    /// The log's blocks.
+    pub log_block_bytes: u32,
+    /// How the log is made durable.
+    pub sync_method: SyncMethod,
+    /// Memory for pages.
+    pub cache_bytes: u64,
+    /// The most log that is replayed.
+    pub recovery_log_bytes: u64,
+    /// The store's id, so that the same work leaves the same bytes.
+    pub id: [u8; 16],
+}
+
+/// Superblocks and labels.
+const FRONT_BYTES: u64 = 96 << 10;
+
+impl Default for Small {
+    fn default() -> Self {
+        Self {
+            unit_bytes: 16 << 10,
+            segment_bytes: 64 << 10,
+            flash_page_bytes: 16 << 10,
+            log_bytes: 128 << 10,
+            log_block_bytes: 4096,
+            sync_method: SyncMethod::Fdatasync,
+            cache_bytes: LEAST_BUDGET_BYTES,
+            recovery_log_bytes: 64 << 10,
+            id: [5; 16],
+        }
+    }
+}
+
+impl Small {
+    /// Bytes of a store with so many segments, whose log is on the same device.
+    pub fn bytes(&self, segments: u64) -> u64 {
+        self.layout().segments_start_bytes + segments * self.segment_bytes
+    }
+
+    fn layout(&self) -> Layout {
+        let unit = u64::from(self.unit_bytes);
+        Layout {
+            sector_bytes: 512,
+            unit_bytes: self.unit_bytes,
+            segment_bytes: self.segment_bytes,
+            segments_start_bytes: (FRONT_BYTES + self.log_bytes).next_multiple_of(unit),
+            pack_bytes: self.flash_page_bytes,
+            log_start_bytes: FRONT_BYTES,
+            log_bytes: self.log_bytes,
+            log_block_bytes: self.log_block_bytes,
+            placement: Placement::OutOfPlace,
+            sync_method: self.sync_method,
+            read_ahead_bytes: 64 << 10,
+            in_flight: 16,
+            node_bytes: 4096,
+        }
+    }
+}
+
+impl Builder {
+    /// Creates or opens a store of this shape on its device, with one worker.
+    pub fn small(mut self, small: &Small) -> Self {
+        self.overrides.small = Some((small.layout(), StoreId(small.id)));
+        self.options.is_small = true;
+        self.cache_bytes(small.cache_bytes)
+            .recovery_log_bytes(small.recovery_log_bytes)
+            .workers(1)
+            .durability(Durability::Sync)
+    }
+}
