@@ -115,6 +115,12 @@ impl Simulated {
         self.harness.run_until(until);
     }
 
+    /// From now on, the order in which workers step and in which their ready tasks run is drawn from `seed`, instead of everyone in turn: one of very many
+    /// interleavings, the same one for the same seed.
+    pub fn set_schedule(&mut self, seed: u64) {
+        self.harness.set_schedule(seed);
+    }
+
     /// From now on processors cost this.
     pub fn set_costs(&mut self, costs: CpuCosts) {
         self.harness.set_costs(costs);

@@ -10,10 +10,14 @@ use corosensei::{Coroutine, Yielder};
 
 use super::Class;
 use super::home::{Home, Job};
+use super::schedule::Schedule;
 use super::stack::TaskStack;
 
 /// So often a task that never waits goes on at once; then its worker looks for others, for answers and for upkeep.
 const STEPS_MAX: u32 = 256;
+
+/// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to this.
+const DRAWN_STEPS_MAX: usize = 8;
 
 /// A task of a scheduler: its place, and which of the tasks that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,8 +76,9 @@ pub(super) struct Core {
     pub current: Cell<Option<TaskId>>,
     /// Whether foreground tasks run, which may take turns while the processor fetches memory for the others.
     pub interleaves: Cell<bool>,
-    /// How often tasks have gone on at once since one last gave way for that reason.
-    steps: Cell<u32>,
+    /// How often tasks may go on at once before one gives way for that reason.
+    steps_left: Cell<u32>,
+    pub schedule: Schedule,
     yielder: Cell<*const TaskYielder>,
 }
 
@@ -102,7 +107,8 @@ impl Core {
             taken_on: Cell::new(0),
             current: Cell::new(None),
             interleaves: Cell::new(false),
-            steps: Cell::new(0),
+            steps_left: Cell::new(STEPS_MAX),
+            schedule: Schedule::default(),
             yielder: Cell::new(ptr::null()),
         }
     }
@@ -193,9 +199,13 @@ impl Core {
     /// Returns at once, but for one time in many: then the others run before.
     #[inline]
     pub fn go_on(&self, current: TaskId) {
-        self.steps.set(self.steps.get() + 1);
-        if self.steps.get() >= STEPS_MAX {
-            self.steps.set(0);
+        let left = self.steps_left.get().saturating_sub(1);
+        self.steps_left.set(left);
+        if left == 0 {
+            self.steps_left.set(match self.schedule.is_random() {
+                true => self.schedule.draw(DRAWN_STEPS_MAX) as u32 + 1,
+                false => STEPS_MAX,
+            });
             self.yield_now(current);
         }
     }

@@ -12,6 +12,7 @@ mod crew;
 mod home;
 mod join;
 mod park;
+mod schedule;
 mod scheduler;
 mod stack;
 mod unwaiting;
@@ -21,6 +22,7 @@ pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
 pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
 pub(crate) use park::{Waker, current_task, go_on, in_task, overlap, park, waker, yield_now};
+pub(crate) use schedule::Schedule;
 pub(crate) use scheduler::Scheduler;
 pub(crate) use unwaiting::Unwaiting;
 

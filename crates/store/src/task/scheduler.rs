@@ -10,6 +10,7 @@ use corosensei::CoroutineResult;
 use super::Class;
 use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, catch, serve};
 use super::home::{Home, Job, Mail};
+use super::schedule::Schedule;
 use super::stack::TaskStack;
 
 /// Tasks that the processor fetches memory for at a time: as many as hide its latency, and as few as keep their stacks in its first cache.
@@ -17,6 +18,9 @@ const FETCHING_MAX: usize = 8;
 
 /// So often a round goes on with one of them.
 const FETCHING_TURNS: usize = 512;
+
+/// The most tasks of a class that run in a round, where their order is drawn: the fewer, the more finely workers interleave.
+const DRAWN_ROUND_MAX: usize = 6;
 
 /// Tasks of one worker. Used from one thread at a time; several may take turns on one thread.
 pub(crate) struct Scheduler {
@@ -46,6 +50,11 @@ impl Scheduler {
     /// Where other threads reach it.
     pub fn home(&self) -> &Arc<Home> {
         &self.core.home
+    }
+
+    /// Which of the ready tasks runs next is drawn from now on.
+    pub fn set_schedule(&mut self, schedule: &Schedule) {
+        self.core.schedule.set(schedule);
     }
 
     /// Tasks that have begun and not ended.
@@ -87,6 +96,11 @@ impl Scheduler {
     pub fn run(&mut self, foreground: usize, background: usize) -> std::io::Result<usize> {
         let begun = self.begin_jobs();
         let core = Rc::clone(&self.core);
+        let share = |most: usize| match core.schedule.is_random() {
+            true => most.min(core.schedule.draw(DRAWN_ROUND_MAX) + 1),
+            false => most,
+        };
+        let (background, foreground) = (share(background), share(foreground));
         let count = core.enter(|| self.run_background(background) + self.run_foreground(foreground));
         begun.map(|()| count)
     }
@@ -94,7 +108,7 @@ impl Scheduler {
     fn run_background(&mut self, limit: usize) -> usize {
         let count = self.core.ready(Class::Background).borrow().len().min(limit);
         for _ in 0..count {
-            let next = self.core.ready(Class::Background).borrow_mut().pop_front();
+            let next = self.core.schedule.take_from(&mut self.core.ready(Class::Background).borrow_mut());
             let Some(index) = next else { break };
             self.resume(index);
         }
@@ -109,13 +123,14 @@ impl Scheduler {
         core.interleaves.set(true);
         loop {
             let fetching = core.fetching.borrow().len();
-            let next = if ready > 0 && fetching < FETCHING_MAX {
+            let fetched_first = fetching > 0 && turns > 0 && core.schedule.draw(2) > 0;
+            let next = if ready > 0 && fetching < FETCHING_MAX && !fetched_first {
                 ready -= 1;
                 count += 1;
-                core.ready(Class::Foreground).borrow_mut().pop_front()
+                core.schedule.take_from(&mut core.ready(Class::Foreground).borrow_mut())
             } else if turns > 0 {
                 turns -= 1;
-                core.fetching.borrow_mut().pop_front()
+                core.schedule.take_from(&mut core.fetching.borrow_mut())
             } else {
                 None
             };

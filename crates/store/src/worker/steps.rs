@@ -8,7 +8,7 @@ use flashgrain_device::{ChannelWaker, Nanos};
 
 use crate::Error;
 use crate::lane::{Devices, Lane, enter};
-use crate::task::{Bell, Crew, Home, KnownUpkeep, Scheduler};
+use crate::task::{Bell, Crew, Home, KnownUpkeep, Schedule, Scheduler};
 
 /// Foreground tasks that a step lets run at most, each until it waits.
 const FOREGROUND_SHARE: usize = 64;
@@ -97,6 +97,11 @@ impl Worker {
     /// Where it is reached.
     pub fn home(&self) -> &Arc<Home> {
         self.scheduler.home()
+    }
+
+    /// Which of the ready tasks runs next is drawn from now on.
+    pub fn set_schedule(&mut self, schedule: &Schedule) {
+        self.scheduler.set_schedule(schedule);
     }
 
     /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is answered. Does not wait.
