@@ -1,5 +1,8 @@
 //! An embedded, ordered, transactional key-value store that takes its layout from what was learned of the drive.
 
+#[macro_use]
+mod planted;
+
 mod btree;
 mod catalog;
 mod checkpoint;

@@ -1,0 +1,18 @@
+//! Where a planted bug takes effect.
+
+/// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature `testing` the constant `false`, so that what users build has nothing of it.
+///
+/// To be asked last, when everything else says that the mistake would matter now: what is asked is counted.
+#[cfg(feature = "testing")]
+macro_rules! planted {
+    ($bug:ident) => {
+        $crate::testing::Bug::$bug.strikes()
+    };
+}
+
+#[cfg(not(feature = "testing"))]
+macro_rules! planted {
+    ($bug:ident) => {
+        false
+    };
+}
