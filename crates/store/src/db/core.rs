@@ -20,6 +20,7 @@ use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given};
 use crate::lane::{self, Devices, Role};
 use crate::layout::{Ground, Layout, Overrides, decide};
+use crate::log::Timestamp;
 use crate::options::Options;
 use crate::pool::class_bytes;
 use crate::task::{Crew, JoinHandle, in_task};
@@ -57,7 +58,7 @@ pub(crate) struct Core {
 }
 
 /// A commit that is under way.
-struct Writing<'a>(&'a Known);
+pub(super) struct Writing<'a>(&'a Known);
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
@@ -230,7 +231,7 @@ impl Core {
     pub fn commit(
         &self,
         writes: &Writes,
-        since: Option<&Snapshot>,
+        since: Option<Timestamp>,
         durability: Durability,
     ) -> Result<(), Error> {
         let _writing = writes.trees().map(|tree| self.announce(tree)).collect::<Result<Vec<_>, _>>()?;
@@ -246,8 +247,7 @@ impl Core {
                 write: write_of(tree, value, &mut rest),
             })
             .collect();
-        let result =
-            self.engine.transactions().commit(since.map(Snapshot::timestamp), &[], &written, durability);
+        let result = self.engine.transactions().commit(since, &[], &written, durability);
         self.free_uncommitted(result.map(drop), &logged)
     }
 
@@ -284,7 +284,7 @@ impl Core {
     }
 
     /// So that the tree is not freed, nor the store closed, in the middle of a commit.
-    fn announce<'a>(&self, tree: &'a Known) -> Result<Writing<'a>, Error> {
+    pub(super) fn announce<'a>(&self, tree: &'a Known) -> Result<Writing<'a>, Error> {
         tree.writers.fetch_add(1, Ordering::SeqCst);
         let writing = Writing(tree);
         if self.closed.load(Ordering::SeqCst) {
@@ -375,8 +375,13 @@ impl Core {
 
     pub fn sync(&self) -> Result<(), Error> {
         self.check_open()?;
+        self.wait(Durability::Sync)
+    }
+
+    /// Returns when everything that was committed is as durable as asked.
+    pub(super) fn wait(&self, durability: Durability) -> Result<(), Error> {
         let log = &self.engine.parts().log;
-        log.wait(log.end(), Durability::Sync)
+        log.wait(log.end(), durability)
     }
 
     pub fn checkpoint(&self) -> Result<(), Error> {

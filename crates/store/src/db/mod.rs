@@ -2,6 +2,7 @@
 
 mod batch;
 mod builder;
+mod bulk;
 mod core;
 mod cursor;
 mod iter;

@@ -96,8 +96,7 @@ pub trait Readable: Source {
     /// # }
     /// ```
     fn range<K: AsRef<[u8]>>(&self, tree: &Tree, range: impl RangeBounds<K>) -> Result<Iter, Error> {
-        let (start, end) = (range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref));
-        self.view(tree).map(|view| Iter::new(view, Range::new(start, end)))
+        self.view(tree).map(|view| Iter::new(view, Range::of(&range)))
     }
 
     /// The records whose keys begin with `prefix`.

@@ -39,6 +39,17 @@ impl TreeScan {
 
     /// The next record.
     pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
+        self.next_place()?.map(|place| self.record(place)).transpose()
+    }
+
+    /// The key of the next record. A value in pages of its own is not read.
+    pub fn next_key(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let place = self.next_place()?;
+        Ok(place.map(|[key, value, _]| self.shared.get(key..value).unwrap_or_default().to_vec()))
+    }
+
+    /// Where in the shared bytes the next record's key begins, where its value does, and where that ends.
+    fn next_place(&mut self) -> Result<Option<[usize; 3]>, Error> {
         loop {
             let (_, places) = self.piece.parts();
             let index = match self.direction {
@@ -47,7 +58,7 @@ impl TreeScan {
             };
             if let Some(place) = index.and_then(|index| places.get(index)) {
                 self.taken += 1;
-                return self.record(place.map(|at| at as usize)).map(Some);
+                return Ok(Some(place.map(|at| at as usize)));
             }
             let transactions = self.core.engine().transactions();
             if !self.cursor.step(transactions, self.at.timestamp(), &mut self.piece)? {

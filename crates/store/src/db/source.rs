@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use super::core::Core;
@@ -52,7 +52,11 @@ pub(super) fn behind(key: &[u8]) -> Vec<u8> {
 }
 
 impl Range {
-    pub fn new(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Self {
+    pub fn of<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Self {
+        Self::new(range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref))
+    }
+
+    fn new(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Self {
         let lower = match start {
             Bound::Included(key) => key.to_vec(),
             Bound::Excluded(key) => behind(key),
@@ -64,6 +68,19 @@ impl Range {
             Bound::Unbounded => None,
         };
         Self { lower, upper }
+    }
+
+    /// The keys in it that were given a value.
+    pub fn written(&self, writes: &Overlay) -> Vec<Vec<u8>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let within = writes.range::<[u8], _>((Bound::Included(self.lower.as_slice()), self.end()));
+        within.filter(|(_, value)| value.is_some()).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn end(&self) -> Bound<&[u8]> {
+        self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded)
     }
 
     fn is_empty(&self) -> bool {
@@ -157,8 +174,8 @@ impl Own {
         if self.left.is_empty() {
             return None;
         }
-        let upper = self.left.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut left = self.writes.range::<[u8], _>((Bound::Included(self.left.lower.as_slice()), upper));
+        let mut left =
+            self.writes.range::<[u8], _>((Bound::Included(self.left.lower.as_slice()), self.left.end()));
         let found = match direction {
             Direction::Forward => left.next(),
             Direction::Backward => left.next_back(),

@@ -1,10 +1,11 @@
 //! Transactions.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::core::Core;
-use super::source::{Source, View};
+use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
 use super::writes::Writes;
@@ -74,6 +75,27 @@ impl Transaction {
         Ok(())
     }
 
+    /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of them go with its commit, however many they are.
+    ///
+    /// As always, only keys are validated: what others add to the range before the commit stays.
+    ///
+    /// # Errors
+    /// [`Error::BatchLength`] if they are more than a commit takes: see [`Tree::remove_range`]. As [`Readable::get`](crate::Readable::get). The transaction stays as it was.
+    pub fn remove_range<K: AsRef<[u8]>>(
+        &mut self,
+        tree: &Tree,
+        range: impl RangeBounds<K>,
+    ) -> Result<u64, Error> {
+        let range = Range::of(&range);
+        let written: Vec<_> = self.writes.of(&tree.state).map(|own| range.written(own)).unwrap_or_default();
+        let found = self.core.keys_within(&tree.state, &self.at, &range)?;
+        let is_written = |key: &Vec<u8>| self.writes.get(&tree.state, key).is_some();
+        let others = found.into_iter().filter(|key| !is_written(key));
+        let keys: Vec<_> = written.into_iter().chain(others).collect();
+        keys.iter().for_each(|key| self.writes.put(&tree.state, key, None));
+        Ok(keys.len() as u64)
+    }
+
     /// Forgets all writes so far. The snapshot stays.
     pub fn rollback(&mut self) {
         self.writes.clear();
@@ -88,7 +110,7 @@ impl Transaction {
         if self.writes.is_empty() {
             return Ok(());
         }
-        self.core.commit(&self.writes, Some(&self.at), self.durability)
+        self.core.commit(&self.writes, Some(self.at.timestamp()), self.durability)
     }
 }
 

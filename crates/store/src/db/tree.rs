@@ -9,6 +9,7 @@ use super::core::Core;
 use super::cursor::Cursor;
 use super::iter::Iter;
 use super::readable::Readable;
+use super::source::Range;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::{IndexKind, Known};
@@ -168,6 +169,34 @@ impl Tree {
     /// As [`Tree::insert`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), None)
+    }
+
+    /// Removes all records in `range`; how many it found.
+    ///
+    /// Up to 1,024 records whose keys take no more than 256 KiB are removed as one: after a crash all of them are gone or none, and nobody sees anything in between. More are removed in such steps,
+    /// in key order, so that neither memory nor the log limits how many: after a crash, or an error, the records before some key are gone and those from there on are all there. For more as one,
+    /// see [`Transaction::remove_range`](crate::Transaction::remove_range).
+    ///
+    /// A step is before or after every commit of others that writes to the same keys. What they write into the range behind it stays.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let days = db.tree("days")?;
+    /// for day in ["2026-01-30", "2026-01-31", "2026-02-01"] {
+    ///     days.insert(day, "cold")?;
+    /// }
+    /// assert_eq!(days.remove_range(.."2026-02")?, 2);
+    /// assert_eq!(days.first_key_value()?.unwrap().0, "2026-02-01");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64, Error> {
+        self.core().remove_range(&self.state, Range::of(&range))
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {

@@ -233,8 +233,7 @@ impl Log {
         self.shared.long_at.store(end.0, Ordering::Relaxed);
     }
 
-    /// The longest record that [`Log::append`] takes.
-    #[cfg(test)]
+    /// The longest record that [`Log::append_noting`] takes.
     pub fn record_limit_bytes(&self) -> u64 {
         self.shared.ring.record_limit_bytes()
     }

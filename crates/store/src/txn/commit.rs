@@ -86,9 +86,12 @@ const NODES_PER_OPERATION: u64 = 3;
 
 /// Bytes of pages that the beginning of a commit may make dirty; as it goes on it looks for itself.
 fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
+    writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| dirtied_by_one(written.tree)).sum()
+}
+
+fn dirtied_by_one(tree: &Tree) -> u64 {
     // A key takes a quarter of a node at most.
-    let node_bytes = |written: &Written<'_>| 4 * written.tree.index.max_key_bytes() as u64;
-    writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| NODES_PER_OPERATION * node_bytes(written)).sum()
+    NODES_PER_OPERATION * 4 * tree.index.max_key_bytes() as u64
 }
 
 thread_local! {
@@ -159,6 +162,37 @@ impl Transactions {
             })?
         };
         self.finish(logged, durability).map(Some)
+    }
+
+    /// Removes the keys that `look` finds in a tree, while nobody else commits anything: for those who would lose to others time and again.
+    ///
+    /// # Errors
+    /// Those of `look`, and then nothing has changed; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
+    pub fn remove_alone<T>(
+        &self,
+        tree: &Tree,
+        look: impl FnOnce() -> Result<T, Error>,
+        keys: impl Fn(&T) -> &[Vec<u8>],
+        durability: Durability,
+    ) -> Result<T, Error> {
+        // Before the locks, as it may take long.
+        let dirtied_bytes = OPERATIONS_PER_PAUSE as u64 * dirtied_by_one(tree);
+        let admitted = self.throttle.admit(OPERATIONS_PER_PAUSE, dirtied_bytes, false, &self.poison)?;
+        let held = self.locks.lock_all();
+        let found = look()?;
+        let written = |key| Written { tree, key, write: Write::Remove };
+        let writes: Vec<_> = keys(&found).iter().map(|key| written(key.as_slice())).collect();
+        if writes.is_empty() {
+            return Ok(found);
+        }
+        let before = Self::validate(None, &[], &writes)?;
+        let logged = with_memory(|record| {
+            writes.iter().for_each(|written| written.encode(record));
+            self.log_and_apply(record, &writes, &before, &admitted)
+        })?;
+        drop((writes, held));
+        self.finish(logged, durability)?;
+        Ok(found)
     }
 
     /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it. One at a time, and with no commit under way.

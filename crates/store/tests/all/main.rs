@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod basics;
+mod bulk;
 mod contention;
 mod format;
 mod full;

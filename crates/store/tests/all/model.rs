@@ -14,6 +14,9 @@ use tempfile::TempDir;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// To which tree, a key, and its value or none.
+type Write = (usize, Vec<u8>, Option<Vec<u8>>);
+
 /// Trees of a history.
 const TREES: usize = 2;
 
@@ -80,13 +83,13 @@ impl History {
     }
 
     /// Keys and values, removals among them.
-    fn writes(&mut self) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+    fn writes(&mut self) -> Vec<Write> {
         (0..=self.below(20))
             .map(|_| (self.tree(), self.key(), (self.below(4) > 0).then(|| self.value())))
             .collect()
     }
 
-    fn note(&mut self, writes: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>) {
+    fn note(&mut self, writes: Vec<Write>) {
         for (tree, key, value) in writes {
             match value {
                 Some(value) => drop(self.model[tree].insert(key, value)),
@@ -162,8 +165,7 @@ impl History {
         let (index, key) = (self.tree(), self.key());
         let tree = self.trees[index].clone();
         assert_eq!(tree.get(&key).unwrap().map(Vec::from), self.model[index].get(&key).cloned());
-        let (low, high) = (self.key(), self.key());
-        let (low, high) = (low.clone().min(high.clone()), low.max(high));
+        let (low, high) = self.two_keys();
         let mut ends = self.random.clone();
         self.random.next_u64();
         let expected: Vec<_> = self.model[index].range(low.clone()..high.clone()).collect();
@@ -177,6 +179,45 @@ impl History {
             if is_front { front += 1 } else { back -= 1 }
         }
         assert!(found.next().is_none());
+    }
+
+    fn two_keys(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let (one, other) = (self.key(), self.key());
+        (one.clone().min(other.clone()), one.max(other))
+    }
+
+    /// A range, which seldom is a large one, alone or in a transaction with other writes.
+    fn remove_range(&mut self, db: &Db) {
+        let (index, (low, mut high)) = (self.tree(), self.two_keys());
+        if self.below(5) > 0 {
+            high = self.model[index].range(low.clone()..).nth(20).map_or(high, |(key, _)| key.clone());
+        }
+        if self.below(2) == 0 {
+            let removed = self.trees[index].remove_range(low.clone()..high.clone()).unwrap();
+            assert_eq!(removed, self.model[index].range(low.clone()..high.clone()).count() as u64);
+            self.model[index].retain(|key, _| !(&low..&high).contains(&key));
+            return;
+        }
+        let (before, after) = (self.writes(), self.writes());
+        let mut transaction = db.begin().unwrap();
+        transaction.set_durability(self.durability());
+        let write = |transaction: &mut flashgrain::Transaction, trees: &[Tree], writes: &[Write]| {
+            for (tree, key, value) in writes {
+                match value {
+                    Some(value) => transaction.insert(&trees[*tree], key, value.clone()).unwrap(),
+                    None => transaction.remove(&trees[*tree], key).unwrap(),
+                }
+            }
+        };
+        write(&mut transaction, &self.trees, &before);
+        self.note(before);
+        let removed = transaction.remove_range(&self.trees[index], low.clone()..high.clone()).unwrap();
+        assert_eq!(removed, self.model[index].range(low.clone()..high.clone()).count() as u64);
+        self.model[index].retain(|key, _| !(&low..&high).contains(&key));
+        write(&mut transaction, &self.trees, &after);
+        self.note(after);
+        same(&transaction, &self.trees[index], &self.model[index]);
+        transaction.commit().unwrap();
     }
 
     /// A cursor that goes to and fro, and the ends of a tree.
@@ -233,7 +274,8 @@ impl History {
             4..7 => self.look_back(),
             7..10 if self.snapshots.len() > 2 => drop(self.snapshots.remove(0)),
             10 if self.below(4) == 0 => self.drop_tree(db),
-            11..45 => self.write_batch(db),
+            11..13 => self.remove_range(db),
+            13..45 => self.write_batch(db),
             45..55 => self.write_one(),
             55..65 => self.transact(db),
             65..75 => self.walk(),

@@ -1,0 +1,223 @@
+//! Many records at a time: removing ranges, beside others and when the power fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flashgrain::{Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Tree};
+use flashgrain_device::Device;
+use flashgrain_ssdsim::fault::{Fault, FaultKind, PowerCut, Survivors, Tear, Trigger};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// Records that [`Tree::remove_range`] says it removes as one.
+const AS_ONE: u32 = 1024;
+
+fn fill(db: &Db, tree: &Tree, keys: std::ops::Range<u32>, value: &[u8]) -> Result<(), Error> {
+    for start in keys.clone().step_by(500) {
+        let mut batch = db.batch().durability(Durability::Buffered);
+        for key in start..keys.end.min(start + 500) {
+            batch.insert(tree, key.to_be_bytes(), value)?;
+        }
+        batch.commit()?;
+    }
+    db.sync()
+}
+
+fn keys(tree: &Tree) -> Vec<u32> {
+    tree.iter().unwrap().map(|record| u32::from_be_bytes(record.unwrap().0[..].try_into().unwrap())).collect()
+}
+
+#[test]
+fn a_range_of_any_size_goes_and_nothing_beside_it() {
+    let db = Db::in_memory(64 << 20).unwrap();
+    let tree = db.tree("t").unwrap();
+    fill(&db, &tree, 0..20_000, b"value").unwrap();
+    let before = db.snapshot().unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    assert_eq!(tree.remove_range(key(5)..key(15)).unwrap(), 10);
+    assert_eq!(tree.remove_range(key(5)..=key(15)).unwrap(), 1);
+    assert_eq!(tree.remove_range(key(30)..key(20)).unwrap(), 0);
+    assert_eq!(tree.remove_range(key(100)..key(19_000)).unwrap(), 18_900);
+    assert_eq!(keys(&tree), (0..5).chain(16..100).chain(19_000..20_000).collect::<Vec<_>>());
+    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap(), 1089);
+    assert_eq!(tree.iter().unwrap().count(), 0);
+    assert_eq!(before.iter(&tree).unwrap().count(), 20_000);
+    db.drop_tree("t").unwrap();
+    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn large_values_in_a_range_are_freed() {
+    let db = Db::in_memory(64 << 20).unwrap();
+    let tree = db.tree("t").unwrap();
+    fill(&db, &tree, 0..40, &vec![7; 100_000]).unwrap();
+    db.checkpoint().unwrap();
+    let full_bytes = db.stats().space.live_bytes;
+    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap(), 40);
+    let left_behind = loop {
+        if let Some(pages) = db.reclaim().unwrap() {
+            break pages;
+        }
+        std::thread::yield_now();
+    };
+    db.checkpoint().unwrap();
+    let left_bytes = db.stats().space.live_bytes;
+    assert!(
+        left_behind == 0 && full_bytes > 4_000_000 && left_bytes < 1_000_000,
+        "{full_bytes}, {left_bytes}"
+    );
+}
+
+#[test]
+fn a_transaction_removes_a_range_with_its_own_writes_or_says_that_it_is_too_long() {
+    let db = Db::builder()
+        .device(Arc::new(flashgrain_device::MemoryDevice::new(64 << 20, 0).unwrap()))
+        .log_bytes(1 << 20)
+        .create()
+        .unwrap();
+    let tree = db.tree("t").unwrap();
+    fill(&db, &tree, 0..10_000, b"").unwrap();
+    let mut transaction = db.begin().unwrap();
+    transaction.insert(&tree, 10_000_u32.to_be_bytes(), "own").unwrap();
+    transaction.remove(&tree, 9_999_u32.to_be_bytes()).unwrap();
+    assert_eq!(transaction.remove_range::<&[u8]>(&tree, ..).unwrap_err().kind(), ErrorKind::Argument);
+    assert_eq!(transaction.remove_range(&tree, 8_000_u32.to_be_bytes()..).unwrap(), 2_000);
+    assert_eq!(transaction.iter(&tree).unwrap().count(), 8_000);
+    assert_eq!(tree.iter().unwrap().count(), 10_000);
+    transaction.commit().unwrap();
+    assert_eq!(keys(&tree), (0..8_000).collect::<Vec<_>>());
+}
+
+/// Ends those who work beside a test, however that ends.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Who adds a record always renews another one with it: a removal of both as one never takes only one of the two.
+#[test]
+fn a_removal_is_before_or_after_each_commit_beside_it() {
+    const WRITERS: u8 = 2;
+    let db = Db::in_memory(16 << 20).unwrap();
+    let tree = db.tree("t").unwrap();
+    let ended = AtomicBool::new(false);
+    let (mut removed, mut seen) = (0, 0);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (db, tree, ended) = (&db, &tree, &ended);
+            scope.spawn(move || {
+                let mut round = 0_u64;
+                while !ended.load(Ordering::Relaxed) {
+                    round += 1;
+                    let mut batch = db.batch().durability(Durability::None);
+                    for place in [0, 1 + (round % 200) as u8] {
+                        batch.insert(tree, [writer, place], round.to_be_bytes()).unwrap();
+                    }
+                    batch.commit().unwrap();
+                }
+            });
+        }
+        let _ends = Ends(&ended);
+        while removed < 5000 {
+            removed += tree.remove_range::<&[u8]>(..).unwrap();
+            let snapshot = db.snapshot().unwrap();
+            for writer in 0..WRITERS {
+                let renewed = snapshot.get(&tree, [writer, 0]).unwrap();
+                let added = snapshot.range(&tree, [writer, 1]..[writer + 1, 0]).unwrap();
+                let newest = added.map(|record| record.unwrap().1).max();
+                assert_eq!(renewed, newest, "writer {writer}");
+                seen += u32::from(newest.is_some());
+            }
+        }
+    });
+    assert!(seen > 0, "they did not meet");
+}
+
+fn drive(seed: u64) -> Arc<SimDevice> {
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    Arc::new(SimDevice::new(&config, "sim:905p", seed).unwrap())
+}
+
+fn on(drive: &Arc<SimDevice>) -> Builder {
+    let device: Arc<dyn Device> = Arc::clone(drive) as _;
+    Db::builder().device(device).workers(2).cache_bytes(1 << 20).recovery_log_bytes(1 << 20)
+}
+
+const COSTS: CpuCosts = CpuCosts { task_ns: 500, request_ns: 500 };
+
+fn random_cut(random: &mut Pcg64) -> PowerCut {
+    let survivors = match random.random_range(0..4) {
+        0 => Survivors::None,
+        1 => Survivors::All,
+        _ => Survivors::Random,
+    };
+    let tear = match random.random_range(0..2) {
+        0 => Tear::Whole,
+        _ => Tear::Shorn { unit_bytes: 512 },
+    };
+    PowerCut { survivors, tear, in_flight: random.random_bool(0.7), seed: random.random() }
+}
+
+/// Prepares a store and does something to it while the power fails; then `look` sees what is left, and whether the deed had been acknowledged.
+fn cut_during(
+    seeds: std::ops::Range<u64>,
+    prepare: impl Fn(&Db) + Send + Clone + 'static,
+    deed: impl Fn(&Db) -> Result<(), Error> + Send + Clone + 'static,
+    look: impl Fn(&Db, bool) + Send + Clone + 'static,
+) {
+    for seed in seeds {
+        println!("seed {seed}");
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut ends = [0; 2];
+        // First without a fault, to know when it happens.
+        for is_cut in [false, true] {
+            let drive = drive(seed);
+            let mut simulated = Simulated::create(on(&drive), COSTS).unwrap();
+            simulated.run(prepare.clone());
+            if is_cut {
+                let event = random.random_range(ends[0]..ends[1] + ends[1] / 50);
+                let cut = FaultKind::PowerCut(random_cut(&mut random));
+                drive.inject(Fault::new(cut).at(Trigger::Event(event)));
+            } else {
+                ends[0] = drive.events();
+            }
+            let done = simulated.run(deed.clone());
+            ends[1] = drive.events();
+            simulated.abandon();
+            drive.disarm_faults();
+            drive.power_on();
+            assert!(is_cut || done.is_ok(), "{done:?}");
+            let mut simulated = Simulated::open(on(&drive), COSTS).unwrap();
+            let look = look.clone();
+            simulated.run(move |db| {
+                look(db, done.is_ok());
+                db.check().unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn of_a_removal_a_power_cut_leaves_whole_steps_in_key_order() {
+    let partial = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&partial);
+    const ALL: u32 = 50_000;
+    cut_during(
+        0..12,
+        |db| fill(db, &db.tree("t").unwrap(), 0..ALL, &[1; 20]).unwrap(),
+        |db| db.tree("t")?.remove_range::<&[u8]>(..).map(drop),
+        move |db, is_done| {
+            let left = keys(&db.tree("t").unwrap());
+            let removed = ALL - left.len() as u32;
+            assert_eq!(left, (removed..ALL).collect::<Vec<_>>());
+            assert!(removed.is_multiple_of(AS_ONE) || removed == ALL, "{removed} is not a whole step");
+            assert!(!is_done || removed == ALL, "{removed} of what was acknowledged");
+            seen.fetch_or(removed > 0 && removed < ALL, Ordering::Relaxed);
+        },
+    );
+    assert!(partial.load(Ordering::Relaxed), "it was never cut in the middle");
+}
