@@ -113,9 +113,17 @@ pub(crate) fn split(node: Node<'_>, cut: &Cut, right: Page<'_>, scratch: &OwnPag
     old.lower_fence(&mut lower);
     let bounded = old.upper_fence(&mut upper);
     let right = Node::init(right, old.level(), &cut.separator, bounded.then_some(upper.as_slice()));
-    old.append_to(right, cut.slot..old.count());
+    let from = cut.slot + u32::from(planted!(SplitLosesSeparator) && is_at_separator(old, cut));
+    old.append_to(right, from..old.count());
     let left = Node::init(node.page(), old.level(), &lower, Some(&cut.separator));
     old.append_to(left, 0..cut.slot);
+}
+
+/// Whether the first record on the right of a leaf has the fence for its key.
+fn is_at_separator(node: Node<'_>, cut: &Cut) -> bool {
+    let mut first = Vec::new();
+    node.key(cut.slot, &mut first);
+    node.is_leaf() && cut.slot < node.count() && first == cut.separator
 }
 
 /// Moves all of `right` into its left neighbour.

@@ -160,6 +160,9 @@ impl Scan {
         match self.direction {
             Direction::Forward => {
                 fence.clone_into(&mut self.lower);
+                if planted!(ScanSkipsFence) {
+                    self.lower.push(0);
+                }
                 self.ended = self.upper.as_deref().is_some_and(|upper| upper <= fence);
             }
             Direction::Backward => {
@@ -202,6 +205,9 @@ impl BTree {
                 scan.pass(has_fence.then_some(&fence));
                 if !piece.is_empty() {
                     return Ok(true);
+                }
+                if planted!(ScanEndsAtEmptyLeaf) {
+                    break;
                 }
             }
         }

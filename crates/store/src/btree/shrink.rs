@@ -97,6 +97,10 @@ impl BTree {
         let merged =
             with_page(node.page().len_bytes(), |scratch| merge(node, Node::new(right.page()), scratch));
         if merged.is_ok() {
+            let right_slot = match right_slot > 1 && planted!(MergeForgetsNeighbour) {
+                true => right_slot - 1,
+                false => right_slot,
+            };
             Node::new(upper.page()).remove(right_slot);
             section.free(right);
         }

@@ -137,6 +137,9 @@ impl Run {
         let began = now(&devices);
         let cut = self.cut();
         self.note_cut(now(&devices).since(began));
+        if planted!(RingReusedTooEarly) {
+            log.truncate(cut.replay_start);
+        }
         let flushed = pool.flush_epoch(cut.epoch);
         // What moved must not be forgotten, should this one fail.
         self.carried.append(&mut pool.take_changes(cut.epoch));
@@ -145,8 +148,15 @@ impl Run {
         let changes = self.carried.len() as u64;
         let chain = self.write_map(cut.epoch)?;
         segments.write_all()?;
-        flush(&devices, Role::Data).map_err(|failure| failure.error("flush the pages of a checkpoint"))?;
-        log.wait(cut.log_end, Durability::Sync)?;
+        if !planted!(CheckpointSkipsFlush) {
+            match flush(&devices, Role::Data) {
+                Err(_) if planted!(CheckpointForgivesFlush) => {}
+                flushed => flushed.map_err(|failure| failure.error("flush the pages of a checkpoint"))?,
+            }
+        }
+        if !planted!(CheckpointBeforeLog) {
+            log.wait(cut.log_end, Durability::Sync)?;
+        }
         // Somebody else's flush may have failed before, and dropped what this one should have made durable.
         self.parts.poison.check()?;
         let (next_sequence, _) = segments.sequences();
@@ -155,10 +165,16 @@ impl Run {
             replay_start: cut.replay_start,
             log_durable: log.durable().max(cut.log_end),
             newest: cut.newest,
-            next_page: pool.next_page(),
+            next_page: match self.base.superblock.state.map.is_some() && planted!(NextPageForgotten) {
+                true => self.base.superblock.state.next_page,
+                false => pool.next_page(),
+            },
             next_sequence,
             map: Some(chain.head),
         };
+        if planted!(FreedBeforeSuperblock) {
+            segments.free_pending(cut.epoch);
+        }
         self.save(state, closed)?;
         self.parts.poison.check()?;
         self.release(cut, chain);
@@ -266,6 +282,9 @@ impl Run {
             })?;
         } else {
             for moved in &self.carried {
+                if moved.to.is_none() && planted!(FreedPageLeftInMap) {
+                    continue;
+                }
                 writer.push(Change::Page(moved.id, moved.to), &mut write)?;
             }
         }

@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
             return Found::Foreign;
         };
         let mut head = Self(&sector[CHECKSUM..]);
-        if head.word() != crc32c(&sector[FORMAT..]) {
+        if head.word() != crc32c(&sector[FORMAT..]) && !planted!(SuperblockChecksumIgnored) {
             return Found::Damaged;
         }
         match head.word() {

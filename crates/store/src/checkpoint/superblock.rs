@@ -106,7 +106,8 @@ impl Superblock {
     pub fn opened(&self, next_sequence: UnitSequence) -> Self {
         let state = State { next_sequence, ..self.state };
         let (generation, incarnation) = (self.generation + 1, self.incarnation + 1);
-        Self { generation, incarnation, closed: false, state, ..self.clone() }
+        let closed = self.closed && planted!(StaysClosedWhenOpened);
+        Self { generation, incarnation, closed, state, ..self.clone() }
     }
 
     /// As it is on the device.

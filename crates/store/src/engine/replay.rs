@@ -15,6 +15,9 @@ use crate::segment::Segments;
 use crate::task::Crew;
 use crate::txn::{Operation, Operations, Replayer, Version};
 
+/// How many operations of a record a planted bug replays: about what a block of the log holds.
+const OPERATIONS_OF_A_BLOCK: usize = 10;
+
 /// See the module.
 pub(super) struct Replay {
     trees: Arc<Trees>,
@@ -34,7 +37,9 @@ pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<(PageId, Epo
         let (pages, epoch) = written_pages(reference)?;
         highest.1 = highest.1.max(epoch);
         for (page, location) in pages {
-            segments.hold(location)?;
+            if !planted!(LargeNotHeldForReplay) {
+                segments.hold(location)?;
+            }
             highest.0 = highest.0.max(page);
         }
     }
@@ -50,7 +55,8 @@ impl Replay {
 
     /// A commit, in the order of the log.
     pub fn record(&mut self, timestamp: Timestamp, record: &[u8]) -> Result<(), Error> {
-        for operation in Operations::of(record) {
+        let most = if planted!(BatchReplayedInPart) { OPERATIONS_OF_A_BLOCK } else { usize::MAX };
+        for operation in Operations::of(record).take(most) {
             let operation = operation.map_err(|_| Error::Corrupt {
                 what: format!("commit {} in the log", timestamp.0),
                 offset_bytes: 0,

@@ -103,7 +103,7 @@ pub(super) fn open(block: &[u8], store: u64, lsn: Lsn) -> Result<(Header, u32), 
     }
     let stored = u32_at(block, CHECKSUM);
     let computed = crc32c(block.get(PREVIOUS.start..header.used as usize).unwrap_or_default());
-    if stored != computed {
+    if stored != computed && !planted!(LogChecksumIgnored) {
         return Err(NotIt { expected: format!("checksum {stored:08x}"), got: format!("{computed:08x}") });
     }
     Ok((header, stored))

@@ -134,7 +134,7 @@ impl Log {
     pub fn is_unsettled(&self) -> bool {
         let state = self.shared.state();
         let marked = state.leader.as_ref().is_some_and(|leader| leader.marked == state.open.start());
-        !(state.open.is_empty() && marked)
+        !(planted!(LogNeverSettles) || state.open.is_empty() && marked)
     }
 
     /// To be called when the store has been idle for a moment: makes everything durable and writes a block that says so, so that damage to the last group is told from a torn tail. Does
@@ -284,7 +284,7 @@ impl Shared {
         // A durable write makes only itself durable.
         let alone = self.durable.load(Ordering::Acquire) == start.0;
         let op = match (sync, self.sync_method) {
-            (true, SyncMethod::Dsync) if alone => Op::WriteDsync,
+            (true, SyncMethod::Dsync) if alone || planted!(DsyncTakenForFlush) => Op::WriteDsync,
             (true, SyncMethod::Dsync | SyncMethod::LinkedFlush) => Op::WriteThenFlush,
             (true, SyncMethod::Fdatasync) | (false, _) => Op::Write,
         };
@@ -314,11 +314,19 @@ impl Shared {
 
     fn flush(&self) -> Result<(), Error> {
         let written = self.written.load(Ordering::Acquire);
+        if self.durable.load(Ordering::Acquire) < written && planted!(LogSkipsFlush) {
+            return self.note_durable(Lsn(written));
+        }
         if self.durable.load(Ordering::Acquire) < written {
-            if !planted!(LogSkipsFlush) {
-                flush(&self.devices, Role::Log)
-                    .map_err(|failed| self.poison.by(failed.error("flush the log")))?;
+            let role = match self.devices.has_own_log() && planted!(LogFlushesOtherDevice) {
+                true => Role::Data,
+                false => Role::Log,
+            };
+            match flush(&self.devices, role) {
+                Err(_) if planted!(FailedFlushRetried) => flush(&self.devices, role),
+                flushed => flushed,
             }
+            .map_err(|failed| self.poison.by(failed.error("flush the log")))?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
             self.note_durable(Lsn(written))?;
         }

@@ -47,13 +47,19 @@ pub(super) fn recover(
         }
         None => (search.at, &[][..]),
     };
+    let end = match ring.block(known.tail) < end && planted!(LastBlockOverwritten) {
+        true => Lsn(end.0 - ring.block_bytes),
+        false => end,
+    };
     erase(devices, ring, stale)?;
     let recovered = Recovered {
         records: search.records.count,
         bytes: end.0 - known.tail.0.min(end.0),
         torn: !stale.is_empty() || !search.records.partial.is_empty(),
     };
-    Ok(Found { end, chain: search.chain.unwrap_or(0), last: search.records.last, recovered })
+    let last = search.records.last;
+    let last = if last > known.timestamp && planted!(TimestampsRepeat) { known.timestamp } else { last };
+    Ok(Found { end, chain: search.chain.unwrap_or(0), last, recovered })
 }
 
 /// Calls `see` with the records that [`recover`] will replay. Changes nothing.
@@ -157,6 +163,7 @@ impl Search<'_> {
             beyond.stale.push(at);
             if header.durable > beyond.end
                 && let Some(beyond) = &self.beyond
+                && !planted!(DamageTakenForTornTail)
             {
                 return Err(self.corrupt(beyond, &format!("the block at position {}", at.0)));
             }
@@ -179,7 +186,7 @@ impl Search<'_> {
 fn follow(bytes: &[u8], store: u64, lsn: Lsn, chain: Option<u32>) -> Result<(Header, u32), NotIt> {
     let (header, checksum) = block::open(bytes, store, lsn)?;
     match chain {
-        Some(chain) if chain != header.previous => Err(NotIt {
+        Some(chain) if chain != header.previous && !planted!(ChainNotVerified) => Err(NotIt {
             expected: format!("a block after one with checksum {chain:08x}"),
             got: format!("one after {:08x}", header.previous),
         }),
@@ -196,7 +203,7 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
     read_pieces(devices, Role::Log, places, |_, bytes| {
         let lsn = samples.next().unwrap_or(limit);
         match block::open(bytes, search.known.store, lsn) {
-            Ok((header, _)) if header.durable > beyond.end => {
+            Ok((header, _)) if header.durable > beyond.end && !planted!(DamageTakenForTornTail) => {
                 Err(search.corrupt(beyond, &format!("the block at position {}", lsn.0)))
             }
             _ => Ok(ControlFlow::<()>::Continue(())),
@@ -206,7 +213,7 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
 }
 
 fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {
-    if stale.is_empty() {
+    if stale.is_empty() || planted!(ChainNotVerified) {
         return Ok(());
     }
     let zeros = Block::new(ring.block_bytes as usize)?;
@@ -249,7 +256,9 @@ impl<'a> Records<'a> {
         let (from, used) = (header.records_from as usize, header.used as usize);
         if from == HEADER_BYTES {
             // Otherwise void: torn by a crash.
-            self.partial.clear();
+            if self.partial.is_empty() || !planted!(TornRecordKept) {
+                self.partial.clear();
+            }
         } else if self.in_step && !self.partial.is_empty() {
             self.partial.extend_from_slice(bytes.get(HEADER_BYTES..from).unwrap_or_default());
             self.finish_partial()?;

@@ -111,6 +111,7 @@ impl Pool {
             self.changes.since(epoch.0, PageId(first), |moved| {
                 if let Some(location) =
                     moved.id.0.checked_sub(first).and_then(|index| block.get_mut(index as usize))
+                    && !planted!(MapHasLaterPlaces)
                 {
                     *location = moved.from;
                 }
@@ -131,6 +132,7 @@ impl Pool {
         loop {
             match entry.load().place() {
                 Place::Nowhere => return None,
+                Place::Loading(_) if garbage_too && planted!(LoadingPageLeftOutOfMap) => return None,
                 Place::Device(location) | Place::Loading(location) => return Some(location),
                 Place::Memory(frame) => {
                     let meta = self.frames.meta(frame);
@@ -240,6 +242,9 @@ impl Pool {
             }
             Place::Loading(at) if at == old => {
                 note(&|| entry.exchange(Word::loading(old), Word::loading(new))).then_some(true)
+            }
+            Place::Device(at) if planted!(CleanerMovesStale) => {
+                note(&|| entry.exchange(Word::device(at), Word::device(new))).then_some(true)
             }
             Place::Nowhere | Place::Device(_) | Place::Loading(_) => Some(false),
             Place::Memory(frame) => {

@@ -299,8 +299,11 @@ impl Pool {
         if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
             return Outcome::Stays;
         }
+        let is_under_way = |unit: UnitSequence| {
+            unit.0 != 0 && !self.images.is_written(unit) && !planted!(EvictedBeforeWritten)
+        };
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
-        if meta.dirty_epoch.load(Ordering::Relaxed) == 0 && unit.0 != 0 && !self.images.is_written(unit) {
+        if meta.dirty_epoch.load(Ordering::Relaxed) == 0 && is_under_way(unit) {
             return Outcome::Unwritten(unit);
         }
         if !meta.latch.try_upgrade(version) {
@@ -309,7 +312,7 @@ impl Pool {
         // Only now: whoever gathers a page leaves its version as it is.
         let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
-        if dirty_epoch == 0 && unit.0 != 0 && !self.images.is_written(unit) {
+        if dirty_epoch == 0 && is_under_way(unit) {
             meta.latch.unlock_unchanged();
             return Outcome::Unwritten(unit);
         }

@@ -112,6 +112,10 @@ impl<'a> Section<'a> {
             if seen.id.is_volatile() {
                 return Ok(());
             }
+            if planted!(ChangedPageNotKept) {
+                seen.meta.dirty_epoch.store(self.epoch, Ordering::Release);
+                return Ok(());
+            }
             // The checkpoint of that epoch needs the page as it is now.
             self.pool.append(seen.id, seen.frame, dirty_epoch).map_err(denied)?;
         }

@@ -173,6 +173,9 @@ impl Segments {
         let note = |appended: Appended| {
             let moved = Move { page: header.page, old, new: appended.location, victim: index };
             self.space.begin_move(index);
+            if planted!(CleanerPointsAhead) {
+                self.tell(&moved);
+            }
             self.moves.begin(appended.unit, moved);
         };
         loop {
@@ -190,14 +193,20 @@ impl Segments {
     /// Tells the pages that were moved with this unit, which is written, where they are.
     pub(super) fn end_moves(&self, unit: UnitSequence) {
         let Some(moves) = self.moves.take(unit) else { return };
-        let tenant = self.tenant();
         for moved in moves {
-            let relocated =
-                tenant.as_ref().is_some_and(|tenant| tenant.relocate(moved.page, moved.old, moved.new));
-            self.space.release(if relocated { moved.old } else { moved.new });
+            if !planted!(CleanerPointsAhead) {
+                self.tell(&moved);
+            }
             self.space.end_moves(moved.victim, 1);
         }
         self.tend();
+    }
+
+    /// Tells a page that was moved where it is, unless it has changed meanwhile.
+    fn tell(&self, moved: &Move) {
+        let tenant = self.tenant();
+        let relocated = tenant.is_some_and(|tenant| tenant.relocate(moved.page, moved.old, moved.new));
+        self.space.release(if relocated { moved.old } else { moved.new });
     }
 }
 

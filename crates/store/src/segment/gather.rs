@@ -275,7 +275,12 @@ impl Segments {
             lane::write(&self.devices, Role::Data, Op::Write, ready.offset_bytes, memory, ready.length_bytes)
         };
         match result {
-            Ok(()) => {
+            // The buffer stays as it is: its images count as not written, so their pages stay in memory.
+            Err(failure) if !planted!(FailedWriteForgotten) => drop(self.poison.by(failure.error(format!(
+                "write {} bytes of pages at byte {}",
+                ready.length_bytes, ready.offset_bytes
+            )))),
+            _ => {
                 self.buffers.written(ready.unit);
                 self.end_moves(ready.unit);
                 if self.pressure() != Pressure::None {
@@ -283,11 +288,6 @@ impl Segments {
                     self.tend();
                 }
             }
-            // The buffer stays as it is: its images count as not written, so their pages stay in memory.
-            Err(failure) => drop(self.poison.by(failure.error(format!(
-                "write {} bytes of pages at byte {}",
-                ready.length_bytes, ready.offset_bytes
-            )))),
         }
         self.wake_all();
     }

@@ -209,6 +209,9 @@ impl Segments {
                 self.seal(target, &mut gathering, false);
             }
         }
+        if left.len() > 1 && planted!(OneUnitAwaited) {
+            left.truncate(1);
+        }
         self.wait_until(|| {
             left.retain(|unit| !self.is_written(*unit));
             match left.is_empty() {

@@ -408,12 +408,21 @@ impl Space {
             && self.live_bytes_of(index) == 0
         {
             inner.change(index, |segment| segment.state = State::Pending(epoch));
+            if inner.segments[index].in_hand == 0 && planted!(SegmentReusedTooEarly) {
+                inner.change(index, |segment| *segment = FREE);
+                inner.free.insert(index as u32);
+            }
         }
     }
 
     /// The segments of which the page table of `epoch` and later ones know nothing, on their way to be free.
     pub fn free_pending(&self, epoch: Epoch) -> Vec<usize> {
-        self.lock().take_out(|_, segment| matches!(segment.state, State::Pending(since) if since <= epoch))
+        self.lock().take_out(|_, segment| match segment.state {
+            State::Pending(since) => {
+                since <= epoch || since.0 == epoch.0 + 1 && planted!(PendingEpochOffByOne)
+            }
+            _ => false,
+        })
     }
 
     /// The page table's segments that were closed before the one with `first` was opened, on their way to be free.

@@ -66,14 +66,131 @@ macro_rules! bugs {
 }
 
 bugs! {
+    // The log.
     /// The log's flush is skipped: commits are acknowledged that a power cut takes away.
     LogSkipsFlush: "log-skips-flush", Crash;
     /// A commit counts as durable when it is written: a power cut takes acknowledged commits away.
     LogAcknowledgesWritten: "log-acknowledges-written", Crash;
+    /// A durable write of the log is taken for a flush of what was written before it: acknowledged commits are cut off behind a hole.
+    DsyncTakenForFlush: "dsync-taken-for-flush", Crash;
+    /// The log is flushed on the device of the pages, which is another one: acknowledged commits are lost.
+    LogFlushesOtherDevice: "log-flushes-other-device", Crash;
+    /// A failed flush of the log is tried again as if nothing had happened: what the first one dropped was acknowledged and is gone.
+    FailedFlushRetried: "failed-flush-retried", Errors;
+    /// The log's ring is used again from a checkpoint's cut on, not from its end: a crash in between leaves the older checkpoint without its log.
+    RingReusedTooEarly: "ring-reused-too-early", Crash;
+    /// A checkpoint replays the log from its end at the cut, although commits before it are not applied: they are lost.
+    ReplayStartsTooLate: "replay-starts-too-late", Crash;
+    /// Timestamps go on where the checkpoint was, not where the log ends: recovered commits and new ones share numbers, and the next recovery takes some for done.
+    TimestampsRepeat: "timestamps-repeat", Crash;
+    /// After recovery the log goes on in its last block, not behind it: durable commits are overwritten.
+    LastBlockOverwritten: "last-block-overwritten", Crash;
+    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain: commits come back that never were.
+    ChainNotVerified: "chain-not-verified", Crash;
+    /// A damaged block is taken for the log's end although a later one knows that it was durable: acknowledged commits vanish silently.
+    DamageTakenForTornTail: "damage-taken-for-torn-tail", Decay;
+    /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
+    TornRecordKept: "torn-record-kept", Crash;
+    /// The checksum of a log block is not verified: flipped bits become data.
+    LogChecksumIgnored: "log-checksum-ignored", Decay;
+    /// An idle log is not settled: damage to its last group is taken for a torn tail.
+    LogNeverSettles: "log-never-settles", Decay;
+    /// A store that was closed and opened again still says that it is closed: after a crash its log is not replayed.
+    StaysClosedWhenOpened: "stays-closed-when-opened", Crash;
+
+    // Checkpoints.
+    /// A superblock is written before the pages that it refers to are flushed: after a crash they are not there.
+    CheckpointSkipsFlush: "checkpoint-skips-flush", Crash;
+    /// Of the write units of a checkpoint, or of large values, only the first is waited for.
+    OneUnitAwaited: "one-unit-awaited", Crash;
+    /// A superblock is written before the log is durable up to its cut: it vouches for commits that are not there.
+    CheckpointBeforeLog: "checkpoint-before-log", Crash;
+    /// A checkpoint goes on after the flush of its pages has failed, and a later flush counts: pages are gone that were dropped.
+    CheckpointForgivesFlush: "checkpoint-forgives-flush", Errors;
+    /// A superblock counts as current before it is flushed: what the older one needs is used again.
+    SuperblockNotFlushed: "superblock-not-flushed", Crash;
+    /// A superblock is written once, not twice: a single damaged sector turns back time.
+    SuperblockHasOneCopy: "superblock-has-one-copy", Decay;
+    /// The checksum of a superblock is not verified: flipped bits lead anywhere.
+    SuperblockChecksumIgnored: "superblock-checksum-ignored", Decay;
+    /// The superblock of the even generation is taken even if the other one is newer: time turns back.
+    OlderSuperblockTaken: "older-superblock-taken", Model;
+    /// Segments become free, and are discarded, before the superblock that no longer needs them is written.
+    FreedBeforeSuperblock: "freed-before-superblock", Crash;
+    /// A page that changes while a checkpoint is made is not kept as it was at the cut: the checkpoint lacks what was committed before.
+    ChangedPageNotKept: "changed-page-not-kept", Crash;
+    /// Freed pages stay in the page table: they come back after a restart, and take the places of others.
+    FreedPageLeftInMap: "freed-page-left-in-map", Crash;
+    /// A page table that is written as a whole has pages where they moved after the cut: the images there may never have been written.
+    MapHasLaterPlaces: "map-has-later-places", Crash;
+    /// A page table that is written as a whole lacks pages that are just being loaded.
+    LoadingPageLeftOutOfMap: "loading-page-left-out-of-map", Crash;
+    /// A checkpoint does not note which page numbers were given out since the last one: new pages take the places of old ones.
+    NextPageForgotten: "next-page-forgotten", Crash;
+
+    // Segments and the pool.
+    /// A segment is used again as soon as nothing in memory refers to it, although the last checkpoint does.
+    SegmentReusedTooEarly: "segment-reused-too-early", Crash;
+    /// A checkpoint frees segments that lost their last image after its cut: it refers to them itself.
+    PendingEpochOffByOne: "pending-epoch-off-by-one", Crash;
+    /// Large values that are replayed do not count as live: their segments are freed under them.
+    ReplayedLargeNotCounted: "replayed-large-not-counted", Crash;
+    /// While the log is replayed, other pages may be written over the large values that it refers to.
+    LargeNotHeldForReplay: "large-not-held-for-replay", Crash;
+    /// The cleaner points the page table at new places before anything is written there: a checkpoint may refer to them.
+    CleanerPointsAhead: "cleaner-points-ahead", Crash;
+    /// The cleaner puts the image that it has moved in the place of a newer one.
+    CleanerMovesStale: "cleaner-moves-stale", Model;
+    /// The checksum of a page is not verified: flipped bits become data.
+    PageChecksumIgnored: "page-checksum-ignored", Decay;
+    /// The number of a page that was read is not verified: a misdirected read or write becomes data.
+    PageNumberIgnored: "page-number-ignored", Decay;
+    /// The write sequence of a page that was read is not verified: after a lost write an old image becomes data.
+    PageSequenceIgnored: "page-sequence-ignored", Decay;
+    /// A page leaves memory before the unit with its image is written: who reads it finds what was there before.
+    EvictedBeforeWritten: "evicted-before-written", Model;
+    /// A failed write of pages is taken for done, and poisons nothing: the pages are gone when they have left memory.
+    FailedWriteForgotten: "failed-write-forgotten", Errors;
+
+    // Transactions.
     /// Transactions are committed without looking whether somebody was faster: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.
     VisibleBeforeApplied: "visible-before-applied", Isolation;
+    /// Of the keys of a commit only the first is locked: commits are applied in another order than they are logged.
+    OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
+    /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.
+    OldVersionDropped: "old-version-dropped", Model;
+    /// Old versions are given up while the oldest snapshot that sees them is still in use.
+    HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
+    /// A removed record leaves no trace in its tree while a snapshot still sees it.
+    RemovalLeavesNoTombstone: "removal-leaves-no-tombstone", Model;
+    /// A scan shows the newest versions, whatever its snapshot.
+    ScanIgnoresSnapshot: "scan-ignores-snapshot", Model;
+    /// Of a long commit only the first operations are replayed: after a crash it is there in part.
+    BatchReplayedInPart: "batch-replayed-in-part", Crash;
+    /// Of several operations on a key the oldest is replayed: after a crash values are old.
+    OlderReplayedLast: "older-replayed-last", Crash;
+
+    // Trees.
+    /// A split loses the first record on the right if its key is the fence itself.
+    SplitLosesSeparator: "split-loses-separator", Model;
+    /// A merge takes the wrong neighbour out of the parent.
+    MergeForgetsNeighbour: "merge-forgets-neighbour", Model;
+    /// A scan goes on behind a leaf's fence, not at it: a record whose key is the fence is skipped.
+    ScanSkipsFence: "scan-skips-fence", Model;
+    /// A scan ends at a leaf without records, whatever comes behind it.
+    ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
+
+    // Large values.
+    /// A large value is not flushed before its commit is logged: after a crash the commit is there and its value is not.
+    LargeNotFlushed: "large-not-flushed", Crash;
+    /// A large value is freed when it is replaced, although a snapshot sees it.
+    LargeFreedUnderSnapshot: "large-freed-under-snapshot", Model;
+    /// The last page of a large value says that it is longer than it is.
+    LargeLengthPadded: "large-length-padded", Model;
+    /// Replaying a large value does not look whether its pages are another one's by now.
+    LargeOwnerIgnored: "large-owner-ignored", Crash;
 }
 
 impl Bug {

@@ -286,7 +286,10 @@ impl Transactions {
                 self.history.keep(&self.snapshots, tree.id, key, old, timestamp)?;
             }
             self.replace(timestamp, written, before)?;
-            if !is_kept && let Some((_, reference)) = Version::split(old) {
+            if (!is_kept || planted!(LargeFreedUnderSnapshot))
+                && let Some((version, reference)) = Version::split(old)
+                && version.is_overflow()
+            {
                 self.give_back_large(reference);
             }
             Ok(())
@@ -305,7 +308,9 @@ impl Transactions {
             Write::Put(value) => (Version::put(timestamp), value),
             Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
             // It leads those to older versions who may have one.
-            Write::Remove if before.is_some() && self.snapshots.any() => {
+            Write::Remove
+                if before.is_some() && self.snapshots.any() && !planted!(RemovalLeavesNoTombstone) =>
+            {
                 self.history.bury(tree, key, timestamp)?;
                 (Version::tombstone(timestamp), &[][..])
             }

@@ -89,6 +89,9 @@ impl Locks {
     pub fn lock_many(&self, mut stripes: Vec<Stripe>) -> Held<'_> {
         stripes.sort_unstable();
         stripes.dedup();
+        if stripes.len() > 1 && planted!(OnlyFirstKeyLocked) {
+            stripes.truncate(1);
+        }
         stripes.iter().for_each(|stripe| self.take(*stripe));
         Held { locks: self, stripes: Stripes::Many(stripes) }
     }

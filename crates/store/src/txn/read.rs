@@ -123,7 +123,7 @@ impl Cursor {
         value: &[u8],
     ) -> Result<Fate, Error> {
         let Some((version, _)) = Version::split(value) else { return Ok(Fate::Goes) };
-        if version.timestamp() <= snapshot {
+        if version.timestamp() <= snapshot || planted!(ScanIgnoresSnapshot) {
             if version.is_tombstone() && version.timestamp() <= transactions.opened_at {
                 self.leftovers.push((key.to_vec(), version));
             }

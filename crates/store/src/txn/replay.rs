@@ -86,6 +86,7 @@ impl Batch {
     fn settle(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by(|one, other| {
+            let (one, other) = if planted!(OlderReplayedLast) { (other, one) } else { (one, other) };
             (one.tree, self.key(one), other.timestamp).cmp(&(other.tree, self.key(other), one.timestamp))
         });
         changes.dedup_by(|later, first| (later.tree, self.key(later)) == (first.tree, self.key(first)));

@@ -62,7 +62,8 @@ impl Snapshots {
     /// Whether a snapshot may see a version that was committed with that timestamp and is about to be replaced.
     #[inline]
     pub fn may_see(&self, timestamp: Timestamp) -> bool {
-        self.newest.load(Ordering::SeqCst) >= timestamp.0.max(1)
+        let (newest, needed) = (self.newest.load(Ordering::SeqCst), timestamp.0.max(1));
+        newest > needed || newest == needed && !planted!(OldVersionDropped)
     }
 
     /// Whether there is a snapshot, or one is coming.
