@@ -20,6 +20,7 @@ mod page;
 mod poison;
 mod pool;
 mod segment;
+mod sync;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;

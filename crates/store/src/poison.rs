@@ -1,6 +1,6 @@
 //! The first failed write or flush ends all promises of durability.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::Error;
 

@@ -9,9 +9,9 @@
 //!
 //! Creations and drops are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow.
 
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use super::{Entry, IndexKind, TreeId};
 use crate::Error;

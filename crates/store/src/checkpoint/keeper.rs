@@ -1,7 +1,7 @@
 //! When checkpoints are made: one at a time, in the background, when somebody asks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::run::Run;
 use super::{Base, CheckpointStats, Parts, Superblock};

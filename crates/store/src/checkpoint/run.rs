@@ -9,7 +9,7 @@
 //! Commits go on all the while; only the cut keeps them, for as long as the longest change of pages takes.
 //! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or flush poisons the store.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain_device::Nanos;
 

@@ -3,8 +3,8 @@
 //! A crash between a commit that replaces a large value and the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds on to them.
 //! [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Error;
 use crate::btree::overflow::{Overflow, kept};

@@ -12,8 +12,8 @@ mod stats;
 mod tests;
 mod upkeep;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::catalog::{Entry, IndexKind, Known, Trees};

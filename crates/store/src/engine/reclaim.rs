@@ -3,8 +3,8 @@
 //! A crash can leave some behind: those of values whose commit was never logged, and those that were being freed, or that a snapshot held on to. What refers to pages is in the trees
 //! alone, so all of them have to be walked; that is done when somebody asks for it, and only when nothing else is going on that could refer to a page from elsewhere.
 
+use crate::sync::atomic::Ordering;
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 
 use super::Engine;
 use crate::Error;

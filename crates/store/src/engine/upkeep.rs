@@ -1,8 +1,8 @@
 //! What keeps a store going: room in memory, room on the device, and a log that is not too long.
 
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Arc, Weak};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
 
 use crate::checkpoint::{Keeper, Parts};
 use crate::header::PageId;

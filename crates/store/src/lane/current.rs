@@ -10,6 +10,7 @@ use super::channels::Lane;
 use super::flushes::Flushes;
 use super::traffic::{Meter, Traffic};
 use crate::Error;
+use crate::sync::point;
 use crate::task::{current_task, in_task, park};
 
 /// What a device is for.
@@ -241,8 +242,13 @@ unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Fai
     let in_task = entered(|lane| unsafe { ask_in_task(lane, device, request) });
     match in_task {
         Some(result) => result,
-        // SAFETY: passed on from the caller.
-        None => own(devices, |lane| unsafe { ask_and_wait(lane, device, request) })?,
+        None => {
+            point();
+            // SAFETY: passed on from the caller.
+            let result = own(devices, |lane| unsafe { ask_and_wait(lane, device, request) });
+            point();
+            result?
+        }
     }
 }
 

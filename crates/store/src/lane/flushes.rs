@@ -4,7 +4,7 @@
 //! all who have asked by then. And a failed flush may have dropped what any other one should have made durable, of which the kernel tells only one of those who ask at the same time: after a failure
 //! no flush succeeds any more.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::current::Failed;
 use crate::task::{Waker, park, waker};

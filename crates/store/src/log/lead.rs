@@ -1,6 +1,6 @@
 //! Writing groups: what the leader does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 use flashgrain_device::{Nanos, Op};
 

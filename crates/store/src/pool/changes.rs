@@ -2,7 +2,7 @@
 //!
 //! A change is noted before anybody can make the next one of the same page. All changes of a page are in one list, so their order is known.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::header::PageId;
 use crate::segment::Location;

@@ -1,6 +1,6 @@
 //! What checkpoints, recovery and the cleaner ask of the pool.
 
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 
 use super::changes::{BLOCK_BITS, Moved};
 use super::frames::Frame;

@@ -9,9 +9,9 @@
 //!
 //! Nothing here waits, but for [`Pool::take_frame`]. Each thread makes room for itself, as part of its worker's loop; nobody has to wait for a page cleaner.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
 use super::gate::own_place;

@@ -1,6 +1,6 @@
 //! Pages that are not in memory: who loads them and who waits.
 
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 
 use super::evict::FRAME;
 use super::frames::Frame;

@@ -4,9 +4,9 @@
 //! memory follows from use (Umbra's variable-size pages). The budget counts memory that is *backed*, used or not: a free frame keeps its memory for the next page of its class, until another
 //! class needs it and there is no other. So a page fault takes a free frame from a list that its thread mostly has to itself, and the budget is looked at only when that is empty.
 
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::gate::own_place;
 use super::latch::Latch;
@@ -289,7 +289,7 @@ impl Frames {
         // SAFETY: the range is mapped as long as `self` lives, and the frame exists, so it lies within; words are only used atomically.
         Page::new(unsafe {
             std::slice::from_raw_parts(
-                self.base(frame).pages.cast::<AtomicU32>().add(frame.index() * words),
+                self.base(frame).pages.cast::<std::sync::atomic::AtomicU32>().add(frame.index() * words),
                 words,
             )
         })

@@ -2,9 +2,9 @@
 //!
 //! Every thread counts its sections in a place of its own, so that sections share no cache line.
 
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{Mutex, PoisonError, hint, thread};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::task::yield_now;
 
@@ -18,6 +18,10 @@ thread_local! {
 /// The calling thread's place, below [`PLACES`].
 #[inline]
 pub(super) fn own_place() -> usize {
+    #[cfg(test)]
+    if let Some(number) = thread::number() {
+        return number % PLACES;
+    }
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let place = PLACE.get();
     if place < PLACES {
@@ -95,7 +99,7 @@ impl Gate {
             while inside.0.load(Ordering::SeqCst) != 0 {
                 // The section is on another thread, which may have lost its processor.
                 tries += 1;
-                if tries < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+                if tries < 100 { hint::spin_loop() } else { thread::yield_now() }
             }
         }
         act();

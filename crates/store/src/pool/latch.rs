@@ -2,7 +2,7 @@
 //!
 //! Nobody waits for I/O with a latch in hand, so it is held for microseconds; who finds it taken lets others run and starts over.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(test)]
 use crate::task::yield_now;

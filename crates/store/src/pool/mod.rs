@@ -30,8 +30,8 @@ mod tests;
 mod unread;
 mod waiters;
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::{Arc, Weak};
 
 use crate::Error;
 use crate::header::{Header, PageId, PageKind};

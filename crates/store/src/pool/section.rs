@@ -1,7 +1,7 @@
 //! Changes of pages that a checkpoint sees as a whole or not at all.
 
+use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
 
 use super::changes::Moved;
 use super::frames::{Frame, Meta};

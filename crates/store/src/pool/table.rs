@@ -9,10 +9,10 @@
 //! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed since, so a number is given out again only when the checkpoint
 //! of the epoch in which it became free is complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frames::Frame;
 use super::mapping::Mapping;

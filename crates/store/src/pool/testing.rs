@@ -1,8 +1,8 @@
 //! A pool over memory, for tests of what is built upon it.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use super::{Images, Pool};
 use crate::Error;

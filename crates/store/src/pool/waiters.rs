@@ -2,9 +2,9 @@
 //!
 //! Whoever ends the wait looks at a counter only, unless somebody waits.
 
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::{Mutex, PoisonError};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, PoisonError};
 
 use crate::task::{Waker, waker};
 

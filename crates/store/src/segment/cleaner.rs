@@ -4,8 +4,8 @@
 //! these is written, so nobody ever refers to what is not on the device. If the headers do not lead to all that is live, some of them are damaged: then the page table says what is
 //! in the segment. An image that cannot be read stays where it is, and its segment with it.
 
+use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use super::pack::{self, Expected};
 use super::stats::add;

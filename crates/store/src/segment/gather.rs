@@ -1,7 +1,7 @@
 //! How images are gathered into units, and how units get to the device.
 
+use crate::sync::{MutexGuard, PoisonError};
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
 
 use flashgrain_device::{Nanos, Op};
 

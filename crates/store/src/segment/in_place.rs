@@ -1,7 +1,7 @@
 //! Pages that always stay at the same place, one write per page: the baseline for measurements. Nothing here is safe against crashes.
 
+use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use super::{Location, NotAppended, Place, Segments, Stream, UnitSequence};
 use crate::header::PageId;

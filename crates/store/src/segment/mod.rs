@@ -22,8 +22,8 @@ mod tests;
 mod unit;
 mod upkeep;
 
+use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::Error;
 use crate::header::PageId;

@@ -6,10 +6,10 @@
 //!                    └── Map ──► Map ─────────── release_map_before ───────────────────────────────────────┘
 //! ```
 
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::location::{DEVICE_BYTES_MAX, Location};
 use super::table::Table;

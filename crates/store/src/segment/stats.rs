@@ -1,6 +1,6 @@
 //! What was written, and why.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(test)]
 use super::Stream;

@@ -4,9 +4,9 @@
 //! Its images lie back to back, but for two rules: one that can be read with no more sectors than its page has is not moved to where it needs more; and where packs matter (see
 //! [`crate::layout::Layout::pack_bytes`]), no image crosses from one to the next that fits into one. What is left empty is zeros.
 
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, PoisonError};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use flashgrain_device::{Arena, Error as DeviceError};
 

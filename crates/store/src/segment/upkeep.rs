@@ -1,7 +1,7 @@
 //! What is done in time, so that segments do not run out: cleaning, growing, discarding, asking for checkpoints.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Arc, PoisonError};
 
 use super::cleaner::CLEANERS;
 use super::policy::Target;

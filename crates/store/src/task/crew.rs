@@ -1,7 +1,7 @@
 //! All workers of a store, for those who have work.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Class;
 use super::core::Core;

@@ -1,8 +1,8 @@
 //! Where a worker's tasks can be reached from other threads.
 
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Class;
 use super::core::TaskId;

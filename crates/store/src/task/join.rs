@@ -1,7 +1,7 @@
 //! Waiting for a task's result.
 
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
 

@@ -1,8 +1,8 @@
 //! Waiting and waking, for tasks and ordinary threads alike.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Thread;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::thread::{self, Thread};
 
 use super::core::{Core, TaskId};
 use super::home::Home;
@@ -25,8 +25,8 @@ struct Parked {
     woken: AtomicBool,
 }
 
-thread_local! {
-    static OWN: Arc<Parked> = Arc::new(Parked { thread: std::thread::current(), woken: AtomicBool::new(false) });
+crate::sync::per_thread! {
+    static OWN: Arc<Parked> = Arc::new(Parked { thread: thread::current(), woken: AtomicBool::new(false) });
 }
 
 /// Whether the caller is a task.
@@ -57,7 +57,7 @@ pub(crate) fn park() {
         Some((core, id)) => core.park(id),
         None => OWN.with(|own| {
             while !own.woken.swap(false, Ordering::AcqRel) {
-                std::thread::park();
+                thread::park();
             }
         }),
     });
@@ -68,7 +68,7 @@ pub(crate) fn yield_now() {
     Unwaiting::assert_none();
     Core::current(|current| match current {
         Some((core, id)) => core.yield_now(id),
-        None => std::thread::yield_now(),
+        None => thread::yield_now(),
     });
 }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 #[cfg(debug_assertions)]
-thread_local! {
+crate::sync::per_thread! {
     static UNDER_WAY: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 

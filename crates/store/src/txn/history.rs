@@ -10,9 +10,9 @@
 //! *Tombstones.* A record that is removed while there are snapshots leaves a tombstone in its tree, which leads to its older versions. Tombstones are noted in generations of their
 //! own, and taken out of the tree when these are given up: when no snapshot is older than the removal.
 
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Tree;
 use super::snapshots::Snapshots;

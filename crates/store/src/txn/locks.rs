@@ -3,8 +3,8 @@
 //! A key's lock is one of a fixed number of stripes. They are taken in ascending order, so nobody waits in a circle. Who has to wait parks; this may be for a page to be read, but
 //! never for a device's flush.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, PoisonError};
 
 use crate::catalog::TreeId;
 use crate::task::{Waker, park, waker};
@@ -68,6 +68,14 @@ impl Stripe {
         last[..rest.len()].copy_from_slice(rest);
         hash = mix(hash, u64::from_le_bytes(last));
         Self((hash.wrapping_mul(FACTOR) >> (64 - STRIPES.trailing_zeros())) as u32)
+    }
+}
+
+#[cfg(test)]
+impl Stripe {
+    /// One of them.
+    pub fn nth(number: u32) -> Self {
+        Self(number)
     }
 }
 

@@ -16,8 +16,8 @@ mod throttle;
 mod version;
 mod visible;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
 use crate::catalog::TreeId;

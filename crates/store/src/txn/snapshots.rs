@@ -3,9 +3,9 @@
 //! A commit keeps the version that it replaces if a snapshot may see it. So a new snapshot first says that it comes (from then on every commit keeps everything), then looks which
 //! timestamp was given last, and waits until all up to that one can be seen. That is its timestamp: commits that looked before it came are not after it.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::visible::Visible;
 use crate::log::Timestamp;

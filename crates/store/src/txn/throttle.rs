@@ -1,8 +1,8 @@
 //! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit, the longer the nearer a limit is; gradually, so that nobody stands still.
 
+use crate::sync::OnceLock;
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use flashgrain_device::Nanos;
 

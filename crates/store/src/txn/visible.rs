@@ -1,7 +1,7 @@
 //! Which commits can be seen: all up to a timestamp, in the order of the log, however they are applied.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, PoisonError};
 
 use crate::Error;
 use crate::log::{Log, Logged, Lsn, Timestamp};

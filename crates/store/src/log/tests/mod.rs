@@ -1,5 +1,6 @@
 mod crash;
 mod damage;
+mod explored;
 mod groups;
 mod stale;
 

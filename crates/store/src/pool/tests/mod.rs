@@ -1,5 +1,6 @@
 //! The pool as its users see it.
 
+mod explored;
 mod faults;
 mod history;
 mod speed;

@@ -1,9 +1,9 @@
 //! An index that is a map, where every access may let others run first.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use crate::Error;
 use crate::index::{Census, Change, Direction, Index, Piece, Steps};

@@ -1,3 +1,4 @@
+mod explored;
 mod isolation;
 pub(super) mod map;
 

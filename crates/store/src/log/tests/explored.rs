@@ -1,0 +1,79 @@
+//! The hand-over of the right to write, under many schedules of threads.
+
+use flashgrain_device::MemoryDevice;
+use shuttle::thread::spawn;
+
+use super::*;
+use crate::sync::explored::explore;
+
+/// Whoever waits is woken by who wrote his record or becomes the one who writes; what is acknowledged can be read back.
+#[test]
+fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
+    explore(500, || {
+        let device = Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap());
+        let devices = Devices::new(device, None);
+        let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+        let threads: Vec<_> = (0..4_u8)
+            .map(|thread| {
+                let log = log.clone();
+                spawn(move || {
+                    for round in 0..2 {
+                        let logged = log.append(&[thread * 2 + round; 200]).unwrap();
+                        let durability = match (thread + round) % 3 {
+                            0 => Durability::Buffered,
+                            _ => Durability::Sync,
+                        };
+                        log.wait(logged.end, durability).unwrap();
+                        if durability == Durability::Sync {
+                            assert!(log.durable() >= logged.end);
+                        }
+                        if thread == 3 {
+                            log.settle().unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        log.wait(log.end(), Durability::Sync).unwrap();
+        drop(log);
+        let (log, seen) = open_on(&devices, &layout(), NEW).unwrap();
+        assert!(!log.recovered().torn);
+        let timestamps: Vec<u64> = seen.iter().map(|record| record.1.0).collect();
+        assert_eq!(timestamps, (1..=8).collect::<Vec<_>>());
+        let mut records: Vec<u8> = seen.iter().map(|record| record.2[0]).collect();
+        records.sort_unstable();
+        assert_eq!(records, (0..8).collect::<Vec<_>>());
+    });
+}
+
+/// One truncates the ring, which is full again and again, while others wait for room in it.
+#[test]
+fn who_waits_for_room_in_the_ring_gets_it() {
+    explore(2000, || {
+        let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+        let mut layout = layout();
+        layout.log_bytes = 16 * BLOCK_BYTES;
+        let (log, _) = open_on(&devices, &layout, NEW).unwrap();
+        let record = vec![7; log.record_limit_bytes() as usize];
+        let truncating = log.clone();
+        log.when_long(move || {
+            // As a checkpoint does, but at once: everything is applied.
+            let end = truncating.end();
+            truncating.truncate(end);
+        });
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (log, record) = (log.clone(), record.clone());
+                spawn(move || {
+                    for _ in 0..6 {
+                        let logged = log.append(&record).unwrap();
+                        log.wait(logged.end, Durability::Sync).unwrap();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(log.last(), Timestamp(18));
+    });
+}

@@ -1,0 +1,112 @@
+//! Commits, snapshots and locks under many schedules of threads.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use shuttle::rand::Rng;
+use shuttle::thread::spawn;
+
+use super::isolation::{judge, transact};
+use super::*;
+use crate::log::Logged;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::explored::{explore, point};
+use crate::sync::{Mutex, thread};
+use crate::task::Crew;
+use crate::txn::locks::Stripe;
+
+/// Transactions whose background work is never done.
+fn alone() -> Arc<Transactions> {
+    let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+    let (crew, poison) = (Crew::new(vec![Arc::default()]), Poison::default());
+    let log = Log::open(&layout(), devices, crew.clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
+    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
+    Arc::new(Transactions::new(log.unwrap(), poison, crew, make))
+}
+
+/// Few keys, so that nearly everyone is in another's way.
+#[test]
+fn all_see_their_snapshots_and_the_first_to_commit_wins() {
+    explore(4000, || {
+        let (transactions, (tree, _)) = (alone(), tree(1));
+        let all = Arc::new(Mutex::new(Vec::new()));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (transactions, tree, all) = (Arc::clone(&transactions), tree.clone(), Arc::clone(&all));
+                let mut random = Pcg64::seed_from_u64(shuttle::rand::thread_rng().r#gen());
+                spawn(move || {
+                    for _ in 0..3 {
+                        let done = transact(&transactions, &tree, 3, &mut random);
+                        all.lock().unwrap().push(done);
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        judge(&all.lock().unwrap(), 0);
+        transactions.settle().unwrap();
+        assert_eq!(transactions.history_stats().records, 0);
+    });
+}
+
+/// Those who wait for a stripe come and go; one of them parks for another reason as well.
+#[test]
+fn whoever_has_a_lock_has_it_alone_and_nobody_waits_for_ever() {
+    explore(10_000, || {
+        let locks = Arc::new(Locks::new());
+        let holders = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let threads: Vec<_> = [[0, 0], [0, 1], [1, 0], [1, 1]]
+            .map(|wanted| {
+                let (locks, holders) = (Arc::clone(&locks), Arc::clone(&holders));
+                spawn(move || {
+                    for round in 0..2 {
+                        if wanted[round] == 1 {
+                            // A wake-up left over from something else.
+                            crate::task::waker().wake();
+                        }
+                        let stripes = wanted.map(|stripe| Stripe::nth(stripe as u32));
+                        let _held = locks.lock_many(stripes.to_vec());
+                        let own = thread::number().unwrap();
+                        for stripe in wanted {
+                            holders[stripe].store(own, Ordering::Relaxed);
+                        }
+                        point();
+                        for stripe in wanted {
+                            assert_eq!(holders[stripe].load(Ordering::Relaxed), own);
+                        }
+                    }
+                })
+            })
+            .into();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// Commits are applied in any order; what can be seen has been applied, all of it, and whoever waits learns of it.
+#[test]
+fn commits_become_visible_in_order_whoever_is_applied_first() {
+    const COMMITS: u64 = 4;
+    explore(10_000, || {
+        let visible = Arc::new(Visible::new(Timestamp(0)));
+        let applied = Arc::new(AtomicU64::new(0));
+        for number in 1..=COMMITS {
+            let (start, timestamp) = (Lsn(number * 100), Timestamp(number));
+            visible.begin(Logged { start, end: Lsn(number * 100 + 100), timestamp });
+        }
+        let threads: Vec<_> = (1..=COMMITS)
+            .map(|number| {
+                let (visible, applied) = (Arc::clone(&visible), Arc::clone(&applied));
+                spawn(move || {
+                    applied.fetch_or(1 << number, Ordering::Relaxed);
+                    visible.applied(Timestamp(number));
+                    let seen = visible.get().0;
+                    let all = applied.load(Ordering::Relaxed);
+                    assert!((1..=seen).all(|number| all >> number & 1 == 1), "{seen} of {all:b}");
+                    visible.wait(Timestamp(number), &Poison::default()).unwrap();
+                    assert!(visible.get().0 >= number);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(visible.get(), Timestamp(COMMITS));
+    });
+}
