@@ -27,7 +27,7 @@ pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
     (options.recovery_log_bytes / 2).min(layout.log_bytes / 3).max(layout.log_block_bytes.into())
 }
 
-/// Has checkpoints made when the log is long, the segments need one or much is dirty; has every worker make room in memory; tells the segments where pages are; slows commits when limits come
+/// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments where pages are; slows commits when limits come
 /// near; gives old versions up when nothing is committed for a moment. The store keeps what is returned as long as that is to go on.
 pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Options) -> Arc<Pages> {
     parts.log.when_long(keeper.wanting(true));
@@ -41,7 +41,7 @@ pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Opt
     let tenant: Weak<dyn Tenant> = Arc::<Pages>::downgrade(&pages);
     parts.segments.set_tenant(tenant);
     let upkeep: Weak<dyn Upkeep> = Arc::<Pages>::downgrade(&pages);
-    crew.set_upkeep(upkeep);
+    crew.add_upkeep(upkeep);
     slow_writers(parts);
     let transactions = Arc::downgrade(&parts.transactions);
     parts.log.when_idle(move || {
@@ -77,7 +77,7 @@ fn slow_writers(parts: &Parts) {
     });
 }
 
-/// The segments' tenant, and what workers do between their tasks.
+/// The segments' tenant, and a look at the dirty bytes between tasks.
 pub(super) struct Pages {
     pool: Arc<Pool>,
     want: Box<dyn Fn() + Send + Sync>,
@@ -110,7 +110,6 @@ impl Tenant for Pages {
 
 impl Upkeep for Pages {
     fn step(&self) {
-        self.pool.make_room();
         // Counting is cheaper than looking; that workers miscount together does not matter.
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use flashgrain_device::{
     Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Request,
 };
 
+use super::current::{Devices, Owner};
 use super::traffic::Counters;
 use crate::task::{TaskId, current_task};
 
@@ -27,6 +28,11 @@ pub(crate) struct Lane {
     counters: Arc<Counters>,
     /// Tasks that go on at a point in time, whatever happens.
     timers: BinaryHeap<Reverse<(Nanos, TaskId)>>,
+    /// Whose devices these are.
+    owner: Owner,
+    depth: u32,
+    /// Lanes of other stores, which tasks of this one's worker use.
+    guests: Vec<Lane>,
 }
 
 /// One device's.
@@ -52,6 +58,7 @@ impl Lane {
         devices: &[Arc<dyn Device>],
         depth: u32,
         counters: Arc<Counters>,
+        owner: Owner,
     ) -> Result<Self, DeviceError> {
         let options = ChannelOptions { depth, arena: None, polled: false };
         let open = |device: &Arc<dyn Device>| {
@@ -66,12 +73,44 @@ impl Lane {
             in_flight: 0,
             counters,
             timers: BinaryHeap::new(),
+            owner,
+            depth,
+            guests: Vec::new(),
         })
+    }
+
+    /// The lane to these devices: this one, or else one beside it, for as long as somebody has them.
+    pub(super) fn to(&mut self, devices: &Devices) -> Result<&mut Self, DeviceError> {
+        if devices.are(&self.owner) {
+            return Ok(self);
+        }
+        let index = match self.guests.iter().position(|guest| devices.are(&guest.owner)) {
+            Some(index) => index,
+            None => {
+                let now = self.now();
+                // The times of simulated devices agree from now on.
+                let simulations = devices.all().iter().filter_map(|device| device.simulation());
+                simulations.for_each(|simulation| while simulation.pass(now) {});
+                self.guests.push(devices.open_lane(self.depth)?);
+                self.guests.len() - 1
+            }
+        };
+        Ok(&mut self.guests[index])
+    }
+
+    /// Closes lanes to devices that nobody has any more.
+    fn see_off(&mut self) {
+        self.guests.retain(|guest| guest.in_flight > 0 || guest.owner.strong_count() > 0);
+    }
+
+    /// The devices of others that it leads to.
+    pub fn guests(&self) -> impl Iterator<Item = Devices> {
+        self.guests.iter().filter_map(|guest| Devices::of(&guest.owner))
     }
 
     /// Requests that have not been answered.
     pub fn in_flight(&self) -> usize {
-        self.in_flight
+        self.in_flight + self.guests.iter().map(|guest| guest.in_flight).sum::<usize>()
     }
 
     /// The time of the first device.
@@ -144,15 +183,24 @@ impl Lane {
 
     /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait. Returns how many were answered.
     pub fn poll(&mut self, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
+        let mut answered = self.poll_own(&wake)?;
+        for guest in &mut self.guests {
+            answered += guest.poll_own(&wake)?;
+        }
+        self.see_off();
+        self.ring_timers(&wake);
+        Ok(answered)
+    }
+
+    fn poll_own(&mut self, wake: &impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let mut answered = 0;
         for index in 0..self.queues.len() {
             let channel = &mut self.queues[index].channel;
             if channel.in_flight() > 0 {
                 channel.poll(&mut self.completions)?;
-                answered += self.settle(index, &wake);
+                answered += self.settle(index, wake);
             }
         }
-        self.ring_timers(&wake);
         Ok(answered)
     }
 
@@ -161,14 +209,33 @@ impl Lane {
     pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let busy = |queue: &Queue| queue.channel.in_flight() > 0;
         let main = self.queues.iter().position(busy).unwrap_or(0);
-        let several = self.queues.iter().filter(|queue| busy(queue)).count() > 1;
+        let several = self.queues.iter().filter(|queue| busy(queue)).count() > 1
+            || self.guests.iter().any(|guest| guest.in_flight > 0);
         let channel = &mut self.queues[main].channel;
         let slice = several.then(|| channel.now() + SLICE);
         let until = slice.into_iter().chain(until).min();
         channel.wait(1, until, &mut self.completions)?;
-        let now = (self.queues.len() > 1).then(|| self.queues[main].channel.now());
+        let others = self.queues.len() > 1 || !self.guests.is_empty();
+        let now = others.then(|| self.queues[main].channel.now());
         let mut answered = self.settle(main, &wake);
-        for index in (0..self.queues.len()).filter(|index| *index != main) {
+        answered += self.follow(Some(main), now, &wake)?;
+        for guest in &mut self.guests {
+            answered += guest.follow(None, now, &wake)?;
+        }
+        self.see_off();
+        self.ring_timers(&wake);
+        Ok(answered)
+    }
+
+    /// Notes what all queues but `main` have answered by now.
+    fn follow(
+        &mut self,
+        main: Option<usize>,
+        now: Option<Nanos>,
+        wake: &impl Fn(TaskId),
+    ) -> Result<usize, DeviceError> {
+        let mut answered = 0;
+        for index in (0..self.queues.len()).filter(|index| Some(*index) != main) {
             let Queue { channel, simulated, .. } = &mut self.queues[index];
             if *simulated {
                 // Its time passes beside the other's.
@@ -176,9 +243,8 @@ impl Lane {
             } else if channel.in_flight() > 0 {
                 channel.poll(&mut self.completions)?;
             }
-            answered += self.settle(index, &wake);
+            answered += self.settle(index, wake);
         }
-        self.ring_timers(&wake);
         Ok(answered)
     }
 

@@ -28,7 +28,10 @@ pub(crate) struct Devices {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+/// Which devices they are, for those who do not keep them.
+pub(super) type Owner = Weak<Shared>;
+
+pub(super) struct Shared {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
     /// Of each device.
@@ -68,7 +71,18 @@ impl Devices {
 
     /// A lane for the calling thread, with at most `depth` requests in flight on each device.
     pub fn open_lane(&self, depth: u32) -> Result<Lane, DeviceError> {
-        Lane::open(&self.shared.all, depth, self.shared.meter.join())
+        Lane::open(&self.shared.all, depth, self.shared.meter.join(), Arc::downgrade(&self.shared))
+    }
+
+    /// Whether they are these.
+    #[inline]
+    pub(super) fn are(&self, owner: &Owner) -> bool {
+        ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.shared))
+    }
+
+    /// These, if somebody has them still.
+    pub(super) fn of(owner: &Owner) -> Option<Self> {
+        owner.upgrade().map(|shared| Self { shared })
     }
 
     /// What all lanes have sent so far.
@@ -239,7 +253,7 @@ pub(crate) fn sleep_until(devices: &Devices, until: Nanos) -> Result<(), Error> 
 unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Failed> {
     let device = devices.index(role);
     // SAFETY: passed on from the caller.
-    let in_task = entered(|lane| unsafe { ask_in_task(lane, device, request) });
+    let in_task = entered(|lane| unsafe { ask_in_task(lane, devices, device, request) });
     match in_task {
         Some(result) => result,
         None => {
@@ -255,18 +269,23 @@ unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Fai
 /// # Safety
 /// As [`Lane::submit`].
 #[inline]
-unsafe fn ask_in_task(lane: &RefCell<Lane>, device: usize, request: Request) -> Result<(), Failed> {
+unsafe fn ask_in_task(
+    lane: &RefCell<Lane>,
+    devices: &Devices,
+    device: usize,
+    request: Request,
+) -> Result<(), Failed> {
     debug_assert!(in_task(), "a worker's lane is used by its tasks only");
     let number = loop {
         // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
-        match unsafe { lane.borrow_mut().submit(device, request) }? {
+        match unsafe { lane.borrow_mut().to(devices)?.submit(device, request) }? {
             Some(number) => break number,
             None => park(),
         }
     };
     loop {
         park();
-        if let Some(result) = lane.borrow_mut().take(number) {
+        if let Some(result) = lane.borrow_mut().to(devices)?.take(number) {
             return result.map_err(Failed::Errno);
         }
     }

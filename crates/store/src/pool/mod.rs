@@ -186,7 +186,7 @@ impl Pool {
             me: Weak::clone(me),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
-        pool.crew.set_upkeep(upkeep);
+        pool.crew.add_upkeep(upkeep);
         Ok(pool)
     }
 

@@ -21,15 +21,15 @@ pub(crate) struct Crew(Arc<Shared>);
 struct Shared {
     homes: Vec<Arc<Home>>,
     next: AtomicUsize,
-    upkeep: Mutex<Option<Weak<dyn Upkeep>>>,
-    /// How often it was set.
+    upkeep: Mutex<Vec<Weak<dyn Upkeep>>>,
+    /// How often some was added.
     upkeep_version: AtomicU64,
 }
 
 /// A worker's view of the upkeep.
 #[derive(Default)]
 pub(crate) struct KnownUpkeep {
-    upkeep: Option<Weak<dyn Upkeep>>,
+    upkeep: Vec<Weak<dyn Upkeep>>,
     version: u64,
 }
 
@@ -45,9 +45,11 @@ impl Crew {
         }))
     }
 
-    /// From now on, every worker does this between its tasks, as long as `upkeep` lives, and nothing else.
-    pub fn set_upkeep(&self, upkeep: Weak<dyn Upkeep>) {
-        *self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner) = Some(upkeep);
+    /// From now on, every worker does this, too, between its tasks, as long as `upkeep` lives.
+    pub fn add_upkeep(&self, upkeep: Weak<dyn Upkeep>) {
+        let mut all = self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|upkeep| upkeep.strong_count() > 0);
+        all.push(upkeep);
         self.0.upkeep_version.fetch_add(1, Ordering::Release);
     }
 
@@ -56,14 +58,14 @@ impl Crew {
         self.0.homes.iter().for_each(|home| home.when_panicked(tell));
     }
 
-    /// What a worker does between its tasks, if anything.
-    pub fn upkeep(&self, known: &mut KnownUpkeep) -> Option<Arc<dyn Upkeep>> {
+    /// Shows everything that a worker does between its tasks.
+    pub fn upkeep(&self, known: &mut KnownUpkeep, mut see: impl FnMut(&dyn Upkeep)) {
         let version = self.0.upkeep_version.load(Ordering::Acquire);
         if version != known.version {
             let upkeep = self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner).clone();
             *known = KnownUpkeep { upkeep, version };
         }
-        known.upkeep.as_ref()?.upgrade()
+        known.upkeep.iter().filter_map(Weak::upgrade).for_each(|upkeep| see(&*upkeep));
     }
 
     /// The workers' homes.

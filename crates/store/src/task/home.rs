@@ -33,7 +33,7 @@ pub(crate) struct Home {
     asleep: AtomicBool,
     bell: OnceLock<Box<dyn Bell>>,
     stopped: AtomicBool,
-    when_panicked: Mutex<Option<WhenPanicked>>,
+    when_panicked: Mutex<Vec<WhenPanicked>>,
 }
 
 /// Told of a panic that nobody else will hear of, with its text.
@@ -121,7 +121,7 @@ impl Home {
     }
 
     pub(super) fn when_panicked(&self, tell: &WhenPanicked) {
-        *self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(tell));
+        self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(tell));
     }
 
     /// Something of the store's own has panicked: what it was to do will not be done.
@@ -129,7 +129,7 @@ impl Home {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let tell = self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(tell) = tell {
+        for tell in tell {
             tell(text.unwrap_or("a panic without text"));
         }
     }

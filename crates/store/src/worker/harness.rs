@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use flashgrain_device::Nanos;
+use flashgrain_device::{Device, Nanos};
 
 use super::steps::{Bounds, Step, Worker};
 use crate::lane::Devices;
@@ -18,6 +18,8 @@ pub(crate) struct Harness {
     devices: Devices,
     costs: CpuCosts,
     schedule: Schedule,
+    /// Devices of other stores that tasks use, after the last step.
+    guests: Vec<Devices>,
 }
 
 /// A worker and its processor.
@@ -93,7 +95,14 @@ impl Harness {
         };
         let workers = (0..workers).map(worker).collect();
         let costs = CpuCosts::default();
-        Self { workers, crew, devices: devices.clone(), costs, schedule: Schedule::default() }
+        Self {
+            workers,
+            crew,
+            devices: devices.clone(),
+            costs,
+            schedule: Schedule::default(),
+            guests: Vec::new(),
+        }
     }
 
     /// From now on, what workers do takes time on simulated devices. All that a step does happens at its beginning; its worker is busy until the costs have passed.
@@ -176,6 +185,8 @@ impl Harness {
     /// Steps every worker once whose processor is free. Whether that did anything.
     fn step_all(&mut self) -> bool {
         let now = self.virtual_now();
+        // They must not be kept longer than by those who use them.
+        self.guests.clear();
         let mut order: Vec<&mut Member> = self.workers.iter_mut().collect();
         self.schedule.order(&mut order);
         let mut busy = false;
@@ -195,12 +206,18 @@ impl Harness {
             (*free_at, *spent) = (now + cost, *spent + cost);
             busy |= step.ran > 0 || step.answered > 0 || (worker.has_ready() && *free_at == now);
         }
+        self.guests.extend(self.workers.iter().flat_map(|member| member.worker.guests()));
         busy
+    }
+
+    /// Those of the harness, and of other stores that its tasks use.
+    fn all_devices(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
+        self.devices.all().iter().chain(self.guests.iter().flat_map(|guests| guests.all()))
     }
 
     /// Zero if no time is simulated: then processors cost nothing.
     fn virtual_now(&self) -> Nanos {
-        let simulations = self.devices.all().iter().filter_map(|device| device.simulation());
+        let simulations = self.all_devices().filter_map(|device| device.simulation());
         simulations.map(|simulation| simulation.now()).max().unwrap_or(Nanos(0))
     }
 
@@ -231,7 +248,7 @@ impl Harness {
         if until.is_none() && !in_flight {
             return false;
         }
-        let simulations = || self.devices.all().iter().filter_map(|device| device.simulation());
+        let simulations = || self.all_devices().filter_map(|device| device.simulation());
         loop {
             let next = simulations().filter_map(|simulation| simulation.next_event()).chain(until).min();
             let Some(next) = next else { return false };

@@ -112,10 +112,8 @@ impl Worker {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
         let ran = enter(&self.lane, || scheduler.run(FOREGROUND_SHARE, BACKGROUND_SHARE)).unwrap_or(0);
-        if ran > 0
-            && let Some(upkeep) = self.crew.upkeep(&mut self.upkeep)
-        {
-            self.scheduler.enter(|| upkeep.step());
+        if ran > 0 {
+            self.crew.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
         }
         let answered = self.lane.borrow_mut().poll(|task| self.scheduler.wake(task))?;
         Ok(Step { ran, answered })
@@ -129,6 +127,11 @@ impl Worker {
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         self.lane.borrow().in_flight()
+    }
+
+    /// The devices of other stores that its tasks use.
+    pub fn guests(&self) -> Vec<Devices> {
+        self.lane.borrow().guests().collect()
     }
 
     /// When a task is to go on that waits for a point in time.

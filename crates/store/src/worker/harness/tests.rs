@@ -224,14 +224,14 @@ fn upkeep_is_done_between_tasks_as_long_as_it_lives() {
     let (first, second) = (Arc::new(Counter(0.into())), Arc::new(Counter(0.into())));
     let mut counts = |upkeep: Option<&Arc<Counter>>| {
         if let Some(upkeep) = upkeep {
-            harness.crew().set_upkeep(Arc::downgrade(upkeep) as _);
+            harness.crew().add_upkeep(Arc::downgrade(upkeep) as _);
         }
         harness.run(|| (0..5).for_each(|_| yield_now()));
         [&first, &second].map(|upkeep| upkeep.0.load(Ordering::Relaxed))
     };
     assert_eq!(counts(Some(&first)), [6, 0]);
-    assert_eq!(counts(Some(&second)), [6, 6]);
-    assert_eq!(counts(None), [6, 12]);
+    assert_eq!(counts(Some(&second)), [12, 6]);
+    assert_eq!(counts(None), [18, 12]);
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
 }
 
