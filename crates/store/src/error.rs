@@ -75,6 +75,14 @@ pub enum Error {
         /// The longest allowed.
         limit: u64,
     },
+    /// Records that were to be loaded are not in ascending order of their keys, each key once.
+    #[error(
+        "record {record}, counted from 0, is not in order: its key is not larger than the one before; sort the records by key, and give each key once"
+    )]
+    Order {
+        /// Which record.
+        record: u64,
+    },
     /// Options that cannot be.
     #[error("{0}")]
     Options(String),
@@ -166,6 +174,7 @@ impl Error {
             Self::KeyLength { .. }
             | Self::ValueLength { .. }
             | Self::BatchLength { .. }
+            | Self::Order { .. }
             | Self::Options(_) => ErrorKind::Argument,
             Self::Conflict => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::Full,

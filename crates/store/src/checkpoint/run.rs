@@ -207,7 +207,9 @@ impl Run {
     fn save(&mut self, state: State, closed: bool) -> Result<(), Error> {
         let generation = self.base.superblock.generation + 1;
         let data_bytes = self.parts.devices.device(Role::Data).capacity_bytes();
-        let superblock = Superblock { generation, state, closed, data_bytes, ..self.base.superblock.clone() };
+        let before = self.base.superblock.clone();
+        let unfinished = before.unfinished && !closed;
+        let superblock = Superblock { generation, state, closed, unfinished, data_bytes, ..before };
         slots::save(&self.parts.devices, &superblock)?;
         self.base.superblock = superblock;
         Ok(())

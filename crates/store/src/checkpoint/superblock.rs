@@ -8,7 +8,7 @@
 //!   16     16  the store's id
 //!   32      8  generation: counts superblocks, from 1 on
 //!   40      8  incarnation: counts how often the store was opened for writing
-//!   48      1  1 if the store was closed, so that the log need not be searched for its end; else 0
+//!   48      1  1 if the store was closed, so that the log need not be searched for its end; 2 while it is being made and is no store yet; else 0
 //!   49      1  placement: 1 out of place, 2 in place
 //!   50      1  how the log is made durable: 1 dsync, 2 linked flush, 3 fdatasync
 //!   51      1  1 if the log has a device of its own; else 0
@@ -48,6 +48,9 @@ use crate::layout::{Layout, Placement, SyncMethod};
 use crate::log::{Lsn, Timestamp};
 use crate::pool::Epoch;
 use crate::segment::{Location, UnitSequence};
+
+/// In the place of the flag for a closed store.
+const UNFINISHED: u8 = 2;
 
 pub(super) const MAGIC: [u8; 8] = *b"flshgrn\0";
 
@@ -92,6 +95,8 @@ pub(crate) struct Superblock {
     pub generation: u64,
     pub incarnation: u64,
     pub closed: bool,
+    /// Whether it is being made, by a backup, and must not be opened. It becomes a store when it is closed.
+    pub unfinished: bool,
     pub layout: Layout,
     pub data_bytes: u64,
     pub data_shape: Shape,
@@ -116,7 +121,7 @@ impl Superblock {
         fields.put(self.store.0);
         fields.long(self.generation);
         fields.long(self.incarnation);
-        fields.byte(self.closed.into());
+        fields.byte(if self.unfinished { UNFINISHED } else { self.closed.into() });
         self.encode_layout(&mut fields);
         fields.long(self.data_bytes);
         fields.long(self.data_shape.stripe_unit_bytes);
@@ -178,7 +183,9 @@ impl Superblock {
     fn from_fields(mut fields: Reader<'_>) -> Option<Self> {
         let store = StoreId(fields.take());
         let (generation, incarnation) = (fields.long(), fields.long());
-        let closed = flag(fields.byte())?;
+        let state = fields.byte();
+        let unfinished = state == UNFINISHED;
+        let closed = !unfinished && flag(state)?;
         let (layout, own_log) = decode_layout(&mut fields)?;
         let data_bytes = fields.long();
         let stripe_unit_bytes = fields.long();
@@ -205,6 +212,7 @@ impl Superblock {
             generation,
             incarnation,
             closed,
+            unfinished,
             layout,
             data_bytes,
             data_shape,
@@ -295,7 +303,8 @@ pub(super) mod tests {
             store: StoreId([seed as u8; 16]),
             generation: seed >> 1,
             incarnation: seed >> 2,
-            closed: seed.is_multiple_of(3),
+            closed: seed % 5 == 3,
+            unfinished: seed % 5 == 4,
             layout,
             data_bytes: seed >> 3,
             data_shape: Shape { members: 3, stripe_unit_bytes: seed >> 4 },

@@ -190,6 +190,11 @@ impl Builder {
         self
     }
 
+    pub(super) fn node_bytes_if_none(mut self, bytes: u32) -> Self {
+        self.overrides.node_bytes.get_or_insert(bytes);
+        self
+    }
+
     /// How the log of a new store is made durable.
     pub fn sync_method(mut self, method: SyncMethod) -> Self {
         self.overrides.sync_method = Some(method);

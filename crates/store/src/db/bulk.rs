@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::core::Core;
 use super::scan::TreeScan;
 use super::source::Range;
+use super::value::Value;
+use super::writes::Writes;
 use crate::catalog::Known;
 use crate::index::Direction;
 use crate::log::Timestamp;
@@ -16,11 +18,14 @@ use crate::{Durability, Error};
 /// Records of a step: as many locks of 8,192 may be taken.
 const STEP_RECORDS: usize = 1024;
 
-/// Bytes of the keys that a step removes; one may exceed it.
-const STEP_KEY_BYTES: usize = 256 << 10;
+/// Bytes of the keys that a step removes.
+const REMOVED_KEY_BYTES: u64 = 256 << 10;
 
-/// What a key takes in a log record beside its bytes, at most.
-const KEY_OVERHEAD_BYTES: u64 = 16;
+/// Bytes of the records that a step loads.
+const LOADED_BYTES: u64 = 1 << 20;
+
+/// What a record takes in the log beside its bytes, at most.
+const OVERHEAD_BYTES: u64 = 16;
 
 /// A removal that has lost to others so often in a row keeps them out.
 const LOST_MAX: u32 = 3;
@@ -92,9 +97,10 @@ impl Core {
         let mut scan = self.scan(tree, &at, range);
         let (mut keys, mut bytes) = (Vec::new(), 0);
         let seen_at = at.timestamp();
-        while keys.len() < STEP_RECORDS && bytes < STEP_KEY_BYTES {
+        let bytes_max = self.step_bytes(REMOVED_KEY_BYTES);
+        while keys.len() < STEP_RECORDS && bytes < bytes_max {
             let Some(key) = scan.next_key()? else { return Ok(Step { keys, seen_at, is_last: true }) };
-            bytes += key.len();
+            bytes += key.len() as u64 + OVERHEAD_BYTES;
             keys.push(key);
         }
         Ok(Step { keys, seen_at, is_last: false })
@@ -114,7 +120,7 @@ impl Core {
         let limit = self.engine().parts().log.record_limit_bytes();
         let (mut keys, mut got) = (Vec::new(), 0);
         while let Some(key) = scan.next_key()? {
-            got += key.len() as u64 + KEY_OVERHEAD_BYTES;
+            got += key.len() as u64 + OVERHEAD_BYTES;
             if got > limit {
                 return Err(Error::BatchLength { got, limit });
             }
@@ -123,7 +129,81 @@ impl Core {
         Ok(keys)
     }
 
+    /// Bytes after which a step takes no more records: what the log takes as one, with room for a last record, or less.
+    fn step_bytes(&self, bytes: u64) -> u64 {
+        bytes.min(self.engine().parts().log.record_limit_bytes() / 2)
+    }
+
+    /// To load records into a tree.
+    ///
+    /// # Errors
+    /// As [`Core::write`](Core::write).
+    pub(super) fn loader<'a>(self: &'a Arc<Self>, tree: &'a Arc<Known>) -> Result<Loader<'a>, Error> {
+        drop(self.announce(tree)?);
+        let step_bytes = self.step_bytes(LOADED_BYTES);
+        let (writes, last) = (Writes::default(), Vec::new());
+        Ok(Loader { core: self, tree, step_bytes, writes, bytes: 0, records: 0, last })
+    }
+
     fn scan(self: &Arc<Self>, tree: &Arc<Known>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
         TreeScan::new(self, tree, at, Direction::Forward, &range.lower, range.upper.as_deref())
+    }
+}
+
+/// Records on their way into a tree, in ascending order.
+pub(super) struct Loader<'a> {
+    core: &'a Arc<Core>,
+    tree: &'a Arc<Known>,
+    step_bytes: u64,
+    /// The step that is being gathered.
+    writes: Writes,
+    bytes: u64,
+    /// Records so far, and the key of the last one.
+    records: u64,
+    last: Vec<u8>,
+}
+
+impl Loader<'_> {
+    /// The next record.
+    ///
+    /// # Errors
+    /// [`Error::Order`] if its key does not follow; otherwise as [`Core::write`](Core::write). Nothing may follow then.
+    pub fn push(&mut self, key: &[u8], value: Value) -> Result<(), Error> {
+        if self.records > 0 && key <= self.last.as_slice() {
+            return Err(Error::Order { record: self.records });
+        }
+        self.core.check_write(self.tree, key, Some(&value))?;
+        let bytes = (key.len() + value.len()) as u64 + OVERHEAD_BYTES;
+        // Together they must not be more than the log takes as one.
+        if self.bytes + bytes > self.step_bytes || self.writes.len() == STEP_RECORDS {
+            self.step()?;
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.writes.put(self.tree, key, Some(value));
+        self.records += 1;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        if !self.writes.is_empty() {
+            self.core.commit(&self.writes, None, Durability::None)?;
+        }
+        self.writes.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Returns when all records are as durable as asked; how many they are.
+    ///
+    /// # Errors
+    /// As [`Core::write`](Core::write).
+    pub fn finish(mut self, durability: Durability) -> Result<u64, Error> {
+        self.step()?;
+        if self.records > 0 {
+            self.core.wait(durability)?;
+        }
+        Ok(self.records)
     }
 }

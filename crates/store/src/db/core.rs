@@ -160,23 +160,37 @@ impl Prepared {
 
     /// Starts the engine. In a task if nobody else steps the workers.
     pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
+        let (core, made) = self.start_engine(crew, workers, false)?;
+        made.keep();
+        Ok(core)
+    }
+
+    /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed, as far as it is in files, unless what is returned with it is kept.
+    pub fn start_unfinished(self, crew: Crew, workers: Option<Workers>) -> Result<(Arc<Core>, Made), Error> {
+        self.start_engine(crew, workers, true)
+    }
+
+    fn start_engine(
+        self,
+        crew: Crew,
+        workers: Option<Workers>,
+        unfinished: bool,
+    ) -> Result<(Arc<Core>, Made), Error> {
         let durability = self.options.durability;
         let growth_segments = self.may_grow.then_some(FIRST_SEGMENTS);
-        let given = Given { devices: self.devices, crew, options: self.options, growth_segments };
-        let (engine, decisions) = match self.new {
+        let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
+        let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {
-                let engine = Engine::create(given, layout, id)?;
-                made.keep();
-                (engine, decisions)
+                (Engine::create(given, layout, id)?, decisions, made)
             }
-            None => (Engine::open(given)?, Vec::new()),
+            None => (Engine::open(given)?, Vec::new(), Made::default()),
         };
         let layout = engine.superblock().layout;
         // To discard a part of a file would give its place away.
         let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
         engine.parts().segments.set_discards(!self.may_grow && !is_file);
         let closed = AtomicBool::new(false);
-        Ok(Arc::new(Core { engine, workers, layout, decisions, durability, closed }))
+        Ok((Arc::new(Core { engine, workers, layout, decisions, durability, closed }), made))
     }
 }
 
@@ -188,8 +202,13 @@ impl Core {
         prepared.start(workers.crew().clone(), Some(workers))
     }
 
+    /// The crew of those who step its workers, if it does not do so itself.
+    pub(super) fn crew_of_others(&self) -> Option<&Crew> {
+        self.workers.is_none().then(|| self.engine.crew())
+    }
+
     /// Refuses what comes after [`Core::close`].
-    fn check_open(&self) -> Result<(), Error> {
+    pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
 
@@ -319,6 +338,10 @@ impl Core {
     /// Leaves that a scan of the tree reads ahead at most.
     pub fn read_ahead(&self, tree: &Known) -> u32 {
         self.layout.read_ahead_bytes / self.node_bytes(tree)
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

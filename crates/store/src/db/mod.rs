@@ -1,5 +1,6 @@
 //! The store as users see it: handles over the engine.
 
+mod backup;
 mod batch;
 mod builder;
 mod bulk;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::core::Check;
+pub use backup::Backup;
 pub use batch::Batch;
 pub use builder::Builder;
 pub use cursor::Cursor;
@@ -269,6 +271,32 @@ impl Db {
     /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].
     pub fn check(&self) -> Result<Check, Error> {
         self.core.check()
+    }
+
+    /// Copies all trees, as they are at one moment, to a new store at another place, while others go on reading and writing. The copy is a store like any other: it is durable and closed when this
+    /// returns, and restoring it is opening it, or copying its files or backing it up to where it is wanted.
+    ///
+    /// `target` says where, and how the copy is laid out; [`Builder::cache_bytes`] may be small. Everything that is read of this store is verified. The copy takes what its records take, not what this
+    /// store's files do. Old versions that others replace meanwhile are kept until it is done.
+    ///
+    /// # Errors
+    /// As [`Builder::create`] and [`Readable::get`]; [`Error::Full`], [`Error::Poisoned`] and [`Error::Io`] of the target. This store is as before then; what was copied is removed if it is in files.
+    /// After a crash, or on a device, what is left of an incomplete copy cannot be opened: [`Error::NotAStore`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # use flashgrain::Db;
+    /// let db = Db::in_memory(64 << 20)?;
+    /// db.tree("fruit")?.insert("apple", "red")?;
+    /// let path = folder.path().join("copy");
+    /// assert_eq!(db.backup(Db::builder().path(&path).cache_bytes(8 << 20))?.records, 1);
+    /// assert_eq!(Db::open(&path)?.tree("fruit")?.get("apple")?.unwrap(), "red");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, target: Builder) -> Result<Backup, Error> {
+        self.core.backup(target)
     }
 
     /// The time on the store's device: virtual on a simulated one. For benchmarks.

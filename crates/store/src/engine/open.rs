@@ -31,6 +31,8 @@ pub(crate) struct Given {
     pub options: Options,
     /// The data device grows when it is full, by so many segments or more at a time.
     pub growth_segments: Option<u64>,
+    /// A new store cannot be opened again before it was closed.
+    pub unfinished: bool,
 }
 
 /// What opening a store took.
@@ -185,6 +187,7 @@ impl Engine {
             generation: 0,
             incarnation: 1,
             closed: false,
+            unfinished: given.unfinished,
             layout: layout.clone(),
             data_bytes: devices.device(Role::Data).capacity_bytes(),
             data_shape: label::shape(devices, Role::Data),
@@ -228,6 +231,11 @@ impl Engine {
         let devices = &given.devices;
         let began = now(devices);
         let superblock = slots::load(devices)?;
+        if superblock.unfinished {
+            let path = devices.device(Role::Data).identity().target.clone().into();
+            let why = "a backup that was not completed; remove it, and back up again".into();
+            return Err(Error::NotAStore { path, why });
+        }
         given.check(&superblock)?;
         let layout = superblock.layout.clone();
         if layout.placement == Placement::InPlace && !superblock.closed {

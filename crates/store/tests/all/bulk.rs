@@ -137,19 +137,19 @@ fn a_removal_is_before_or_after_each_commit_beside_it() {
     assert!(seen > 0, "they did not meet");
 }
 
-fn drive(seed: u64) -> Arc<SimDevice> {
+pub fn drive(seed: u64) -> Arc<SimDevice> {
     let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
     Arc::new(SimDevice::new(&config, "sim:905p", seed).unwrap())
 }
 
-fn on(drive: &Arc<SimDevice>) -> Builder {
+pub fn on(drive: &Arc<SimDevice>) -> Builder {
     let device: Arc<dyn Device> = Arc::clone(drive) as _;
     Db::builder().device(device).workers(2).cache_bytes(1 << 20).recovery_log_bytes(1 << 20)
 }
 
-const COSTS: CpuCosts = CpuCosts { task_ns: 500, request_ns: 500 };
+pub const COSTS: CpuCosts = CpuCosts { task_ns: 500, request_ns: 500 };
 
-fn random_cut(random: &mut Pcg64) -> PowerCut {
+pub fn random_cut(random: &mut Pcg64) -> PowerCut {
     let survivors = match random.random_range(0..4) {
         0 => Survivors::None,
         1 => Survivors::All,

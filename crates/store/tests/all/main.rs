@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod backup;
 mod bad_input;
 mod basics;
 mod bulk;

@@ -52,6 +52,7 @@ fn opening_and_recovery() {
             crew: workers.crew().clone(),
             options: options.clone(),
             growth_segments: None,
+            unfinished: false,
         };
         (workers, given)
     };

@@ -1,0 +1,132 @@
+//! Copying a store while it is in use.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::core::{Core, Prepared};
+use super::place::Made;
+use super::scan::TreeScan;
+use super::tree::TreeOptions;
+use super::{Builder, Db};
+use crate::catalog::Known;
+use crate::index::Direction;
+use crate::txn::Snapshot;
+use crate::worker::Workers;
+use crate::{Durability, Error};
+
+/// What a backup has copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Backup {
+    /// Trees.
+    pub trees: u64,
+    /// Their records.
+    pub records: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+}
+
+/// The store that a backup makes. Dropped before it is complete, it is removed, or stays as something that cannot be opened.
+struct Target {
+    /// There until the end.
+    db: Option<Db>,
+    made: Option<Made>,
+}
+
+impl Target {
+    /// With the source's workers if somebody steps those, as they pass the time of all devices.
+    fn create(builder: Builder, source: &Core) -> Result<Self, Error> {
+        let (prepared, options): (Prepared, _) = builder.prepare_new()?;
+        let (core, made) = match source.crew_of_others() {
+            Some(crew) => {
+                if prepared.devices().all().iter().any(|device| device.simulation().is_none()) {
+                    let why = "a store on simulated drives is backed up to simulated drives only";
+                    return Err(Error::Options(why.into()));
+                }
+                prepared.start_unfinished(crew.clone(), None)?
+            }
+            None => {
+                let devices = prepared.devices();
+                let workers = Workers::start(devices, options.workers, options.bounds(), options.pinned)?;
+                prepared.start_unfinished(workers.crew().clone(), Some(workers))?
+            }
+        };
+        Ok(Self { db: Some(Db { core }), made: Some(made) })
+    }
+
+    fn complete(mut self) -> Result<(), Error> {
+        let Some(db) = &self.db else { return Err(Error::Closed) };
+        db.core.close()?;
+        self.made.take().into_iter().for_each(Made::keep);
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let Some(db) = self.db.take() else { return };
+        if !db.core.abandon() {
+            // Nobody waits for it any more.
+            db.core.engine().parts().poison.note("the backup was given up".into());
+        }
+        // Before its files.
+        drop(db);
+    }
+}
+
+impl Core {
+    /// Copies what is committed now to a new store, which is closed then.
+    ///
+    /// # Errors
+    /// As [`Db::backup`](super::Db::backup).
+    pub(super) fn backup(self: &Arc<Self>, target: Builder) -> Result<Backup, Error> {
+        let (at, trees) = self.all_trees()?;
+        let target = Target::create(target.node_bytes_if_none(self.layout().node_bytes), self)?;
+        let mut sum = Backup::default();
+        if let Some(db) = &target.db {
+            for tree in &trees {
+                self.copy(tree, &at, db, &mut sum)?;
+            }
+        }
+        target.complete()?;
+        Ok(sum)
+    }
+
+    /// A snapshot, and the trees that there are in it. They stay readable while somebody has them, also if they are dropped.
+    fn all_trees(&self) -> Result<(Arc<Snapshot>, Vec<Arc<Known>>), Error> {
+        loop {
+            let trees = self.engine().trees().all();
+            let at = self.pin()?;
+            let same = |now: &[Arc<Known>]| {
+                now.len() == trees.len() && now.iter().zip(&trees).all(|(one, other)| Arc::ptr_eq(one, other))
+            };
+            // A tree that is dropped and made again is another one.
+            if same(&self.engine().trees().all()) {
+                return Ok((at, trees));
+            }
+        }
+    }
+
+    fn copy(
+        self: &Arc<Self>,
+        tree: &Arc<Known>,
+        at: &Arc<Snapshot>,
+        target: &Db,
+        sum: &mut Backup,
+    ) -> Result<(), Error> {
+        let options = TreeOptions { kind: tree.entry.kind, node_bytes: Some(self.node_bytes(tree)) };
+        let copy = target.tree_with(&tree.name, &options)?;
+        let mut scan = TreeScan::new(self, tree, at, Direction::Forward, &[], None);
+        let mut loader = target.core.loader(&copy.state)?;
+        while let Some((key, value)) = scan.next()? {
+            self.check_open()?;
+            sum.bytes += (key.len() + value.len()) as u64;
+            loader.push(&key, value)?;
+        }
+        // All of it becomes durable when the copy is closed.
+        sum.records += loader.finish(Durability::None)?;
+        sum.trees += 1;
+        Ok(())
+    }
+}
