@@ -27,7 +27,7 @@ use crate::{Error, txn};
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) core: Arc<Core>,
-    pub(super) at: Arc<txn::Snapshot>,
+    pub(crate) at: Arc<txn::Snapshot>,
 }
 
 impl Source for Snapshot {

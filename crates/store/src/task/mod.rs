@@ -21,6 +21,8 @@ pub(crate) use self::core::TaskId;
 pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
 pub(crate) use home::{Bell, Home};
 pub use join::JoinHandle;
+#[cfg(feature = "testing")]
+pub(crate) use park::task_key;
 pub(crate) use park::{Waker, current_task, go_on, in_task, overlap, park, waker, yield_now};
 pub(crate) use schedule::Schedule;
 pub(crate) use scheduler::Scheduler;

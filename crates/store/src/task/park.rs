@@ -40,6 +40,12 @@ pub(crate) fn current_task() -> Option<TaskId> {
     Core::current(|current| Some(current?.1))
 }
 
+/// Tells the tasks of this thread apart; `None` if the caller is none.
+#[cfg(feature = "testing")]
+pub(crate) fn task_key() -> Option<(usize, TaskId)> {
+    Core::current(|current| current.map(|(core, id)| (Arc::as_ptr(&core.home) as usize, id)))
+}
+
 /// What wakes the caller from [`park`].
 pub(crate) fn waker() -> Waker {
     Waker(Core::current(|current| match current {

@@ -1,7 +1,10 @@
 //! For tests of the store only: what no user needs and no release contains (feature `testing`).
 
 mod bugs;
+mod observe;
 mod small;
 
 pub use bugs::{Bug, Finder, Planted};
+pub(crate) use observe::tell_committed;
+pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub use small::Small;

@@ -209,7 +209,7 @@ impl Transactions {
             let (record, prepared) = prepare()?;
             self.visible.admit(&self.poison)?;
             let _all_wait_for_it = self.poison.guard("the catalog was changed");
-            let logged = self.log.append_noting(&record, |logged| self.visible.begin(logged))?;
+            let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
             apply(prepared).map_err(|error| self.poison.by(error))?;
             self.visible.applied(logged.timestamp);
             logged
@@ -253,7 +253,7 @@ impl Transactions {
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
         let _all_later_ones_wait_for_it = self.poison.guard("a commit was applied");
-        let logged = self.log.append_noting(record, |logged| self.visible.begin(logged))?;
+        let logged = self.log.append_noting(record, |logged| self.begin(logged))?;
         if planted!(VisibleBeforeApplied) {
             self.visible.applied(logged.timestamp);
         }
@@ -271,6 +271,13 @@ impl Transactions {
         }
         self.visible.applied(logged.timestamp);
         Ok(logged)
+    }
+
+    /// It has a number.
+    fn begin(&self, logged: Logged) {
+        self.visible.begin(logged);
+        #[cfg(feature = "testing")]
+        crate::testing::tell_committed(logged.timestamp);
     }
 
     fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {

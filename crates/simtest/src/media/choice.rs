@@ -1,0 +1,102 @@
+//! Which of the uncertain writes a power cut leaves.
+
+use std::ops::Range;
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::SECTOR_BYTES;
+
+/// What becomes of the uncertain writes of a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// By write: whether it survives. What is not named does not.
+    pub kept: Vec<bool>,
+    /// One of which only a part does.
+    pub tear: Option<Tear>,
+}
+
+/// A torn write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tear {
+    /// Which.
+    pub write: usize,
+    /// Sectors of it that survive.
+    pub left: Vec<Range<usize>>,
+}
+
+/// How many choices are looked at beside those that always are: none, all, each alone, all but each, all but each two of at most [`PAIRS_OF_MAX`], and the first so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// Random subsets.
+    pub subsets: usize,
+    /// Torn writes, each torn at a border of sectors, of 4 KiB or of the write's half, or shorn of some of its units; the others survive, or not, or some of them.
+    pub tears: usize,
+}
+
+/// Of more writes than these, not all pairs are left out in turn.
+const PAIRS_OF_MAX: usize = 8;
+
+impl Choices {
+    /// The choices for uncertain writes of so many sectors each.
+    pub fn of(self, writes: &[usize], random: &mut Pcg64) -> Vec<Choice> {
+        let count = writes.len();
+        let mut all = vec![whole(vec![false; count])];
+        if count == 0 {
+            return all;
+        }
+        all.push(whole(vec![true; count]));
+        for one in 0..count {
+            all.push(whole((0..count).map(|write| write == one).collect()));
+            all.push(whole((0..count).map(|write| write != one).collect()));
+            all.push(whole((0..count).map(|write| write < one).collect()));
+        }
+        if count <= PAIRS_OF_MAX {
+            let pairs = (0..count).flat_map(|one| (0..one).map(move |other| (one, other)));
+            let without = pairs.map(|pair| (0..count).map(|write| write != pair.0 && write != pair.1).collect());
+            all.extend(without.map(whole));
+        }
+        if count > 2 {
+            all.extend((0..self.subsets).map(|_| whole(some(count, random))));
+        }
+        all.extend((0..self.tears).map(|_| torn(writes, random)));
+        all
+    }
+}
+
+fn whole(kept: Vec<bool>) -> Choice {
+    Choice { kept, tear: None }
+}
+
+/// Each with a probability that is itself drawn, so that few and many come up as often.
+fn some(count: usize, random: &mut Pcg64) -> Vec<bool> {
+    let share = random.random::<f64>();
+    (0..count).map(|_| random.random_bool(share)).collect()
+}
+
+fn torn(writes: &[usize], random: &mut Pcg64) -> Choice {
+    let count = writes.len();
+    let write = random.random_range(0..count);
+    let sectors = writes[write];
+    let kept = match random.random_range(0..4) {
+        0 => vec![false; count],
+        1 => some(count, random),
+        _ => vec![true; count],
+    };
+    let unit = [1, 4096 / SECTOR_BYTES, sectors.div_ceil(2).max(1)][random.random_range(0..3)];
+    let border = random.random_range(0..=sectors / unit) * unit;
+    let one = |left: Range<usize>| std::iter::once(left).collect();
+    let left = match random.random_range(0..4) {
+        // Shorn: any units of it.
+        0 => {
+            let units = sectors.div_ceil(unit);
+            let kept = some(units, random).into_iter().enumerate().filter(|(_, kept)| *kept);
+            kept.map(|(number, _)| number * unit..sectors.min((number + 1) * unit)).collect()
+        }
+        // Its end.
+        1 => one(border..sectors),
+        // Its beginning.
+        _ => one(0..border),
+    };
+    Choice { kept, tear: Some(Tear { write, left }) }
+}

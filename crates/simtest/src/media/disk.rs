@@ -1,0 +1,213 @@
+//! A drive in memory whose changes can be taken back: one image of it serves any number of crash states.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashgrain_device::{
+    Channel, ChannelOptions, Completion, Device, Error, Geometry, Identity, Nanos, Op, Request, Simulation,
+};
+
+use super::SECTOR_BYTES;
+
+/// What is kept of a place before it changes.
+const PAGE_BYTES: usize = 4096;
+
+/// Every answer takes this long.
+const ANSWER_NS: u64 = 1000;
+
+/// See the module. Requests are done at once and answered at the next look. A clone is the same disk.
+#[derive(Clone)]
+pub struct Disk {
+    geometry: Geometry,
+    identity: Arc<Identity>,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    bytes: Vec<u8>,
+    /// Pages that have changed since the last [`Disk::mark`], as they were.
+    before: Vec<(usize, Box<[u8; PAGE_BYTES]>)>,
+    /// Memory for more of them.
+    spare: Vec<Box<[u8; PAGE_BYTES]>>,
+    is_changed: Vec<bool>,
+    now_ns: u64,
+}
+
+impl Disk {
+    /// With these bytes, a multiple of 4096.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let bytes_in_all = bytes.len() as u64;
+        let geometry = Geometry {
+            capacity_bytes: bytes_in_all,
+            offset_align_bytes: SECTOR_BYTES as u32,
+            memory_align_bytes: 1,
+            preferred_max_transfer_bytes: 1 << 20,
+            direct: true,
+            writable: true,
+            members: 1,
+            stripe_unit_bytes: None,
+        };
+        let identity = Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
+        let is_changed = vec![false; bytes.len().div_ceil(PAGE_BYTES)];
+        let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, now_ns: 0 };
+        Self { geometry, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes bytes.
+    pub fn put(&self, offset_bytes: usize, bytes: &[u8]) {
+        self.state().put(offset_bytes, bytes);
+    }
+
+    /// Changes a bit.
+    pub fn flip(&self, bit: u64) {
+        let mut state = self.state();
+        let at = (bit / 8) as usize;
+        let byte = state.bytes[at] ^ 1 << (bit % 8);
+        state.put(at, &[byte]);
+    }
+
+    /// From now on, [`Disk::back`] leads here.
+    pub fn mark(&self) {
+        let State { before, spare, is_changed, .. } = &mut *self.state();
+        for (page, bytes) in before.drain(..) {
+            is_changed[page] = false;
+            spare.push(bytes);
+        }
+    }
+
+    /// Takes back what has changed since the last mark.
+    pub fn back(&self) {
+        let State { bytes, before, spare, is_changed, .. } = &mut *self.state();
+        for (page, old) in before.drain(..) {
+            bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].copy_from_slice(&old[..]);
+            is_changed[page] = false;
+            spare.push(old);
+        }
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state().bytes.clone()
+    }
+}
+
+impl State {
+    fn put(&mut self, offset_bytes: usize, bytes: &[u8]) {
+        let end = offset_bytes + bytes.len();
+        for page in offset_bytes / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+            if !std::mem::replace(&mut self.is_changed[page], true) {
+                let mut old = self.spare.pop().unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
+                old.copy_from_slice(&self.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES]);
+                self.before.push((page, old));
+            }
+        }
+        self.bytes[offset_bytes..end].copy_from_slice(bytes);
+    }
+}
+
+impl Device for Disk {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
+        let (disk, depth) = (self.clone(), options.depth as usize);
+        Ok(Box::new(DiskChannel { disk, depth, done: VecDeque::new() }))
+    }
+
+    fn simulation(&self) -> Option<&dyn Simulation> {
+        Some(self)
+    }
+}
+
+impl Simulation for Disk {
+    fn now(&self) -> Nanos {
+        Nanos(self.state().now_ns)
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn pass(&self, until: Nanos) -> bool {
+        let mut state = self.state();
+        state.now_ns = state.now_ns.max(until.0);
+        false
+    }
+}
+
+struct DiskChannel {
+    disk: Disk,
+    depth: usize,
+    done: VecDeque<(u64, Nanos)>,
+}
+
+impl Channel for DiskChannel {
+    unsafe fn submit(&mut self, request: Request) -> Result<(), Error> {
+        if self.done.len() == self.depth {
+            return Err(Error::QueueFull);
+        }
+        self.disk.geometry.check(&request)?;
+        let mut state = self.disk.state();
+        let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
+        match request.op {
+            Op::Flush | Op::Discard => {}
+            // SAFETY: the caller lends the memory until the request is answered, which is later.
+            Op::Read => unsafe { std::slice::from_raw_parts_mut(request.memory, length) }
+                .copy_from_slice(&state.bytes[start..start + length]),
+            Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
+                // SAFETY: as above.
+                let bytes = unsafe { std::slice::from_raw_parts(request.memory, length) };
+                state.put(start, bytes);
+            }
+        }
+        self.done.push_back((request.tag, Nanos(state.now_ns)));
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<usize, Error> {
+        let count = self.done.len().min(completions.capacity() - completions.len());
+        if count > 0 {
+            let mut state = self.disk.state();
+            for (tag, submitted) in self.done.drain(..count) {
+                state.now_ns += ANSWER_NS;
+                let completed = Nanos(state.now_ns);
+                completions.push(Completion { tag, result: Ok(()), submitted, completed });
+            }
+        }
+        Ok(count)
+    }
+
+    fn wait(
+        &mut self,
+        _at_least: usize,
+        until: Option<Nanos>,
+        completions: &mut Vec<Completion>,
+    ) -> Result<usize, Error> {
+        let count = self.poll(completions)?;
+        if let Some(until) = until.filter(|_| count == 0) {
+            self.disk.pass(until);
+        }
+        Ok(count)
+    }
+
+    fn now(&self) -> Nanos {
+        self.disk.now()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}

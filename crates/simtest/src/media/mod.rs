@@ -1,0 +1,16 @@
+//! Drives: one that writes down what is asked of it, and one that has what a power cut left.
+
+mod choice;
+mod disk;
+mod recorder;
+mod tape;
+mod timeline;
+
+pub use choice::{Choice, Choices, Tear};
+pub use disk::Disk;
+pub use recorder::Recorder;
+pub use tape::{Event, Tape, Write};
+pub use timeline::{Moment, Timeline};
+
+/// What is never torn, and what places and lengths are multiples of.
+pub const SECTOR_BYTES: usize = 512;

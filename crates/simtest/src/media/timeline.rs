@@ -1,0 +1,210 @@
+//! What a power cut could leave of a drive, moment by moment.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
+
+use flashgrain_device::Op;
+
+use super::choice::Choice;
+use super::disk::Disk;
+use super::tape::{Event, Write};
+use super::SECTOR_BYTES;
+
+/// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is uncertain until a flush that began after it was answered is answered itself (or,
+/// for a durable write, until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over what is certain, and the later over the earlier ones.
+pub struct Timeline {
+    /// What is certain and older than everything uncertain.
+    disk: Disk,
+    /// Of each of its sectors.
+    prints: Vec<u64>,
+    /// Of all.
+    print: u64,
+    /// What came since, in the order of submission.
+    tail: Vec<Pending>,
+    /// What flushes under way will make certain.
+    flushes: HashMap<u64, Vec<u64>>,
+    /// Sectors as a choice leaves them, while it is looked at.
+    chosen: HashMap<usize, u64>,
+    moment: Moment,
+}
+
+/// What is known of the commits at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Events before it.
+    pub position: usize,
+    /// Whether the store had been made.
+    pub created: bool,
+    /// The last commit that got a number.
+    pub given: u64,
+    /// All commits up to this one were acknowledged as durable.
+    pub acknowledged: u64,
+}
+
+struct Pending {
+    number: u64,
+    write: Write,
+    prints: Vec<u64>,
+    answered: bool,
+    certain: bool,
+}
+
+/// Of a sector at a place; nothing for zeros, so that untouched disks need not be looked at.
+fn print_of(sector: usize, bytes: &[u8]) -> u64 {
+    if bytes.iter().all(|byte| *byte == 0) {
+        return 0;
+    }
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((sector, bytes))
+}
+
+fn prints_of(first: usize, bytes: &[u8]) -> Vec<u64> {
+    let sectors = bytes.chunks(SECTOR_BYTES).enumerate();
+    sectors.map(|(number, bytes)| print_of(first + number, bytes)).collect()
+}
+
+impl Pending {
+    fn first_sector(&self) -> usize {
+        self.write.offset_bytes as usize / SECTOR_BYTES
+    }
+}
+
+impl Timeline {
+    /// A drive with these bytes on its medium.
+    pub fn new(bytes: Vec<u8>, moment: Moment) -> Self {
+        let prints = prints_of(0, &bytes);
+        let print = prints.iter().fold(0, |all, print| all ^ print);
+        let disk = Disk::new(bytes);
+        Self {
+            disk,
+            prints,
+            print,
+            tail: Vec::new(),
+            flushes: HashMap::new(),
+            chosen: HashMap::new(),
+            moment,
+        }
+    }
+
+    /// The drive that [`Timeline::leave`] changes.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// What is known of the commits now.
+    pub fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    /// Plays the next event. Whether a power cut could leave something else than before.
+    pub fn play(&mut self, event: &Event) -> bool {
+        self.moment.position += 1;
+        match event {
+            Event::Created => self.moment.created = true,
+            Event::Given(commit) => self.moment.given = self.moment.given.max(*commit),
+            Event::Acknowledged(commit) => {
+                self.moment.acknowledged = self.moment.acknowledged.max(*commit);
+            }
+            Event::Written(number, write) => {
+                let first = write.offset_bytes as usize / SECTOR_BYTES;
+                let prints = prints_of(first, &write.bytes);
+                let write = write.clone();
+                self.tail.push(Pending { number: *number, write, prints, answered: false, certain: false });
+                return true;
+            }
+            Event::Flush(number) => drop(self.flushes.insert(*number, self.answered())),
+            Event::Answered { number, done: true } => return self.answer(*number),
+            // Nothing is known of what failed.
+            Event::Answered { number, done: false } => drop(self.flushes.remove(number)),
+        }
+        false
+    }
+
+    fn answered(&self) -> Vec<u64> {
+        self.tail.iter().filter(|pending| pending.answered).map(|pending| pending.number).collect()
+    }
+
+    /// A request was done. Whether something became certain by that.
+    fn answer(&mut self, number: u64) -> bool {
+        let mut certain = self.flushes.remove(&number).unwrap_or_default();
+        let answered = self.answered();
+        if let Some(pending) = self.tail.iter_mut().find(|pending| pending.number == number) {
+            pending.answered = true;
+            match pending.write.op {
+                Op::WriteDsync => certain.push(number),
+                Op::WriteThenFlush => {
+                    certain.push(number);
+                    // Those that were answered before it was submitted. Which others its flush covers is not known.
+                    certain.extend(answered.into_iter().filter(|other| *other < number));
+                }
+                _ => {}
+            }
+        }
+        if certain.is_empty() {
+            return false;
+        }
+        for pending in &mut self.tail {
+            pending.certain |= certain.contains(&pending.number);
+        }
+        self.settle();
+        true
+    }
+
+    /// Puts what is certain and older than everything uncertain onto the disk, for good.
+    fn settle(&mut self) {
+        let count = self.tail.iter().take_while(|pending| pending.certain).count();
+        for pending in self.tail.drain(..count) {
+            self.disk.put(pending.write.offset_bytes as usize, &pending.write.bytes);
+            let first = pending.first_sector();
+            for (old, new) in self.prints[first..].iter_mut().zip(&pending.prints) {
+                self.print ^= *old ^ new;
+                *old = *new;
+            }
+        }
+        self.disk.mark();
+    }
+
+    /// Sectors of each uncertain write.
+    pub fn uncertain(&self) -> Vec<usize> {
+        self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.prints.len()).collect()
+    }
+
+    /// Calls `act` with everything that a choice leaves of the tail, in order: a write's place in the tail, and sectors of it.
+    fn each_left(tail: &[Pending], choice: &Choice, mut act: impl FnMut(&Pending, Range<usize>)) {
+        let mut uncertain = 0;
+        for pending in tail {
+            let all = 0..pending.prints.len();
+            if pending.certain {
+                act(pending, all);
+                continue;
+            }
+            match &choice.tear {
+                Some(tear) if tear.write == uncertain => {
+                    tear.left.iter().for_each(|part| act(pending, part.clone()));
+                }
+                _ if choice.kept.get(uncertain).is_some_and(|kept| *kept) => act(pending, all),
+                _ => {}
+            }
+            uncertain += 1;
+        }
+    }
+
+    /// A number that two choices share, here or elsewhere, if they leave the same bytes.
+    pub fn print(&mut self, choice: &Choice) -> u64 {
+        let Self { tail, chosen, prints, .. } = self;
+        chosen.clear();
+        Self::each_left(tail, choice, |pending, part| {
+            let first = pending.first_sector();
+            chosen.extend(part.map(|sector| (first + sector, pending.prints[sector])));
+        });
+        self.chosen.iter().fold(self.print, |all, (sector, print)| all ^ prints[*sector] ^ print)
+    }
+
+    /// Leaves on the disk what a power cut leaves by this choice, until [`Disk::back`] is called.
+    pub fn leave(&self, choice: &Choice) {
+        Self::each_left(&self.tail, choice, |pending, part| {
+            let bytes = &pending.write.bytes[part.start * SECTOR_BYTES..part.end * SECTOR_BYTES];
+            self.disk.put(pending.write.offset_bytes as usize + part.start * SECTOR_BYTES, bytes);
+        });
+    }
+}

@@ -1,0 +1,165 @@
+//! What was committed, by the numbers that the log gave.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashgrain::testing::{TaskKey, observe, task_key};
+
+use crate::media::{Event, Tape};
+
+/// One change of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A tree is made.
+    Create(String),
+    /// A tree is dropped.
+    Drop(String),
+    /// A key of a tree gets a value, or loses it.
+    Write(String, Vec<u8>, Option<Vec<u8>>),
+}
+
+/// Every tree that there is, and what is in it.
+pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// The oracle of a store.
+#[derive(Debug, Default)]
+pub struct History {
+    commits: BTreeMap<u64, Vec<Change>>,
+    /// What tasks are about to commit.
+    begun: BTreeMap<TaskKey, Vec<Change>>,
+    /// The last commit of each.
+    last: BTreeMap<TaskKey, u64>,
+    acknowledged: u64,
+    tape: Tape,
+    /// What the store contained after one of the commits, so that the next need not begin with the first.
+    known: Option<(u64, Content)>,
+}
+
+impl Change {
+    fn apply(&self, content: &mut Content) {
+        match self {
+            Self::Create(tree) => drop(content.entry(tree.clone()).or_default()),
+            Self::Drop(tree) => drop(content.remove(tree)),
+            // A commit that met a tree which somebody dropped meanwhile changes nothing.
+            Self::Write(tree, key, value) => {
+                if let Some(tree) = content.get_mut(tree) {
+                    match value {
+                        Some(value) => drop(tree.insert(key.clone(), value.clone())),
+                        None => drop(tree.remove(key)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl History {
+    /// What the store contains after all commits up to this one.
+    pub fn content(&mut self, last: u64) -> &Content {
+        let (from, mut content) = match self.known.take() {
+            Some((from, content)) if from <= last => (from, content),
+            _ => (0, Content::new()),
+        };
+        let behind = (Bound::Excluded(from), Bound::Included(last.max(from + 1)));
+        for changes in self.commits.range(behind).filter(|(number, _)| **number <= last).map(|(_, changes)| changes) {
+            changes.iter().for_each(|change| change.apply(&mut content));
+        }
+        &self.known.insert((last, content)).1
+    }
+
+    /// All commits up to this one were acknowledged as durable.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// The last that got a number.
+    pub fn newest(&self) -> u64 {
+        self.commits.last_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    /// What was not recovered never was.
+    pub fn forget_after(&mut self, last: u64) {
+        drop(self.commits.split_off(&(last + 1)));
+        self.begun.clear();
+        self.last.clear();
+        self.acknowledged = last;
+        self.known = self.known.take().filter(|(number, _)| *number <= last);
+    }
+
+    /// The commits after one, for people.
+    pub fn between(&self, first: u64, last: u64) -> impl Iterator<Item = (u64, &[Change])> {
+        self.commits.range(first..=last).map(|(number, changes)| (*number, changes.as_slice()))
+    }
+}
+
+/// A history that many tasks of a thread write to. A clone is the same.
+#[derive(Clone, Debug, Default)]
+pub struct Shared(Arc<Mutex<History>>);
+
+impl Shared {
+    /// A history of the stores of this thread from now on. What happens to commits goes onto the tape, too.
+    pub fn listen(tape: &Tape) -> Self {
+        let shared = Self(Arc::new(Mutex::new(History { tape: tape.clone(), ..History::default() })));
+        let heard = shared.clone();
+        observe(Some(Box::new(move |number| heard.hear(number))));
+        shared
+    }
+
+    /// To look at it.
+    pub fn get(&self) -> MutexGuard<'_, History> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hear(&self, number: u64) {
+        let mut history = self.get();
+        let (task, tape) = (task_key(), history.tape.clone());
+        let changes = history.begun.remove(&task).unwrap_or_default();
+        history.commits.insert(number, changes);
+        history.last.insert(task, number);
+        tape.note(Event::Given(number));
+    }
+
+    /// Does what commits `changes`, as the calling task. With `durable`, success means that they and all before them are.
+    ///
+    /// # Errors
+    /// Those of `commit`.
+    pub fn commit<E>(
+        &self,
+        changes: Vec<Change>,
+        durable: bool,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let task = task_key();
+        {
+            let mut history = self.get();
+            history.last.remove(&task);
+            history.begun.insert(task, changes);
+        }
+        let result = commit();
+        let mut history = self.get();
+        history.begun.remove(&task);
+        if durable && result.is_ok() && let Some(number) = history.last.get(&task).copied() {
+            history.acknowledge(number);
+        }
+        result
+    }
+
+    /// Does what makes durable all that was committed before.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn durable<E>(&self, make: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let newest = self.get().newest();
+        make()?;
+        self.get().acknowledge(newest);
+        Ok(())
+    }
+}
+
+impl History {
+    fn acknowledge(&mut self, number: u64) {
+        self.acknowledged = self.acknowledged.max(number);
+        self.tape.note(Event::Acknowledged(number));
+    }
+}

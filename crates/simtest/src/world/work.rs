@@ -1,0 +1,280 @@
+//! Tasks that use a store as programs would, and what they have seen against what they should.
+
+use flashgrain::testing::commit_of;
+use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Tree, TreeOptions};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::history::{Change, Shared};
+use super::look::same;
+
+/// How often what is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// Tasks that work at the same time.
+    pub tasks: u64,
+    /// Steps of each.
+    pub steps: u32,
+    /// Keys of a tree.
+    pub keys: u32,
+    /// Share of values that need pages of their own.
+    pub large: f64,
+    /// Share of steps that make a checkpoint.
+    pub checkpoint: f64,
+    /// Share of steps that take a snapshot, and look at it later.
+    pub snapshot: f64,
+    /// Share of steps that drop the task's own tree and make another one.
+    pub drop_tree: f64,
+    /// Share of steps that remove a range of keys.
+    pub remove_range: f64,
+    /// Share of commits that wait until they are durable.
+    pub sync: f64,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            tasks: 4,
+            steps: 40,
+            keys: 60,
+            large: 0.03,
+            checkpoint: 0.02,
+            snapshot: 0.05,
+            drop_tree: 0.01,
+            remove_range: 0.03,
+            sync: 0.6,
+        }
+    }
+}
+
+/// The tree that all tasks write to.
+const COMMON: &str = "common";
+
+/// One task's work.
+pub struct Work {
+    db: Db,
+    shared: Shared,
+    habits: Habits,
+    random: Pcg64,
+    task: u64,
+    /// So many trees of its own were made so far.
+    made: u32,
+    /// So many values were made.
+    values: u32,
+}
+
+/// Why a task ended before it was done.
+#[derive(Debug)]
+pub enum Stop {
+    /// The store refused.
+    Error(Error),
+    /// It gave what it must not.
+    Wrong(String),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Work {
+    /// The work of a task, of those that are told apart by `task`.
+    pub fn new(db: &Db, shared: &Shared, habits: Habits, seed: u64, task: u64) -> Self {
+        let random = Pcg64::seed_from_u64(seed << 8 ^ task);
+        Self { db: db.clone(), shared: shared.clone(), habits, random, task, made: 0, values: 0 }
+    }
+
+    /// Does it all.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn run(mut self) -> Result<(), Stop> {
+        let common = self.tree(COMMON.into())?;
+        let mut own = self.own_tree()?;
+        for _ in 0..self.habits.steps {
+            let habits = self.habits;
+            let mut choice = self.random.random::<f64>();
+            let mut is = |share: f64| {
+                choice -= share;
+                choice < 0.0
+            };
+            if is(habits.checkpoint) {
+                self.checkpoint()?;
+            } else if is(habits.snapshot) {
+                self.look_back(&common)?;
+            } else if is(habits.drop_tree) {
+                own = self.drop_tree(&own)?;
+            } else if is(habits.remove_range) {
+                self.remove_range(&common)?;
+            } else if is(0.1) {
+                self.transact(&common, &own)?;
+            } else {
+                self.batch(&common, &own)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tree(&mut self, name: String) -> Result<Tree, Error> {
+        let options = TreeOptions::new().node_bytes(4096 << self.random.random_range(0..2));
+        if let Ok(tree) = self.db.existing_tree(&name) {
+            return Ok(tree);
+        }
+        let mut made = None;
+        self.shared.clone().commit(vec![Change::Create(name.clone())], true, || {
+            made = Some(self.db.tree_with(&name, &options)?);
+            Ok::<_, Error>(())
+        })?;
+        made.ok_or(Error::Closed)
+    }
+
+    fn own_tree(&mut self) -> Result<Tree, Error> {
+        self.made += 1;
+        self.tree(format!("{} of {}", self.made, self.task))
+    }
+
+    fn drop_tree(&mut self, own: &Tree) -> Result<Tree, Error> {
+        let (db, name) = (self.db.clone(), own.name().to_owned());
+        self.shared.commit(vec![Change::Drop(name.clone())], true, || db.drop_tree(&name))?;
+        self.own_tree()
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        match self.shared.durable(|| self.db.checkpoint()) {
+            Err(Error::Full { .. }) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let key = self.random.random_range(0..self.habits.keys);
+        format!("{}{key:04}", "k".repeat(key as usize % 30)).into_bytes()
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        self.values += 1;
+        let mut value = format!("{}/{}:", self.task, self.values).into_bytes();
+        let length = match self.random.random::<f64>() < self.habits.large {
+            true => self.random.random_range(2000..12_000),
+            false => self.random.random_range(8..200),
+        };
+        let fill = b'a' + (self.values % 26) as u8;
+        value.resize(length, fill);
+        value
+    }
+
+    fn durability(&mut self) -> Durability {
+        match self.random.random::<f64>() < self.habits.sync {
+            true => Durability::Sync,
+            false => [Durability::None, Durability::Buffered][self.random.random_range(0..2)],
+        }
+    }
+
+    fn writes(&mut self, trees: [&Tree; 2]) -> Vec<(Tree, Vec<u8>, Option<Vec<u8>>)> {
+        let count = [1, 1, 2, 5, 12][self.random.random_range(0..5)];
+        let mut writes: Vec<(Tree, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
+        for _ in 0..count {
+            let (tree, key) = (trees[self.random.random_range(0..2)], self.key());
+            if writes.iter().all(|(other, same, _)| other.name() != tree.name() || *same != key) {
+                let value = self.random.random_bool(0.75).then(|| self.value());
+                writes.push((tree.clone(), key, value));
+            }
+        }
+        writes
+    }
+
+    fn batch(&mut self, common: &Tree, own: &Tree) -> Result<(), Error> {
+        let (writes, durability) = (self.writes([common, own]), self.durability());
+        let mut batch = self.db.batch().durability(durability);
+        for (tree, key, value) in &writes {
+            match value {
+                Some(value) => batch.insert(tree, key, value.clone())?,
+                None => batch.remove(tree, key)?,
+            }
+        }
+        let changes = changes(writes);
+        self.shared.commit(changes, durability == Durability::Sync, || batch.commit())
+    }
+
+    /// Reads and writes; may lose to others, and is not repeated then.
+    fn transact(&mut self, common: &Tree, own: &Tree) -> Result<(), Error> {
+        let mut transaction = self.db.begin()?;
+        let (writes, durability) = (self.writes([common, own]), self.durability());
+        transaction.set_durability(durability);
+        for (tree, key, value) in &writes {
+            let _seen = transaction.get(tree, key)?;
+            match value {
+                Some(value) => transaction.insert(tree, key, value.clone())?,
+                None => transaction.remove(tree, key)?,
+            }
+        }
+        let ended =
+            self.shared.commit(changes(writes), durability == Durability::Sync, || transaction.commit());
+        forgive_conflict(ended)
+    }
+
+    /// A range as of a snapshot, all or nothing.
+    fn remove_range(&mut self, tree: &Tree) -> Result<(), Error> {
+        let (one, other) = (self.key(), self.key());
+        let range = one.clone().min(other.clone())..one.max(other);
+        let mut transaction = self.db.begin()?;
+        let keys = transaction.range(tree, range)?.map(|record| record.map(|(key, _)| key.to_vec()));
+        let keys = keys.take(20).collect::<Result<Vec<_>, _>>()?;
+        for key in &keys {
+            transaction.remove(tree, key)?;
+        }
+        let writes = keys.into_iter().map(|key| (tree.clone(), key, None)).collect();
+        let ended = self.shared.commit(changes(writes), true, || transaction.commit());
+        forgive_conflict(ended)
+    }
+
+    /// A snapshot shows what was committed before it, now and when others have gone on.
+    fn look_back(&mut self, tree: &Tree) -> Result<(), Stop> {
+        let snapshot = self.db.snapshot()?;
+        let expected = |shared: &Shared| {
+            let mut history = shared.get();
+            history.content(commit_of(&snapshot)).get(tree.name()).cloned().unwrap_or_default()
+        };
+        let expected = expected(&self.shared);
+        for _ in 0..2 {
+            let mut records = expected.iter();
+            for record in snapshot.iter(tree)? {
+                let (key, value) = record?;
+                if records.next().is_none_or(|(other, same)| key != *other || value != *same) {
+                    let key = String::from_utf8_lossy(&key).into_owned();
+                    return Err(Stop::Wrong(format!("a snapshot of {} sees {key}", commit_of(&snapshot))));
+                }
+            }
+            if let Some((key, _)) = records.next() {
+                let key = String::from_utf8_lossy(key).into_owned();
+                return Err(Stop::Wrong(format!("a snapshot of {} misses {key}", commit_of(&snapshot))));
+            }
+            let common = tree.clone();
+            self.batch(&common, &common)?;
+        }
+        Ok(())
+    }
+}
+
+fn changes(writes: Vec<(Tree, Vec<u8>, Option<Vec<u8>>)>) -> Vec<Change> {
+    let change = |(tree, key, value): (Tree, Vec<u8>, _)| Change::Write(tree.name().to_owned(), key, value);
+    writes.into_iter().map(change).collect()
+}
+
+fn forgive_conflict(ended: Result<(), Error>) -> Result<(), Error> {
+    match ended {
+        Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+        ended => ended,
+    }
+}
+
+/// Whether the store has exactly what was committed up to now.
+///
+/// # Errors
+/// The store's.
+pub fn check(db: &Db, shared: &Shared) -> Result<Option<String>, Error> {
+    let last = flashgrain::testing::last_commit(db);
+    let content = shared.get().content(last).clone();
+    same(db, &content)
+}
