@@ -1,16 +1,17 @@
 //! Aligned memory for I/O.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use crate::Error;
 
-/// Up to this length an arena takes ordinary pages.
-const SMALL_BYTES: usize = 64 << 10;
+/// What huge pages may back.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// An ordinary page.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// A fixed piece of page-aligned memory, zeroed, from the kernel; the unit that is registered with a channel.
+/// A fixed piece of page-aligned memory, zeroed; the unit that is registered with a channel.
 #[derive(Debug)]
 pub struct Arena {
     start: NonNull<u8>,
@@ -24,34 +25,18 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `length_bytes`, rounded up to whole 2 MiB so that huge pages may back it; to whole pages if it is small, as hundreds of
-    /// threads with a request each would otherwise hold hundreds of huge pages.
+    /// `length_bytes` of zeroed memory, rounded up to whole pages; what is as large as a huge page, to whole huge pages that may back it, and none of it is touched.
     ///
     /// # Errors
     /// [`Error::Os`] if the kernel has no memory to give.
     pub fn new(length_bytes: usize) -> Result<Self, Error> {
-        let huge = length_bytes > SMALL_BYTES;
-        let length_bytes = length_bytes.max(1).next_multiple_of(if huge { 2 << 20 } else { PAGE_BYTES });
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing that exists.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
-                if huge {
-                    // SAFETY: advice on the mapping just made; failure is harmless and ignored.
-                    unsafe { libc::madvise(start.as_ptr().cast(), length_bytes, libc::MADV_HUGEPAGE) };
-                }
-                Ok(Self { start, length_bytes })
-            }
-            _ => Err(Error::last_os(format!("map {length_bytes} bytes of memory for I/O"))),
+        let is_huge = length_bytes >= HUGE_PAGE_BYTES;
+        let length_bytes =
+            length_bytes.max(1).next_multiple_of(if is_huge { HUGE_PAGE_BYTES } else { PAGE_BYTES });
+        let start = if is_huge { map(length_bytes) } else { allocate(length_bytes) };
+        match start {
+            Some(start) => Ok(Self { start, length_bytes }),
+            None => Err(Error::last_os(format!("map {length_bytes} bytes of memory for I/O"))),
         }
     }
 
@@ -67,15 +52,45 @@ impl Arena {
 
     /// All bytes, to prepare them before any channel sees the arena.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is `length_bytes` long, readable, writable and initialised (zero); `&mut self` means that no
+        // SAFETY: the memory is `length_bytes` long, readable, writable and initialised (zero); `&mut self` means that no
         // channel holds the arena (they hold it through an `Arc`), so nothing else accesses it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length_bytes) }
     }
 }
 
+/// Of whole pages.
+fn layout(length_bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(length_bytes, PAGE_BYTES).ok()
+}
+
+/// From the heap: no call of the kernel for each of many small ones.
+fn allocate(length_bytes: usize) -> Option<NonNull<u8>> {
+    // SAFETY: the length is not zero.
+    NonNull::new(unsafe { alloc_zeroed(layout(length_bytes)?) })
+}
+
+/// From the kernel.
+fn map(length_bytes: usize) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing that exists.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), length_bytes, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: advice on the mapping just made; failure is harmless and ignored.
+    unsafe { libc::madvise(start, length_bytes, libc::MADV_HUGEPAGE) };
+    NonNull::new(start.cast())
+}
+
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: `start` and `length_bytes` are those of the mapping made in `new`; the last owner is going.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };
+        if self.length_bytes >= HUGE_PAGE_BYTES {
+            // SAFETY: mapped by `new`, in this length; the last owner is going.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };
+        } else if let Some(layout) = layout(self.length_bytes) {
+            // SAFETY: allocated by `new` in this layout; the last owner is going.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! How an opened store runs. Nothing of this is kept on the device.
 
+use std::sync::OnceLock;
+
 use crate::worker::Bounds;
 use crate::{Durability, Error};
 
@@ -67,11 +69,17 @@ impl Options {
     }
 }
 
+/// That this process may use. The kernel is asked once: it takes reading several files.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             cache_bytes: 256 << 20,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: cores(),
             pinned: false,
             tasks_per_worker: 512,
             durability: Durability::Sync,

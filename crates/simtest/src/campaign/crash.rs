@@ -95,10 +95,13 @@ pub fn live(seed: u64, habits: Habits) -> Result<Life, Failure> {
         simulated.run_until_idle();
         for task in tasks {
             assert!(task.is_finished(), "tasks wait for each other");
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(|stop| format!("{stop:?}"))?;
+            task.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .map_err(|stop| format!("{stop:?}"))?;
         }
         let checked = shared.clone();
-        let verdict = simulated.run(move |db| crate::world::check(db, &checked)).map_err(|error| error.to_string())?;
+        let verdict =
+            simulated.run(move |db| crate::world::check(db, &checked)).map_err(|error| error.to_string())?;
         verdict.map_or(Ok(()), Err)
     };
     quietly(work).and_then(|result| result).map_err(fail)?;
@@ -110,7 +113,12 @@ impl Crash {
     ///
     /// # Errors
     /// The first promise that was broken.
-    pub fn explore(&self, life: &Life, seen: &Seen, mut goes_on: impl FnMut(&Tally) -> bool) -> Result<Tally, Failure> {
+    pub fn explore(
+        &self,
+        life: &Life,
+        seen: &Seen,
+        mut goes_on: impl FnMut(&Tally) -> bool,
+    ) -> Result<Tally, Failure> {
         let mut random = Pcg64::seed_from_u64(life.seed ^ 0x00c4_a54e5);
         let mut tally = Tally::default();
         let bytes = vec![0; life.shape.bytes() as usize];

@@ -44,7 +44,8 @@ impl Seen {
 
     /// How many there were.
     pub fn count(&self) -> u64 {
-        let counts = self.parts.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len() as u64);
+        let counts =
+            self.parts.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len() as u64);
         counts.sum()
     }
 }

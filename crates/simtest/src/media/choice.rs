@@ -53,7 +53,8 @@ impl Choices {
         }
         if count <= PAIRS_OF_MAX {
             let pairs = (0..count).flat_map(|one| (0..one).map(move |other| (one, other)));
-            let without = pairs.map(|pair| (0..count).map(|write| write != pair.0 && write != pair.1).collect());
+            let without =
+                pairs.map(|pair| (0..count).map(|write| write != pair.0 && write != pair.1).collect());
             all.extend(without.map(whole));
         }
         if count > 2 {

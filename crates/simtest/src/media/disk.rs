@@ -47,7 +47,8 @@ impl Disk {
             members: 1,
             stripe_unit_bytes: None,
         };
-        let identity = Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
+        let identity =
+            Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
         let is_changed = vec![false; bytes.len().div_ceil(PAGE_BYTES)];
         let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, now_ns: 0 };
         Self { geometry, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }

@@ -92,7 +92,10 @@ impl Channel for RecordingChannel {
             // SAFETY: the caller keeps the memory valid and unchanged until the write is answered, and it was only just submitted.
             _ => unsafe { std::slice::from_raw_parts(request.memory, length) }.into(),
         };
-        self.tape.note(Event::Written(number, Write { offset_bytes: request.offset_bytes, bytes, op: request.op }));
+        self.tape.note(Event::Written(
+            number,
+            Write { offset_bytes: request.offset_bytes, bytes, op: request.op },
+        ));
         Ok(())
     }
 

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use flashgrain_device::Op;
 
+use super::SECTOR_BYTES;
 use super::choice::Choice;
 use super::disk::Disk;
 use super::tape::{Event, Write};
-use super::SECTOR_BYTES;
 
 /// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is uncertain until a flush that began after it was answered is answered itself (or,
 /// for a durable write, until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over what is certain, and the later over the earlier ones.

@@ -62,7 +62,9 @@ impl History {
             _ => (0, Content::new()),
         };
         let behind = (Bound::Excluded(from), Bound::Included(last.max(from + 1)));
-        for changes in self.commits.range(behind).filter(|(number, _)| **number <= last).map(|(_, changes)| changes) {
+        for changes in
+            self.commits.range(behind).filter(|(number, _)| **number <= last).map(|(_, changes)| changes)
+        {
             changes.iter().for_each(|change| change.apply(&mut content));
         }
         &self.known.insert((last, content)).1
@@ -139,7 +141,10 @@ impl Shared {
         let result = commit();
         let mut history = self.get();
         history.begun.remove(&task);
-        if durable && result.is_ok() && let Some(number) = history.last.get(&task).copied() {
+        if durable
+            && result.is_ok()
+            && let Some(number) = history.last.get(&task).copied()
+        {
             history.acknowledge(number);
         }
         result

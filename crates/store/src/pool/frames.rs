@@ -68,6 +68,9 @@ pub(crate) fn class_bytes(class: usize) -> u64 {
     SMALLEST_PAGE_BYTES << class
 }
 
+/// What the kernel can back at a time.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// What is known of the page in a frame. All but the latch, the page and the state change only under the latch, or while the frame is nobody's page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -94,6 +97,8 @@ pub(super) const META_BYTES: u64 = size_of::<Meta>() as u64;
 pub(crate) struct Frames {
     /// Where a class's pages and metas begin. There are as many as a class has bits, so that no look-up needs a check.
     bases: [Base; 16],
+    pages: Mapping,
+    _metas: Mapping,
     classes: Vec<Class>,
     budget_bytes: u64,
     /// Of the budget.
@@ -114,8 +119,9 @@ unsafe impl Send for Base {}
 unsafe impl Sync for Base {}
 
 struct Class {
-    pages: Mapping,
-    _metas: Mapping,
+    /// Where its pages begin among all.
+    pages_at: u64,
+    metas_at: u64,
     count: u32,
     /// From here on frames were never used.
     fresh: AtomicU32,
@@ -152,22 +158,30 @@ impl Frames {
     /// Frames for pages of `budget_bytes` in all, with what is kept about them.
     pub fn new(budget_bytes: u64) -> io::Result<Self> {
         let huge = budget_bytes >= HUGE_BUDGET_BYTES;
-        let class = |class: usize| -> io::Result<Class> {
+        let (mut pages_bytes, mut metas_bytes) = (0, 0);
+        let mut class = |class: usize| {
             let count = (budget_bytes / (class_bytes(class) + META_BYTES)).min(1 << INDEX_BITS);
-            Ok(Class {
-                pages: Mapping::reserve(count * class_bytes(class), huge)?,
-                _metas: Mapping::reserve(count * META_BYTES, huge)?,
-                count: count as u32,
-                fresh: AtomicU32::new(0),
-            })
+            let (pages_at, metas_at) = (pages_bytes, metas_bytes);
+            // Each class begins where a huge page can.
+            pages_bytes +=
+                (count * class_bytes(class)).next_multiple_of(if huge { HUGE_PAGE_BYTES } else { 1 });
+            metas_bytes += count * META_BYTES;
+            Class { pages_at, metas_at, count: count as u32, fresh: AtomicU32::new(0) }
         };
-        let classes: Vec<Class> = (0..CLASSES).map(class).collect::<io::Result<_>>()?;
+        let classes: Vec<Class> = (0..CLASSES).map(&mut class).collect();
+        let pages = Mapping::reserve(pages_bytes, huge)?;
+        let metas = Mapping::reserve(metas_bytes, huge)?;
         let bases = std::array::from_fn(|class| {
             let class = &classes[class.min(CLASSES - 1)];
-            Base { pages: class.pages.start(), metas: class._metas.start().cast() }
+            Base {
+                pages: pages.start().wrapping_add(class.pages_at as usize),
+                metas: metas.start().wrapping_add(class.metas_at as usize).cast(),
+            }
         });
         Ok(Self {
             bases,
+            pages,
+            _metas: metas,
             classes,
             budget_bytes,
             unbacked_bytes: AtomicU64::new(budget_bytes),
@@ -254,9 +268,8 @@ impl Frames {
         for (shard, other) in (0..SHARDS).flat_map(|shard| (0..CLASSES).map(move |other| (shard, other))) {
             while other != class && self.unbacked_bytes.load(Ordering::Relaxed) < needed {
                 let Some(frame) = self.take_free(shard, other) else { break };
-                self.classes[other]
-                    .pages
-                    .give_up(frame.index() * class_bytes(other) as usize, class_bytes(other) as usize);
+                let bytes = class_bytes(other) as usize;
+                self.pages.give_up(self.classes[other].pages_at as usize + frame.index() * bytes, bytes);
                 let mut cold = self.cold.lock().unwrap_or_else(PoisonError::into_inner);
                 cold[other].push(self, frame);
                 self.unbacked_bytes.fetch_add(class_bytes(other) + META_BYTES, Ordering::Relaxed);

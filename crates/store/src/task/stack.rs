@@ -1,6 +1,8 @@
 //! Stacks of tasks.
 
+use std::cell::RefCell;
 use std::io;
+use std::mem::ManuallyDrop;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
@@ -14,9 +16,16 @@ const COLOURS: usize = 8;
 /// The processor's page by the colours.
 const COLOUR_BYTES: usize = 4096 / COLOURS;
 
+/// A thread keeps so many stacks of schedulers that have ended: whoever opens store after store on it need not ask the kernel for each.
+const SPARES_MAX: usize = 32;
+
+thread_local! {
+    static SPARE: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
 /// See the module.
 pub(super) struct TaskStack {
-    memory: DefaultStack,
+    memory: ManuallyDrop<DefaultStack>,
     base: StackPointer,
 }
 
@@ -26,10 +35,25 @@ impl TaskStack {
     /// # Errors
     /// The system's, if it gives no memory.
     pub fn new(number: usize) -> io::Result<Self> {
-        let memory = DefaultStack::new(STACK_BYTES)?;
+        let used = SPARE.with_borrow_mut(Vec::pop);
+        let memory = used.map_or_else(|| DefaultStack::new(STACK_BYTES), Ok)?;
         let begin = memory.base().get() - number % COLOURS * COLOUR_BYTES;
         let base = StackPointer::new(begin).unwrap_or(memory.base());
-        Ok(Self { memory, base })
+        Ok(Self { memory: ManuallyDrop::new(memory), base })
+    }
+}
+
+impl Drop for TaskStack {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more, and nobody but this takes it out.
+        let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
+        // A thread that ends keeps none.
+        let _kept = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARES_MAX {
+                spare.push(memory);
+            }
+        });
     }
 }
 
