@@ -1,25 +1,104 @@
-//! `flashgrain-simtest`.
+//! `flashgrain-simtest`: campaigns against the store's contract.
 
-use flashgrain_simtest::campaign::{Crash, Seen, live};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-fn main() {
-    let seeds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1);
-    let (crash, seen) = (Crash::default(), Seen::default());
-    for seed in 0..seeds {
-        let began = std::time::Instant::now();
-        let life = match live(seed, crash.habits) {
-            Ok(life) => life,
-            Err(failure) => {
-                println!("{failure}");
-                continue;
-            }
-        };
-        let lived = began.elapsed();
-        let result = crash.explore(&life, &seen, |_| true);
-        println!(
-            "seed {seed}: {} events, lived {lived:?}, all {:?}: {result:?}",
-            life.events.len(),
-            began.elapsed()
-        );
+use clap::{Args, Parser, Subcommand};
+use flashgrain_device::calendar_seconds;
+use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Report, run, shrink};
+use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Campaigns against the store's contract, on simulated drives: nothing on this machine is touched.
+///
+/// Every case is drawn from a seed; a failure prints the seed that leads to it, and the smallest case like it that was found. Exit code 0: all promises were kept; 1: one was broken; 130: ended by Ctrl-C before that.
+#[derive(Debug, Parser)]
+#[command(name = "flashgrain-simtest", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    campaign: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Recover from everything that a power cut could leave of a store, at every moment of its life and of its recoveries; cases are distinct images of the drive.
+    Crash(Length),
+}
+
+#[derive(Clone, Debug, Args)]
+struct Length {
+    /// Cases, such as 50000 or 10M.
+    #[arg(long, default_value = "100k", value_parser = parse_count)]
+    cases: u64,
+    /// The first seed; the next ones follow.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads; one per core unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+/// A number with perhaps `k`, `M` or `G` behind it.
+fn parse_count(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| format!("{text} is no number such as 50000, 100k or 10M"))?;
+    number.checked_mul(factor).filter(|number| *number > 0).ok_or_else(|| format!("{text} is out of range"))
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let Command::Crash(length) = Cli::parse().campaign;
+    play(&Crash::default(), &length)
+}
+
+fn play(campaign: &dyn Campaign, length: &Length) -> anyhow::Result<ExitCode> {
+    let jobs = length.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    let extent = Extent { seed: length.seed, cases: length.cases, jobs: jobs.max(1) };
+    let began_s = calendar_seconds();
+    let bar = bar(length.cases);
+    let report = run(campaign, &extent, &stop, &|report: &Report| {
+        bar.set_position(report.counts.cases().min(length.cases));
+        bar.set_message(format!("{} seeds", report.seeds));
+    });
+    bar.finish_and_clear();
+    let (seeds, seconds) = (report.seeds, calendar_seconds().saturating_sub(began_s));
+    let mut out = io::stdout().lock();
+    let last = length.seed + seeds.saturating_sub(1);
+    writeln!(out, "{}: {}; seeds {} to {last}, {seconds} s", campaign.name(), report.counts, length.seed)?;
+    match report.failure {
+        Some(failure) => {
+            writeln!(out, "FAILED: {failure}")?;
+            let small = shrink(campaign, failure);
+            writeln!(out, "\nThe smallest like it: {small}\n\n{}", small.trace)?;
+            Ok(ExitCode::from(1))
+        }
+        None if stop.load(std::sync::atomic::Ordering::Relaxed) => Ok(ExitCode::from(130)),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// On a terminal only.
+fn bar(cases: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(cases);
+    if let Ok(style) = ProgressStyle::with_template(
+        "{bar:30} {human_pos} of {human_len} cases, {per_sec}, {eta} left, {msg}",
+    ) {
+        bar.set_style(style);
+    }
+    bar
 }

@@ -7,144 +7,175 @@ use flashgrain::{CpuCosts, Db, ErrorKind, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
+use super::life::Life;
+use super::run::Campaign;
 use super::seen::Seen;
-use crate::media::{Choice, Choices, Disk, Event, Moment, Recorder, Tape, Timeline};
-use crate::world::{Habits, Shape, Shared, Work, drive, same, small};
+use super::trace::trace;
+use crate::media::{Choices, Moment, Recorder, Tape, Timeline};
+use crate::world::{Content, Habits, Shape, Shared, same, small};
 
-/// How crash states are drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How crash states are drawn, and those that were looked at.
 pub struct Crash {
-    /// What the store is used for.
-    pub habits: Habits,
+    /// What the store is used for; drawn for every life if not given.
+    pub habits: Option<Habits>,
     /// Which states of a moment are looked at.
     pub choices: Choices,
+    /// States that are looked at in a life, at moments in a row from a random one on.
+    pub states_per_life: u64,
+    /// Whether it begins in the middle of a life, so that all parts of long ones come up.
+    pub begin_anywhere: bool,
     /// One of so many states is also worked on, checked, closed and opened again.
     pub deep_every: u64,
-    /// In one of so many, the recovery is cut short, too, in every way.
+    /// In one of so many, what opening it does is cut short, too, at every moment.
     pub again_every: u64,
+    /// What all lives have seen.
+    pub seen: Seen,
 }
 
 impl Default for Crash {
     fn default() -> Self {
-        let choices = Choices { subsets: 12, tears: 24 };
-        Self { habits: Habits::default(), choices, deep_every: 64, again_every: 256 }
-    }
-}
-
-/// What was looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Distinct states that were recovered.
-    pub states: u64,
-    /// Of these, those in which a recovery was cut short.
-    pub again: u64,
-    /// Commits that were replayed.
-    pub replayed: u64,
-    /// Recoveries that found the log torn.
-    pub torn: u64,
-    /// Moments.
-    pub moments: u64,
-}
-
-impl Tally {
-    /// Adds what another one has looked at.
-    pub fn add(&mut self, other: &Self) {
-        self.states += other.states;
-        self.again += other.again;
-        self.replayed += other.replayed;
-        self.torn += other.torn;
-        self.moments += other.moments;
-    }
-}
-
-/// A store's life, as its drive saw it.
-pub struct Life {
-    /// The seed of everything.
-    pub seed: u64,
-    /// What store it was.
-    pub shape: Shape,
-    /// What happened.
-    pub events: Vec<Event>,
-    /// What was committed.
-    pub shared: Shared,
-}
-
-/// Has a store live, with all its workers on the calling thread.
-///
-/// # Errors
-/// What it did wrong while nothing else went wrong.
-pub fn live(seed: u64, habits: Habits) -> Result<Life, Failure> {
-    let fail = |what: String| Failure { what, case: "without a crash".into(), seed };
-    let mut random = Pcg64::seed_from_u64(seed);
-    let shape = Shape::draw(&mut random);
-    let tape = Tape::default();
-    let shared = Shared::listen(&tape);
-    let device = Recorder::new(drive(shape.bytes(), seed), tape.clone());
-    let work = || {
-        let store = small(&shape, Arc::new(device));
-        let mut simulated =
-            Simulated::create(store, CpuCosts::default()).map_err(|error| error.to_string())?;
-        tape.note(Event::Created);
-        let tasks: Vec<_> = (0..habits.tasks)
-            .map(|task| {
-                let shared = shared.clone();
-                simulated.spawn(move |db| Work::new(db, &shared, habits, seed, task).run())
-            })
-            .collect();
-        simulated.run_until_idle();
-        for task in tasks {
-            assert!(task.is_finished(), "tasks wait for each other");
-            task.join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                .map_err(|stop| format!("{stop:?}"))?;
+        let choices = Choices { subsets: 16, tears: 40 };
+        let (states_per_life, deep_every, again_every) = (4000, 97, 397);
+        Self {
+            habits: None,
+            choices,
+            states_per_life,
+            begin_anywhere: true,
+            deep_every,
+            again_every,
+            seen: Seen::default(),
         }
-        let checked = shared.clone();
-        let verdict =
-            simulated.run(move |db| crate::world::check(db, &checked)).map_err(|error| error.to_string())?;
-        verdict.map_or(Ok(()), Err)
-    };
-    quietly(work).and_then(|result| result).map_err(fail)?;
-    Ok(Life { seed, shape, events: tape.take(), shared })
+    }
+}
+
+/// Keeps these random numbers apart from the life's.
+const STREAM: u64 = 0x0063_7261_7368;
+
+/// Choices in the recoveries that are cut short: there are few uncertain writes.
+const AGAIN: Choices = Choices { subsets: 4, tears: 6 };
+
+impl Campaign for Crash {
+    fn name(&self) -> &'static str {
+        "crash"
+    }
+
+    fn habits(&self, seed: u64) -> Habits {
+        self.habits.unwrap_or_else(|| Habits::draw(&mut Pcg64::seed_from_u64(seed ^ STREAM)))
+    }
+
+    fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
+        let (choices, seen) = (self.choices, Seen::default());
+        Box::new(Self { habits: Some(habits), choices, seen, begin_anywhere: false, ..*self })
+    }
+
+    fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let life = Life::live(seed, self.habits(seed))?;
+        self.explore(&life, goes_on)
+    }
 }
 
 impl Crash {
-    /// Looks at the crash states of a life, as long as `goes_on` says so.
+    /// Looks at crash states of a life.
     ///
     /// # Errors
     /// The first promise that was broken.
-    pub fn explore(
-        &self,
-        life: &Life,
-        seen: &Seen,
-        mut goes_on: impl FnMut(&Tally) -> bool,
-    ) -> Result<Tally, Failure> {
-        let mut random = Pcg64::seed_from_u64(life.seed ^ 0x00c4_a54e5);
-        let mut tally = Tally::default();
-        let bytes = vec![0; life.shape.bytes() as usize];
-        let mut timeline = Timeline::new(bytes, Moment::default());
-        for event in &life.events {
-            if !timeline.play(event) || !timeline.moment().created {
-                continue;
-            }
-            tally.moments += 1;
-            for choice in self.choices.of(&timeline.uncertain(), &mut random) {
-                if !seen.insert(timeline.print(&choice)) {
-                    continue;
+    pub fn explore(&self, life: &Life, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let random = &mut Pcg64::seed_from_u64(life.seed ^ STREAM << 8);
+        let mut counts = life.counts.clone();
+        let mut timeline = Timeline::new(vec![0; life.shape.bytes() as usize], Moment::default());
+        let begin = if self.begin_anywhere { random.random_range(0..life.events.len()) } else { 0 };
+        for (position, event) in life.events.iter().enumerate() {
+            if timeline.play(event) && position >= begin {
+                counts.add("moments", 1);
+                self.look_at(life, &mut timeline, random, &mut counts)?;
+                if counts.cases() >= self.states_per_life || !goes_on() {
+                    break;
                 }
-                tally.states += 1;
-                timeline.leave(&choice);
-                let state = State { life, moment: timeline.moment(), choice: &choice, disk: timeline.disk() };
-                let looked = state.look(&mut tally);
-                timeline.disk().back();
-                looked?;
-            }
-            if !goes_on(&tally) {
-                break;
             }
         }
-        let _ = random.random::<u8>();
-        Ok(tally)
+        Ok(counts)
+    }
+
+    fn look_at(
+        &self,
+        life: &Life,
+        timeline: &mut Timeline,
+        random: &mut Pcg64,
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        let moment = timeline.moment();
+        for choice in self.choices.of(&timeline.uncertain(), random) {
+            if !self.seen.insert(timeline.print(&choice)) {
+                continue;
+            }
+            counts.add(CASES, 1);
+            timeline.leave(&choice);
+            let (deep, again) =
+                (random.random_range(0..self.deep_every) == 0, random.random_range(0..self.again_every) == 0);
+            let state = State { life, moment, timeline };
+            let looked = match (deep, again && moment.created) {
+                (_, true) => self.cut_short(&state, random, counts),
+                (deep, _) => state.look(deep, counts),
+            };
+            timeline.disk().back();
+            looked.map_err(|what| {
+                let case = format!("after event {}, {choice}", moment.position);
+                let trace = trace(
+                    &life.shape,
+                    &life.events[..moment.position],
+                    &timeline.uncertain_numbers(),
+                    &choice,
+                );
+                Failure { trace, ..Failure::new(life.seed, case, what) }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery found.
+    fn cut_short(&self, state: &State<'_>, random: &mut Pcg64, counts: &mut Counts) -> Result<(), String> {
+        let life = state.life;
+        let bytes = state.timeline.disk().bytes();
+        let tape = Tape::default();
+        let device = Arc::new(Recorder::new(Arc::new(state.timeline.disk().clone()), tape.clone()));
+        let (shared, moment) = (life.shared.clone(), state.moment);
+        let first = || -> Result<u64, String> {
+            let Some(mut simulated) = open(&life.shape, device, moment)? else { return Ok(0) };
+            let last = simulated.run(move |db| compare(db, &shared, moment))?;
+            // A checkpoint of what was replayed.
+            simulated.run_until_idle();
+            simulated.abandon();
+            Ok(last)
+        };
+        let last = quietly(first).and_then(|result| result)?;
+        let events = tape.take();
+        let mut timeline =
+            Timeline::new(bytes, Moment { position: 0, created: true, given: last, acknowledged: last });
+        for event in &events {
+            if !timeline.play(event) {
+                continue;
+            }
+            for choice in AGAIN.of(&timeline.uncertain(), random) {
+                if !self.seen.insert(timeline.print(&choice)) {
+                    continue;
+                }
+                counts.add(CASES, 1);
+                counts.add("in recoveries", 1);
+                timeline.leave(&choice);
+                let looked =
+                    State { life, moment: timeline.moment(), timeline: &timeline }.look(false, counts);
+                timeline.disk().back();
+                looked.map_err(|what| {
+                    format!(
+                        "cut short again at event {} of the recovery, {choice}: {what}",
+                        timeline.moment().position
+                    )
+                })?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -152,43 +183,50 @@ impl Crash {
 struct State<'a> {
     life: &'a Life,
     moment: Moment,
-    choice: &'a Choice,
-    disk: &'a Disk,
+    timeline: &'a Timeline,
 }
 
 impl State<'_> {
-    fn fail(&self, what: String) -> Failure {
-        let case = format!("after event {} with {:?}", self.moment.position, self.choice);
-        Failure { what, case, seed: self.life.seed }
-    }
-
-    /// Opens it.
-    fn open(&self) -> Result<Option<Simulated>, String> {
-        let store = small(&self.life.shape, Arc::new(self.disk.clone()));
-        match Simulated::open(store, CpuCosts::default()) {
-            Ok(simulated) => Ok(Some(simulated)),
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.moment.created => Ok(None),
-            Err(error) => Err(format!("refused: {error}")),
-        }
-    }
-
-    fn look(&self, tally: &mut Tally) -> Result<(), Failure> {
-        let look = || -> Result<(), String> {
-            let Some(mut simulated) = self.open()? else { return Ok(()) };
+    fn look(&self, deep: bool, counts: &mut Counts) -> Result<(), String> {
+        let (shape, moment) = (&self.life.shape, self.moment);
+        let mut look = || -> Result<(), String> {
+            let Some(mut simulated) = open(shape, Arc::new(self.timeline.disk().clone()), moment)? else {
+                counts.add("not yet created", 1);
+                return Ok(());
+            };
             let recovery = simulated.stats().recovery;
-            tally.replayed += recovery.records;
-            tally.torn += u64::from(recovery.records == 0);
-            let (shared, moment) = (self.life.shared.clone(), self.moment);
-            let verdict = simulated.run(move |db| compare(db, &shared, moment));
-            simulated.abandon();
-            verdict
+            counts.add("commits replayed", recovery.records);
+            counts.add("torn logs", u64::from(recovery.torn));
+            let shared = self.life.shared.clone();
+            let last = simulated.run(move |db| compare(db, &shared, moment))?;
+            if deep {
+                counts.add("worked on", 1);
+                let content = self.life.shared.get().content(last).clone();
+                work_on(simulated, self, content)
+            } else {
+                simulated.abandon();
+                Ok(())
+            }
         };
-        quietly(look).and_then(|result| result).map_err(|what| self.fail(what))
+        quietly(&mut look).and_then(|result| result)
     }
 }
 
-/// Whether the store contains what it must after a crash at this moment.
-fn compare(db: &Db, shared: &Shared, moment: Moment) -> Result<(), String> {
+/// Opens what a power cut has left at a moment; `None` if there was no store yet.
+fn open(
+    shape: &Shape,
+    device: Arc<dyn flashgrain_device::Device>,
+    moment: Moment,
+) -> Result<Option<Simulated>, String> {
+    match Simulated::open(small(shape, device), CpuCosts::default()) {
+        Ok(simulated) => Ok(Some(simulated)),
+        Err(error) if error.kind() == ErrorKind::NotFound && !moment.created => Ok(None),
+        Err(error) => Err(format!("refused: {error}")),
+    }
+}
+
+/// Whether the store contains what it must after a crash at this moment. The last commit in it.
+fn compare(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
     let last = last_commit(db);
     let Moment { given, acknowledged, .. } = moment;
     if last < acknowledged {
@@ -199,5 +237,53 @@ fn compare(db: &Db, shared: &Shared, moment: Moment) -> Result<(), String> {
     }
     let mut history = shared.get();
     let verdict = same(db, history.content(last)).map_err(|error| format!("cannot be read: {error}"))?;
-    verdict.map_or(Ok(()), |what| Err(format!("of {last} commits ({acknowledged} to {given}), {what}")))
+    match verdict {
+        None => Ok(last),
+        Some(what) => Err(format!("of {last} commits ({acknowledged} to {given} were possible), {what}")),
+    }
+}
+
+/// Records that are written to a recovered store: enough to use segments again.
+const MORE_RECORDS: u32 = 60;
+
+/// The tree that they are in.
+const MORE: &str = "more";
+
+/// Goes on with a recovered store, closes it, and opens it again.
+fn work_on(mut simulated: Simulated, state: &State<'_>, mut content: Content) -> Result<(), String> {
+    let text = |error: flashgrain::Error| error.to_string();
+    simulated.run(|db| db.check()).map_err(text)?;
+    let written = simulated.run(|db| {
+        let tree = db.tree(MORE)?;
+        let mut written = Vec::new();
+        for number in 0..MORE_RECORDS {
+            let (key, value) = (vec![number as u8; 3], vec![number as u8; 700]);
+            match tree.insert(&key, &value) {
+                // A small device may be full.
+                Err(flashgrain::Error::Full { .. }) => break,
+                ended => ended?,
+            }
+            written.push((key, value));
+            if number % 20 == 10 {
+                match db.checkpoint() {
+                    Ok(()) | Err(flashgrain::Error::Full { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(written)
+    });
+    content.insert(MORE.into(), written.map_err(|error| format!("went on: {error}"))?.into_iter().collect());
+    drop(simulated);
+    let opened = open(&state.life.shape, Arc::new(state.timeline.disk().clone()), state.moment)?;
+    let Some(mut simulated) = opened else { return Err("there is no store after it was closed".into()) };
+    let verdict = simulated.run(move |db| {
+        db.check()?;
+        same(db, &content)
+    });
+    simulated.abandon();
+    match verdict.map_err(text)? {
+        None => Ok(()),
+        Some(what) => Err(format!("after more work and a close, {what}")),
+    }
 }

@@ -13,6 +13,15 @@ pub struct Failure {
     pub case: String,
     /// The seed that leads to it.
     pub seed: u64,
+    /// What happened up to then, for people; empty if there is no such thing.
+    pub trace: String,
+}
+
+impl Failure {
+    /// Of a case of a seed.
+    pub fn new(seed: u64, case: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { what: what.into(), case: case.into(), seed, trace: String::new() }
+    }
 }
 
 impl std::fmt::Display for Failure {

@@ -65,6 +65,28 @@ impl Choices {
     }
 }
 
+impl Choice {
+    /// What becomes of a write, for people.
+    pub fn fate(&self, write: usize) -> &'static str {
+        match &self.tear {
+            Some(tear) if tear.write == write => ": torn",
+            _ if self.kept.get(write).is_some_and(|kept| *kept) => ": kept",
+            _ => ": lost",
+        }
+    }
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kept: Vec<usize> = (0..self.kept.len()).filter(|write| self.kept[*write]).collect();
+        write!(formatter, "of {} uncertain writes kept {kept:?}", self.kept.len())?;
+        match &self.tear {
+            Some(tear) => write!(formatter, ", of {} the sectors {:?}", tear.write, tear.left),
+            None => Ok(()),
+        }
+    }
+}
+
 fn whole(kept: Vec<bool>) -> Choice {
     Choice { kept, tear: None }
 }

@@ -169,6 +169,11 @@ impl Timeline {
         self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.prints.len()).collect()
     }
 
+    /// The numbers of the uncertain writes.
+    pub fn uncertain_numbers(&self) -> Vec<u64> {
+        self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.number).collect()
+    }
+
     /// Calls `act` with everything that a choice leaves of the tail, in order: a write's place in the tail, and sectors of it.
     fn each_left(tail: &[Pending], choice: &Choice, mut act: impl FnMut(&Pending, Range<usize>)) {
         let mut uncertain = 0;

@@ -9,6 +9,9 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+/// Where small stores have their logs.
+const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
+
 /// A small store's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -31,6 +34,22 @@ impl Shape {
             ..Small::default()
         };
         Self { small, segments: random.random_range(24..33), workers: random.random_range(1..4) }
+    }
+
+    /// What is at this place of the device, for people.
+    pub fn place(&self, offset_bytes: u64) -> String {
+        let log_end = LOG_START_BYTES + self.small.log_bytes;
+        let segments_start = self.small.bytes(0);
+        match offset_bytes {
+            0..LOG_START_BYTES => format!("front at {offset_bytes}"),
+            _ if offset_bytes < log_end => format!("log at {}", offset_bytes - LOG_START_BYTES),
+            _ if offset_bytes < segments_start => format!("nothing at {offset_bytes}"),
+            _ => {
+                let inside = offset_bytes - segments_start;
+                let segment = self.small.segment_bytes;
+                format!("segment {} at {}", inside / segment, inside % segment)
+            }
+        }
     }
 
     /// The store's device is so large.

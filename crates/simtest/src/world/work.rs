@@ -47,6 +47,26 @@ impl Default for Habits {
     }
 }
 
+impl Habits {
+    /// One of several ways to use a store.
+    pub fn draw(random: &mut Pcg64) -> Self {
+        let usual = Self::default();
+        match random.random_range(0..6) {
+            // Long enough for the log's ring to go round and for the cleaner to work.
+            0 => Self { steps: 250, keys: 250, large: 0.01, checkpoint: 0.01, ..usual },
+            // Checkpoints all the time.
+            1 => Self { steps: 60, checkpoint: 0.2, ..usual },
+            // Many at the same time, few of them in a hurry.
+            2 => Self { tasks: 12, steps: 25, sync: 0.2, ..usual },
+            // Large values.
+            3 => Self { large: 0.3, keys: 20, ..usual },
+            // Trees come and go.
+            4 => Self { drop_tree: 0.1, steps: 30, ..usual },
+            _ => usual,
+        }
+    }
+}
+
 /// The tree that all tasks write to.
 const COMMON: &str = "common";
 

@@ -178,6 +178,8 @@ pub struct RecoveryStats {
     pub records: u64,
     /// Bytes of the log that were read.
     pub log_bytes: u64,
+    /// Whether the log ended with commits that were never acknowledged, cut off by a crash.
+    pub torn: bool,
 }
 
 impl Stats {
@@ -244,6 +246,7 @@ impl Stats {
                 replay_s: stats.recovery.replay.seconds(),
                 records: stats.recovery.records,
                 log_bytes: stats.recovery.log_bytes,
+                torn: stats.recovery.torn,
             },
         }
     }

@@ -28,9 +28,6 @@ pub struct Small {
     pub id: [u8; 16],
 }
 
-/// Superblocks and labels.
-const FRONT_BYTES: u64 = 96 << 10;
-
 impl Default for Small {
     fn default() -> Self {
         Self {
@@ -48,6 +45,9 @@ impl Default for Small {
 }
 
 impl Small {
+    /// Superblocks and labels; the log is behind them.
+    pub const FRONT_BYTES: u64 = 96 << 10;
+
     /// Bytes of a store with so many segments, whose log is on the same device.
     pub fn bytes(&self, segments: u64) -> u64 {
         self.layout().segments_start_bytes + segments * self.segment_bytes
@@ -59,9 +59,9 @@ impl Small {
             sector_bytes: 512,
             unit_bytes: self.unit_bytes,
             segment_bytes: self.segment_bytes,
-            segments_start_bytes: (FRONT_BYTES + self.log_bytes).next_multiple_of(unit),
+            segments_start_bytes: (Self::FRONT_BYTES + self.log_bytes).next_multiple_of(unit),
             pack_bytes: self.flash_page_bytes,
-            log_start_bytes: FRONT_BYTES,
+            log_start_bytes: Self::FRONT_BYTES,
             log_bytes: self.log_bytes,
             log_block_bytes: self.log_block_bytes,
             placement: Placement::OutOfPlace,

@@ -1,0 +1,92 @@
+//! A store's life, as its drive saw it.
+
+use std::sync::Arc;
+
+use flashgrain::testing::observe;
+use flashgrain::{CpuCosts, Simulated};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::counts::Counts;
+use super::failure::{Failure, quietly};
+use crate::media::{Event, Recorder, Tape};
+use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, small};
+
+/// See the module.
+pub struct Life {
+    /// The seed of everything.
+    pub seed: u64,
+    /// What store it was.
+    pub shape: Shape,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// What was committed.
+    pub shared: Shared,
+    /// What the store says that it has done.
+    pub counts: Counts,
+}
+
+impl Life {
+    /// Has a store live, with all its workers on the calling thread, whose turns are drawn from the seed.
+    ///
+    /// # Errors
+    /// What it did wrong while nothing else went wrong.
+    pub fn live(seed: u64, habits: Habits) -> Result<Self, Failure> {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let shape = Shape::draw(&mut random);
+        let tape = Tape::default();
+        let shared = Shared::listen(&tape);
+        let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), tape.clone()));
+        let work = || -> Result<Counts, String> {
+            let text = |error: flashgrain::Error| error.to_string();
+            let store = small(&shape, device);
+            let mut simulated = Simulated::create(store, CpuCosts::default()).map_err(text)?;
+            tape.note(Event::Created);
+            simulated.set_schedule(random.random());
+            work_on(&mut simulated, &shared, habits, seed)?;
+            let checked = shared.clone();
+            simulated.run(move |db| check(db, &checked)).map_err(text)?.map_or(Ok(()), Err)?;
+            let counts = counts_of(&simulated);
+            // The end belongs to it, too.
+            drop(simulated);
+            Ok(counts)
+        };
+        let lived = quietly(work).and_then(|result| result);
+        // What others do to this store is not its history.
+        observe(None);
+        let counts = lived.map_err(|what| Failure::new(seed, "without a crash", what))?;
+        Ok(Self { seed, shape, events: tape.take(), shared, counts })
+    }
+}
+
+/// Has tasks work on a store until all are done.
+fn work_on(simulated: &mut Simulated, shared: &Shared, habits: Habits, seed: u64) -> Result<(), String> {
+    let tasks: Vec<_> = (0..habits.tasks)
+        .map(|task| {
+            let shared = shared.clone();
+            simulated.spawn(move |db| Work::new(db, &shared, habits, seed, task).run())
+        })
+        .collect();
+    simulated.run_until_idle();
+    for task in tasks {
+        if !task.is_finished() {
+            return Err("tasks wait for each other".into());
+        }
+        match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            // A full store is one of the things that happen.
+            Ok(()) | Err(Stop::Error(flashgrain::Error::Full { .. })) => {}
+            Err(Stop::Error(error)) => return Err(error.to_string()),
+            Err(Stop::Wrong(what)) => return Err(what),
+        }
+    }
+    Ok(())
+}
+
+fn counts_of(simulated: &Simulated) -> Counts {
+    let stats = simulated.stats();
+    let mut counts = Counts::default();
+    counts.add("checkpoints", stats.checkpoints.completed);
+    counts.add("bytes moved by the cleaner", stats.written.moved_bytes);
+    counts.add("bytes logged", stats.log.written_bytes);
+    counts
+}
