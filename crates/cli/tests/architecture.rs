@@ -18,6 +18,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     (
+        "flashgrain_fuzz_targets",
+        &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_ssdsim"],
+    ),
+    (
         "flashgrain_cli",
         &[
             "flashgrain_device",
@@ -33,6 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/device/",
+    "crates/fuzz-targets/src/allocation.rs",
     "crates/simtest/src/media/",
     "crates/ssdsim/",
     "crates/profile/src/load/",

@@ -80,7 +80,15 @@ pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
             format!("is not a Flashgrain profile: {length} bytes are too many for one"),
         ));
     }
-    parse(&fs::read(path).map_err(unreadable)?).map_err(|problem| file_error(path, problem))
+    parse(path, &fs::read(path).map_err(unreadable)?)
+}
+
+/// A profile from the bytes of its file, which `path` names in messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<DeviceProfile, Error> {
+    decode(bytes).map_err(|problem| file_error(path, problem))
 }
 
 /// The part of a profile that tells what the rest is.
@@ -91,7 +99,7 @@ struct Head {
 }
 
 /// A profile from the bytes of its file; otherwise in words what is wrong and what to do.
-fn parse(bytes: &[u8]) -> Result<DeviceProfile, String> {
+fn decode(bytes: &[u8]) -> Result<DeviceProfile, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         serde_json::error::Category::Eof if starts_like_a_profile(bytes) => {
             format!("is cut off ({error}); make the profile again")
@@ -148,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_wrong_file_is_called_by_its_name() {
-        let problem = |bytes: &[u8]| parse(bytes).unwrap_err();
+        let problem = |bytes: &[u8]| decode(bytes).unwrap_err();
         assert!(problem(b"").contains("not a Flashgrain profile"));
         assert!(problem(b"not json").contains("not a Flashgrain profile"));
         assert!(problem(b"\xff\xfe\x00").contains("not a Flashgrain profile"));
@@ -187,7 +195,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            prop_assert!(parse(&bytes).is_err());
+            prop_assert!(decode(&bytes).is_err());
         }
     }
 }

@@ -101,6 +101,21 @@ impl Image {
         }
     }
 
+    /// Puts these bytes there, on the medium.
+    ///
+    /// # Panics
+    /// If the range reaches over the device's end.
+    pub fn write(&mut self, offset_bytes: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let left = u32::try_from(bytes.len() - done).unwrap_or(u32::MAX);
+            let segment = self.stripes.first_segment(offset_bytes + done as u64, left);
+            let end = done + segment.length_bytes as usize;
+            self.drives[segment.member as usize].put(segment.offset_bytes, &bytes[done..end]);
+            done = end;
+        }
+    }
+
     /// Whether both are of equal devices.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         let capacities =

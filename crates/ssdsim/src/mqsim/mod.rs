@@ -18,6 +18,7 @@ pub use drive::{Imported, import_drive};
 pub use export::export_drive;
 pub use flow::{Addresses, Arrivals, Flow, FlowKind, Scenario, Sizes, Synthetic, Trace};
 pub use flows::{FlowResult, ScenarioResult, run};
+pub use trace::{Recorded, read as read_trace};
 pub use workload::import_workload;
 
 /// The unit of sizes in workloads.

@@ -1,12 +1,13 @@
 //! The requests of one flow, one after another.
 
+use std::fs::File;
 use std::ops::Range;
 
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::SECTOR_BYTES;
-use super::flow::{Addresses, Arrivals, Flow, FlowKind, Sizes, Synthetic};
+use super::flow::{Addresses, Arrivals, Flow, FlowKind, Sizes, Synthetic, Trace};
 use super::trace::{self, Recorded};
 use crate::error::Error;
 
@@ -42,7 +43,7 @@ impl Source {
         Ok(match &flow.kind {
             FlowKind::Synthetic(synthetic) => Self::Synthetic(Box::new(Generator::new(synthetic, addresses))),
             FlowKind::Trace(recorded) => Self::Trace(Replay {
-                requests: trace::read(recorded)?,
+                requests: trace::read(open(recorded)?, recorded)?,
                 addresses,
                 next: 0,
                 repeats_left: recorded.repeats,
@@ -77,6 +78,10 @@ impl Source {
             Self::Trace(replay) => replay.take(),
         }
     }
+}
+
+fn open(recorded: &Trace) -> Result<File, Error> {
+    File::open(&recorded.path).map_err(|source| Error::File { path: recorded.path.clone(), source })
 }
 
 /// Makes up requests.

@@ -1,7 +1,6 @@
 //! Recorded requests, as MQSim and DiskSim write them: text, a request a line.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 
 use super::SECTOR_BYTES;
 use super::fields::syntax;
@@ -10,20 +9,27 @@ use crate::error::Error;
 
 /// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Recorded {
+pub struct Recorded {
+    /// When it comes, in nanoseconds since the first one.
     pub arrival_ns: u64,
+    /// Its first byte.
     pub offset_bytes: u64,
+    /// How many bytes.
     pub length_bytes: u64,
+    /// Whether it reads; else it writes.
     pub is_read: bool,
 }
 
 /// Longest request, in sectors: 64 MiB.
 const MOST_SECTORS: u64 = 1 << 17;
 
-/// The share of the trace that runs, with arrival times from 0 on.
-pub(super) fn read(trace: &Trace) -> Result<Vec<Recorded>, Error> {
+/// The share of a trace that runs, in the order of arrival and with arrival times from 0 on; `lines` are those of its file.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read; [`Error::Syntax`] with the line that is no request.
+pub fn read(lines: impl Read, trace: &Trace) -> Result<Vec<Recorded>, Error> {
     let file = |source| Error::File { path: trace.path.clone(), source };
-    let lines = BufReader::new(File::open(&trace.path).map_err(file)?).lines();
+    let lines = BufReader::new(lines).lines();
     let mut requests = Vec::new();
     for (index, text) in lines.enumerate() {
         let text = text.map_err(file)?;

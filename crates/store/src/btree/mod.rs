@@ -9,7 +9,7 @@ mod contention;
 mod descent;
 mod destroy;
 mod grow;
-mod node;
+pub(crate) mod node;
 pub(crate) mod overflow;
 mod reshape;
 mod scan;

@@ -504,7 +504,7 @@ impl<'a> Node<'a> {
     }
 
     /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so what was removed would still take room on the device.
-    pub(super) fn tidy(self, scratch: &OwnPage) {
+    pub fn tidy(self, scratch: &OwnPage) {
         if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_SHARE {
             self.compact(scratch);
         }
@@ -560,12 +560,13 @@ impl<'a> Node<'a> {
     }
 
     /// Whether the bytes of fences, keys and values are those that are neither in the gap nor garbage.
-    pub(super) fn adds_up(self) -> bool {
+    pub fn adds_up(self) -> bool {
         let (lower, upper) = self.page.halves(FENCE_LENGTHS);
         let heap: u64 = (0..self.count()).map(|index| u64::from(self.heap_bytes(self.slot(index)))).sum();
-        let heap_bytes = u64::from(self.page.len_bytes()) - u64::from(self.page.word(HEAP_START));
+        let heap_bytes = u64::from(self.page.len_bytes()).saturating_sub(self.page.word(HEAP_START).into());
         let slots_end = self.slot_start(self.count());
-        heap + u64::from(fence_bytes(lower) + fence_bytes(upper) + self.page.word(GARBAGE)) == heap_bytes
+        let fences = u64::from(fence_bytes(lower) + fence_bytes(upper));
+        heap + fences + u64::from(self.page.word(GARBAGE)) == heap_bytes
             && self.page.word(FRONT_END) == slots_end
             && slots_end <= self.page.word(HEAP_START)
             && self.hints_fit()

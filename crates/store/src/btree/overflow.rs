@@ -419,7 +419,7 @@ fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     let decoded = (|| {
         let epoch = take_long(&mut rest)?;
         let count = u32::from_le_bytes(take(&mut rest)?);
-        let page = |_| Some((PageId(take_long(&mut rest)?), Location::from_bits(take_long(&mut rest)?)?));
+        let page = |_| Some((PageId(take_long(&mut rest)?), Location::decode(take_long(&mut rest)?)?));
         let pages = (0..count).map(page).collect::<Option<Vec<_>>>()?;
         // The value's own pages come first.
         let owner = pages.first().map(|(first, _)| Owner { first: *first, epoch });
@@ -436,6 +436,23 @@ pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, E
     let Logged { owner, pages } = decode_logged(logged)?;
     let epoch = owner.and_then(|owner| u32::try_from(owner.epoch).ok()).unwrap_or(0);
     Ok((pages, Epoch(epoch)))
+}
+
+/// What a page that was read says of its value: whose it is, and a part of it.
+#[cfg(feature = "testing")]
+pub(crate) fn part_of(page: crate::page::Page<'_>) -> ((PageId, u64), Vec<u8>) {
+    let mut part = Vec::new();
+    page.copy_to(BYTES, page.word(LENGTH), &mut part);
+    ((PageId(page.long(FIRST)), page.long(EPOCH)), part)
+}
+
+/// A reference that decodes comes back.
+#[cfg(feature = "testing")]
+pub(crate) fn decode_again(reference: &[u8]) {
+    if let Ok(decoded) = decode(reference) {
+        let again = decode(&decoded.encode()).ok();
+        assert_eq!(again, Some(decoded), "a reference comes back");
+    }
 }
 
 fn decode(mut reference: &[u8]) -> Result<Reference, Error> {

@@ -17,6 +17,16 @@ pub(crate) enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// Whether a scan that was at `before` gets on by going to `bound`. Before the first step backwards it is nowhere.
+    fn is_further(self, bound: &[u8], before: Option<&[u8]>) -> bool {
+        before.is_none_or(|before| match self {
+            Self::Forward => bound > before,
+            Self::Backward => bound < before,
+        })
+    }
+}
+
 /// The first read-ahead of a scan, in leaves.
 const FIRST_AHEAD: u32 = 2;
 
@@ -151,12 +161,15 @@ impl Scan {
         }
     }
 
-    /// Moves on to the other side of a leaf, whose fence there is `fence`.
-    fn pass(&mut self, fence: Option<&[u8]>) {
+    /// Moves on to the other side of a leaf, whose fence there is `fence`. `false` if that is no other side: with such a leaf no scan would end.
+    fn pass(&mut self, fence: Option<&[u8]>) -> bool {
         let Some(fence) = fence else {
             self.ended = true;
-            return;
+            return true;
         };
+        if !self.direction.is_further(fence, self.next_bound()) {
+            return false;
+        }
         match self.direction {
             Direction::Forward => {
                 fence.clone_into(&mut self.lower);
@@ -172,6 +185,7 @@ impl Scan {
         }
         self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
         self.ahead.wanted = (self.ahead.wanted * 2).max(FIRST_AHEAD).min(self.ahead.most);
+        true
     }
 
     /// Where the scan goes on. `None` only backwards, before its first step.
@@ -202,7 +216,13 @@ impl BTree {
             let node = Node::new(leaf.page());
             let has_fence = Self::copy_out(node, scan, piece, &mut fence, || leaf.is_still());
             if leaf.is_still() {
-                scan.pass(has_fence.then_some(&fence));
+                if !scan.pass(has_fence.then_some(&fence)) {
+                    return Err(self.damaged(
+                        leaf.id(),
+                        "a fence behind its keys".into(),
+                        "one before".into(),
+                    ));
+                }
                 if !piece.is_empty() {
                     return Ok(true);
                 }
@@ -306,7 +326,9 @@ impl BTree {
         };
         // The leaf where the scan is loads itself.
         let loads_itself = usize::from(ahead.leaves == 0);
-        ahead.ended = !more || passed;
+        // What leads back, or nowhere, is for the scan itself to find.
+        let goes_on = direction.is_further(&behind, Some(&ahead.behind)) && !children.is_empty();
+        ahead.ended = !more || passed || !goes_on;
         ahead.leaves += children.len() as u32;
         ahead.behind = behind;
         children.into_iter().skip(loads_itself).for_each(|child| self.pool.prefetch(child));

@@ -43,7 +43,7 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    fn encode(&self) -> [u8; SECTOR_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; SECTOR_BYTES] {
         let mut fields = Fields::new(MAGIC);
         fields.put(self.store.0);
         fields.word(if self.is_log { 2 } else { 1 });
@@ -64,7 +64,7 @@ impl Label {
         }
     }
 
-    fn decode(bytes: &[u8]) -> Found<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Found<Self> {
         let mut fields = match Reader::open(bytes, MAGIC) {
             Found::Whole(fields) => fields,
             Found::Foreign => return Found::Foreign,
@@ -85,7 +85,7 @@ impl Label {
     /// In words, for a message.
     fn place(&self) -> String {
         let role = if self.is_log { "log" } else { "data" };
-        format!("member {} of {} of the {role}", self.member + 1, self.shape.members)
+        format!("member {} of {} of the {role}", u64::from(self.member) + 1, self.shape.members)
     }
 }
 

@@ -36,12 +36,19 @@ pub(crate) fn load(
             })?
         }
     };
+    let segment_count = segments.usage().segments;
     let (mut openings, mut scratch) = (Vec::new(), Vec::new());
     for_each_block(&chain, segments, crew, &mut |place, block| {
         MapPage::new(block.page(), place).changes(&mut scratch, &mut |change| {
             match change {
-                Change::Page(id, location) => pool.restore(id, location),
-                Change::Segment(index, opening) => note_opening(&mut openings, index, opening)?,
+                Change::Page(id, location) => {
+                    within("pages", id.0, state.next_page.0)?;
+                    pool.restore(id, location);
+                }
+                Change::Segment(index, opening) => {
+                    within("segments", index, segment_count)?;
+                    note_opening(&mut openings, index, opening);
+                }
             }
             Ok(())
         })
@@ -66,24 +73,25 @@ pub(crate) fn load(
     })
 }
 
-/// More segments than this no device has.
-const SEGMENTS_MAX: u64 = 1 << 32;
-
-fn note_opening(openings: &mut Vec<UnitSequence>, index: u64, opening: UnitSequence) -> Result<(), Error> {
-    if index >= SEGMENTS_MAX {
-        return Err(Error::Corrupt {
-            what: "the map".into(),
-            offset_bytes: 0,
-            expected: format!("segments below {SEGMENTS_MAX}"),
-            got: format!("segment {index}"),
-        });
+/// Nothing of the map may name what there never was.
+fn within(what: &str, number: u64, limit: u64) -> Result<(), Error> {
+    if number < limit {
+        return Ok(());
     }
+    Err(Error::Corrupt {
+        what: "the map".into(),
+        offset_bytes: 0,
+        expected: format!("{what} below {limit}"),
+        got: number.to_string(),
+    })
+}
+
+fn note_opening(openings: &mut Vec<UnitSequence>, index: u64, opening: UnitSequence) {
     let index = index as usize;
     if openings.len() <= index {
         openings.resize(index + 1, UnitSequence(0));
     }
     openings[index] = opening;
-    Ok(())
 }
 
 /// Reads the chain's pages, several at a time, and shows them in their order.

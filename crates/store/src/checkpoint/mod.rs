@@ -3,11 +3,11 @@
 mod keeper;
 pub(crate) mod label;
 mod load;
-mod map;
+pub(crate) mod map;
 mod run;
-mod sector;
+pub(crate) mod sector;
 pub(crate) mod slots;
-mod superblock;
+pub(crate) mod superblock;
 
 pub(crate) use keeper::Keeper;
 pub(crate) use load::load;

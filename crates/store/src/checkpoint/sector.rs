@@ -11,10 +11,10 @@
 use crate::checksum::crc32c;
 
 /// Bytes of it all.
-pub(super) const SECTOR_BYTES: usize = 512;
+pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;
@@ -22,7 +22,7 @@ const FIELDS: usize = 16;
 
 /// What a sector turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<T> {
+pub(crate) enum Found<T> {
     /// What was looked for.
     Whole(T),
     /// Something with another magic: never written, or somebody else's.
@@ -34,7 +34,7 @@ pub(super) enum Found<T> {
 }
 
 /// Writes fields.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     bytes: [u8; SECTOR_BYTES],
     at: usize,
 }
@@ -73,7 +73,7 @@ impl Fields {
 }
 
 /// Reads fields; zeros behind the last one.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The fields of a sector, if it is whole.
@@ -113,4 +113,11 @@ impl<'a> Reader<'a> {
         let [byte] = self.take();
         byte
     }
+}
+
+/// With the checksum, and the version, that belong to it.
+#[cfg(feature = "testing")]
+pub(crate) fn sealed(mut sector: [u8; SECTOR_BYTES]) -> [u8; SECTOR_BYTES] {
+    sector[FORMAT..FIELDS].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    Fields { bytes: sector, at: SECTOR_BYTES }.seal()
 }

@@ -42,17 +42,19 @@
 //!  232    280  zeros
 //! ```
 
+use std::ops::RangeInclusive;
+
 use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::header::PageId;
-use crate::layout::{Layout, Placement, SyncMethod};
+use crate::layout::{Layout, NODE_BYTES, Placement, SyncMethod};
 use crate::log::{Lsn, Timestamp};
-use crate::pool::Epoch;
-use crate::segment::{Location, UnitSequence};
+use crate::pool::{CLASSES, Epoch};
+use crate::segment::{DEVICE_BYTES_MAX, Location, UnitSequence};
 
 /// In the place of the flag for a closed store.
 const UNFINISHED: u8 = 2;
 
-pub(super) const MAGIC: [u8; 8] = *b"flshgrn\0";
+pub(crate) const MAGIC: [u8; 8] = *b"flshgrn\0";
 
 /// Tells stores apart: drawn at random when a store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +172,7 @@ impl Superblock {
     }
 
     /// What a sector says.
-    pub(super) fn decode(bytes: &[u8]) -> Found<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Found<Self> {
         match Reader::open(bytes, MAGIC) {
             Found::Whole(fields) => Self::from_fields(fields).map_or(Found::Damaged, Found::Whole),
             Found::Foreign => Found::Foreign,
@@ -205,9 +207,9 @@ impl Superblock {
         };
         let (last, last_serial, first_serial) = (fields.long(), fields.long(), fields.long());
         if last != 0 {
-            state.map = Some(MapHead { last: Location::from_bits(last)?, last_serial, first_serial });
+            state.map = Some(MapHead { last: Location::decode(last)?, last_serial, first_serial });
         }
-        Some(Self {
+        let superblock = Self {
             store,
             generation,
             incarnation,
@@ -220,9 +222,46 @@ impl Superblock {
             catalog,
             catalog_class,
             state,
-        })
+        };
+        superblock.is_possible().then_some(superblock)
+    }
+
+    /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no more memory than a store of its size needs.
+    fn is_possible(&self) -> bool {
+        let (layout, state) = (&self.layout, &self.state);
+        let counters = [
+            self.generation,
+            self.incarnation,
+            state.replay_start.0,
+            state.log_durable.0,
+            state.next_sequence.0,
+            self.data_bytes,
+            self.data_shape.stripe_unit_bytes,
+        ];
+        // Numbers of pages are used again, so that there are about as many as fit, and as were made and freed while the log came round.
+        let most_pages =
+            ((self.data_bytes + layout.log_bytes) / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES);
+        let map_is_chain =
+            |map: MapHead| map.first_serial <= map.last_serial && map.last_serial < COUNTER_MAX;
+        counters.iter().all(|counter| *counter < COUNTER_MAX)
+            && state.epoch.0 < u32::MAX / 2
+            && state.newest <= Timestamp::MAX
+            && state.next_page.0 > 0
+            && state.next_page.0 <= most_pages
+            && self.catalog.0 < state.next_page.0
+            && usize::from(self.catalog_class) < CLASSES
+            && state.map.is_none_or(map_is_chain)
     }
 }
+
+/// Nothing that is counted ever comes this far.
+const COUNTER_MAX: u64 = 1 << 62;
+
+/// Fewer bytes of device and log no page ever took.
+const LEAST_BYTES_PER_PAGE: u64 = 16;
+
+/// Pages besides, in small stores.
+const SPARE_PAGES: u64 = 1 << 20;
 
 fn flag(byte: u8) -> Option<bool> {
     match byte {
@@ -231,6 +270,39 @@ fn flag(byte: u8) -> Option<bool> {
         _ => None,
     }
 }
+
+/// Whether a store could have been made like this.
+fn is_sound(layout: &Layout, own_log: bool) -> bool {
+    let (unit, sector) = (u64::from(layout.unit_bytes), u64::from(layout.sector_bytes));
+    let log_end = layout.log_start_bytes.saturating_add(layout.log_bytes);
+    let log_is_within = own_log || log_end <= layout.segments_start_bytes;
+    [512, 4096].contains(&sector)
+        && layout.unit_bytes.is_power_of_two()
+        && UNIT_BYTES.contains(&layout.unit_bytes)
+        && (unit..=SEGMENT_BYTES_MAX).contains(&layout.segment_bytes)
+        && layout.segment_bytes.is_multiple_of(unit)
+        && layout.segments_start_bytes <= DEVICE_BYTES_MAX
+        && layout.segments_start_bytes.is_multiple_of(sector)
+        && (layout.sector_bytes..=layout.unit_bytes).contains(&layout.pack_bytes)
+        && LOG_BLOCK_BYTES.contains(&layout.log_block_bytes)
+        && u64::from(layout.log_block_bytes).is_multiple_of(sector)
+        && layout.log_start_bytes.is_multiple_of(sector)
+        && layout.log_bytes >= u64::from(layout.log_block_bytes)
+        && layout.log_bytes.is_multiple_of(layout.log_block_bytes.into())
+        && log_is_within
+        && log_end <= DEVICE_BYTES_MAX
+        && layout.node_bytes.is_power_of_two()
+        && (NODE_BYTES.0..=NODE_BYTES.1).contains(&layout.node_bytes)
+}
+
+/// Write units that there may be; what is decided when a store is made is narrower.
+const UNIT_BYTES: RangeInclusive<u32> = 4 << 10..=64 << 20;
+
+/// Blocks of the log likewise.
+const LOG_BLOCK_BYTES: RangeInclusive<u32> = 512..=1 << 20;
+
+/// The longest segment that there may be.
+const SEGMENT_BYTES_MAX: u64 = 1 << 40;
 
 fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
     let placement = match fields.byte() {
@@ -263,15 +335,7 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
         in_flight,
         node_bytes,
     };
-    let sound = unit_bytes.is_power_of_two()
-        && sector_bytes.is_power_of_two()
-        && segment_bytes > 0
-        && segment_bytes.is_multiple_of(unit_bytes.into())
-        && pack_bytes > 0
-        && log_block_bytes > 0
-        && log_bytes > 0
-        && log_bytes.is_multiple_of(log_block_bytes.into());
-    sound.then_some((layout, own_log))
+    is_sound(&layout, own_log).then_some((layout, own_log))
 }
 
 #[cfg(test)]
@@ -286,37 +350,37 @@ pub(super) mod tests {
             sector_bytes: 512,
             unit_bytes: 1 << 17,
             segment_bytes: 3 << 20,
-            segments_start_bytes: seed,
+            segments_start_bytes: (4 << 20) + seed % 1024 * 4096,
             pack_bytes: 16384,
-            log_start_bytes: seed ^ 1,
+            log_start_bytes: seed % 512 * 4096,
             log_bytes: 1 << 20,
             log_block_bytes: 4096,
             placement: if seed.is_multiple_of(2) { Placement::OutOfPlace } else { Placement::InPlace },
             sync_method: SyncMethod::LinkedFlush,
             read_ahead_bytes: 5,
             in_flight: 6,
-            node_bytes: 7,
+            node_bytes: 4096 << (seed % 5),
         };
         let map =
             MapHead { last: Location::new(512 * (seed >> 24), 4096, 3), last_serial: 9, first_serial: 8 };
         Superblock {
             store: StoreId([seed as u8; 16]),
-            generation: seed >> 1,
-            incarnation: seed >> 2,
+            generation: seed >> 3,
+            incarnation: seed >> 4,
             closed: seed % 5 == 3,
             unfinished: seed % 5 == 4,
             layout,
             data_bytes: seed >> 3,
             data_shape: Shape { members: 3, stripe_unit_bytes: seed >> 4 },
             log_shape: seed.is_multiple_of(5).then_some(Shape { members: 2, stripe_unit_bytes: seed >> 5 }),
-            catalog: PageId(seed >> 6),
+            catalog: PageId(seed % 1000),
             catalog_class: 2,
             state: State {
-                epoch: Epoch(seed as u32),
+                epoch: Epoch(seed as u32 >> 2),
                 replay_start: Lsn(seed >> 7),
                 log_durable: Lsn(seed >> 11),
-                newest: Timestamp(seed >> 8),
-                next_page: PageId(seed >> 9),
+                newest: Timestamp(seed >> 9),
+                next_page: PageId(1000 + seed % 1000),
                 next_sequence: UnitSequence(seed >> 10),
                 map: seed.is_multiple_of(7).then_some(map),
             },

@@ -22,10 +22,10 @@ use super::Lsn;
 use crate::checksum::crc32c;
 
 /// Bytes of a block's header.
-pub(super) const HEADER_BYTES: usize = 48;
+pub(crate) const HEADER_BYTES: usize = 48;
 
 /// Bytes before each record: its length.
-pub(super) const PREFIX_BYTES: usize = 4;
+pub(crate) const PREFIX_BYTES: usize = 4;
 
 const CHECKSUM: Range<usize> = 0..4;
 const PREVIOUS: Range<usize> = 4..8;
@@ -38,7 +38,7 @@ const RECORDS_FROM: Range<usize> = 44..48;
 
 /// What a block says about itself, beside its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Checksum of the block before it.
     pub previous: u32,
     /// Whose log it is.
@@ -57,13 +57,13 @@ pub(super) struct Header {
 
 /// Why bytes are not the block that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NotIt {
+pub(crate) struct NotIt {
     pub expected: String,
     pub got: String,
 }
 
 /// Makes `block` a whole block: header and checksum around the bytes of records that it has. Returns the checksum.
-pub(super) fn seal(block: &mut [u8], header: &Header) -> u32 {
+pub(crate) fn seal(block: &mut [u8], header: &Header) -> u32 {
     put(block, PREVIOUS, &header.previous.to_le_bytes());
     put(block, STORE, &header.store.to_le_bytes());
     put(block, LSN, &header.lsn.0.to_le_bytes());
@@ -82,7 +82,7 @@ pub(super) fn seal(block: &mut [u8], header: &Header) -> u32 {
 ///
 /// # Errors
 /// What is different.
-pub(super) fn open(block: &[u8], store: u64, lsn: Lsn) -> Result<(Header, u32), NotIt> {
+pub(crate) fn open(block: &[u8], store: u64, lsn: Lsn) -> Result<(Header, u32), NotIt> {
     let header = Header {
         previous: u32_at(block, PREVIOUS),
         store: u64_at(block, STORE),

@@ -9,10 +9,10 @@
 //!
 //! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
 
-mod block;
+pub(crate) mod block;
 mod group;
 mod lead;
-mod recover;
+pub(crate) mod recover;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -37,6 +37,11 @@ pub(crate) struct Lsn(pub u64);
 /// Which commit it is: they are numbered from 1 in the order in which they are in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// None read from a device is higher: what goes on from there still fits into the 56 bits that [versions](crate::txn::Version) have for it.
+    pub const MAX: Self = Self(1 << 55);
+}
 
 /// How durable a commit is when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -75,7 +75,7 @@ fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -
     let mut search = Search {
         ring,
         known,
-        records: Records::new(known, replay),
+        records: Records::new(ring, known, replay),
         at: ring.block(known.tail),
         chain: None,
         beyond: None,
@@ -225,6 +225,7 @@ fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {
 
 /// Puts the stream of records together.
 struct Records<'a> {
+    ring: Ring,
     replay: Replay<'a>,
     tail: Lsn,
     /// The beginning of a record that goes on in the next block.
@@ -238,9 +239,10 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn new(known: Known, replay: Replay<'a>) -> Self {
+    fn new(ring: Ring, known: Known, replay: Replay<'a>) -> Self {
         let begun = (Lsn(0), Timestamp(0));
         Self {
+            ring,
             replay,
             tail: known.tail,
             partial: Vec::new(),
@@ -265,6 +267,14 @@ impl<'a> Records<'a> {
         }
         if from == used {
             return Ok(());
+        }
+        if header.timestamp > Timestamp::MAX.0 {
+            return Err(Error::Corrupt {
+                what: format!("the log (position {})", header.lsn.0),
+                offset_bytes: self.ring.place(header.lsn),
+                expected: format!("timestamps up to {}", Timestamp::MAX.0),
+                got: format!("{}, under a right checksum", header.timestamp),
+            });
         }
         self.in_step = true;
         let mut rest = bytes.get(from..used).unwrap_or_default();
@@ -302,6 +312,18 @@ impl<'a> Records<'a> {
         }
         Ok(())
     }
+}
+
+/// The records of blocks that follow one another, as [`recover`] would replay them.
+#[cfg(feature = "testing")]
+pub(crate) fn records_of(
+    known: Known,
+    blocks: &[(Header, Vec<u8>)],
+    replay: Replay<'_>,
+) -> Result<(), Error> {
+    let ring = Ring { start_bytes: 0, length_bytes: u64::MAX, block_bytes: 512 };
+    let mut records = Records::new(ring, known, replay);
+    blocks.iter().try_for_each(|(header, bytes)| records.take(header, bytes))
 }
 
 /// A whole record at the front, without its length, and what follows.

@@ -1,5 +1,7 @@
 //! Where the image of a page is on the data device, in one word.
 
+use crate::pool::{CLASSES, class_bytes};
+
 /// Unit of offsets and lengths in a [`Location`]: images are not filled up to more than this, whatever the sectors of the device. A page header fits into one.
 pub(crate) const GRAIN_BYTES: u32 = 64;
 
@@ -25,9 +27,17 @@ impl Location {
         Self(offset << (GRAINS_BITS + CLASS_BITS) | (class as u64) << GRAINS_BITS | length)
     }
 
-    /// From a page table; `None` for what no location is.
+    /// From the page table in memory; `None` for what no location is.
     pub fn from_bits(bits: u64) -> Option<Self> {
         (bits & ((1 << GRAINS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
+    }
+
+    /// From a device; `None` for what no store ever wrote: a size class that there is not, or an image longer than its page.
+    pub fn decode(bits: u64) -> Option<Self> {
+        let fits = |location: &Self| {
+            location.class() < CLASSES && u64::from(location.length_bytes()) <= class_bytes(location.class())
+        };
+        Self::from_bits(bits).filter(fits)
     }
 
     /// For a page table.

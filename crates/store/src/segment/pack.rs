@@ -15,7 +15,7 @@ const UNCOVERED_BYTES: usize = 4;
 
 /// The bytes of a page that its image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Used {
+pub(crate) struct Used {
     /// The page's bytes up to here.
     pub front_end: u32,
     /// And from here on.
@@ -49,7 +49,7 @@ impl Used {
 }
 
 /// Makes the image of `page`, of exactly the bytes of `image`: at least [`Used::image_bytes`]. The caller has the page's latch.
-pub(super) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, image: &mut [u8]) {
+pub(crate) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, image: &mut [u8]) {
     let used = Used::of(page);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
     assert!(front + back <= image.len() && used.page_bytes == page.len_bytes());
@@ -76,7 +76,7 @@ pub(super) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, imag
 }
 
 /// Gives an image this header, with the checksum that belongs to it.
-pub(super) fn seal(header: Header, image: &mut [u8]) {
+pub(crate) fn seal(header: Header, image: &mut [u8]) {
     let Some(start) = image.first_chunk_mut() else { return };
     *start = header.encode();
     let checksum = crc32c(&image[UNCOVERED_BYTES..]);
@@ -87,7 +87,7 @@ pub(super) fn seal(header: Header, image: &mut [u8]) {
 
 /// What an image should be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub location: Location,
     pub page: PageId,
     /// No image in its segment was written earlier.
@@ -98,7 +98,7 @@ pub(super) struct Expected {
 ///
 /// # Errors
 /// [`Error::Corrupt`], which says what differs.
-pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> {
+pub(crate) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> {
     let Expected { location, page, oldest_sequence } = expected;
     let corrupt = |should_be: String, is: String| Error::Corrupt {
         what: format!("page {}", page.0),
@@ -132,7 +132,8 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
         ));
     }
     let used = Used::new(header.front_end, header.back_start, page_bytes(header.class));
-    if used.front_end != header.front_end || used.image_bytes() as usize > length {
+    let is_as_said = (used.front_end, used.back_start) == (header.front_end, header.back_start);
+    if !is_as_said || used.image_bytes() as usize > length {
         return Err(corrupt(
             format!("a page in {length} bytes"),
             format!("one used up to {} and from {} on", header.front_end, header.back_start),
@@ -142,7 +143,7 @@ pub(super) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
 }
 
 /// Bytes of the image that begins with this header.
-pub(super) fn image_bytes(header: Header) -> u32 {
+pub(crate) fn image_bytes(header: Header) -> u32 {
     u32::from(header.image_grains) * GRAIN_BYTES
 }
 
@@ -151,7 +152,7 @@ fn page_bytes(class: u8) -> u32 {
 }
 
 /// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not use stays whatever it is.
-pub(super) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
+pub(crate) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
     debug_assert!(at + front + back <= memory.len(), "an image that reaches out of its page");
@@ -166,7 +167,7 @@ pub(super) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
 ///
 /// # Errors
 /// The offset of the header that makes no sense.
-pub(super) fn walk(
+pub(crate) fn walk(
     bytes: &[u8],
     sector_bytes: u32,
     mut found: impl FnMut(usize, Header),

@@ -1,6 +1,7 @@
 //! For tests of the store only: what no user needs and no release contains (feature `testing`).
 
 mod bugs;
+pub mod decode;
 mod observe;
 mod small;
 

@@ -189,7 +189,7 @@ impl<'a> MapPage<'a> {
         }
         let place = |nearest: u64| {
             let bits = self.page.long(PLACES + nearest as u32 * 8);
-            let location = Location::from_bits(bits).ok_or_else(|| self.nonsense("places of priors"))?;
+            let location = Location::decode(bits).ok_or_else(|| self.nonsense("places of priors"))?;
             Ok(Place { serial: self.serial - 1 - nearest, location })
         };
         (0..count).map(place).collect()
@@ -224,7 +224,7 @@ impl<'a> MapPage<'a> {
         pairs(pages, &mut |number, bits| {
             let location = match bits {
                 0 => None,
-                bits => Some(Location::from_bits(bits).ok_or_else(|| self.nonsense("locations"))?),
+                bits => Some(Location::decode(bits).ok_or_else(|| self.nonsense("locations"))?),
             };
             if number == 0 || number >= PageId::FIRST_VOLATILE {
                 return Err(self.nonsense("pages that last"));

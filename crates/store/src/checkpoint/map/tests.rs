@@ -77,8 +77,9 @@ fn random_changes(random: &mut Pcg64, count: usize) -> Vec<Change> {
         .map(|_| {
             let id = PageId(random.random_range(1..=1 << widest));
             let sector = random.random_range(0..1 << 30);
-            let length = random.random_range(1..=2048) * 512;
-            let location = Location::new(sector * 512, length, random.random_range(0..9));
+            let class = random.random_range(0..9);
+            let length = random.random_range(1..=8 << class) * 512;
+            let location = Location::new(sector * 512, length, class);
             Change::Page(id, random.random_bool(0.8).then_some(location))
         })
         .collect();

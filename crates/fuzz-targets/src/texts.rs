@@ -1,0 +1,67 @@
+//! Files that people hand over: profiles, samples, drives, traces.
+
+use std::path::Path;
+
+use flashgrain_model::{read_csv, write_csv};
+use flashgrain_profile::file;
+use flashgrain_ssdsim::SimConfig;
+use flashgrain_ssdsim::mqsim::{Trace, export_drive, import_drive, import_workload, read_trace};
+
+const ORIGIN: &str = "fuzzed";
+
+pub fn profile(bytes: &[u8]) {
+    let Ok(profile) = file::parse(Path::new(ORIGIN), bytes) else { return };
+    let text =
+        serde_json::to_vec(&profile).unwrap_or_else(|error| panic!("a profile that was read: {error}"));
+    let again = file::parse(Path::new(ORIGIN), &text).unwrap_or_else(|error| panic!("{error}"));
+    let again = serde_json::to_vec(&again).unwrap_or_default();
+    assert!(again == text, "a profile comes back");
+}
+
+pub fn samples_csv(bytes: &[u8]) {
+    let Ok(samples) = read_csv(bytes) else { return };
+    let mut text = Vec::new();
+    write_csv(&mut text, &samples).unwrap_or_else(|error| panic!("samples that were read: {error}"));
+    let again = read_csv(text.as_slice()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again, samples, "samples come back");
+}
+
+pub fn drive_toml(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Ok(drive) = SimConfig::from_toml(text, ORIGIN) {
+        comes_back(&drive);
+    }
+}
+
+fn comes_back(drive: &SimConfig) {
+    // Beyond 2^63 TOML has no numbers.
+    let Ok(text) = drive.to_toml() else { return };
+    let again = SimConfig::from_toml(&text, ORIGIN).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(&again, drive, "a drive comes back");
+}
+
+pub fn mqsim_drive(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(imported) = import_drive(text, ORIGIN) else { return };
+    comes_back(&imported.config);
+    if let Ok(text) = export_drive(&imported.config, &|_| None) {
+        let again = import_drive(&text, ORIGIN);
+        assert!(again.is_ok(), "what was exported is read: {:?}", again.err());
+    }
+}
+
+pub fn mqsim_workload(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(scenarios) = import_workload(text, ORIGIN, Path::new("/nowhere")) else { return };
+    assert!(!scenarios.is_empty() && scenarios.iter().all(|scenario| !scenario.flows.is_empty()));
+}
+
+pub fn mqsim_trace(bytes: &[u8]) {
+    let unit_ns = [1.0, 1e3, 1e6, 1e9][bytes.len() % 4];
+    let trace = Trace { path: ORIGIN.into(), share: 1.0, repeats: 1, unit_ns };
+    let Ok(requests) = read_trace(bytes, &trace) else { return };
+    assert!(requests.is_sorted_by_key(|request| request.arrival_ns));
+    assert!(requests.first().is_none_or(|request| request.arrival_ns == 0), "times begin at zero");
+    let whole = |bytes: u64| bytes.is_multiple_of(512);
+    assert!(requests.iter().all(|request| whole(request.length_bytes) && whole(request.offset_bytes)));
+}
