@@ -47,6 +47,36 @@ fn records_go_in_come_out_and_go() {
 }
 
 #[test]
+fn lines_are_loaded_in_any_order_and_a_backup_is_a_store() {
+    let folder = store();
+    db(&folder, "put store melon old");
+    let lines = "melon\tgreen\napple\tred\nfig\t\napple\ta\ttab\n";
+    let loaded = stdout(&command(&folder, "load store").write_stdin(lines).assert().success());
+    assert_eq!(loaded, "loaded 4 lines into the tree `default`\n");
+    let expected = "apple\ta\\ttab\nfig\t\nmelon\tgreen\n";
+    assert_eq!(db(&folder, "scan store"), expected);
+    let hex = db(&folder, "scan store --hex");
+    std::fs::write(folder.path().join("lines"), hex).unwrap();
+    db(&folder, "load store lines --hex --tree other");
+    assert_eq!(db(&folder, "scan store --tree other"), expected);
+    std::fs::write(folder.path().join("lines"), "a\tb\nno tab\n").unwrap();
+    fails(&mut command(&folder, "load store lines"), 2, &["line 2", "a tab and a value"]);
+
+    let copied = db(&folder, "backup store copy");
+    assert!(copied.starts_with("copied 2 trees, 6 records"), "{copied}");
+    db(&folder, "del store fig");
+    fails(&mut command(&folder, "backup store copy"), 1, &["copy", "there is a store already"]);
+    // Restored by copying.
+    std::fs::create_dir(folder.path().join("restored")).unwrap();
+    let file = |place: &str| folder.path().join(place).join("data.flashgrain");
+    std::fs::copy(file("copy"), file("restored")).unwrap();
+    for place in ["copy", "restored"] {
+        assert_eq!(db(&folder, &format!("scan {place}")), expected);
+        assert!(db(&folder, &format!("check {place}")).contains("sound: 2 trees, 6 records"));
+    }
+}
+
+#[test]
 fn values_come_from_files_and_standard_input_and_any_bytes_survive() {
     let folder = store();
     let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();

@@ -221,3 +221,83 @@ fn of_a_removal_a_power_cut_leaves_whole_steps_in_key_order() {
     );
     assert!(partial.load(Ordering::Relaxed), "it was never cut in the middle");
 }
+
+fn records(numbers: std::ops::Range<u32>) -> impl Iterator<Item = ([u8; 4], [u8; 60])> {
+    numbers.map(|number| (number.to_be_bytes(), [number as u8; 60]))
+}
+
+#[test]
+fn a_load_leaves_full_leaves_and_says_which_record_is_not_in_order() {
+    let db = Db::in_memory(64 << 20).unwrap();
+    let tree = db.tree("t").unwrap();
+    assert_eq!(tree.load(records(0..50_000)).unwrap(), 50_000);
+    assert_eq!(tree.load(records(0..0)).unwrap(), 0);
+    let check = db.check().unwrap();
+    let used = check.used_bytes as f64 / check.node_bytes as f64;
+    assert!(check.records == 50_000 && used > 0.95, "{used}");
+    // Over records that are there, and between them.
+    let twice =
+        (49_000..60_000_u32).map(|number| (number.to_be_bytes(), vec![2; 2000 * (number % 2) as usize]));
+    assert_eq!(tree.load(twice).unwrap(), 11_000);
+    assert_eq!(keys(&tree), (0..60_000).collect::<Vec<_>>());
+    assert_eq!(tree.get(49_001_u32.to_be_bytes()).unwrap().unwrap(), vec![2; 2000]);
+    for (keys, expected) in [(vec!["b", "a"], 1), (vec!["a", "a"], 1), (vec!["a", "b", "c", "bb", "d"], 3)] {
+        match tree.load(keys.iter().map(|key| (key, ""))) {
+            Err(Error::Order { record }) => assert_eq!(record, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(tree.load([("", "")]).unwrap_err().kind(), ErrorKind::Argument);
+}
+
+#[test]
+fn of_a_load_a_power_cut_leaves_whole_steps_in_key_order() {
+    let partial = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&partial);
+    const ALL: u32 = 30_000;
+    cut_during(
+        20..32,
+        |db| drop(db.tree("t").unwrap()),
+        |db| db.tree("t")?.load(records(0..ALL)).map(drop),
+        move |db, is_done| {
+            let tree = db.tree("t").unwrap();
+            let loaded = keys(&tree);
+            let count = loaded.len() as u32;
+            assert_eq!(loaded, (0..count).collect::<Vec<_>>());
+            let is_whole = tree
+                .iter()
+                .unwrap()
+                .zip(records(0..count))
+                .all(|(found, (_, value))| found.unwrap().1 == value);
+            assert!(
+                is_whole && (count.is_multiple_of(AS_ONE) || count == ALL),
+                "{count} is not a whole step"
+            );
+            assert!(!is_done || count == ALL, "{count} of what was acknowledged");
+            seen.fetch_or(count > 0 && count < ALL, Ordering::Relaxed);
+        },
+    );
+    assert!(partial.load(Ordering::Relaxed), "it was never cut in the middle");
+}
+
+/// Records a second, and bytes written to the drive for each byte of keys and values: a load, single inserts, and inserts that do not wait for the drive.
+#[test]
+#[ignore = "a measurement: cargo test --release -p flashgrain --test all bulk::speed -- --ignored --nocapture"]
+fn speed_of_loading() {
+    let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (how, count) in [("load", 2_000_000), ("single, sync", 20_000), ("single, no wait", 2_000_000)] {
+        let durability = if how == "single, no wait" { Durability::None } else { Durability::Sync };
+        let db = Db::builder().path(folder.path().join(how)).durability(durability).create().unwrap();
+        let tree = db.tree("t").unwrap();
+        let (before, begun) = (db.stats().device.written_bytes, db.now());
+        match how {
+            "load" => assert_eq!(tree.load(records(0..count)).unwrap(), u64::from(count)),
+            _ => records(0..count).for_each(|(key, value)| tree.insert(key, value).unwrap()),
+        }
+        db.sync().unwrap();
+        let seconds = (db.now() - begun).as_secs_f64();
+        db.checkpoint().unwrap();
+        let written = (db.stats().device.written_bytes - before) as f64 / (f64::from(count) * 64.0);
+        println!("{how}: {:.0} records/s, {written:.2} bytes written per byte", f64::from(count) / seconds);
+    }
+}

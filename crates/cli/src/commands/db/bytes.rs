@@ -31,6 +31,11 @@ impl Notation {
         }
     }
 
+    /// The bytes of a part of a line.
+    pub fn parse_bytes(self, part: &[u8]) -> Result<Vec<u8>, Usage> {
+        if self.hex { self.parse(&String::from_utf8_lossy(part)) } else { Ok(part.to_vec()) }
+    }
+
     /// In one line.
     pub fn show(self, bytes: &[u8]) -> String {
         if self.hex {

@@ -1,5 +1,6 @@
 //! `flashgrain db`: stores from the command line.
 
+mod bulk;
 mod bytes;
 mod facts;
 
@@ -36,6 +37,10 @@ enum Action {
     Del(KeyArguments),
     /// Print the records of a range in key order.
     Scan(ScanArguments),
+    /// Give many keys their values, a line each; makes the tree if there is none of that name.
+    Load(bulk::LoadArguments),
+    /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its files, or back it up to where it is wanted.
+    Backup(bulk::BackupArguments),
     /// Read and verify everything that is in the store.
     Check(LookArguments),
     /// Print the trees and the numbers of a store.
@@ -176,6 +181,8 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Put(arguments) => put(arguments),
         Action::Del(arguments) => delete(arguments),
         Action::Scan(arguments) => scan(arguments, context),
+        Action::Load(arguments) => bulk::load(arguments, context),
+        Action::Backup(arguments) => bulk::backup(arguments),
         Action::Check(arguments) => facts::check(&arguments.store.open()?, arguments.json),
         Action::Stats(arguments) => facts::stats(&arguments.store.open()?, arguments.json),
     }
