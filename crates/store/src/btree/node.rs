@@ -236,6 +236,19 @@ impl<'a> Node<'a> {
         true
     }
 
+    /// Whether the lower fence is not above `key`.
+    pub(super) fn begins_before(self, key: &[u8]) -> bool {
+        let length = u32::from(self.page.halves(FENCE_LENGTHS).0);
+        self.page.compare(self.page.word(LOWER_FENCE), length, key).is_le()
+    }
+
+    /// Whether the upper fence is not below `key`; without a key, whether there is none.
+    pub(super) fn reaches(self, key: Option<&[u8]>) -> bool {
+        let length = self.page.halves(FENCE_LENGTHS).1;
+        let reaches = |key| self.page.compare(self.page.word(UPPER_FENCE), u32::from(length), key).is_ge();
+        length == NO_FENCE || key.is_some_and(reaches)
+    }
+
     #[inline]
     fn slot_start(self, index: u32) -> u32 {
         self.slots_start() + index * self.slot_size()

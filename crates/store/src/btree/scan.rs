@@ -214,14 +214,17 @@ impl BTree {
             let leaf =
                 self.descend(0, Access::Scan, |node| slot_at(node, scan.direction, scan.next_bound()))?;
             let node = Node::new(leaf.page());
+            let is_there = match scan.direction {
+                Direction::Forward => node.begins_before(&scan.lower),
+                Direction::Backward => node.reaches(scan.upper.as_deref()),
+            };
             let has_fence = Self::copy_out(node, scan, piece, &mut fence, || leaf.is_still());
             if leaf.is_still() {
-                if !scan.pass(has_fence.then_some(&fence)) {
-                    return Err(self.damaged(
-                        leaf.id(),
-                        "a fence behind its keys".into(),
-                        "one before".into(),
-                    ));
+                // Otherwise records in between would be left out, or the same ones come again for ever.
+                if !is_there || !scan.pass(has_fence.then_some(&fence)) {
+                    piece.clear();
+                    let expected = "the keys where a scan goes on".to_owned();
+                    return Err(self.damaged(leaf.id(), expected, "others".into()));
                 }
                 if !piece.is_empty() {
                     return Ok(true);

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::node::Node;
 use super::*;
 use crate::Error;
-use crate::pool::Pool;
 use crate::pool::testing::pool_in_memory;
+use crate::pool::{Access, Pool};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -352,4 +353,52 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
         let records = super::node::Node::new(leaf.page()).count();
         assert!(records < 4, "{records} records beside {hot}");
     }
+}
+
+/// A tree with two levels, of which `spoil` changes the root's page.
+fn spoilt(spoil: impl Fn(Node<'_>)) -> BTree {
+    let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
+    for number in 0..400_u32 {
+        tree.update(&number.to_be_bytes(), &mut |_| Change::Put(b"value")).unwrap();
+    }
+    let root = tree.pool.read(tree.root(), Access::Normal).unwrap();
+    assert_eq!(Node::new(root.page()).level(), 1);
+    spoil(Node::new(root.page()));
+    tree
+}
+
+fn scans(tree: &BTree) -> [Result<usize, Error>; 2] {
+    [Direction::Forward, Direction::Backward].map(|direction| {
+        let (mut scan, mut piece, mut records) = (Scan::new(direction, &[], None, 8), Piece::default(), 0);
+        while tree.step(&mut scan, &mut piece)? {
+            records += piece.len();
+        }
+        Ok(records)
+    })
+}
+
+#[test]
+fn a_leaf_whose_fence_leads_back_ends_a_scan_with_an_error() {
+    assert!(scans(&spoilt(|_| ())).into_iter().all(|records| records.unwrap() == 400));
+    let tree = spoilt(|root| {
+        // All keys lead to the second leaf.
+        (0..root.count()).for_each(|slot| root.page().set_long(120 + 16 * slot + 8, root.child(1).0));
+    });
+    for end in scans(&tree) {
+        assert!(matches!(end, Err(Error::Corrupt { .. })), "{end:?}");
+    }
+}
+
+#[test]
+fn an_inner_node_without_children_ends_a_scan_with_an_error() {
+    let tree = spoilt(|root| (0..root.count()).rev().for_each(|slot| root.remove(slot)));
+    for end in scans(&tree) {
+        assert!(matches!(end, Err(Error::Corrupt { .. })), "{end:?}");
+    }
+}
+
+#[test]
+fn garbage_of_more_than_a_page_does_not_add_up() {
+    let tree = spoilt(|root| root.page().set_word(36, u32::MAX));
+    assert!(matches!(tree.check(&mut |_, _| ()), Err(Error::Corrupt { .. })));
 }

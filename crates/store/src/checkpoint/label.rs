@@ -235,6 +235,13 @@ mod tests {
     }
 
     #[test]
+    fn a_label_of_the_last_number_there_is_can_be_named() {
+        let shape = Shape { members: 1, stripe_unit_bytes: 0 };
+        let label = Label { store: STORE, is_log: false, shape, member: u32::MAX };
+        assert_eq!(label.place(), "member 4294967296 of 1 of the data");
+    }
+
+    #[test]
     fn the_log_of_another_store_is_refused() {
         let (data, log): (Arc<SimDevice>, Arc<SimDevice>) = (drives(1, "/data"), drives(1, "/log"));
         let devices = Devices::new(data, Some(log));

@@ -387,10 +387,43 @@ pub(super) mod tests {
         }
     }
 
+    /// Each makes one field what nothing could have made it; the number is high.
+    const SPOILS: &[fn(&mut Superblock, u64)] = &[
+        |superblock, high| superblock.generation = high,
+        |superblock, high| superblock.incarnation = high,
+        |superblock, high| superblock.data_bytes = high,
+        |superblock, high| superblock.state.replay_start = Lsn(high),
+        |superblock, high| superblock.state.log_durable = Lsn(high),
+        |superblock, high| superblock.state.newest = Timestamp(high),
+        |superblock, high| superblock.state.next_page = PageId(high),
+        |superblock, high| superblock.state.next_sequence = UnitSequence(high),
+        |superblock, _| superblock.state.epoch = Epoch(u32::MAX),
+        |superblock, _| superblock.state.next_page = PageId(0),
+        |superblock, _| superblock.catalog = superblock.state.next_page,
+        |superblock, _| superblock.catalog_class = CLASSES as u8,
+        |superblock, _| superblock.layout.sector_bytes = 1024,
+        |superblock, _| superblock.layout.unit_bytes = 1,
+        |superblock, _| superblock.layout.unit_bytes = 1 << 31,
+        |superblock, high| superblock.layout.segment_bytes = high,
+        |superblock, high| superblock.layout.segments_start_bytes = high,
+        |superblock, _| superblock.layout.pack_bytes = 0,
+        |superblock, high| superblock.layout.log_start_bytes = high,
+        |superblock, high| superblock.layout.log_bytes = high,
+        |superblock, _| superblock.layout.log_block_bytes = 48,
+        |superblock, _| superblock.layout.node_bytes = 1 << 31,
+    ];
+
     proptest! {
         #[test]
         fn a_superblock_comes_back(seed: u64) {
             prop_assert_eq!(Superblock::decode(&sample(seed).encode()), Found::Whole(sample(seed)));
+        }
+
+        #[test]
+        fn a_superblock_that_no_store_came_to_is_damaged(seed: u64, which in 0..SPOILS.len(), high in 62..64_u32) {
+            let mut superblock = sample(seed);
+            SPOILS[which](&mut superblock, 1 << high);
+            prop_assert_eq!(Superblock::decode(&superblock.encode()), Found::Damaged);
         }
 
         #[test]

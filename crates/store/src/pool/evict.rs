@@ -352,6 +352,10 @@ impl Pool {
     #[inline(never)]
     fn wait_for_frame(&self, class: usize) -> Result<Frame, Error> {
         let needed = class_bytes(class) + META_BYTES;
+        // A page that was written with a larger cache, or nonsense: there will never be room.
+        if needed > self.frames.budget_bytes() {
+            return Err(self.too_small_for(class, needed));
+        }
         let (mut entered, mut thorough) = (false, false);
         loop {
             let made = self.evict_anything(needed, thorough);

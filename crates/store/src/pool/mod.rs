@@ -244,6 +244,16 @@ impl Pool {
         Section::new(self)
     }
 
+    /// The cache would have to have `least` bytes.
+    #[cold]
+    fn too_small_for(&self, class: usize, least: u64) -> Error {
+        Error::Options(format!(
+            "a cache of {} bytes is too small for pages of {}: give it at least {least}",
+            self.frames.budget_bytes(),
+            class_bytes(class),
+        ))
+    }
+
     /// Memory for a new page of `class`; parks until there is some.
     ///
     /// # Errors
@@ -251,11 +261,7 @@ impl Pool {
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
         let least = class_bytes(class) * LARGEST_PAGE_SHARE;
         if least > self.frames.budget_bytes() {
-            return Err(Error::Options(format!(
-                "a cache of {} bytes is too small for pages of {}: give it at least {least}",
-                self.frames.budget_bytes(),
-                class_bytes(class),
-            )));
+            return Err(self.too_small_for(class, least));
         }
         if !self.table.has_room() {
             return Err(Error::Full { why: "there are no numbers left for new pages".into() });

@@ -85,6 +85,17 @@ mod tests {
     }
 
     #[test]
+    fn what_no_page_has_is_no_location_on_a_device() {
+        for (length, class) in [(64, 0), (4096, 0), (1 << 20, 8)] {
+            let location = Location::new(512, length, class);
+            assert_eq!(Location::decode(location.bits()), Some(location));
+        }
+        for (length, class) in [(64, 9), (64, 15), (4160, 0), (1 << 20, 7)] {
+            assert_eq!(Location::decode(Location::new(512, length, class).bits()), None, "{length} {class}");
+        }
+    }
+
+    #[test]
     fn whole_sectors_around_an_image_are_read() {
         let span = |offset, length| Location::new(offset, length, 0).span(512);
         assert_eq!(span(1024, 512), (1024, 512, 0));

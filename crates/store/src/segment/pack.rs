@@ -241,6 +241,19 @@ mod tests {
         })
     }
 
+    /// Under a right checksum.
+    #[test]
+    fn an_image_whose_back_part_begins_beyond_its_page_is_damaged() {
+        let mut image = image_of(&page(0, 4096, 4096, 1), 0);
+        assert!(verify(&image, expected(&image, 1, 0)).is_ok());
+        for back_start in [4100, 235_802_126, u32::MAX, 0] {
+            let header = Header { back_start, ..Header::decode(&image).unwrap() };
+            seal(header, &mut image);
+            let verdict = verify(&image, expected(&image, 1, 0));
+            assert!(matches!(verdict, Err(Error::Corrupt { .. })), "{back_start}");
+        }
+    }
+
     proptest! {
         #[test]
         fn what_a_page_uses_comes_back((class, front, back) in shape(), seed: u32, at in 0usize..64) {

@@ -133,3 +133,21 @@ fn what_the_checkpoint_knows_to_be_durable_is_missed() {
     let known = Known { durable: kept[3].0, ..NEW };
     assert!(matches!(open_on(&devices, &layout(), known), Err(Error::Corrupt { .. })));
 }
+
+#[test]
+fn a_timestamp_beyond_all_others_is_corruption() {
+    let (devices, image, kept) = written(true);
+    for (timestamp, is_possible) in [(1, true), (Timestamp::MAX.0 + 1, false), (u64::MAX, false)] {
+        let mut block = image[..BLOCK_BYTES as usize].to_vec();
+        let (header, _) = block::open(&block, NEW.store, Lsn(0)).unwrap();
+        block::seal(&mut block, &block::Header { timestamp, ..header });
+        // Alone, as the next block is chained to what it was.
+        match open_with(&devices, &[block, vec![0; image.len() - BLOCK_BYTES as usize]].concat()) {
+            Ok(seen) => assert!(is_possible && seen[..] == kept[..seen.len()]),
+            Err(Error::Corrupt { got, .. }) => {
+                assert!(!is_possible && got.contains("under a right checksum"), "{got}")
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -87,6 +87,26 @@ fn a_budget_that_is_too_small_is_refused() {
     assert!(error.to_string().contains("at least 8388608"), "{error}");
 }
 
+/// It would wait for room for ever.
+#[test]
+fn a_page_that_is_larger_than_the_cache_is_refused() {
+    let images = Arc::default();
+    let (id, location) = {
+        let large = testing::pool_over(&images, 16 << 20);
+        let memory = large.reserve(6).unwrap();
+        let section = large.section();
+        let locked = section.create(memory, PageKind::Overflow, false);
+        (locked.id(), section.gather(&locked).unwrap())
+    };
+    let small = testing::pool_over(&images, LEAST_BUDGET_BYTES);
+    small.restore(id, Some(location));
+    let error = small.read(id, Access::Normal).err().unwrap();
+    assert!(
+        matches!(&error, Error::Options(why) if why.contains("too small for pages of 262144")),
+        "{error}"
+    );
+}
+
 #[test]
 #[should_panic(expected = "nobody may wait")]
 fn a_section_must_not_wait() {
