@@ -4,5 +4,6 @@
 //! failed, a typed error that names what is damaged. Never a wrong value, never a panic, never a refused open after a mere crash.
 
 pub mod campaign;
+pub mod isolation;
 pub mod media;
 pub mod world;

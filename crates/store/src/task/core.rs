@@ -17,7 +17,7 @@ use super::stack::TaskStack;
 const STEPS_MAX: u32 = 256;
 
 /// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to this.
-const DRAWN_STEPS_MAX: usize = 8;
+const DRAWN_STEPS_MAX: usize = 3;
 
 /// A task of a scheduler: its place, and which of the tasks that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

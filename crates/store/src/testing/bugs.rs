@@ -157,6 +157,10 @@ bugs! {
     CommitSkipsValidation: "commit-skips-validation", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.
     VisibleBeforeApplied: "visible-before-applied", Isolation;
+    /// A read without a snapshot returns what cannot be seen yet: the next one returns what the same commit is about to replace.
+    ReadDoesNotWaitForVisible: "read-does-not-wait-for-visible", Isolation;
+    /// A transaction reads the newest versions instead of those of its snapshot: it sees others' commits in part.
+    SnapshotReadsNewest: "snapshot-reads-newest", Isolation;
     /// Of the keys of a commit only the first is locked: commits are applied in another order than they are logged.
     OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
     /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.

@@ -50,24 +50,37 @@ impl Transactions {
         into: &mut Vec<u8>,
     ) -> Result<Option<Version>, Error> {
         let start = into.len();
-        if !tree.index.get(key, into)? {
-            return Ok(None);
-        }
         let split = |into: &[u8]| into.get(start..).and_then(Version::split).map(|(version, _)| version);
-        let mut version = split(into);
-        if let (Some(newest), Some(snapshot)) = (version, snapshot)
+        let newest = if tree.index.get(key, into)? { split(into) } else { None };
+        let mut version = newest;
+        if let (Some(newest), Some(snapshot)) = (newest, snapshot)
             && newest.timestamp() > snapshot
+            && !planted!(SnapshotReadsNewest)
         {
             into.truncate(start);
             let found = self.history.find(tree.id, key, snapshot, into)?;
             version = if found { split(into) } else { None };
         }
         let version = version.filter(|version| !version.is_tombstone());
+        if snapshot.is_none() && !planted!(ReadDoesNotWaitForVisible) {
+            self.wait_until_visible(newest);
+        }
         match version {
             Some(_) => drop(into.drain(start..start + VERSION_BYTES)),
             None => into.truncate(start),
         }
         Ok(version)
+    }
+
+    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has removed. He waits until it can be seen: else the next record that he reads could be
+    /// one that the same commit, or an earlier one, is going to change.
+    fn wait_until_visible(&self, found: Option<Version>) {
+        // Who removed a record has left nothing that says when.
+        let needed = found.map_or_else(|| self.visible.given(), Version::timestamp);
+        if self.visible.get() < needed {
+            // After a failure some commits never become visible; reads go on.
+            let _poisoned = self.visible.wait(needed, &self.poison);
+        }
     }
 
     /// Begins to go through the records that a snapshot sees, with keys from `lower` up to but without `upper`.

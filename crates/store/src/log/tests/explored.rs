@@ -9,7 +9,7 @@ use crate::sync::explored::explore;
 /// Whoever waits is woken by who wrote his record or becomes the one who writes; what is acknowledged can be read back.
 #[test]
 fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
-    explore(500, || {
+    explore(200, || {
         let device = Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap());
         let devices = Devices::new(device, None);
         let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
@@ -50,7 +50,7 @@ fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
 /// One truncates the ring, which is full again and again, while others wait for room in it.
 #[test]
 fn who_waits_for_room_in_the_ring_gets_it() {
-    explore(2000, || {
+    explore(200, || {
         let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
         let mut layout = layout();
         layout.log_bytes = 16 * BLOCK_BYTES;

@@ -48,6 +48,67 @@ fn all_see_their_snapshots_and_the_first_to_commit_wins() {
     });
 }
 
+/// A commit changes, or removes, both records, and two read them one after the other without a snapshot: who has seen it in one record sees it in the other.
+#[test]
+fn regression_single_reads_see_no_commit_in_part() {
+    const REMOVED: u8 = 4;
+    explore(4000, || {
+        let (transactions, (tree, _)) = (alone(), tree(1));
+        let change = |round: u8| {
+            let value = [round];
+            let write = if round < REMOVED { Write::Put(&value) } else { Write::Remove };
+            let writes = [b"a", b"b"].map(|key| Written { tree: &tree, key, write });
+            transactions.commit(None, &[], &writes, Durability::None).unwrap();
+        };
+        change(0);
+        let readers: Vec<_> = [[b"a", b"b"], [b"b", b"a"]]
+            .map(|keys| {
+                let (transactions, tree) = (Arc::clone(&transactions), tree.clone());
+                spawn(move || {
+                    for _ in 0..2 {
+                        let state =
+                            |key: &[u8; 1]| get(&transactions, &tree, key, None).map(|value| value[0]);
+                        let [one, other] = keys.map(|key| state(key).unwrap_or(REMOVED));
+                        assert!(one <= other, "{one} and then {other}");
+                    }
+                })
+            })
+            .into();
+        (1..=REMOVED).for_each(change);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// Commits without a snapshot of their own keep what a snapshot sees that comes while they are under way, or it waits for them.
+#[test]
+fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
+    explore(4000, || {
+        let (transactions, (tree, _)) = (alone(), tree(1));
+        let change = |round: u8| {
+            let value = [round];
+            let writes = [b"a", b"b"].map(|key| Written { tree: &tree, key, write: Write::Put(&value) });
+            transactions.commit(None, &[], &writes, Durability::None).unwrap();
+        };
+        change(0);
+        let reader = {
+            let (transactions, tree) = (Arc::clone(&transactions), tree.clone());
+            spawn(move || {
+                let mut before = 0;
+                for _ in 0..3 {
+                    let snapshot = transactions.snapshot();
+                    let states =
+                        [b"a", b"b", b"a"].map(|key| get(&transactions, &tree, key, Some(&snapshot)));
+                    let [first, second, again] = states.map(|value| value.expect("both are always there")[0]);
+                    assert!(first == second && first == again && first >= before, "{first} {second} {again}");
+                    before = first;
+                }
+            })
+        };
+        (1..=4).for_each(change);
+        reader.join().unwrap();
+    });
+}
+
 /// Those who wait for a stripe come and go; one of them parks for another reason as well.
 #[test]
 fn whoever_has_a_lock_has_it_alone_and_nobody_waits_for_ever() {

@@ -1,0 +1,99 @@
+//! Histories of the store, judged. `FLASHGRAIN_SEEDS` multiplies how many.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeSet;
+
+use flashgrain::testing::Bug;
+use flashgrain_simtest::isolation::{History, Judgement, Kind, Shape, crashing, simulated, threads};
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    0..count * std::env::var("FLASHGRAIN_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// What is in `history` that must not be.
+fn judge(history: &History, seed: u64) -> Judgement {
+    let judgement = Judgement::of(history);
+    if let Some(anomaly) = judgement.violations().next() {
+        panic!("seed {seed}: {anomaly}");
+    }
+    judgement
+}
+
+#[test]
+fn tasks_in_any_order_have_snapshot_isolation_in_real_time() {
+    let (mut committed, mut dependencies, mut skews) = (0, 0, 0);
+    for seed in seeds(60) {
+        let shape = if seed % 2 == 0 { contended(seed) } else { Shape::default() };
+        let judgement = judge(&simulated(seed, shape).unwrap(), seed);
+        (committed, dependencies) = (committed + judgement.committed, dependencies + judgement.dependencies);
+        skews += judgement.anomalies.len();
+    }
+    println!("{committed} commits, {dependencies} dependencies, {skews} histories with write skew");
+    // They are in each other's way: else there would be nothing to find.
+    assert!(dependencies > committed && skews > 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history_and_another_one_another() {
+    let text = |seed| {
+        let history = simulated(seed, Shape { sessions: 4, transactions: 10, ..Shape::default() }).unwrap();
+        history.transactions.iter().map(|transaction| format!("{transaction}\n")).collect::<String>()
+    };
+    let texts: Vec<_> = (0..5).map(text).collect();
+    assert_eq!(texts, (0..5).map(text).collect::<Vec<_>>());
+    assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), 5);
+}
+
+#[test]
+fn threads_have_snapshot_isolation_in_real_time() {
+    for seed in seeds(4) {
+        let shape = Shape { sessions: 4, transactions: 250, ..Shape::default() };
+        let judgement = judge(&threads(seed, shape).unwrap(), seed);
+        assert!(judgement.committed > 400);
+    }
+}
+
+#[test]
+fn histories_go_on_after_power_cuts_where_they_were() {
+    let mut early = 0;
+    for seed in seeds(25) {
+        let judgement = judge(&crashing(seed, Shape::default(), 3).unwrap(), seed);
+        assert!(judgement.committed > 30, "seed {seed}");
+        early += judgement.read_too_early;
+    }
+    println!("{early} transactions have read what did not survive");
+}
+
+/// Few lists, and few or many sessions: with many there is always somebody for whom old versions are kept.
+fn contended(seed: u64) -> Shape {
+    let sessions = [3, 8, 16][seed as usize % 3];
+    Shape { keys: 2 + seed as u32 % 2, sessions, transactions: 200 / sessions, ..Shape::default() }
+}
+
+/// The kinds of anomalies that are found in so many histories of a store with a bug.
+fn found(bug: Bug, histories: u64) -> BTreeSet<Kind> {
+    let planted = bug.plant();
+    let kinds = (0..histories).flat_map(|seed| {
+        let history = simulated(seed, contended(seed)).unwrap();
+        let kinds: Vec<_> = Judgement::of(&history).violations().map(|anomaly| anomaly.kind).collect();
+        kinds
+    });
+    let kinds = kinds.collect();
+    println!("{}: {kinds:?}, struck {} times", bug.name(), planted.strikes());
+    kinds
+}
+
+#[test]
+fn planted_bugs_of_isolation_are_found() {
+    let expected = [
+        (Bug::CommitSkipsValidation, Kind::LostUpdate),
+        (Bug::OnlyFirstKeyLocked, Kind::LostUpdate),
+        (Bug::VisibleBeforeApplied, Kind::LostUpdate),
+        (Bug::ReadDoesNotWaitForVisible, Kind::Stale),
+        (Bug::SnapshotReadsNewest, Kind::ReadSkew),
+    ];
+    let found: Vec<_> = expected.map(|(bug, kind)| (bug, kind, found(bug, 30))).into();
+    for (bug, kind, kinds) in found {
+        assert!(kinds.contains(&kind), "{}: {kinds:?}", bug.name());
+    }
+}
