@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Parser, Subcommand};
 use flashgrain_device::calendar_seconds;
-use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Report, run, shrink};
+use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Faults, Kind, Report, run, shrink};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -25,6 +25,23 @@ struct Cli {
 enum Command {
     /// Recover from everything that a power cut could leave of a store, at every moment of its life and of its recoveries; cases are distinct images of the drive.
     Crash(Length),
+    /// Use stores on drives that do something wrong: one kind of fault after the other.
+    Faults {
+        /// Only these kinds.
+        #[arg(long, value_delimiter = ',', value_parser = parse_kind)]
+        only: Vec<Kind>,
+        #[command(flatten)]
+        length: Length,
+    },
+}
+
+fn parse_kind(name: &str) -> Result<Kind, String> {
+    let names = || Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    Kind::ALL
+        .iter()
+        .find(|kind| kind.name() == name)
+        .copied()
+        .ok_or_else(|| format!("use one of {}", names()))
 }
 
 #[derive(Clone, Debug, Args)]
@@ -54,21 +71,41 @@ fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Command::Crash(length) = Cli::parse().campaign;
-    play(&Crash::default(), &length)
+    match Cli::parse().campaign {
+        Command::Crash(length) => play(&[&Crash::default()], &length),
+        Command::Faults { only, length } => {
+            let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };
+            let campaigns: Vec<Faults> = kinds.into_iter().map(Faults::new).collect();
+            let campaigns: Vec<&dyn Campaign> = campaigns.iter().map(|campaign| campaign as _).collect();
+            play(&campaigns, &length)
+        }
+    }
 }
 
-fn play(campaign: &dyn Campaign, length: &Length) -> anyhow::Result<ExitCode> {
-    let jobs = length.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+/// Plays one campaign after the other.
+fn play(campaigns: &[&dyn Campaign], length: &Length) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    let mut all_kept = true;
+    for campaign in campaigns {
+        all_kept &= play_one(*campaign, length, &stop)?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(ExitCode::from(130));
+        }
+    }
+    Ok(if all_kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Whether all promises were kept.
+fn play_one(campaign: &dyn Campaign, length: &Length, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let jobs = length.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let extent = Extent { seed: length.seed, cases: length.cases, jobs: jobs.max(1) };
     let began_s = calendar_seconds();
     let bar = bar(length.cases);
-    let report = run(campaign, &extent, &stop, &|report: &Report| {
+    let report = run(campaign, &extent, stop, &|report: &Report| {
         bar.set_position(report.counts.cases().min(length.cases));
         bar.set_message(format!("{} seeds", report.seeds));
     });
@@ -77,16 +114,11 @@ fn play(campaign: &dyn Campaign, length: &Length) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let last = length.seed + seeds.saturating_sub(1);
     writeln!(out, "{}: {}; seeds {} to {last}, {seconds} s", campaign.name(), report.counts, length.seed)?;
-    match report.failure {
-        Some(failure) => {
-            writeln!(out, "FAILED: {failure}")?;
-            let small = shrink(campaign, failure);
-            writeln!(out, "\nThe smallest like it: {small}\n\n{}", small.trace)?;
-            Ok(ExitCode::from(1))
-        }
-        None if stop.load(std::sync::atomic::Ordering::Relaxed) => Ok(ExitCode::from(130)),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let Some(failure) = report.failure else { return Ok(true) };
+    writeln!(out, "FAILED: {failure}")?;
+    let small = shrink(campaign, failure);
+    writeln!(out, "\nThe smallest like it: {small}\n\n{}", small.trace)?;
+    Ok(false)
 }
 
 /// On a terminal only.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use flashgrain::testing::last_commit;
 use flashgrain::{CpuCosts, Db, ErrorKind, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use super::compare::{Found, compare};
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::life::Life;
@@ -143,7 +143,7 @@ impl Crash {
         let (shared, moment) = (life.shared.clone(), state.moment);
         let first = || -> Result<u64, String> {
             let Some(mut simulated) = open(&life.shape, device, moment)? else { return Ok(0) };
-            let last = simulated.run(move |db| compare(db, &shared, moment))?;
+            let last = simulated.run(move |db| look_at(db, &shared, moment))?;
             // A checkpoint of what was replayed.
             simulated.run_until_idle();
             simulated.abandon();
@@ -198,7 +198,7 @@ impl State<'_> {
             counts.add("commits replayed", recovery.records);
             counts.add("torn logs", u64::from(recovery.torn));
             let shared = self.life.shared.clone();
-            let last = simulated.run(move |db| compare(db, &shared, moment))?;
+            let last = simulated.run(move |db| look_at(db, &shared, moment))?;
             if deep {
                 counts.add("worked on", 1);
                 let content = self.life.shared.get().content(last).clone();
@@ -226,20 +226,10 @@ fn open(
 }
 
 /// Whether the store contains what it must after a crash at this moment. The last commit in it.
-fn compare(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
-    let last = last_commit(db);
-    let Moment { given, acknowledged, .. } = moment;
-    if last < acknowledged {
-        return Err(format!("lost: recovered are {last} commits, acknowledged were {acknowledged}"));
-    }
-    if last > given {
-        return Err(format!("recovered are {last} commits of only {given}"));
-    }
-    let mut history = shared.get();
-    let verdict = same(db, history.content(last)).map_err(|error| format!("cannot be read: {error}"))?;
-    match verdict {
-        None => Ok(last),
-        Some(what) => Err(format!("of {last} commits ({acknowledged} to {given} were possible), {what}")),
+fn look_at(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
+    match compare(db, shared, (moment.acknowledged, moment.given)) {
+        Found::Right(last) => Ok(last),
+        found => Err(found.to_string()),
     }
 }
 

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use super::counts::Counts;
 use super::failure::{Failure, quietly};
 use crate::media::{Event, Recorder, Tape};
-use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, small};
+use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, look, small};
 
 /// See the module.
 pub struct Life {
@@ -43,7 +43,7 @@ impl Life {
             let mut simulated = Simulated::create(store, CpuCosts::default()).map_err(text)?;
             tape.note(Event::Created);
             simulated.set_schedule(random.random());
-            work_on(&mut simulated, &shared, habits, seed)?;
+            work_on(&mut simulated, &shape, &shared, habits, seed)?;
             let checked = shared.clone();
             simulated.run(move |db| check(db, &checked)).map_err(text)?.map_or(Ok(()), Err)?;
             let counts = counts_of(&simulated);
@@ -54,17 +54,27 @@ impl Life {
         let lived = quietly(work).and_then(|result| result);
         // What others do to this store is not its history.
         observe(None);
-        let counts = lived.map_err(|what| Failure::new(seed, "without a crash", what))?;
+        let copied = lived.and_then(|counts| {
+            quietly(|| check_copies(&shape, &shared)).and_then(|result| result).map(|copies| (counts, copies))
+        });
+        let (mut counts, copies) = copied.map_err(|what| Failure::new(seed, "without a crash", what))?;
+        counts.add("backups", copies);
         Ok(Self { seed, shape, events: tape.take(), shared, counts })
     }
 }
 
 /// Has tasks work on a store until all are done.
-fn work_on(simulated: &mut Simulated, shared: &Shared, habits: Habits, seed: u64) -> Result<(), String> {
+pub(super) fn work_on(
+    simulated: &mut Simulated,
+    shape: &Shape,
+    shared: &Shared,
+    habits: Habits,
+    seed: u64,
+) -> Result<(), String> {
     let tasks: Vec<_> = (0..habits.tasks)
         .map(|task| {
-            let shared = shared.clone();
-            simulated.spawn(move |db| Work::new(db, &shared, habits, seed, task).run())
+            let (shape, shared) = (shape.clone(), shared.clone());
+            simulated.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
         })
         .collect();
     simulated.run_until_idle();
@@ -80,6 +90,22 @@ fn work_on(simulated: &mut Simulated, shared: &Shared, habits: Habits, seed: u64
         }
     }
     Ok(())
+}
+
+/// Whether backups are what the store was at some point while they were made. How many there are.
+fn check_copies(shape: &Shape, shared: &Shared) -> Result<u64, String> {
+    let copies = std::mem::take(&mut shared.get().copies);
+    for (disk, mut between) in copies.iter().cloned() {
+        let opened = Simulated::open(small(shape, Arc::new(disk)), CpuCosts::default());
+        let mut copy = opened.map_err(|error| format!("a backup cannot be opened: {error}"))?;
+        let content = copy.run(look).map_err(|error| format!("a backup cannot be read: {error}"))?;
+        copy.abandon();
+        let mut history = shared.get();
+        if !between.any(|number| *history.content(number) == content) {
+            return Err("a backup is not what the store was at any point".into());
+        }
+    }
+    Ok(copies.len() as u64)
 }
 
 fn counts_of(simulated: &Simulated) -> Counts {

@@ -1,12 +1,12 @@
 //! What was committed, by the numbers that the log gave.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain::testing::{TaskKey, observe, task_key};
 
-use crate::media::{Event, Tape};
+use crate::media::{Disk, Event, Tape};
 
 /// One change of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,11 @@ pub enum Change {
 /// Every tree that there is, and what is in it.
 pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
+/// The store whose history it is; others are copies.
+const OWN_STORE: u64 = u64::from_le_bytes([5; 8]);
+
 /// The oracle of a store.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub struct History {
     commits: BTreeMap<u64, Vec<Change>>,
     /// What tasks are about to commit.
@@ -34,6 +37,8 @@ pub struct History {
     tape: Tape,
     /// What the store contained after one of the commits, so that the next need not begin with the first.
     known: Option<(u64, Content)>,
+    /// Backups, each of the state after one of some commits.
+    pub copies: Vec<(Disk, RangeInclusive<u64>)>,
 }
 
 impl Change {
@@ -96,7 +101,7 @@ impl History {
 }
 
 /// A history that many tasks of a thread write to. A clone is the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<History>>);
 
 impl Shared {
@@ -104,8 +109,30 @@ impl Shared {
     pub fn listen(tape: &Tape) -> Self {
         let shared = Self(Arc::new(Mutex::new(History { tape: tape.clone(), ..History::default() })));
         let heard = shared.clone();
-        observe(Some(Box::new(move |number| heard.hear(number))));
+        observe(Some(Box::new(move |store, number| {
+            if store == OWN_STORE {
+                heard.hear(number);
+            }
+        })));
         shared
+    }
+
+    /// The same history so far, which goes on by itself.
+    pub fn fork(&self) -> Self {
+        let shared = Self(Arc::new(Mutex::new(self.get().clone())));
+        let heard = shared.clone();
+        observe(Some(Box::new(move |store, number| {
+            if store == OWN_STORE {
+                heard.hear(number);
+            }
+        })));
+        shared
+    }
+
+    /// All commits up to the first were acknowledged as durable, none after the second was made.
+    pub fn bounds(&self) -> (u64, u64) {
+        let history = self.get();
+        (history.acknowledged, history.newest())
     }
 
     /// To look at it.

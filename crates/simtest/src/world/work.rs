@@ -1,12 +1,16 @@
 //! Tasks that use a store as programs would, and what they have seen against what they should.
 
-use flashgrain::testing::commit_of;
+use std::sync::Arc;
+
+use flashgrain::testing::{Small, commit_of};
 use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Tree, TreeOptions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::history::{Change, Shared};
 use super::look::same;
+use super::store::{Shape, small};
+use crate::media::Disk;
 
 /// How often what is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +31,10 @@ pub struct Habits {
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
     pub remove_range: f64,
+    /// Share of steps that load sorted records.
+    pub load: f64,
+    /// Share of steps that back the store up.
+    pub backup: f64,
     /// Share of commits that wait until they are durable.
     pub sync: f64,
 }
@@ -42,6 +50,8 @@ impl Default for Habits {
             snapshot: 0.05,
             drop_tree: 0.01,
             remove_range: 0.03,
+            load: 0.01,
+            backup: 0.002,
             sync: 0.6,
         }
     }
@@ -73,6 +83,7 @@ const COMMON: &str = "common";
 /// One task's work.
 pub struct Work {
     db: Db,
+    shape: Shape,
     shared: Shared,
     habits: Habits,
     random: Pcg64,
@@ -100,9 +111,10 @@ impl From<Error> for Stop {
 
 impl Work {
     /// The work of a task, of those that are told apart by `task`.
-    pub fn new(db: &Db, shared: &Shared, habits: Habits, seed: u64, task: u64) -> Self {
+    pub fn new(db: &Db, shape: &Shape, shared: &Shared, habits: Habits, seed: u64, task: u64) -> Self {
         let random = Pcg64::seed_from_u64(seed << 8 ^ task);
-        Self { db: db.clone(), shared: shared.clone(), habits, random, task, made: 0, values: 0 }
+        let (db, shape, shared) = (db.clone(), shape.clone(), shared.clone());
+        Self { db, shape, shared, habits, random, task, made: 0, values: 0 }
     }
 
     /// Does it all.
@@ -127,6 +139,10 @@ impl Work {
                 own = self.drop_tree(&own)?;
             } else if is(habits.remove_range) {
                 self.remove_range(&common)?;
+            } else if is(habits.load) {
+                self.load(&own)?;
+            } else if is(habits.backup) {
+                self.back_up()?;
             } else if is(0.1) {
                 self.transact(&common, &own)?;
             } else {
@@ -158,6 +174,29 @@ impl Work {
         let (db, name) = (self.db.clone(), own.name().to_owned());
         self.shared.commit(vec![Change::Drop(name.clone())], true, || db.drop_tree(&name))?;
         self.own_tree()
+    }
+
+    /// Many sorted records at once, so few and small that they are one commit.
+    fn load(&mut self, own: &Tree) -> Result<(), Error> {
+        let mut records: Vec<_> = (0..20).map(|_| (self.key(), self.key())).collect();
+        records.sort_unstable();
+        records.dedup_by(|one, other| one.0 == other.0);
+        let write = |(key, value): &(Vec<u8>, Vec<u8>)| (own.clone(), key.clone(), Some(value.clone()));
+        let writes = records.iter().map(write).collect();
+        self.shared.commit(changes(writes), true, || own.load(records).map(drop))
+    }
+
+    /// A copy while others go on.
+    fn back_up(&mut self) -> Result<(), Error> {
+        let copy = Disk::new(vec![0; self.shape.bytes() as usize]);
+        let from = self.shared.get().acknowledged();
+        let small_copy = Small { id: [6; 16], ..self.shape.small.clone() };
+        let shape = Shape { small: small_copy, ..self.shape.clone() };
+        self.db.backup(small(&shape, Arc::new(copy.clone())))?;
+        let mut history = self.shared.get();
+        let to = history.newest();
+        history.copies.push((copy, from..=to));
+        Ok(())
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {
@@ -239,12 +278,9 @@ impl Work {
         let (one, other) = (self.key(), self.key());
         let range = one.clone().min(other.clone())..one.max(other);
         let mut transaction = self.db.begin()?;
-        let keys = transaction.range(tree, range)?.map(|record| record.map(|(key, _)| key.to_vec()));
-        let keys = keys.take(20).collect::<Result<Vec<_>, _>>()?;
-        for key in &keys {
-            transaction.remove(tree, key)?;
-        }
-        let writes = keys.into_iter().map(|key| (tree.clone(), key, None)).collect();
+        let keys = transaction.range(tree, range.clone())?.map(|record| record.map(|(key, _)| key.to_vec()));
+        let writes: Vec<_> = keys.map(|key| Ok((tree.clone(), key?, None))).collect::<Result<_, Error>>()?;
+        transaction.remove_range(tree, range)?;
         let ended = self.shared.commit(changes(writes), true, || transaction.commit());
         forgive_conflict(ended)
     }

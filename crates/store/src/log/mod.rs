@@ -252,6 +252,12 @@ impl Log {
         self.append_noting(record, |_| {})
     }
 
+    /// Whose log it is.
+    #[cfg(feature = "testing")]
+    pub fn store(&self) -> u64 {
+        self.shared.store
+    }
+
     /// As [`Log::append`]; `note` is called before anybody else can append or see the record counted.
     pub fn append_noting(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
         let shared = &*self.shared;

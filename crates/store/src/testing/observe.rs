@@ -6,8 +6,8 @@ use crate::log::Timestamp;
 use crate::task::TaskId;
 use crate::{Db, Snapshot};
 
-/// Hears of a commit of the calling task: the number that the log gave it.
-pub type Observer = Box<dyn FnMut(u64)>;
+/// Hears of a commit of the calling task: the first half of the store's id as a little-endian number, and the number that the log gave the commit.
+pub type Observer = Box<dyn FnMut(u64, u64)>;
 
 thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
@@ -18,10 +18,10 @@ pub fn observe(observer: Option<Observer>) {
     OBSERVER.set(observer);
 }
 
-pub(crate) fn tell_committed(timestamp: Timestamp) {
+pub(crate) fn tell_committed(store: u64, timestamp: Timestamp) {
     OBSERVER.with_borrow_mut(|observer| {
         if let Some(observer) = observer {
-            observer(timestamp.0);
+            observer(store, timestamp.0);
         }
     });
 }

@@ -277,7 +277,7 @@ impl Transactions {
     fn begin(&self, logged: Logged) {
         self.visible.begin(logged);
         #[cfg(feature = "testing")]
-        crate::testing::tell_committed(logged.timestamp);
+        crate::testing::tell_committed(self.log.store(), logged.timestamp);
     }
 
     fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {

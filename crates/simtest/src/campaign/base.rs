@@ -1,0 +1,88 @@
+//! A store that was used and then lost its power: where many cases begin.
+
+use std::sync::Arc;
+
+use flashgrain::{CpuCosts, Simulated};
+use flashgrain_ssdsim::fault::{PowerCut, Survivors, Tear};
+use flashgrain_ssdsim::{Image, SimDevice};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::compare::{Found, compare};
+use super::failure::{Failure, quietly};
+use super::life::work_on;
+use crate::media::Tape;
+use crate::world::{Habits, Shape, Shared, drive, small};
+
+/// See the module.
+pub struct Base {
+    /// What store it is.
+    pub shape: Shape,
+    /// Its drive.
+    pub device: Arc<SimDevice>,
+    /// What is on the drive.
+    pub image: Image,
+    /// What was committed.
+    pub shared: Shared,
+}
+
+/// Anything that a power cut can do.
+pub fn random_cut(random: &mut Pcg64) -> PowerCut {
+    let survivors =
+        [Survivors::None, Survivors::All, Survivors::Random, Survivors::Random, Survivors::First(2)];
+    let unit_bytes = [512, 4096][random.random_range(0..2)];
+    let tear =
+        [Tear::Whole, Tear::Prefix { unit_bytes }, Tear::Shorn { unit_bytes }][random.random_range(0..3)];
+    PowerCut {
+        survivors: survivors[random.random_range(0..survivors.len())].clone(),
+        tear,
+        in_flight: random.random_bool(0.5),
+        seed: random.random(),
+    }
+}
+
+impl Base {
+    /// Opens what the crash has left. How many commits there are: from now on, none of them may be missing.
+    ///
+    /// # Errors
+    /// A promise that was broken.
+    pub fn open(&self) -> Result<u64, String> {
+        let store = small(&self.shape, Arc::clone(&self.device) as _);
+        let opened = Simulated::open(store, CpuCosts::default());
+        let mut simulated = opened.map_err(|error| format!("refused: {error}"))?;
+        let (bounds, shared) = (self.shared.bounds(), self.shared.clone());
+        let found = simulated.run(move |db| compare(db, &shared, bounds));
+        simulated.abandon();
+        match found {
+            Found::Right(last) => Ok(last),
+            found => Err(found.to_string()),
+        }
+    }
+
+    /// Has a store live and crash; there is something to recover.
+    ///
+    /// # Errors
+    /// What it did wrong while nothing else went wrong.
+    pub fn make(seed: u64, habits: Habits) -> Result<Self, Failure> {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let shape = Shape::draw(&mut random);
+        let device = drive(shape.bytes(), seed);
+        let shared = Shared::listen(&Tape::default());
+        let work = || -> Result<(), String> {
+            let store = small(&shape, Arc::clone(&device) as _);
+            let mut simulated =
+                Simulated::create(store, CpuCosts::default()).map_err(|error| error.to_string())?;
+            simulated.set_schedule(random.random());
+            work_on(&mut simulated, &shape, &shared, habits, seed)?;
+            device.power_cut(&random_cut(&mut random));
+            simulated.abandon();
+            Ok(())
+        };
+        let made = quietly(work).and_then(|result| result);
+        made.map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
+        device.power_on();
+        let image = device.image();
+        // What the cut has left is found out by whoever opens it.
+        Ok(Self { shape, device, image, shared })
+    }
+}

@@ -1,0 +1,52 @@
+//! A store that was opened, beside what it must contain.
+
+use std::fmt;
+
+use flashgrain::testing::last_commit;
+use flashgrain::{Db, Error};
+
+use crate::world::{Shared, same};
+
+/// What a store contains.
+#[derive(Debug)]
+pub enum Found {
+    /// Exactly what was committed up to this commit.
+    Right(u64),
+    /// Something else.
+    Wrong(String),
+    /// Exactly what was committed up to this commit; later ones were acknowledged as durable.
+    Lost(u64),
+    /// It could not be read whole.
+    Unreadable(u64, Error),
+}
+
+/// Looks at everything. Commits from the first to the second of `bounds` may be the last.
+pub fn compare(db: &Db, shared: &Shared, bounds: (u64, u64)) -> Found {
+    let last = last_commit(db);
+    let (acknowledged, given) = bounds;
+    if last > given {
+        return Found::Wrong(format!("recovered are {last} commits of only {given}"));
+    }
+    let mut history = shared.get();
+    match same(db, history.content(last)) {
+        Err(error) => Found::Unreadable(last, error),
+        Ok(Some(what)) => {
+            Found::Wrong(format!("of {last} commits ({acknowledged} to {given} were possible), {what}"))
+        }
+        Ok(None) if last < acknowledged => Found::Lost(last),
+        Ok(None) => Found::Right(last),
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Right(last) => write!(formatter, "right: {last} commits"),
+            Self::Wrong(what) => formatter.write_str(what),
+            Self::Lost(last) => {
+                write!(formatter, "lost: recovered are {last} commits, more were acknowledged")
+            }
+            Self::Unreadable(last, error) => write!(formatter, "of {last} commits, cannot be read: {error}"),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Faults: a store that meets them while it is opened and used, and what is there afterwards.
+
+use std::sync::Arc;
+
+use flashgrain::{CpuCosts, Error, ErrorKind, Simulated};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::base::{Base, random_cut};
+use super::compare::{Found, compare};
+use super::counts::{CASES, Counts};
+use super::failure::{Failure, quietly};
+use super::kind::{Allowed, Kind};
+use super::run::Campaign;
+use crate::media::Tape;
+use crate::world::{Habits, Shared, Stop, Work, small};
+
+/// One kind of fault.
+pub struct Faults {
+    /// Which.
+    pub kind: Kind,
+    /// What stores are used for; drawn if not given.
+    pub habits: Option<Habits>,
+    /// Cases that begin with the same store.
+    pub cases_per_seed: u64,
+}
+
+/// Keeps these random numbers apart from others.
+const STREAM: u64 = 0x0066_6175_6c74;
+
+/// Commands of a life in which a fault may strike.
+const COMMANDS: u64 = 120;
+
+impl Faults {
+    /// Of this kind.
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, habits: None, cases_per_seed: 32 }
+    }
+}
+
+impl Campaign for Faults {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn habits(&self, seed: u64) -> Habits {
+        let drawn = || Habits::draw(&mut Pcg64::seed_from_u64(seed ^ STREAM));
+        self.habits.unwrap_or_else(|| Habits { snapshot: 0.15, steps: 20, ..drawn() })
+    }
+
+    fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
+        Box::new(Self { habits: Some(habits), ..*self })
+    }
+
+    fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let habits = self.habits(seed);
+        let base = Base::make(seed, habits)?;
+        let fail = |case: String, what: String| Failure::new(seed, case, what);
+        let before = base.open().map_err(|what| fail("before any fault".into(), what))?;
+        let mut counts = Counts::default();
+        for number in 0..self.cases_per_seed {
+            if !goes_on() {
+                break;
+            }
+            let random = Pcg64::seed_from_u64(seed << 16 ^ number);
+            let mut case = Case { base: &base, kind: self.kind, habits, random, seed: seed << 16 ^ number };
+            counts.add(CASES, 1);
+            let played = quietly(|| case.play(before, &mut counts)).and_then(|result| result);
+            base.device.disarm_faults();
+            played.map_err(|what| fail(format!("case {number} of {}", self.kind.name()), what))?;
+        }
+        Ok(counts)
+    }
+}
+
+struct Case<'a> {
+    base: &'a Base,
+    kind: Kind,
+    habits: Habits,
+    random: Pcg64,
+    seed: u64,
+}
+
+/// How a life ended.
+struct Ended {
+    /// Commits that the store had when it was opened, if it was.
+    opened_with: Option<u64>,
+}
+
+impl Case<'_> {
+    /// A life with the fault, one without, and a last look.
+    fn play(&mut self, before: u64, counts: &mut Counts) -> Result<(), String> {
+        let Self { base, kind, .. } = *self;
+        let device = &base.device;
+        device.restore(&base.image).map_err(|error| error.to_string())?;
+        let faults = kind.draw(base.shape.bytes(), COMMANDS, &mut self.random);
+        let ids: Vec<_> = faults.into_iter().map(|fault| device.inject(fault)).collect();
+        let shared = base.shared.fork();
+        shared.get().forget_after(before);
+        let during = Allowed { damage: true, loss: kind.allowed().loss };
+        let mut simulated = None;
+        let first = self.live(&shared, during, &mut simulated, counts)?;
+        self.end(simulated);
+        let struck: u64 = ids.into_iter().map(|id| device.fired(id)).sum();
+        counts.add("struck", u64::from(struck > 0 || kind == Kind::Kill));
+        counts.add("refused to open during the fault", u64::from(first.opened_with.is_none()));
+        let mut simulated = None;
+        let second = self.live(&shared, kind.allowed(), &mut simulated, counts)?;
+        counts.add("found damaged", u64::from(second.opened_with.is_none()));
+        self.end(simulated);
+        if second.opened_with.is_some() && self.random.random_bool(0.3) {
+            self.live(&shared, kind.allowed(), &mut None, counts)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the store, compares, and works on it; it is in `simulated` then.
+    fn live(
+        &mut self,
+        shared: &Shared,
+        allowed: Allowed,
+        simulated: &mut Option<Simulated>,
+        counts: &mut Counts,
+    ) -> Result<Ended, String> {
+        let Base { shape, device, .. } = self.base;
+        let store = match Simulated::open(small(shape, Arc::clone(device) as _), CpuCosts::default()) {
+            Ok(store) => simulated.insert(store),
+            Err(error) if allowed.damage && is_typed(&error) => return Ok(Ended { opened_with: None }),
+            Err(error) => return Err(format!("refused: {error}")),
+        };
+        let (bounds, looked) = (shared.bounds(), shared.clone());
+        let found = store.run(move |db| compare(db, &looked, bounds));
+        let last = match found {
+            Found::Right(last) => last,
+            Found::Unreadable(last, error) if allowed.damage && is_typed(&error) => {
+                counts.add("damage was read", 1);
+                last
+            }
+            Found::Lost(last) if allowed.loss => {
+                counts.add("lost by the drive", 1);
+                last
+            }
+            found => return Err(found.to_string()),
+        };
+        shared.get().forget_after(last);
+        store.set_schedule(self.random.random());
+        self.work(store, shared, allowed)?;
+        Ok(Ended { opened_with: Some(last) })
+    }
+
+    fn work(&mut self, store: &mut Simulated, shared: &Shared, allowed: Allowed) -> Result<(), String> {
+        let seed = self.random.random();
+        let tasks: Vec<_> = (0..self.habits.tasks.min(3))
+            .map(|task| {
+                let (shape, shared) = (self.base.shape.clone(), shared.clone());
+                let habits = Habits { steps: 6, backup: 0.0, ..self.habits };
+                store.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
+            })
+            .collect();
+        store.run_until_idle();
+        for task in tasks {
+            if !task.is_finished() {
+                return Err("tasks wait for each other".into());
+            }
+            match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                Ok(()) | Err(Stop::Error(Error::Full { .. })) => {}
+                Err(Stop::Error(error)) if allowed.damage && is_typed(&error) => {}
+                Err(Stop::Error(error)) => return Err(format!("while it was used: {error}")),
+                Err(Stop::Wrong(what)) => return Err(what),
+            }
+        }
+        Ok(())
+    }
+
+    /// The process ends, and perhaps the power fails. Faults are over.
+    fn end(&mut self, simulated: Option<Simulated>) {
+        let device = &self.base.device;
+        if self.kind.ends_with_power_cut(&mut self.random) {
+            device.power_cut(&random_cut(&mut self.random));
+        }
+        match simulated {
+            // Closing is work, too, and may fail.
+            Some(simulated) if self.random.random_bool(0.3) => drop(simulated),
+            Some(simulated) => simulated.abandon(),
+            None => {}
+        }
+        device.disarm_faults();
+        device.power_on();
+        let _ = (Tape::default(), self.seed);
+    }
+}
+
+/// Whether an error says what happened.
+fn is_typed(error: &Error) -> bool {
+    use ErrorKind::{Closed, Corrupt, Full, Io, NotFound, Poisoned};
+    matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound)
+}
