@@ -12,6 +12,7 @@
 
 use crate::Error;
 use crate::header::PageId;
+use crate::pool::CLASSES;
 
 const FORM: u8 = 1;
 const BTREE: u8 = 1;
@@ -76,6 +77,12 @@ impl Entry {
         }
         let class = u16::from_le_bytes([c0, c1]);
         let id = TreeId(u32::from_le_bytes([i0, i1, i2, i3]));
+        if usize::from(class) >= CLASSES || id.0 == u32::MAX {
+            return Err(corrupt(
+                "a size class and a number that trees have",
+                format!("class {class}, number {}", id.0),
+            ));
+        }
         Ok(Self { id, kind: IndexKind::BTree, class, root: PageId(u64::from_le_bytes(root)) })
     }
 }
@@ -88,9 +95,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_entry_comes_back(id: u32, class: u16, root: u64) {
+        fn an_entry_comes_back(id in 0..u32::MAX, class in 0..CLASSES as u16, root: u64) {
             let entry = Entry { id: TreeId(id), kind: IndexKind::BTree, class, root: PageId(root) };
             prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);
+        }
+
+        #[test]
+        fn an_entry_that_no_tree_has_is_an_error(class in CLASSES as u16.., root: u64) {
+            for (id, class) in [(1, class), (u32::MAX, 0)] {
+                let entry = Entry { id: TreeId(id), kind: IndexKind::BTree, class, root: PageId(root) };
+                prop_assert!(Entry::decode("t", &entry.encode()).is_err());
+            }
         }
 
         #[test]

@@ -148,7 +148,7 @@ impl Trees {
                 return Ok(());
             }
         }
-        let next = (entry.id.0 + 1).max(self.next_id().0);
+        let next = entry.id.0.saturating_add(1).max(self.next_id().0);
         let bytes = next.to_le_bytes();
         self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))?;
         let bytes = entry.encode();

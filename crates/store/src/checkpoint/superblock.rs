@@ -239,8 +239,8 @@ impl Superblock {
             self.data_shape.stripe_unit_bytes,
         ];
         // Numbers of pages are used again, so that there are about as many as fit, and as were made and freed while the log came round.
-        let most_pages =
-            ((self.data_bytes + layout.log_bytes) / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES);
+        let most_pages = (self.data_bytes.saturating_add(layout.log_bytes) / LEAST_BYTES_PER_PAGE)
+            .saturating_add(SPARE_PAGES);
         let map_is_chain =
             |map: MapHead| map.first_serial <= map.last_serial && map.last_serial < COUNTER_MAX;
         counters.iter().all(|counter| *counter < COUNTER_MAX)
