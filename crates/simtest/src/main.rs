@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Parser, Subcommand};
 use flashgrain_device::calendar_seconds;
-use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Faults, Kind, Report, run, shrink};
+use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Faults, Kind, Nth, Report, Rot, run, shrink};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -30,6 +30,16 @@ enum Command {
         /// Only these kinds.
         #[arg(long, value_delimiter = ',', value_parser = parse_kind)]
         only: Vec<Kind>,
+        #[command(flatten)]
+        length: Length,
+    },
+    /// Let the n-th request fail, once and for ever, for every n of a life.
+    Nth(Length),
+    /// Flip every bit of stores of one mebibyte; a seed is a sector, 2,048 of them are a store.
+    Rot {
+        /// Flip one of so many bits.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        every: u64,
         #[command(flatten)]
         length: Length,
     },
@@ -73,6 +83,8 @@ fn parse_count(text: &str) -> Result<u64, String> {
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().campaign {
         Command::Crash(length) => play(&[&Crash::default()], &length),
+        Command::Nth(length) => play(&[&Nth::default()], &length),
+        Command::Rot { every, length } => play(&[&Rot { every, ..Rot::default() }], &length),
         Command::Faults { only, length } => {
             let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };
             let campaigns: Vec<Faults> = kinds.into_iter().map(Faults::new).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::{CpuCosts, Error, ErrorKind, Simulated};
+use flashgrain::{CpuCosts, Error, ErrorKind, JoinHandle, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -12,7 +12,6 @@ use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::kind::{Allowed, Kind};
 use super::run::Campaign;
-use crate::media::Tape;
 use crate::world::{Habits, Shared, Stop, Work, small};
 
 /// One kind of fault.
@@ -63,7 +62,7 @@ impl Campaign for Faults {
                 break;
             }
             let random = Pcg64::seed_from_u64(seed << 16 ^ number);
-            let mut case = Case { base: &base, kind: self.kind, habits, random, seed: seed << 16 ^ number };
+            let mut case = Case { base: &base, kind: self.kind, habits, random };
             counts.add(CASES, 1);
             let played = quietly(|| case.play(before, &mut counts)).and_then(|result| result);
             base.device.disarm_faults();
@@ -78,7 +77,6 @@ struct Case<'a> {
     kind: Kind,
     habits: Habits,
     random: Pcg64,
-    seed: u64,
 }
 
 /// How a life ended.
@@ -158,18 +156,7 @@ impl Case<'_> {
             })
             .collect();
         store.run_until_idle();
-        for task in tasks {
-            if !task.is_finished() {
-                return Err("tasks wait for each other".into());
-            }
-            match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-                Ok(()) | Err(Stop::Error(Error::Full { .. })) => {}
-                Err(Stop::Error(error)) if allowed.damage && is_typed(&error) => {}
-                Err(Stop::Error(error)) => return Err(format!("while it was used: {error}")),
-                Err(Stop::Wrong(what)) => return Err(what),
-            }
-        }
-        Ok(())
+        outcomes(tasks, allowed.damage).map(drop)
     }
 
     /// The process ends, and perhaps the power fails. Faults are over.
@@ -186,12 +173,28 @@ impl Case<'_> {
         }
         device.disarm_faults();
         device.power_on();
-        let _ = (Tape::default(), self.seed);
     }
 }
 
+/// How tasks have ended; how many with an error, which they may if `may_fail`.
+pub(super) fn outcomes(tasks: Vec<JoinHandle<Result<(), Stop>>>, may_fail: bool) -> Result<u64, String> {
+    let mut errors = 0;
+    for task in tasks {
+        if !task.is_finished() {
+            return Err("tasks wait for each other".into());
+        }
+        match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(()) | Err(Stop::Error(Error::Full { .. })) => {}
+            Err(Stop::Error(error)) if may_fail && is_typed(&error) => errors += 1,
+            Err(Stop::Error(error)) => return Err(format!("while it was used: {error}")),
+            Err(Stop::Wrong(what)) => return Err(what),
+        }
+    }
+    Ok(errors)
+}
+
 /// Whether an error says what happened.
-fn is_typed(error: &Error) -> bool {
+pub(super) fn is_typed(error: &Error) -> bool {
     use ErrorKind::{Closed, Corrupt, Full, Io, NotFound, Poisoned};
     matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound)
 }

@@ -9,8 +9,9 @@ use rand_pcg::Pcg64;
 
 use super::counts::Counts;
 use super::failure::{Failure, quietly};
+use super::faults::outcomes;
 use crate::media::{Event, Recorder, Tape};
-use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, look, small};
+use crate::world::{Habits, Shape, Shared, Work, check, drive, look, small};
 
 /// See the module.
 pub struct Life {
@@ -78,18 +79,8 @@ pub(super) fn work_on(
         })
         .collect();
     simulated.run_until_idle();
-    for task in tasks {
-        if !task.is_finished() {
-            return Err("tasks wait for each other".into());
-        }
-        match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-            // A full store is one of the things that happen.
-            Ok(()) | Err(Stop::Error(flashgrain::Error::Full { .. })) => {}
-            Err(Stop::Error(error)) => return Err(error.to_string()),
-            Err(Stop::Wrong(what)) => return Err(what),
-        }
-    }
-    Ok(())
+    // A full store is one of the things that happen.
+    outcomes(tasks, false).map(drop)
 }
 
 /// Whether backups are what the store was at some point while they were made. How many there are.

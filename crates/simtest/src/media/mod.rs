@@ -2,12 +2,14 @@
 
 mod choice;
 mod disk;
+mod failing;
 mod recorder;
 mod tape;
 mod timeline;
 
 pub use choice::{Choice, Choices, Tear};
 pub use disk::Disk;
+pub use failing::{FailPlan, Failing};
 pub use recorder::Recorder;
 pub use tape::{Event, Tape, Write};
 pub use timeline::{Moment, Timeline};

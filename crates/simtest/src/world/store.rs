@@ -9,11 +9,13 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use crate::media::{Disk, FailPlan, Failing};
+
 /// Where small stores have their logs.
 const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
 
 /// A small store's numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Shape {
     /// Its layout and memory.
     pub small: Small,
@@ -21,6 +23,8 @@ pub struct Shape {
     pub segments: u64,
     /// Workers.
     pub workers: usize,
+    /// Which requests to copies of it fail, if any do.
+    pub fails: Option<Arc<FailPlan>>,
 }
 
 impl Shape {
@@ -33,7 +37,30 @@ impl Shape {
             flash_page_bytes: [4096, 16 << 10][random.random_range(0..2)],
             ..Small::default()
         };
-        Self { small, segments: random.random_range(24..33), workers: random.random_range(1..4) }
+        Self { small, segments: random.random_range(24..33), workers: random.random_range(1..4), fails: None }
+    }
+
+    /// Drawn, on a device of so many bytes, of which many segments are made.
+    pub fn of_bytes(bytes: u64, random: &mut Pcg64) -> Self {
+        let drawn = Self::draw(random);
+        let small = Small {
+            segment_bytes: 32 << 10,
+            log_bytes: 64 << 10,
+            recovery_log_bytes: 32 << 10,
+            ..drawn.small
+        };
+        let segments = (bytes - small.bytes(0)) / small.segment_bytes;
+        Self { small, segments, ..drawn }
+    }
+
+    /// A new drive for a copy of the store.
+    pub fn copy(&self) -> (Disk, Arc<dyn Device>) {
+        let disk = Disk::new(vec![0; self.bytes() as usize]);
+        let device: Arc<dyn Device> = match &self.fails {
+            None => Arc::new(disk.clone()),
+            Some(plan) => Arc::new(Failing::new(Arc::new(disk.clone()), plan)),
+        };
+        (disk, device)
     }
 
     /// What is at this place of the device, for people.

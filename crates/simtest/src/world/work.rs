@@ -1,7 +1,5 @@
 //! Tasks that use a store as programs would, and what they have seen against what they should.
 
-use std::sync::Arc;
-
 use flashgrain::testing::{Small, commit_of};
 use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Tree, TreeOptions};
 use rand::{RngExt, SeedableRng};
@@ -10,7 +8,6 @@ use rand_pcg::Pcg64;
 use super::history::{Change, Shared};
 use super::look::same;
 use super::store::{Shape, small};
-use crate::media::Disk;
 
 /// How often what is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,11 +185,11 @@ impl Work {
 
     /// A copy while others go on.
     fn back_up(&mut self) -> Result<(), Error> {
-        let copy = Disk::new(vec![0; self.shape.bytes() as usize]);
+        let (copy, device) = self.shape.copy();
         let from = self.shared.get().acknowledged();
         let small_copy = Small { id: [6; 16], ..self.shape.small.clone() };
         let shape = Shape { small: small_copy, ..self.shape.clone() };
-        self.db.backup(small(&shape, Arc::new(copy.clone())))?;
+        self.db.backup(small(&shape, device))?;
         let mut history = self.shared.get();
         let to = history.newest();
         history.copies.push((copy, from..=to));
