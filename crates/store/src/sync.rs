@@ -5,6 +5,9 @@ pub(crate) mod explored;
 
 #[cfg(test)]
 pub(crate) use explored::{atomic, hint, per_thread, prelude::*, thread};
+/// Threads beyond this number share what others have for themselves.
+pub(crate) const PLACES: usize = 64;
+
 /// Another thread may go on here.
 #[cfg(not(test))]
 #[inline]

@@ -2,14 +2,13 @@
 //!
 //! Every thread counts its sections in a place of its own, so that sections share no cache line.
 
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Mutex, PoisonError, hint, thread};
 use std::cell::Cell;
 
 use crate::task::yield_now;
 
-/// Threads beyond this number share places.
-pub(super) const PLACES: usize = 64;
+pub(super) use crate::sync::PLACES;
 
 thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -22,7 +21,7 @@ pub(super) fn own_place() -> usize {
     if let Some(number) = thread::number() {
         return number % PLACES;
     }
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let place = PLACE.get();
     if place < PLACES {
         return place;
@@ -112,43 +111,5 @@ struct Opening<'a>(&'a AtomicBool);
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU64;
-
-    use super::*;
-
-    /// Sections change two numbers one after the other; no cut sees them differ.
-    #[test]
-    fn a_cut_falls_between_sections() {
-        let (gate, numbers) = (Gate::new(1), [const { AtomicU64::new(0) }; 2]);
-        let done = AtomicU32::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for _ in 0..20_000 {
-                        let place = gate.enter();
-                        numbers[0].fetch_add(1, Ordering::Relaxed);
-                        std::hint::spin_loop();
-                        numbers[1].fetch_add(1, Ordering::Relaxed);
-                        gate.leave(place);
-                    }
-                    done.fetch_add(1, Ordering::Release);
-                });
-            }
-            let mut cuts = 0;
-            while done.load(Ordering::Acquire) < 3 || cuts == 0 {
-                let old = gate.cut(|| {
-                    let [first, second] = [0, 1].map(|index| numbers[index as usize].load(Ordering::Relaxed));
-                    assert_eq!(first, second);
-                });
-                cuts += 1;
-                assert_eq!((old, gate.epoch()), (cuts, cuts + 1));
-            }
-        });
-        assert_eq!(numbers[1].load(Ordering::Relaxed), 60_000);
     }
 }

@@ -2,7 +2,9 @@
 
 mod explored;
 mod faults;
+mod gate;
 mod history;
+mod latch;
 mod speed;
 mod threads;
 mod world;
