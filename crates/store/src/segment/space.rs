@@ -220,7 +220,9 @@ impl Space {
 
     /// No image at `location` was written with an earlier unit.
     pub fn opening(&self, location: Location) -> u64 {
-        self.words(location).map_or(0, |words| words.opening.load(Ordering::Acquire))
+        // A location that was not looked at yet may be anywhere.
+        let words = self.index_of(location.offset_bytes()).and_then(|index| self.words.peek(index));
+        words.map_or(0, |words| words.opening.load(Ordering::Acquire))
     }
 
     pub fn opening_of(&self, index: usize) -> UnitSequence {

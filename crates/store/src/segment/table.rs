@@ -17,6 +17,14 @@ impl<T: Default> Table<T> {
         Self { parts: [const { OnceLock::new() }; PARTS] }
     }
 
+    /// The entry of this number, if it or one beside it was ever asked for with [`Table::get`]. Whatever the number is, this takes no memory.
+    #[inline]
+    pub fn peek(&self, index: usize) -> Option<&T> {
+        let shifted = index.checked_add(FIRST)?;
+        let part = shifted.ilog2() - FIRST_BITS;
+        self.parts.get(part as usize)?.get()?.get(shifted - (FIRST << part))
+    }
+
     /// The entry of this number, below 2^32.
     #[inline]
     pub fn get(&self, index: usize) -> &T {

@@ -76,7 +76,9 @@ impl Transactions {
     /// one that the same commit, or an earlier one, is going to change.
     fn wait_until_visible(&self, found: Option<Version>) {
         // Who removed a record has left nothing that says when.
-        let needed = found.map_or_else(|| self.visible.given(), Version::timestamp);
+        let given = self.visible.given();
+        // Nobody is going to make visible what nobody was given: nonsense on the device.
+        let needed = found.map_or(given, |version| version.timestamp().min(given));
         if self.visible.get() < needed {
             // After a failure some commits never become visible; reads go on.
             let _poisoned = self.visible.wait(needed, &self.poison);
