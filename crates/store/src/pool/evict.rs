@@ -357,11 +357,17 @@ impl Pool {
             return Err(self.too_small_for(class, needed));
         }
         let (mut entered, mut thorough) = (false, false);
+        // Places in the queue that may still be there when this returns: a wake-up that comes to one of them is another one's.
+        let mut places = 0;
         loop {
             let made = self.evict_anything(needed, thorough);
             if let Some(frame) = self.frames.take(class) {
                 // Whoever else was woken in vain may find what is left.
-                self.room.wake_one(FRAME);
+                if places > 1 {
+                    self.room.wake_all(FRAME)
+                } else {
+                    self.room.wake_one(FRAME)
+                }
                 return Ok(frame);
             }
             if made.freed_bytes > 0 {
@@ -374,6 +380,7 @@ impl Pool {
                 // All frames are being loaded, or are reserved. To be looked at once more, as one may have become free just before.
                 _ if !entered => {
                     self.room.enter(FRAME);
+                    places += 1;
                     entered = true;
                     continue;
                 }
@@ -384,7 +391,10 @@ impl Pool {
             };
             entered = false;
             match waited {
-                Err(error) if thorough => return Err(error),
+                Err(error) if thorough => {
+                    self.room.wake_all(FRAME);
+                    return Err(error);
+                }
                 // Nothing can be written, but pages may be left that have not changed.
                 Err(_) => thorough = true,
                 Ok(()) => {}
