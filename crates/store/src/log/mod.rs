@@ -405,7 +405,7 @@ impl Shared {
     }
 
     fn has_reached(&self, end: Lsn, sync: bool) -> bool {
-        let reached = if sync && !planted!(LogAcknowledgesWritten) { &self.durable } else { &self.written };
+        let reached = if sync { &self.durable } else { &self.written };
         reached.load(Ordering::Acquire) >= end.0
     }
 
