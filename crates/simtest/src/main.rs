@@ -5,9 +5,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
-use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Faults, Kind, Nth, Report, Rot, run, shrink};
+use flashgrain_simtest::campaign::{
+    Campaign, Crash, Extent, Faults, Hunt, Kind, Nth, Report, Rot, Trial, run, shrink,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -43,6 +47,8 @@ enum Command {
         #[command(flatten)]
         length: Length,
     },
+    /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if one is not found.
+    Bugs(Planting),
 }
 
 fn parse_kind(name: &str) -> Result<Kind, String> {
@@ -52,6 +58,22 @@ fn parse_kind(name: &str) -> Result<Kind, String> {
         .find(|kind| kind.name() == name)
         .copied()
         .ok_or_else(|| format!("use one of {}", names()))
+}
+
+#[derive(Clone, Debug, Args)]
+struct Planting {
+    /// Only this bug; all there are unless given.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Seeds of each campaign before a bug counts as not found.
+    #[arg(long, default_value_t = Hunt::default().seeds)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads; one per core unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -91,7 +113,26 @@ fn main() -> anyhow::Result<ExitCode> {
             let campaigns: Vec<&dyn Campaign> = campaigns.iter().map(|campaign| campaign as _).collect();
             play(&campaigns, &length)
         }
+        Command::Bugs(planting) => plant(&planting),
     }
+}
+
+/// Prints a line for every bug as soon as it is decided.
+fn plant(planting: &Planting) -> anyhow::Result<ExitCode> {
+    let bugs = match &planting.only {
+        None => Bug::ALL.to_vec(),
+        Some(name) => vec![Bug::named(name).with_context(|| {
+            let names: Vec<&str> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+            format!("there is no bug {name:?}; there are {}", names.join(", "))
+        })?],
+    };
+    let jobs = planting.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let hunt = Hunt { seed: planting.seed, seeds: planting.seeds };
+    println!("{}", Trial::HEAD);
+    let trials = hunt.run_all(&bugs, jobs.max(1), &|trial| println!("{trial}"));
+    let survived = trials.iter().filter(|trial| trial.caught.is_none()).count();
+    println!("{} of {} planted bugs found", trials.len() - survived, trials.len());
+    Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Plays one campaign after the other.

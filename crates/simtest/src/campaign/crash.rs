@@ -213,7 +213,7 @@ impl State<'_> {
 }
 
 /// Opens what a power cut has left at a moment; `None` if there was no store yet.
-fn open(
+pub(super) fn open(
     shape: &Shape,
     device: Arc<dyn flashgrain_device::Device>,
     moment: Moment,
@@ -226,7 +226,7 @@ fn open(
 }
 
 /// Whether the store contains what it must after a crash at this moment. The last commit in it.
-fn look_at(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
+pub(super) fn look_at(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
     match compare(db, shared, (moment.acknowledged, moment.given)) {
         Found::Right(last) => Ok(last),
         found => Err(found.to_string()),

@@ -1,13 +1,18 @@
 //! What is done to stores, and what must come of it.
 
 mod base;
+mod bugs;
 mod compare;
+mod counting;
 mod counts;
 mod crash;
+mod decay;
+mod errors;
 mod failure;
 mod faults;
 mod kind;
 mod life;
+mod lives;
 mod nth;
 mod rot;
 mod run;
@@ -16,13 +21,18 @@ mod shrink;
 mod trace;
 
 pub use base::{Base, random_cut};
+pub use bugs::{Hunt, Trial};
 pub use compare::{Found, compare};
+pub use counting::Counting;
 pub use counts::{CASES, Counts};
 pub use crash::Crash;
+pub use decay::Decay;
+pub use errors::Errors;
 pub use failure::{Failure, quietly};
 pub use faults::Faults;
 pub use kind::{Allowed, Kind};
 pub use life::Life;
+pub use lives::Lives;
 pub use nth::Nth;
 pub use rot::Rot;
 pub use run::{Campaign, Extent, Report, run};

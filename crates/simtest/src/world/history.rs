@@ -35,6 +35,8 @@ pub struct History {
     last: BTreeMap<TaskKey, u64>,
     acknowledged: u64,
     tape: Tape,
+    /// What the store contained before the first of the commits, and after which it was.
+    base: (u64, Content),
     /// What the store contained after one of the commits, so that the next need not begin with the first.
     known: Option<(u64, Content)>,
     /// Backups, each of the state after one of some commits.
@@ -64,7 +66,7 @@ impl History {
     pub fn content(&mut self, last: u64) -> &Content {
         let (from, mut content) = match self.known.take() {
             Some((from, content)) if from <= last => (from, content),
-            _ => (0, Content::new()),
+            _ => self.base.clone(),
         };
         let behind = (Bound::Excluded(from), Bound::Included(last.max(from + 1)));
         for changes in
@@ -82,7 +84,7 @@ impl History {
 
     /// The last that got a number.
     pub fn newest(&self) -> u64 {
-        self.commits.last_key_value().map_or(0, |(number, _)| *number)
+        self.commits.last_key_value().map_or(self.base.0, |(number, _)| *number)
     }
 
     /// What was not recovered never was.
@@ -133,6 +135,16 @@ impl Shared {
     pub fn bounds(&self) -> (u64, u64) {
         let history = self.get();
         (history.acknowledged, history.newest())
+    }
+
+    /// The history of a store that goes on after the commit `last`, with this content.
+    pub fn go_on(tape: &Tape, last: u64, content: Content) -> Self {
+        let shared = Self::listen(tape);
+        let mut history = shared.get();
+        history.base = (last, content);
+        history.acknowledged = last;
+        drop(history);
+        shared
     }
 
     /// To look at it.

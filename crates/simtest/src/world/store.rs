@@ -35,6 +35,8 @@ impl Shape {
         let small = Small {
             sync_method,
             flash_page_bytes: [4096, 16 << 10][random.random_range(0..2)],
+            // With room for more dirty pages than a checkpoint writes at a time, others change them meanwhile.
+            cache_bytes: Small::default().cache_bytes * [1, 1, 4][random.random_range(0..3)],
             ..Small::default()
         };
         Self { small, segments: random.random_range(24..33), workers: random.random_range(1..4), fails: None }

@@ -205,7 +205,7 @@ impl Work {
 
     fn key(&mut self) -> Vec<u8> {
         let key = self.random.random_range(0..self.habits.keys);
-        format!("{}{key:04}", "k".repeat(key as usize % 30)).into_bytes()
+        format!("{}{key:04}", "k".repeat(key as usize / 6 % 30)).into_bytes()
     }
 
     fn value(&mut self) -> Vec<u8> {

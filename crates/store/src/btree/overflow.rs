@@ -393,7 +393,7 @@ impl Overflow {
             if is_new {
                 live(page, location)?;
                 adopted.push(page);
-            } else if !self.is_of(page, owner)? && !planted!(LargeOwnerIgnored) {
+            } else if !self.is_of(page, owner)? {
                 self.free_pages(&adopted)?;
                 return Ok(false);
             }

@@ -229,9 +229,6 @@ impl BTree {
                 if !piece.is_empty() {
                     return Ok(true);
                 }
-                if planted!(ScanEndsAtEmptyLeaf) {
-                    break;
-                }
             }
         }
         piece.clear();

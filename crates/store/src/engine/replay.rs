@@ -37,9 +37,7 @@ pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<(PageId, Epo
         let (pages, epoch) = written_pages(reference)?;
         highest.1 = highest.1.max(epoch);
         for (page, location) in pages {
-            if !planted!(LargeNotHeldForReplay) {
-                segments.hold(location)?;
-            }
+            segments.hold(location)?;
             highest.0 = highest.0.max(page);
         }
     }

@@ -74,7 +74,7 @@ bugs! {
     /// A durable write of the log is taken for a flush of what was written before it: acknowledged commits are cut off behind a hole.
     DsyncTakenForFlush: "dsync-taken-for-flush", Crash;
     /// The log is flushed on the device of the pages, which is another one: acknowledged commits are lost.
-    LogFlushesOtherDevice: "log-flushes-other-device", Crash;
+    LogFlushesOtherDevice: "log-flushes-other-device", Errors;
     /// A failed flush of the log is tried again as if nothing had happened: what the first one dropped was acknowledged and is gone.
     FailedFlushRetried: "failed-flush-retried", Errors;
     /// The log's ring is used again from a checkpoint's cut on, not from its end: a crash in between leaves the older checkpoint without its log.
@@ -85,12 +85,8 @@ bugs! {
     TimestampsRepeat: "timestamps-repeat", Crash;
     /// After recovery the log goes on in its last block, not behind it: durable commits are overwritten.
     LastBlockOverwritten: "last-block-overwritten", Crash;
-    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain: commits come back that never were.
-    ChainNotVerified: "chain-not-verified", Crash;
     /// A damaged block is taken for the log's end although a later one knows that it was durable: acknowledged commits vanish silently.
     DamageTakenForTornTail: "damage-taken-for-torn-tail", Decay;
-    /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
-    TornRecordKept: "torn-record-kept", Crash;
     /// The checksum of a log block is not verified: flipped bits become data.
     LogChecksumIgnored: "log-checksum-ignored", Decay;
     /// An idle log is not settled: damage to its last group is taken for a torn tail.
@@ -135,8 +131,6 @@ bugs! {
     PendingEpochOffByOne: "pending-epoch-off-by-one", Crash;
     /// Large values that are replayed do not count as live: their segments are freed under them.
     ReplayedLargeNotCounted: "replayed-large-not-counted", Crash;
-    /// While the log is replayed, other pages may be written over the large values that it refers to.
-    LargeNotHeldForReplay: "large-not-held-for-replay", Crash;
     /// The cleaner points the page table at new places before anything is written there: a checkpoint may refer to them.
     CleanerPointsAhead: "cleaner-points-ahead", Crash;
     /// The cleaner puts the image that it has moved in the place of a newer one.
@@ -165,8 +159,6 @@ bugs! {
     OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
     /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.
     OldVersionDropped: "old-version-dropped", Model;
-    /// Old versions are given up while the oldest snapshot that sees them is still in use.
-    HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
     /// A removed record leaves no trace in its tree while a snapshot still sees it.
     RemovalLeavesNoTombstone: "removal-leaves-no-tombstone", Model;
     /// A scan shows the newest versions, whatever its snapshot.
@@ -183,8 +175,6 @@ bugs! {
     MergeForgetsNeighbour: "merge-forgets-neighbour", Model;
     /// A scan goes on behind a leaf's fence, not at it: a record whose key is the fence is skipped.
     ScanSkipsFence: "scan-skips-fence", Model;
-    /// A scan ends at a leaf without records, whatever comes behind it.
-    ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
 
     // Large values.
     /// A large value is not flushed before its commit is logged: after a crash the commit is there and its value is not.
@@ -193,8 +183,6 @@ bugs! {
     LargeFreedUnderSnapshot: "large-freed-under-snapshot", Model;
     /// The last page of a large value says that it is longer than it is.
     LargeLengthPadded: "large-length-padded", Model;
-    /// Replaying a large value does not look whether its pages are another one's by now.
-    LargeOwnerIgnored: "large-owner-ignored", Crash;
 }
 
 impl Bug {

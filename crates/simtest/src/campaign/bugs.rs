@@ -1,0 +1,122 @@
+//! Whether the campaigns find what is known to be wrong: every planted bug, one at a time.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use flashgrain::testing::{Bug, Finder};
+
+use super::counts::Counts;
+use super::run::Campaign;
+use super::{Counting, Crash, Decay, Errors, Failure, Lives};
+use crate::media::Choices;
+
+/// What is tried on a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hunt {
+    /// The first seed of every campaign.
+    pub seed: u64,
+    /// Turns of the campaigns before it counts as not caught.
+    pub seeds: u64,
+}
+
+impl Default for Hunt {
+    fn default() -> Self {
+        Self { seed: 0, seeds: 40 }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Of which bug.
+    pub bug: Bug,
+    /// By which campaign it was caught, and what that saw.
+    pub caught: Option<(&'static str, Failure)>,
+    /// What was tried until then.
+    pub cases: u64,
+    /// How often the bug took effect.
+    pub strikes: u64,
+}
+
+/// States of a life that are looked at: few of many lives find more than many of few.
+const STATES_PER_LIFE: u64 = 250;
+
+/// A campaign, and how many of its seeds are played in turn with others.
+type Turn = (Box<dyn Campaign>, u64);
+
+/// The campaigns that should find a bug, the cheapest first.
+fn campaigns(bug: Bug) -> Vec<Turn> {
+    let crash = || -> Turn {
+        let choices = Choices { subsets: 2, tears: 3 };
+        (Box::new(Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }), 1)
+    };
+    let lives = || -> Turn { (Box::new(Lives::default()), 1) };
+    let counting = || -> Turn { (Box::new(Counting), 1) };
+    match bug.finder() {
+        Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
+        Finder::Decay => vec![(Box::new(Decay::default()), 1)],
+        Finder::Isolation | Finder::Model => vec![counting(), crash(), lives()],
+        _ => vec![crash(), lives()],
+    }
+}
+
+impl Hunt {
+    /// Plants a bug and plays the campaigns in turn, seed after seed, until one of them finds it.
+    pub fn run(&self, bug: Bug) -> Trial {
+        let campaigns = campaigns(bug);
+        let planted = bug.plant();
+        let mut counts = Counts::default();
+        let mut caught = None;
+        let seeds = |turn: u64| {
+            campaigns.iter().flat_map(move |(campaign, each)| {
+                (turn * each..(turn + 1) * each).map(move |seed| (campaign, seed))
+            })
+        };
+        for (campaign, seed) in (self.seed..self.seed + self.seeds).flat_map(seeds) {
+            match campaign.play(seed, &|| true) {
+                Ok(more) => counts.add_all(&more),
+                Err(failure) => {
+                    caught = Some((campaign.name(), failure));
+                    break;
+                }
+            }
+        }
+        Trial { bug, caught, cases: counts.cases() + 1, strikes: planted.strikes() }
+    }
+
+    /// Every bug in turn, on several threads; `show` hears of each as soon as it is decided.
+    pub fn run_all(&self, bugs: &[Bug], jobs: usize, show: &(dyn Fn(&Trial) + Sync)) -> Vec<Trial> {
+        let (next, trials) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || {
+            while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let trial = self.run(*bug);
+                let mut trials = trials.lock().unwrap_or_else(PoisonError::into_inner);
+                show(&trial);
+                trials.push(trial);
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..jobs).for_each(|_| _ = scope.spawn(work));
+            work();
+        });
+        trials.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trial {
+    /// What the columns of its text are.
+    pub const HEAD: &str = "bug                           found by      cases  strikes  what was seen";
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bug, caught, cases, strikes } = self;
+        match caught {
+            Some((campaign, failure)) => {
+                write!(formatter, "{:29} {campaign:9} {cases:>7} {strikes:>8}  {failure}", bug.name())
+            }
+            None => write!(formatter, "{:29} {:9} {cases:>7} {strikes:>8}", bug.name(), "SURVIVED"),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Lives in a row: what a power cut has left is worked on, and the power fails again.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::counts::{CASES, Counts};
+use super::crash::{look_at, open};
+use super::failure::{Failure, quietly};
+use super::life::{Life, work_on};
+use super::run::Campaign;
+use crate::media::{Choice, Choices, Disk, Event, Moment, Recorder, Tape, Timeline};
+use crate::world::{Habits, Shape, Shared};
+
+/// See the module.
+pub struct Lives {
+    /// What stores are used for; drawn for every seed if not given.
+    pub habits: Option<Habits>,
+    /// States from which a life goes on, of each seed.
+    pub begins: usize,
+    /// States that are looked at after each life.
+    pub ends: usize,
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        Self { habits: None, begins: 4, ends: 24 }
+    }
+}
+
+/// Keeps these random numbers apart from the life's.
+const STREAM: u64 = 0x006c_6976_6573;
+
+/// Lives after the first one.
+const ROUNDS: u64 = 2;
+
+/// What is drawn from.
+const CHOICES: Choices = Choices { subsets: 6, tears: 6 };
+
+impl Campaign for Lives {
+    fn name(&self) -> &'static str {
+        "lives"
+    }
+
+    fn habits(&self, seed: u64) -> Habits {
+        let drawn = || Habits::draw(&mut Pcg64::seed_from_u64(seed ^ STREAM));
+        let habits = || match seed % 3 {
+            // Where nobody waits for durability, much is in memory only when a checkpoint comes.
+            1 => Habits { sync: 0.0, ..drawn() },
+            // Replaying takes more pages than there is room for, so that some are written meanwhile.
+            2 => Habits { steps: 120, keys: 500, large: 0.15, checkpoint: 0.005, ..drawn() },
+            _ => drawn(),
+        };
+        self.habits.unwrap_or_else(habits)
+    }
+
+    fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
+        Box::new(Self { habits: Some(habits), ..*self })
+    }
+
+    fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let habits = self.habits(seed);
+        let random = &mut Pcg64::seed_from_u64(seed ^ STREAM << 8);
+        let life = Life::live(seed, habits)?;
+        let mut counts = Counts::default();
+        let blank = || (vec![0; life.shape.bytes() as usize], Moment::default());
+        for Left { bytes, moment, choice } in some_of(blank(), &life.events, self.begins, random) {
+            if !goes_on() {
+                break;
+            }
+            let case = format!("after event {}, {choice}", moment.position);
+            let mut chain =
+                Chain { seed, habits, shape: &life.shape, shared: life.shared.clone(), bytes, moment };
+            for round in 0..ROUNDS {
+                let next =
+                    quietly(|| chain.go_on(round, self.ends, random, &mut counts)).and_then(|result| result);
+                next.map_err(|what| Failure::new(seed, format!("{case}, life {}", round + 2), what))?;
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// What a power cut may leave of a drive, and when.
+struct Left {
+    bytes: Vec<u8>,
+    moment: Moment,
+    choice: Choice,
+}
+
+/// So many things that may be left of a drive after moments of a life, all moments as likely; now and then all that happened, so that a store that was closed is one of those that go on.
+fn some_of(begin: (Vec<u8>, Moment), events: &[Event], count: usize, random: &mut Pcg64) -> Vec<Left> {
+    let last = events.len().saturating_sub(1);
+    let place = |random: &mut Pcg64| match random.random_range(0..5) {
+        0 => last,
+        // What recovery has left matters most at first.
+        1 | 2 => random.random_range(0..=last / 10),
+        _ => random.random_range(0..=last),
+    };
+    let mut places: Vec<usize> = (0..count).map(|_| place(random)).collect();
+    places.sort_unstable();
+    let mut places = places.into_iter().peekable();
+    let mut timeline = Timeline::new(begin.0, begin.1);
+    let mut left = Vec::new();
+    for (position, event) in events.iter().enumerate() {
+        timeline.play(event);
+        while places.next_if(|place| *place <= position && timeline.moment().created).is_some() {
+            let choice = some_choice(&timeline, random);
+            timeline.leave(&choice);
+            left.push(Left { bytes: timeline.disk().bytes(), moment: timeline.moment(), choice });
+            timeline.disk().back();
+        }
+    }
+    left
+}
+
+fn some_choice(timeline: &Timeline, random: &mut Pcg64) -> Choice {
+    let mut choices = CHOICES.of(&timeline.uncertain(), random);
+    let index = random.random_range(0..choices.len());
+    choices.swap_remove(index)
+}
+
+/// A store that dies again and again.
+struct Chain<'a> {
+    seed: u64,
+    habits: Habits,
+    shape: &'a Shape,
+    shared: Shared,
+    /// What the last power cut left.
+    bytes: Vec<u8>,
+    moment: Moment,
+}
+
+impl Chain<'_> {
+    /// Recovers, works, and looks at what a power cut may leave of that; one of these states is where the next life begins.
+    fn go_on(
+        &mut self,
+        round: u64,
+        ends: usize,
+        random: &mut Pcg64,
+        counts: &mut Counts,
+    ) -> Result<(), String> {
+        let tape = Tape::default();
+        let disk = Disk::new(self.bytes.clone());
+        let device = Arc::new(Recorder::new(Arc::new(disk), tape.clone()));
+        let Some(mut simulated) = open(self.shape, device, self.moment)? else { return Ok(()) };
+        simulated.set_schedule(random.random());
+        let (before, moment) = (self.shared.clone(), self.moment);
+        let last = simulated.run(move |db| look_at(db, &before, moment))?;
+        let content = self.shared.get().content(last).clone();
+        self.shared = Shared::go_on(&tape, last, content);
+        self.moment = Moment { position: 0, created: true, given: last, acknowledged: last };
+        // Few steps: what recovery has left is of interest.
+        let habits = Habits { steps: self.habits.steps / 4 + 2, ..self.habits };
+        work_on(&mut simulated, self.shape, &self.shared, habits, self.seed ^ (round + 1) << 40)?;
+        simulated.abandon();
+        let events = tape.take();
+        let mut next = None;
+        for Left { bytes, moment, choice } in
+            some_of((self.bytes.clone(), self.moment), &events, ends, random)
+        {
+            counts.add(CASES, 1);
+            let what = |what| format!("after event {} of it, {choice}: {what}", moment.position);
+            let disk = Arc::new(Disk::new(bytes.clone()));
+            let Some(mut simulated) = open(self.shape, disk, moment).map_err(what)? else { continue };
+            let shared = self.shared.clone();
+            let compared = simulated.run(move |db| look_at(db, &shared, moment));
+            simulated.abandon();
+            compared.map_err(what)?;
+            // Any of them.
+            if next.is_none() || random.random_bool(0.2) {
+                next = Some((bytes, moment));
+            }
+        }
+        if let Some((bytes, moment)) = next {
+            (self.bytes, self.moment) = (bytes, moment);
+        }
+        Ok(())
+    }
+}
