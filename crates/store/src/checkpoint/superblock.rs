@@ -282,8 +282,10 @@ fn is_sound(layout: &Layout, own_log: bool) -> bool {
         && (unit..=SEGMENT_BYTES_MAX).contains(&layout.segment_bytes)
         && layout.segment_bytes.is_multiple_of(unit)
         && layout.segments_start_bytes <= DEVICE_BYTES_MAX
-        && layout.segments_start_bytes.is_multiple_of(sector)
+        // Only so has every unit a place for each image that is not longer.
+        && layout.segments_start_bytes.is_multiple_of(unit)
         && (layout.sector_bytes..=layout.unit_bytes).contains(&layout.pack_bytes)
+        && layout.pack_bytes.is_power_of_two()
         && LOG_BLOCK_BYTES.contains(&layout.log_block_bytes)
         && u64::from(layout.log_block_bytes).is_multiple_of(sector)
         && layout.log_start_bytes.is_multiple_of(sector)
@@ -350,7 +352,7 @@ pub(super) mod tests {
             sector_bytes: 512,
             unit_bytes: 1 << 17,
             segment_bytes: 3 << 20,
-            segments_start_bytes: (4 << 20) + seed % 1024 * 4096,
+            segments_start_bytes: (4 << 20) + ((seed % 1024) << 17),
             pack_bytes: 16384,
             log_start_bytes: seed % 512 * 4096,
             log_bytes: 1 << 20,
@@ -406,7 +408,9 @@ pub(super) mod tests {
         |superblock, _| superblock.layout.unit_bytes = 1 << 31,
         |superblock, high| superblock.layout.segment_bytes = high,
         |superblock, high| superblock.layout.segments_start_bytes = high,
+        |superblock, _| superblock.layout.segments_start_bytes += 4096,
         |superblock, _| superblock.layout.pack_bytes = 0,
+        |superblock, _| superblock.layout.pack_bytes = 12544,
         |superblock, high| superblock.layout.log_start_bytes = high,
         |superblock, high| superblock.layout.log_bytes = high,
         |superblock, _| superblock.layout.log_block_bytes = 48,
