@@ -27,8 +27,9 @@ pub fn compare(db: &Db, shared: &Shared, bounds: (u64, u64)) -> Found {
     if last > given {
         return Found::Wrong(format!("recovered are {last} commits of only {given}"));
     }
-    let mut history = shared.get();
-    match same(db, history.content(last)) {
+    // Whoever reads may have to wait, and others must not wait for the history meanwhile.
+    let content = shared.get().content(last);
+    match same(db, &content) {
         Err(error) => Found::Unreadable(last, error),
         Ok(Some(what)) => {
             Found::Wrong(format!("of {last} commits ({acknowledged} to {given} were possible), {what}"))

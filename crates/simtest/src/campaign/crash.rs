@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flashgrain::{CpuCosts, Db, ErrorKind, Simulated};
+use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -13,7 +14,7 @@ use super::life::Life;
 use super::run::Campaign;
 use super::seen::Seen;
 use super::trace::trace;
-use crate::media::{Choices, Moment, Recorder, Tape, Timeline};
+use crate::media::{Choice, Choices, Disk, Moment, Recorder, Tape, Timeline};
 use crate::world::{Content, Habits, Shape, Shared, same, small};
 
 /// How crash states are drawn, and those that were looked at.
@@ -26,6 +27,8 @@ pub struct Crash {
     pub states_per_life: u64,
     /// Whether it begins in the middle of a life, so that all parts of long ones come up.
     pub begin_anywhere: bool,
+    /// Whether only moments count at which the drive has grown and may be shorter again.
+    pub only_while_length_uncertain: bool,
     /// One of so many states is also worked on, checked, closed and opened again.
     pub deep_every: u64,
     /// In one of so many, what opening it does is cut short, too, at every moment.
@@ -43,6 +46,7 @@ impl Default for Crash {
             choices,
             states_per_life,
             begin_anywhere: true,
+            only_while_length_uncertain: false,
             deep_every,
             again_every,
             seen: Seen::default(),
@@ -84,10 +88,12 @@ impl Crash {
     pub fn explore(&self, life: &Life, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
         let random = &mut Pcg64::seed_from_u64(life.seed ^ STREAM << 8);
         let mut counts = life.counts.clone();
-        let mut timeline = Timeline::new(vec![0; life.shape.bytes() as usize], Moment::default());
+        let mut timeline =
+            Timeline::new(vec![0; life.shape.bytes() as usize], life.shape.first_bytes(), Moment::default());
         let begin = if self.begin_anywhere { random.random_range(0..life.events.len()) } else { 0 };
         for (position, event) in life.events.iter().enumerate() {
-            if timeline.play(event) && position >= begin {
+            let is_looked_at = timeline.is_length_uncertain() || !self.only_while_length_uncertain;
+            if timeline.play(event) && position >= begin && is_looked_at {
                 counts.add("moments", 1);
                 self.look_at(life, &mut timeline, random, &mut counts)?;
                 if counts.cases() >= self.states_per_life || !goes_on() {
@@ -106,15 +112,20 @@ impl Crash {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         let moment = timeline.moment();
-        for choice in self.choices.of(&timeline.uncertain(), random) {
+        let mut choices = self.choices.of(&timeline.uncertain(), random);
+        if timeline.is_length_uncertain() {
+            let shorter = choices.clone().into_iter().map(|choice| Choice { is_shorter: true, ..choice });
+            choices.extend(shorter);
+        }
+        for choice in choices {
             if !self.seen.insert(timeline.print(&choice)) {
                 continue;
             }
             counts.add(CASES, 1);
-            timeline.leave(&choice);
+            let disk = timeline.leave(&choice);
             let (deep, again) =
                 (random.random_range(0..self.deep_every) == 0, random.random_range(0..self.again_every) == 0);
-            let state = State { life, moment, timeline };
+            let state = State { life, moment, disk };
             let looked = match (deep, again && moment.created) {
                 (_, true) => self.cut_short(&state, random, counts),
                 (deep, _) => state.look(deep, counts),
@@ -137,9 +148,11 @@ impl Crash {
     /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery found.
     fn cut_short(&self, state: &State<'_>, random: &mut Pcg64, counts: &mut Counts) -> Result<(), String> {
         let life = state.life;
-        let bytes = state.timeline.disk().bytes();
+        let bytes = state.disk.bytes();
+        let length = state.disk.capacity_bytes();
         let tape = Tape::default();
-        let device = Arc::new(Recorder::new(Arc::new(state.timeline.disk().clone()), tape.clone()));
+        let device =
+            Arc::new(Recorder::new(Arc::new(state.disk.of_bytes(bytes.len() as u64)), length, tape.clone()));
         let (shared, moment) = (life.shared.clone(), state.moment);
         let first = || -> Result<u64, String> {
             let Some(mut simulated) = open(&life.shape, device, moment)? else { return Ok(0) };
@@ -151,8 +164,11 @@ impl Crash {
         };
         let last = quietly(first).and_then(|result| result)?;
         let events = tape.take();
-        let mut timeline =
-            Timeline::new(bytes, Moment { position: 0, created: true, given: last, acknowledged: last });
+        let mut timeline = Timeline::new(
+            bytes,
+            length,
+            Moment { position: 0, created: true, given: last, acknowledged: last },
+        );
         for event in &events {
             if !timeline.play(event) {
                 continue;
@@ -163,9 +179,8 @@ impl Crash {
                 }
                 counts.add(CASES, 1);
                 counts.add("in recoveries", 1);
-                timeline.leave(&choice);
-                let looked =
-                    State { life, moment: timeline.moment(), timeline: &timeline }.look(false, counts);
+                let disk = timeline.leave(&choice);
+                let looked = State { life, moment: timeline.moment(), disk }.look(false, counts);
                 timeline.disk().back();
                 looked.map_err(|what| {
                     format!(
@@ -183,14 +198,14 @@ impl Crash {
 struct State<'a> {
     life: &'a Life,
     moment: Moment,
-    timeline: &'a Timeline,
+    disk: Disk,
 }
 
 impl State<'_> {
     fn look(&self, deep: bool, counts: &mut Counts) -> Result<(), String> {
         let (shape, moment) = (&self.life.shape, self.moment);
         let mut look = || -> Result<(), String> {
-            let Some(mut simulated) = open(shape, Arc::new(self.timeline.disk().clone()), moment)? else {
+            let Some(mut simulated) = open(shape, Arc::new(self.disk.clone()), moment)? else {
                 counts.add("not yet created", 1);
                 return Ok(());
             };
@@ -201,7 +216,7 @@ impl State<'_> {
             let last = simulated.run(move |db| look_at(db, &shared, moment))?;
             if deep {
                 counts.add("worked on", 1);
-                let content = self.life.shared.get().content(last).clone();
+                let content = Content::clone(&self.life.shared.get().content(last));
                 work_on(simulated, self, content)
             } else {
                 simulated.abandon();
@@ -215,7 +230,7 @@ impl State<'_> {
 /// Opens what a power cut has left at a moment; `None` if there was no store yet.
 pub(super) fn open(
     shape: &Shape,
-    device: Arc<dyn flashgrain_device::Device>,
+    device: Arc<dyn Device>,
     moment: Moment,
 ) -> Result<Option<Simulated>, String> {
     match Simulated::open(small(shape, device), CpuCosts::default()) {
@@ -265,7 +280,7 @@ fn work_on(mut simulated: Simulated, state: &State<'_>, mut content: Content) ->
     });
     content.insert(MORE.into(), written.map_err(|error| format!("went on: {error}"))?.into_iter().collect());
     drop(simulated);
-    let opened = open(&state.life.shape, Arc::new(state.timeline.disk().clone()), state.moment)?;
+    let opened = open(&state.life.shape, Arc::new(state.disk.clone()), state.moment)?;
     let Some(mut simulated) = opened else { return Err("there is no store after it was closed".into()) };
     let verdict = simulated.run(move |db| {
         db.check()?;

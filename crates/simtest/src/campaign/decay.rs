@@ -91,7 +91,7 @@ struct Old {
     disk: Disk,
     bytes: Vec<u8>,
     last: u64,
-    content: Content,
+    content: Arc<Content>,
     /// By region: bytes that are not zero.
     written: [Vec<usize>; 3],
     /// Images in segments.
@@ -143,7 +143,7 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
     let text = |error: Error| error.to_string();
     let tape = Tape::default();
     let shared = Shared::listen(&tape);
-    let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), tape.clone()));
+    let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), shape.bytes(), tape.clone()));
     let mut simulated = Simulated::create(small(shape, device), CpuCosts::default()).map_err(text)?;
     simulated.set_schedule(random.random());
     work_on(&mut simulated, shape, &shared, habits, seed)?;
@@ -166,7 +166,7 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
     } else {
         simulated.abandon()
     }
-    let mut timeline = Timeline::new(vec![0; shape.bytes() as usize], Moment::default());
+    let mut timeline = Timeline::new(vec![0; shape.bytes() as usize], shape.bytes(), Moment::default());
     let mut older = Vec::new();
     for (position, event) in tape.take().iter().enumerate() {
         if position == before {
@@ -175,7 +175,7 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
         timeline.play(event);
     }
     let last = shared.get().newest();
-    let content = shared.get().content(last).clone();
+    let content = shared.get().content(last);
     Ok(Old::new((older, all_of(&timeline)), shape, last, content))
 }
 
@@ -210,15 +210,15 @@ fn write_alike(db: &Db, shared: &Shared, round: u32) -> Result<(), Error> {
 
 /// The bytes of a drive whose writes have all survived.
 fn all_of(timeline: &Timeline) -> Vec<u8> {
-    timeline.leave(&Choice { kept: vec![true; timeline.uncertain().len()], tear: None });
-    let bytes = timeline.disk().bytes();
+    let all = Choice { kept: vec![true; timeline.uncertain().len()], ..Choice::default() };
+    let bytes = timeline.leave(&all).bytes();
     timeline.disk().back();
     bytes
 }
 
 impl Old {
     /// From the drive's bytes some time before and at the end.
-    fn new((older, bytes): (Vec<u8>, Vec<u8>), shape: &Shape, last: u64, content: Content) -> Self {
+    fn new((older, bytes): (Vec<u8>, Vec<u8>), shape: &Shape, last: u64, content: Arc<Content>) -> Self {
         let (log, segments) = (shape.small.bytes(0) - shape.small.log_bytes, shape.small.bytes(0));
         let mut written = [const { Vec::new() }; 3];
         for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte != 0) {

@@ -35,9 +35,10 @@ impl Life {
     pub fn live(seed: u64, habits: Habits) -> Result<Self, Failure> {
         let mut random = Pcg64::seed_from_u64(seed);
         let shape = Shape::draw(&mut random);
+        let shape = if random.random_bool(habits.grows) { shape.growing() } else { shape };
         let tape = Tape::default();
         let shared = Shared::listen(&tape);
-        let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), tape.clone()));
+        let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), shape.first_bytes(), tape.clone()));
         let work = || -> Result<Counts, String> {
             let text = |error: flashgrain::Error| error.to_string();
             let store = small(&shape, device);
@@ -60,7 +61,10 @@ impl Life {
         });
         let (mut counts, copies) = copied.map_err(|what| Failure::new(seed, "without a crash", what))?;
         counts.add("backups", copies);
-        Ok(Self { seed, shape, events: tape.take(), shared, counts })
+        let events = tape.take();
+        let grown = events.iter().filter(|event| matches!(event, Event::Grown(_)));
+        counts.add("times grown", grown.count() as u64);
+        Ok(Self { seed, shape, events, shared, counts })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -64,14 +65,23 @@ impl Campaign for Lives {
         let random = &mut Pcg64::seed_from_u64(seed ^ STREAM << 8);
         let life = Life::live(seed, habits)?;
         let mut counts = Counts::default();
-        let blank = || (vec![0; life.shape.bytes() as usize], Moment::default());
-        for Left { bytes, moment, choice } in some_of(blank(), &life.events, self.begins, random) {
+        let blank = vec![0; life.shape.bytes() as usize];
+        let begin = Timeline::new(blank, life.shape.first_bytes(), Moment::default());
+        for Left { bytes, length_bytes, moment, choice } in some_of(begin, &life.events, self.begins, random)
+        {
             if !goes_on() {
                 break;
             }
             let case = format!("after event {}, {choice}", moment.position);
-            let mut chain =
-                Chain { seed, habits, shape: &life.shape, shared: life.shared.clone(), bytes, moment };
+            let mut chain = Chain {
+                seed,
+                habits,
+                shape: &life.shape,
+                shared: life.shared.clone(),
+                bytes,
+                length_bytes,
+                moment,
+            };
             for round in 0..ROUNDS {
                 let next =
                     quietly(|| chain.go_on(round, self.ends, random, &mut counts)).and_then(|result| result);
@@ -85,12 +95,13 @@ impl Campaign for Lives {
 /// What a power cut may leave of a drive, and when.
 struct Left {
     bytes: Vec<u8>,
+    length_bytes: u64,
     moment: Moment,
     choice: Choice,
 }
 
 /// So many things that may be left of a drive after moments of a life, all moments as likely; now and then all that happened, so that a store that was closed is one of those that go on.
-fn some_of(begin: (Vec<u8>, Moment), events: &[Event], count: usize, random: &mut Pcg64) -> Vec<Left> {
+fn some_of(mut timeline: Timeline, events: &[Event], count: usize, random: &mut Pcg64) -> Vec<Left> {
     let last = events.len().saturating_sub(1);
     let place = |random: &mut Pcg64| match random.random_range(0..5) {
         0 => last,
@@ -101,14 +112,14 @@ fn some_of(begin: (Vec<u8>, Moment), events: &[Event], count: usize, random: &mu
     let mut places: Vec<usize> = (0..count).map(|_| place(random)).collect();
     places.sort_unstable();
     let mut places = places.into_iter().peekable();
-    let mut timeline = Timeline::new(begin.0, begin.1);
     let mut left = Vec::new();
     for (position, event) in events.iter().enumerate() {
         timeline.play(event);
         while places.next_if(|place| *place <= position && timeline.moment().created).is_some() {
             let choice = some_choice(&timeline, random);
-            timeline.leave(&choice);
-            left.push(Left { bytes: timeline.disk().bytes(), moment: timeline.moment(), choice });
+            let disk = timeline.leave(&choice);
+            let (bytes, length_bytes, moment) = (disk.bytes(), disk.capacity_bytes(), timeline.moment());
+            left.push(Left { bytes, length_bytes, moment, choice });
             timeline.disk().back();
         }
     }
@@ -129,6 +140,8 @@ struct Chain<'a> {
     shared: Shared,
     /// What the last power cut left.
     bytes: Vec<u8>,
+    /// How much of that is there until the drive grows.
+    length_bytes: u64,
     moment: Moment,
 }
 
@@ -143,12 +156,12 @@ impl Chain<'_> {
     ) -> Result<(), String> {
         let tape = Tape::default();
         let disk = Disk::new(self.bytes.clone());
-        let device = Arc::new(Recorder::new(Arc::new(disk), tape.clone()));
+        let device = Arc::new(Recorder::new(Arc::new(disk), self.length_bytes, tape.clone()));
         let Some(mut simulated) = open(self.shape, device, self.moment)? else { return Ok(()) };
         simulated.set_schedule(random.random());
         let (before, moment) = (self.shared.clone(), self.moment);
         let last = simulated.run(move |db| look_at(db, &before, moment))?;
-        let content = self.shared.get().content(last).clone();
+        let content = self.shared.get().content(last);
         self.shared = Shared::go_on(&tape, last, content);
         self.moment = Moment { position: 0, created: true, given: last, acknowledged: last };
         // Few steps: what recovery has left is of interest.
@@ -157,12 +170,11 @@ impl Chain<'_> {
         simulated.abandon();
         let events = tape.take();
         let mut next = None;
-        for Left { bytes, moment, choice } in
-            some_of((self.bytes.clone(), self.moment), &events, ends, random)
-        {
+        let begin = Timeline::new(self.bytes.clone(), self.length_bytes, self.moment);
+        for Left { bytes, length_bytes, moment, choice } in some_of(begin, &events, ends, random) {
             counts.add(CASES, 1);
             let what = |what| format!("after event {} of it, {choice}: {what}", moment.position);
-            let disk = Arc::new(Disk::new(bytes.clone()));
+            let disk = Arc::new(Disk::new(bytes.clone()).of_bytes(length_bytes));
             let Some(mut simulated) = open(self.shape, disk, moment).map_err(what)? else { continue };
             let shared = self.shared.clone();
             let compared = simulated.run(move |db| look_at(db, &shared, moment));
@@ -170,11 +182,11 @@ impl Chain<'_> {
             compared.map_err(what)?;
             // Any of them.
             if next.is_none() || random.random_bool(0.2) {
-                next = Some((bytes, moment));
+                next = Some((bytes, length_bytes, moment));
             }
         }
-        if let Some((bytes, moment)) = next {
-            (self.bytes, self.moment) = (bytes, moment);
+        if let Some((bytes, length_bytes, moment)) = next {
+            (self.bytes, self.length_bytes, self.moment) = (bytes, length_bytes, moment);
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ pub struct Choice {
     pub kept: Vec<bool>,
     /// One of which only a part does.
     pub tear: Option<Tear>,
+    /// Whether the drive is as short as it was before it grew without a flush.
+    pub is_shorter: bool,
 }
 
 /// A torn write.
@@ -80,15 +82,15 @@ impl std::fmt::Display for Choice {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kept: Vec<usize> = (0..self.kept.len()).filter(|write| self.kept[*write]).collect();
         write!(formatter, "of {} uncertain writes kept {kept:?}", self.kept.len())?;
-        match &self.tear {
-            Some(tear) => write!(formatter, ", of {} the sectors {:?}", tear.write, tear.left),
-            None => Ok(()),
+        if let Some(tear) = &self.tear {
+            write!(formatter, ", of {} the sectors {:?}", tear.write, tear.left)?;
         }
+        formatter.write_str(if self.is_shorter { ", not the new length" } else { "" })
     }
 }
 
 fn whole(kept: Vec<bool>) -> Choice {
-    Choice { kept, tear: None }
+    Choice { kept, tear: None, is_shorter: false }
 }
 
 /// Each with a probability that is itself drawn, so that few and many come up as often.
@@ -121,5 +123,5 @@ fn torn(writes: &[usize], random: &mut Pcg64) -> Choice {
         // Its beginning.
         _ => one(0..border),
     };
-    Choice { kept, tear: Some(Tear { write, left }) }
+    Choice { kept, tear: Some(Tear { write, left }), is_shorter: false }
 }

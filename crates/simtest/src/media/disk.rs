@@ -1,6 +1,7 @@
 //! A drive in memory whose changes can be taken back: one image of it serves any number of crash states.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain_device::{
@@ -19,6 +20,7 @@ const ANSWER_NS: u64 = 1000;
 #[derive(Clone)]
 pub struct Disk {
     geometry: Geometry,
+    capacity_bytes: Arc<AtomicU64>,
     identity: Arc<Identity>,
     state: Arc<Mutex<State>>,
 }
@@ -51,7 +53,14 @@ impl Disk {
             Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
         let is_changed = vec![false; bytes.len().div_ceil(PAGE_BYTES)];
         let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, now_ns: 0 };
-        Self { geometry, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }
+        let capacity_bytes = Arc::new(AtomicU64::new(bytes_in_all));
+        Self { geometry, capacity_bytes, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The same bytes, of which only so many are there until it grows.
+    pub fn of_bytes(&self, capacity_bytes: u64) -> Self {
+        let geometry = Geometry { capacity_bytes, ..self.geometry.clone() };
+        Self { geometry, capacity_bytes: Arc::new(AtomicU64::new(capacity_bytes)), ..self.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -119,6 +128,19 @@ impl Device for Disk {
         &self.identity
     }
 
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
+        if capacity_bytes > self.state().bytes.len() as u64 {
+            let source = std::io::ErrorKind::StorageFull.into();
+            return Err(Error::Os { doing: "make the drive larger".into(), source });
+        }
+        self.capacity_bytes.fetch_max(capacity_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
         let (disk, depth) = (self.clone(), options.depth as usize);
         Ok(Box::new(DiskChannel { disk, depth, done: VecDeque::new() }))
@@ -156,7 +178,8 @@ impl Channel for DiskChannel {
         if self.done.len() == self.depth {
             return Err(Error::QueueFull);
         }
-        self.disk.geometry.check(&request)?;
+        let capacity_bytes = self.disk.capacity_bytes();
+        Geometry { capacity_bytes, ..self.disk.geometry.clone() }.check(&request)?;
         let mut state = self.disk.state();
         let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.op {

@@ -13,20 +13,24 @@ use super::tape::{Event, Tape, Write};
 /// Another device, and a tape of what it was asked to change.
 pub struct Recorder {
     device: Arc<dyn Device>,
+    geometry: Geometry,
+    capacity_bytes: AtomicU64,
     tape: Tape,
     numbers: Arc<AtomicU64>,
 }
 
 impl Recorder {
-    /// Writes down on `tape` what is asked of `device`.
-    pub fn new(device: Arc<dyn Device>, tape: Tape) -> Self {
-        Self { device, tape, numbers: Arc::default() }
+    /// Writes down on `tape` what is asked of `device`, of which only the first `capacity_bytes` are there until it grows.
+    pub fn new(device: Arc<dyn Device>, capacity_bytes: u64, tape: Tape) -> Self {
+        let geometry = Geometry { capacity_bytes, ..device.geometry().clone() };
+        let capacity_bytes = AtomicU64::new(capacity_bytes);
+        Self { device, geometry, capacity_bytes, tape, numbers: Arc::default() }
     }
 }
 
 impl Device for Recorder {
     fn geometry(&self) -> &Geometry {
-        self.device.geometry()
+        &self.geometry
     }
 
     fn identity(&self) -> &Identity {
@@ -43,11 +47,18 @@ impl Device for Recorder {
     }
 
     fn capacity_bytes(&self) -> u64 {
-        self.device.capacity_bytes()
+        self.capacity_bytes.load(Ordering::Relaxed)
     }
 
     fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
-        self.device.grow(capacity_bytes)
+        if capacity_bytes > self.device.capacity_bytes() {
+            let source = std::io::ErrorKind::StorageFull.into();
+            return Err(Error::Os { doing: "make the drive larger".into(), source });
+        }
+        if self.capacity_bytes.fetch_max(capacity_bytes, Ordering::Relaxed) < capacity_bytes {
+            self.tape.note(Event::Grown(capacity_bytes));
+        }
+        Ok(())
     }
 
     fn simulation(&self) -> Option<&dyn Simulation> {

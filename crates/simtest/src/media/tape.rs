@@ -29,6 +29,8 @@ pub enum Event {
         /// Whether it was done.
         done: bool,
     },
+    /// The drive was made so large, which is not durable before a flush.
+    Grown(u64),
     /// The store was made: from now on it can be opened.
     Created,
     /// A commit got its number.

@@ -22,8 +22,10 @@ pub struct Timeline {
     print: u64,
     /// What came since, in the order of submission.
     tail: Vec<Pending>,
+    /// How large the drive certainly is, and how large it is without a power cut.
+    lengths: [u64; 2],
     /// What flushes under way will make certain.
-    flushes: HashMap<u64, Vec<u64>>,
+    flushes: HashMap<u64, Covered>,
     /// Sectors as a choice leaves them, while it is looked at.
     chosen: HashMap<usize, u64>,
     moment: Moment,
@@ -40,6 +42,13 @@ pub struct Moment {
     pub given: u64,
     /// All commits up to this one were acknowledged as durable.
     pub acknowledged: u64,
+}
+
+/// What a flush makes certain.
+#[derive(Clone, Debug, Default)]
+struct Covered {
+    writes: Vec<u64>,
+    length_bytes: u64,
 }
 
 struct Pending {
@@ -70,8 +79,8 @@ impl Pending {
 }
 
 impl Timeline {
-    /// A drive with these bytes on its medium.
-    pub fn new(bytes: Vec<u8>, moment: Moment) -> Self {
+    /// A drive with these bytes on its medium, of which the first `length_bytes` are there until it grows.
+    pub fn new(bytes: Vec<u8>, length_bytes: u64, moment: Moment) -> Self {
         let prints = prints_of(0, &bytes);
         let print = prints.iter().fold(0, |all, print| all ^ print);
         let disk = Disk::new(bytes);
@@ -80,6 +89,7 @@ impl Timeline {
             prints,
             print,
             tail: Vec::new(),
+            lengths: [length_bytes; 2],
             flushes: HashMap::new(),
             chosen: HashMap::new(),
             moment,
@@ -112,7 +122,14 @@ impl Timeline {
                 self.tail.push(Pending { number: *number, write, prints, answered: false, certain: false });
                 return true;
             }
-            Event::Flush(number) => drop(self.flushes.insert(*number, self.answered())),
+            Event::Grown(bytes) => {
+                self.lengths[1] = self.lengths[1].max(*bytes);
+                return true;
+            }
+            Event::Flush(number) => {
+                let covered = Covered { writes: self.answered(), length_bytes: self.lengths[1] };
+                self.flushes.insert(*number, covered);
+            }
             Event::Answered { number, done: true } => return self.answer(*number),
             // Nothing is known of what failed.
             Event::Answered { number, done: false } => drop(self.flushes.remove(number)),
@@ -126,7 +143,9 @@ impl Timeline {
 
     /// A request was done. Whether something became certain by that.
     fn answer(&mut self, number: u64) -> bool {
-        let mut certain = self.flushes.remove(&number).unwrap_or_default();
+        let Covered { writes: mut certain, length_bytes } = self.flushes.remove(&number).unwrap_or_default();
+        let longer = length_bytes > self.lengths[0];
+        self.lengths[0] = self.lengths[0].max(length_bytes);
         let answered = self.answered();
         if let Some(pending) = self.tail.iter_mut().find(|pending| pending.number == number) {
             pending.answered = true;
@@ -141,7 +160,7 @@ impl Timeline {
             }
         }
         if certain.is_empty() {
-            return false;
+            return longer;
         }
         for pending in &mut self.tail {
             pending.certain |= certain.contains(&pending.number);
@@ -174,20 +193,38 @@ impl Timeline {
         self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.number).collect()
     }
 
-    /// Calls `act` with everything that a choice leaves of the tail, in order: a write's place in the tail, and sectors of it.
-    fn each_left(tail: &[Pending], choice: &Choice, mut act: impl FnMut(&Pending, Range<usize>)) {
+    /// Whether the drive may be shorter after a power cut.
+    pub fn is_length_uncertain(&self) -> bool {
+        self.lengths[0] < self.lengths[1]
+    }
+
+    /// How large a choice leaves the drive.
+    fn length(&self, choice: &Choice) -> u64 {
+        self.lengths[usize::from(!choice.is_shorter)]
+    }
+
+    /// Calls `act` with everything that a choice leaves of the tail, in order: a write, and sectors of it.
+    fn each_left(
+        tail: &[Pending],
+        choice: &Choice,
+        length_bytes: u64,
+        mut act: impl FnMut(&Pending, Range<usize>),
+    ) {
+        let end = length_bytes as usize / SECTOR_BYTES;
         let mut uncertain = 0;
         for pending in tail {
-            let all = 0..pending.prints.len();
+            let there = pending.prints.len().min(end.saturating_sub(pending.first_sector()));
             if pending.certain {
-                act(pending, all);
+                act(pending, 0..there);
                 continue;
             }
             match &choice.tear {
                 Some(tear) if tear.write == uncertain => {
-                    tear.left.iter().for_each(|part| act(pending, part.clone()));
+                    tear.left
+                        .iter()
+                        .for_each(|part| act(pending, part.start.min(there)..part.end.min(there)));
                 }
-                _ if choice.kept.get(uncertain).is_some_and(|kept| *kept) => act(pending, all),
+                _ if choice.kept.get(uncertain).is_some_and(|kept| *kept) => act(pending, 0..there),
                 _ => {}
             }
             uncertain += 1;
@@ -196,20 +233,24 @@ impl Timeline {
 
     /// A number that two choices share, here or elsewhere, if they leave the same bytes.
     pub fn print(&mut self, choice: &Choice) -> u64 {
+        let length = self.length(choice);
         let Self { tail, chosen, prints, .. } = self;
         chosen.clear();
-        Self::each_left(tail, choice, |pending, part| {
+        Self::each_left(tail, choice, length, |pending, part| {
             let first = pending.first_sector();
             chosen.extend(part.map(|sector| (first + sector, pending.prints[sector])));
         });
-        self.chosen.iter().fold(self.print, |all, (sector, print)| all ^ prints[*sector] ^ print)
+        let bytes = self.chosen.iter().fold(self.print, |all, (sector, print)| all ^ prints[*sector] ^ print);
+        bytes ^ length.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Leaves on the disk what a power cut leaves by this choice, until [`Disk::back`] is called.
-    pub fn leave(&self, choice: &Choice) {
-        Self::each_left(&self.tail, choice, |pending, part| {
+    /// What a power cut leaves by this choice, until [`Disk::back`] is called.
+    pub fn leave(&self, choice: &Choice) -> Disk {
+        let length = self.length(choice);
+        Self::each_left(&self.tail, choice, length, |pending, part| {
             let bytes = &pending.write.bytes[part.start * SECTOR_BYTES..part.end * SECTOR_BYTES];
             self.disk.put(pending.write.offset_bytes as usize + part.start * SECTOR_BYTES, bytes);
         });
+        self.disk.of_bytes(length)
     }
 }

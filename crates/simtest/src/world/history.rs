@@ -36,9 +36,9 @@ pub struct History {
     acknowledged: u64,
     tape: Tape,
     /// What the store contained before the first of the commits, and after which it was.
-    base: (u64, Content),
+    base: (u64, Arc<Content>),
     /// What the store contained after one of the commits, so that the next need not begin with the first.
-    known: Option<(u64, Content)>,
+    known: Option<(u64, Arc<Content>)>,
     /// Backups, each of the state after one of some commits.
     pub copies: Vec<(Disk, RangeInclusive<u64>)>,
 }
@@ -63,7 +63,7 @@ impl Change {
 
 impl History {
     /// What the store contains after all commits up to this one.
-    pub fn content(&mut self, last: u64) -> &Content {
+    pub fn content(&mut self, last: u64) -> Arc<Content> {
         let (from, mut content) = match self.known.take() {
             Some((from, content)) if from <= last => (from, content),
             _ => self.base.clone(),
@@ -72,9 +72,10 @@ impl History {
         for changes in
             self.commits.range(behind).filter(|(number, _)| **number <= last).map(|(_, changes)| changes)
         {
-            changes.iter().for_each(|change| change.apply(&mut content));
+            let content = Arc::make_mut(&mut content);
+            changes.iter().for_each(|change| change.apply(content));
         }
-        &self.known.insert((last, content)).1
+        Arc::clone(&self.known.insert((last, content)).1)
     }
 
     /// All commits up to this one were acknowledged as durable.
@@ -138,7 +139,7 @@ impl Shared {
     }
 
     /// The history of a store that goes on after the commit `last`, with this content.
-    pub fn go_on(tape: &Tape, last: u64, content: Content) -> Self {
+    pub fn go_on(tape: &Tape, last: u64, content: Arc<Content>) -> Self {
         let shared = Self::listen(tape);
         let mut history = shared.get();
         history.base = (last, content);

@@ -23,6 +23,8 @@ pub struct Shape {
     pub segments: u64,
     /// Workers.
     pub workers: usize,
+    /// Whether its device has fewer segments at first and grows.
+    pub grows: bool,
     /// Which requests to copies of it fail, if any do.
     pub fails: Option<Arc<FailPlan>>,
 }
@@ -39,7 +41,8 @@ impl Shape {
             cache_bytes: Small::default().cache_bytes * [1, 1, 4][random.random_range(0..3)],
             ..Small::default()
         };
-        Self { small, segments: random.random_range(24..33), workers: random.random_range(1..4), fails: None }
+        let (segments, workers) = (random.random_range(24..33), random.random_range(1..4));
+        Self { small, segments, workers, grows: false, fails: None }
     }
 
     /// Drawn, on a device of so many bytes, of which many segments are made.
@@ -81,7 +84,18 @@ impl Shape {
         }
     }
 
-    /// The store's device is so large.
+    /// The same, on a device that grows.
+    #[must_use]
+    pub fn growing(self) -> Self {
+        Self { grows: true, ..self }
+    }
+
+    /// Its device is so large at first.
+    pub fn first_bytes(&self) -> u64 {
+        if self.grows { self.small.bytes(Small::GROWTH_SEGMENTS) } else { self.bytes() }
+    }
+
+    /// The store's device is so large, in the end.
     pub fn bytes(&self) -> u64 {
         self.small.bytes(self.segments)
     }
@@ -97,5 +111,5 @@ pub fn drive(bytes: u64, seed: u64) -> Arc<SimDevice> {
 
 /// To create or open a store of this shape.
 pub fn small(shape: &Shape, device: Arc<dyn Device>) -> Builder {
-    Db::builder().device(device).small(&shape.small).workers(shape.workers)
+    Db::builder().device(device).small(&shape.small).workers(shape.workers).growable(shape.grows)
 }

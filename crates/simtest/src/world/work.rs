@@ -32,6 +32,8 @@ pub struct Habits {
     pub load: f64,
     /// Share of steps that back the store up.
     pub backup: f64,
+    /// Share of stores whose device grows.
+    pub grows: f64,
     /// Share of commits that wait until they are durable.
     pub sync: f64,
 }
@@ -49,6 +51,7 @@ impl Default for Habits {
             remove_range: 0.03,
             load: 0.01,
             backup: 0.002,
+            grows: 0.2,
             sync: 0.6,
         }
     }
@@ -65,8 +68,8 @@ impl Habits {
             1 => Self { steps: 60, checkpoint: 0.2, ..usual },
             // Many at the same time, few of them in a hurry.
             2 => Self { tasks: 12, steps: 25, sync: 0.2, ..usual },
-            // Large values.
-            3 => Self { large: 0.3, keys: 20, ..usual },
+            // Large values, enough of them to make a drive grow or fill it.
+            3 => Self { large: 0.4, keys: 100, steps: 100, checkpoint: 0.1, grows: 0.7, ..usual },
             // Trees come and go.
             4 => Self { drop_tree: 0.1, steps: 30, ..usual },
             _ => usual,
@@ -328,6 +331,6 @@ fn forgive_conflict(ended: Result<(), Error>) -> Result<(), Error> {
 /// The store's.
 pub fn check(db: &Db, shared: &Shared) -> Result<Option<String>, Error> {
     let last = flashgrain::testing::last_commit(db);
-    let content = shared.get().content(last).clone();
+    let content = shared.get().content(last);
     same(db, &content)
 }

@@ -69,6 +69,15 @@ impl Drop for Writing<'_> {
 /// Segments that a growing store has at first, and by which it grows: some are open, some are the page table's, and the cleaner needs a choice among the others.
 const FIRST_SEGMENTS: u64 = 48;
 
+fn growth_segments(options: &Options) -> u64 {
+    #[cfg(feature = "testing")]
+    if options.is_small {
+        return crate::testing::Small::GROWTH_SEGMENTS;
+    }
+    let _ = options;
+    FIRST_SEGMENTS
+}
+
 /// Bytes of the nodes of this size class.
 fn node_bytes(class: u16) -> u32 {
     u32::try_from(class_bytes(usize::from(class))).unwrap_or(u32::MAX)
@@ -137,7 +146,7 @@ impl Prepared {
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
-            let first = layout.segments_start_bytes + FIRST_SEGMENTS * layout.segment_bytes;
+            let first = layout.segments_start_bytes + growth_segments(&options) * layout.segment_bytes;
             let bytes = options.size_bytes_max.unwrap_or(first);
             data.grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
@@ -177,7 +186,7 @@ impl Prepared {
         unfinished: bool,
     ) -> Result<(Arc<Core>, Made), Error> {
         let durability = self.options.durability;
-        let growth_segments = self.may_grow.then_some(FIRST_SEGMENTS);
+        let growth_segments = self.may_grow.then(|| growth_segments(&self.options));
         let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
         let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {

@@ -45,6 +45,9 @@ impl Default for Small {
 }
 
 impl Small {
+    /// Segments that a growing store has at first, and by which it grows.
+    pub const GROWTH_SEGMENTS: u64 = 12;
+
     /// Superblocks and labels; the log is behind them.
     pub const FRONT_BYTES: u64 = 96 << 10;
 

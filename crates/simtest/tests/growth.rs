@@ -1,0 +1,28 @@
+//! Drives that grow while checkpoints are made.
+
+use std::sync::atomic::AtomicBool;
+
+use flashgrain_simtest::campaign::{Crash, Extent, run};
+use flashgrain_simtest::world::Habits;
+
+#[test]
+fn a_store_that_grew_is_opened_whatever_of_its_length_is_durable() {
+    let habits = Habits {
+        grows: 1.0,
+        large: 0.5,
+        keys: 150,
+        steps: 100,
+        tasks: 6,
+        checkpoint: 0.3,
+        backup: 0.0,
+        ..Habits::default()
+    };
+    let crash = Crash { habits: Some(habits), only_while_length_uncertain: true, ..Crash::default() };
+    let extent = Extent { seed: 0, cases: 20_000, jobs: 2 };
+    let report = run(&crash, &extent, &AtomicBool::new(false), &|report| {
+        if report.seeds.is_multiple_of(10) {
+            println!("{}", report.counts)
+        }
+    });
+    assert_eq!(report.failure, None, "{}", report.counts);
+}
