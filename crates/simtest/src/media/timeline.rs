@@ -116,6 +116,9 @@ impl Timeline {
                 self.moment.acknowledged = self.moment.acknowledged.max(*commit);
             }
             Event::Written(number, write) => {
+                if write.op == Op::WriteThenFlush {
+                    self.begin_flush(*number);
+                }
                 let first = write.offset_bytes as usize / SECTOR_BYTES;
                 let prints = prints_of(first, &write.bytes);
                 let write = write.clone();
@@ -126,10 +129,7 @@ impl Timeline {
                 self.lengths[1] = self.lengths[1].max(*bytes);
                 return true;
             }
-            Event::Flush(number) => {
-                let covered = Covered { writes: self.answered(), length_bytes: self.lengths[1] };
-                self.flushes.insert(*number, covered);
-            }
+            Event::Flush(number) => self.begin_flush(*number),
             Event::Answered { number, done: true } => return self.answer(*number),
             // Nothing is known of what failed.
             Event::Answered { number, done: false } => drop(self.flushes.remove(number)),
@@ -137,8 +137,11 @@ impl Timeline {
         false
     }
 
-    fn answered(&self) -> Vec<u64> {
-        self.tail.iter().filter(|pending| pending.answered).map(|pending| pending.number).collect()
+    /// What has been answered by now is certain when the flush is answered; what else it covers is not known.
+    fn begin_flush(&mut self, number: u64) {
+        let answered = self.tail.iter().filter(|pending| pending.answered);
+        let writes = answered.map(|pending| pending.number).collect();
+        self.flushes.insert(number, Covered { writes, length_bytes: self.lengths[1] });
     }
 
     /// A request was done. Whether something became certain by that.
@@ -146,17 +149,10 @@ impl Timeline {
         let Covered { writes: mut certain, length_bytes } = self.flushes.remove(&number).unwrap_or_default();
         let longer = length_bytes > self.lengths[0];
         self.lengths[0] = self.lengths[0].max(length_bytes);
-        let answered = self.answered();
         if let Some(pending) = self.tail.iter_mut().find(|pending| pending.number == number) {
             pending.answered = true;
-            match pending.write.op {
-                Op::WriteDsync => certain.push(number),
-                Op::WriteThenFlush => {
-                    certain.push(number);
-                    // Those that were answered before it was submitted. Which others its flush covers is not known.
-                    certain.extend(answered.into_iter().filter(|other| *other < number));
-                }
-                _ => {}
+            if matches!(pending.write.op, Op::WriteDsync | Op::WriteThenFlush) {
+                certain.push(number);
             }
         }
         if certain.is_empty() {

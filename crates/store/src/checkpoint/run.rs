@@ -148,6 +148,8 @@ impl Run {
         let changes = self.carried.len() as u64;
         let chain = self.write_map(cut.epoch)?;
         segments.write_all()?;
+        // The flush makes this length of the device durable, and all that is referred to lies within; should it grow now, it may be shorter again after a crash.
+        let data_bytes = devices.device(Role::Data).capacity_bytes();
         if !planted!(CheckpointSkipsFlush) {
             match flush(&devices, Role::Data) {
                 Err(_) if planted!(CheckpointForgivesFlush) => {}
@@ -175,7 +177,7 @@ impl Run {
         if planted!(FreedBeforeSuperblock) {
             segments.free_pending(cut.epoch);
         }
-        self.save(state, closed)?;
+        self.save(state, data_bytes, closed)?;
         self.parts.poison.check()?;
         self.release(cut, chain);
         let mut stats = self.stats();
@@ -204,9 +206,8 @@ impl Run {
     }
 
     /// The current superblock with another state.
-    fn save(&mut self, state: State, closed: bool) -> Result<(), Error> {
+    fn save(&mut self, state: State, data_bytes: u64, closed: bool) -> Result<(), Error> {
         let generation = self.base.superblock.generation + 1;
-        let data_bytes = self.parts.devices.device(Role::Data).capacity_bytes();
         let before = self.base.superblock.clone();
         let unfinished = before.unfinished && !closed;
         let superblock = Superblock { generation, state, closed, unfinished, data_bytes, ..before };
