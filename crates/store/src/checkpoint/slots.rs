@@ -12,6 +12,8 @@
 //! is one whose writing was cut off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses nothing.
 //! If a slot was destroyed after it had become current, the other one is older than the log's tail and the segments' contents: the log's chain and the pages' sequences tell.
 //!
+//! While a store is being made, each place holds a mark instead, so that what a crash leaves of it is told from a store with damage: it can be made again.
+//!
 //! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would silently turn back time.
 
 use super::sector::{Found, SECTOR_BYTES};
@@ -29,7 +31,10 @@ const COPY_DISTANCE_BYTES: u64 = 16 << 10;
 const SLOT_DISTANCE_BYTES: u64 = 64 << 10;
 
 /// Superblocks are before this.
-pub(super) const END_BYTES: u64 = 128 << 10;
+pub(crate) const END_BYTES: u64 = 128 << 10;
+
+/// Begins a place of a store that is not complete yet.
+const MAKING: [u8; 8] = *b"flshgrn0";
 
 fn places(slot: u64) -> [u64; 2] {
     [slot * SLOT_DISTANCE_BYTES, slot * SLOT_DISTANCE_BYTES + COPY_DISTANCE_BYTES]
@@ -161,13 +166,27 @@ pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Err
     Ok(())
 }
 
-/// Takes away whatever superblocks there are.
+/// Takes away whatever superblocks there are, and marks a store that is being made.
 pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
-    let block = Block::new(COPY_BYTES as usize)?;
+    let mut block = Block::new(COPY_BYTES as usize)?;
+    block.bytes()[..MAKING.len()].copy_from_slice(&MAKING);
     for offset_bytes in places(0).into_iter().chain(places(1)) {
         block.write(devices, Role::Data, offset_bytes)?;
     }
     flush(devices, Role::Data).map_err(|failure| failure.error("flush the erased superblocks"))
+}
+
+/// Whether the first [`END_BYTES`] of a file are those of a store whose making was cut off: it has marks, and no superblock anywhere.
+pub(crate) fn is_cut_off(head: &[u8]) -> bool {
+    let copies = || {
+        places(0).into_iter().chain(places(1)).map(|at| {
+            let from = head.get(at as usize..).unwrap_or_default();
+            from.get(..SECTOR_BYTES).unwrap_or(from)
+        })
+    };
+    let is_mark =
+        |copy: &[u8]| copy.strip_prefix(&MAKING).is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
+    copies().any(is_mark) && copies().all(|copy| is_mark(copy) || copy.iter().all(|byte| *byte == 0))
 }
 
 /// Whether there is, or was, a store on the data device.

@@ -16,7 +16,7 @@ use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
-use crate::checkpoint::StoreId;
+use crate::checkpoint::{StoreId, slots};
 use crate::engine::{Engine, Given};
 use crate::lane::{self, Devices, Role};
 use crate::layout::{Ground, Layout, Overrides, decide};
@@ -131,6 +131,10 @@ impl Prepared {
         };
         let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
         let (devices, made) = site.create(stripe_unit)?;
+        if site.is_in_files() {
+            // Before the file has its size, so that what a crash leaves is known for what it is.
+            slots::erase(&devices)?;
+        }
         let data = devices.device(Role::Data);
         let ground = Ground {
             profile: *profile,

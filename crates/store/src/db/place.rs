@@ -1,6 +1,6 @@
 //! From the places that a user names to devices.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use flashgrain_device::{Device, Error as DeviceError, ErrorKind, FileDevice, Ope
 use crate::Error;
 use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
+use crate::checkpoint::slots;
 use crate::lane::Devices;
 
 /// The store's file in a directory.
@@ -104,6 +105,11 @@ impl Site {
         }
     }
 
+    /// Whether the data is in files, which are made with the store.
+    pub fn is_in_files(&self) -> bool {
+        self.data.is_in_files()
+    }
+
     /// Whether the log has files of its own, which take the size that they are given.
     pub fn log_may_grow(&self) -> bool {
         self.log.as_ref().is_some_and(Place::is_in_files)
@@ -126,7 +132,7 @@ impl Site {
                 self.check_consent(path)?;
                 files.push(path.clone());
             } else {
-                make_folder(path, made)?;
+                make_folder(path, name, made)?;
                 files.push(path.join(name));
             }
         }
@@ -162,12 +168,13 @@ fn io(doing: String, error: &std::io::Error) -> Error {
     Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }
 }
 
-/// A directory of the store's own: it is made, or it is empty.
-fn make_folder(path: &Path, made: &mut Made) -> Result<(), Error> {
+/// A directory of the store's own: it is made, or it is empty, or has nothing but what a crash has left of a store that was being made there.
+fn make_folder(path: &Path, name: &str, made: &mut Made) -> Result<(), Error> {
     match fs::read_dir(path) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => {
+        Ok(entries) => match entries.count() {
+            0 => Ok(()),
+            1 if remove_cut_off(&path.join(name))? => Ok(()),
+            _ => {
                 let store = path.join(DATA_FILE).exists() || path.join(LOG_FILE).exists();
                 let why = if store {
                     "there is a store already: open it"
@@ -196,6 +203,12 @@ fn existing(paths: &[PathBuf], name: &str) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
     let files = files.map_err(|error| as_member(error, paths, name))?;
+    for (path, file) in paths.iter().zip(&files) {
+        if !is_block_device(file) && is_cut_off(file)? {
+            let why = "a store that was being made when that was cut off; create it again".into();
+            return Err(Error::NotAStore { path: path.clone(), why });
+        }
+    }
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
@@ -260,6 +273,39 @@ fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
         Ok(_) if !path.join(name).exists() => not(format!("the directory has no file {name}")),
         Ok(_) => Ok(path.join(name)),
     }
+}
+
+/// Whether a file is what a crash has left of a store that was being made: blank and as short as at first, or marked.
+fn is_cut_off(file: &Path) -> Result<bool, Error> {
+    let mut head = Vec::new();
+    let read = File::open(file).and_then(|file| {
+        let bytes = file.metadata()?.len();
+        file.take(slots::END_BYTES).read_to_end(&mut head)?;
+        Ok(bytes)
+    });
+    let bytes = read.map_err(|error| io(format!("open {}", file.display()), &error))?;
+    let is_blank = head.iter().all(|byte| *byte == 0);
+    Ok(bytes <= START_BYTES && is_blank || slots::is_cut_off(&head))
+}
+
+/// Removes a file that is no store yet and that nobody is making one of; whether it was one.
+fn remove_cut_off(file: &Path) -> Result<bool, Error> {
+    let doing = || format!("remove {}", file.display());
+    let locked = match File::open(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(|error| io(doing(), &error))?,
+    };
+    // As whoever has a store open keeps others away: see `FileDevice::create_store`.
+    match locked.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: file.to_owned() }),
+        Err(TryLockError::Error(error)) => return Err(io(doing(), &error)),
+    }
+    let is_cut_off = is_cut_off(file)?;
+    if is_cut_off {
+        fs::remove_file(file).map_err(|error| io(doing(), &error))?;
+    }
+    Ok(is_cut_off)
 }
 
 /// What a member says about itself, if it can be read.

@@ -87,3 +87,51 @@ fn creating_that_fails_leaves_nothing_behind() {
     small().path(&path).path(folder.path().join("file")).create().unwrap_err();
     assert!(!path.exists());
 }
+
+/// Where superblocks are, and what is there while a store is being made: see docs/store-format.md.
+const SUPERBLOCKS: [u64; 4] = [0, 16 << 10, 64 << 10, 80 << 10];
+const MAKING: [u8; 8] = *b"flshgrn0";
+
+fn overwrite_superblocks(path: &std::path::Path, with: [u8; 8]) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().write(true).open(path.join(DATA_FILE)).unwrap();
+    let mut block = [0; 4096];
+    block[..8].copy_from_slice(&with);
+    SUPERBLOCKS.iter().for_each(|at| file.write_all_at(&block, *at).unwrap());
+}
+
+#[test]
+fn regression_a_store_whose_making_was_cut_off_is_made_again() {
+    let folder = folder();
+    let path = folder.path().join("store");
+    let file = path.join(DATA_FILE);
+    std::fs::create_dir(&path).unwrap();
+    for bytes in [0, 4096, 1 << 20] {
+        std::fs::write(&file, vec![0; bytes]).unwrap();
+        let error = small().path(&path).open().unwrap_err();
+        assert!(matches!(error, flashgrain::Error::NotAStore { .. }), "{bytes} bytes: {error}");
+        let db = small().path(&path).open_or_create().unwrap();
+        db.tree("t").unwrap().insert("key", "value").unwrap();
+        db.close().unwrap();
+        overwrite_superblocks(&path, MAKING);
+        let db = small().path(&path).open_or_create().unwrap();
+        assert!(db.tree_names().is_empty());
+        db.close().unwrap();
+    }
+    // While another one makes it, it is his.
+    overwrite_superblocks(&path, MAKING);
+    let locked = std::fs::File::open(&file).unwrap();
+    locked.try_lock().unwrap();
+    assert_eq!(small().path(&path).open_or_create().unwrap_err().kind(), ErrorKind::Locked);
+}
+
+#[test]
+fn a_store_without_superblocks_is_not_made_again() {
+    let folder = folder();
+    let db = small().path(folder.path()).create().unwrap();
+    db.close().unwrap();
+    overwrite_superblocks(folder.path(), [0; 8]);
+    let before = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+    assert_eq!(small().path(folder.path()).open_or_create().unwrap_err().kind(), ErrorKind::Exists);
+    assert!(std::fs::read(folder.path().join(DATA_FILE)).unwrap() == before);
+}

@@ -1,100 +1,106 @@
-//! `kill -9` in the middle of commits, again and again, with the oracle in another process.
+//! `kill -9` at any moment, again and again, with the oracle in another process.
 //!
-//! A child works on the store and says what it is about to commit and what was acknowledged as durable; its parent kills it, opens the store and compares.
-//! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run, `FLASHGRAIN_KILL_DIR` for another drive.
+//! A child works on the store, on several threads and in several trees, and says what it is about to do and what was acknowledged as durable; its parent kills it, opens the store and compares. Half of the
+//! kills come soon after the child has begun, while it opens the store; and some follow each other without anybody looking in between, so that recoveries are killed, too.
+//!
+//! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run, `FLASHGRAIN_KILL_DIR` for another drive. `scripts/power-loss.sh` uses child and oracle for power cuts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+mod oracle;
+mod work;
+
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flashgrain::{Db, Durability, Error, Tree};
+use flashgrain::{Db, Error};
+use oracle::{Bounds, Oracle};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use work::{ACTORS, copies, copy_path, open};
 
 /// Where the child finds its store; its presence says that this process is the child.
 const CHILD: &str = "FLASHGRAIN_KILL_CHILD";
 
-/// Threads that commit in the child, each on keys of its own.
-const WRITERS: u64 = 4;
+/// A store that is only to be opened and compared, within the bounds of each actor in the other variable, as `acknowledged:submitted` with spaces between.
+const CHECK: &str = "FLASHGRAIN_KILL_CHECK";
+const BOUNDS: &str = "FLASHGRAIN_KILL_BOUNDS";
 
-/// Keys of a writer.
-const KEYS: u64 = 3000;
+/// Kills without anybody looking in between, at most.
+const KILLS_IN_A_ROW_MAX: u64 = 4;
 
-/// Operations of a commit, at most.
-const OPERATIONS_MAX: u64 = 6;
+/// How long a child works at most before it is killed.
+const LIFE_MS_MAX: f64 = 700.0;
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// A writer's commits are the same whenever they are made: what is in the store follows from how many were.
-fn operations(writer: u64, commit: u64) -> Vec<(String, Option<Vec<u8>>)> {
-    let mut random = Pcg64::seed_from_u64(writer << 48 | commit);
-    let count = random.random_range(1..=OPERATIONS_MAX);
-    let mut chosen = BTreeMap::new();
-    for _ in 0..count {
-        let key = format!("{writer}/{:05}", random.random_range(0..KEYS));
-        let value = random.random_bool(0.8).then(|| {
-            // Now and then a value that does not fit into a page.
-            let length = if random.random_bool(0.01) { 20_000 } else { random.random_range(0..400) };
-            let mut bytes = vec![0; length];
-            random.fill(&mut bytes[..]);
-            bytes
-        });
-        chosen.insert(key, value);
+/// What is known of a store from what its children have said.
+#[derive(Clone, Default)]
+struct Said {
+    bounds: [Bounds; ACTORS],
+    /// The copy that was begun last, with what was acknowledged then, and what was submitted when it was complete.
+    copy: Option<Copied>,
+    /// Whether the last child came to have the store open.
+    opened: bool,
+    /// What a child found that cannot be.
+    wrong: Option<String>,
+}
+
+#[derive(Clone)]
+struct Copied {
+    number: u64,
+    bounds: [Bounds; ACTORS],
+    complete: bool,
+}
+
+impl Copied {
+    fn may_contain(&mut self, now: &[Bounds; ACTORS]) {
+        self.bounds.iter_mut().zip(now).for_each(|(at, now)| at.submitted = at.submitted.max(now.submitted));
     }
-    chosen.into_iter().collect()
 }
 
-fn counter_key(writer: u64) -> String {
-    format!("{writer}/commits")
-}
-
-/// How many commits of `writer` the store has.
-fn commits_in(tree: &Tree, writer: u64) -> u64 {
-    tree.get(counter_key(writer))
-        .unwrap()
-        .map_or(0, |value| u64::from_le_bytes(value.as_slice().try_into().unwrap()))
-}
-
-fn open(path: &Path) -> Db {
-    // Little memory and little log, so that eviction, cleaning and checkpoints go on all the time.
-    let builder = Db::builder().path(path).cache_bytes(2 << 20).recovery_log_bytes(4 << 20).workers(2);
-    builder.open_or_create().unwrap()
-}
-
-fn say(what: &str, writer: u64, commit: u64) {
-    // One write system call, so that lines of several threads do not mix and nothing stays behind in a buffer.
-    let line = format!("\n@{what} {writer} {commit}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
-
-fn write_forever(db: &Db, tree: &Tree, writer: u64) -> Result<(), Error> {
-    for commit in commits_in(tree, writer) + 1.. {
-        let durable = commit % 3 != 0;
-        let mut batch = db.batch().durability(if durable { Durability::Sync } else { Durability::Buffered });
-        for (key, value) in operations(writer, commit) {
-            match value {
-                Some(value) => batch.insert(tree, key, value)?,
-                None => batch.remove(tree, key)?,
+impl Said {
+    /// Whether the line was the child's.
+    fn hear(&mut self, line: &str) -> bool {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [what, who, number] = words[..] else { return false };
+        let (Ok(who), Ok(number)) = (who.parse::<usize>(), number.parse()) else { return false };
+        match what {
+            "@submits" => self.bounds[who].submitted = number,
+            "@acknowledged" => self.bounds[who].acknowledged = number,
+            "@found" => {
+                self.opened = true;
+                let bounds = &mut self.bounds[who];
+                if number < bounds.acknowledged || bounds.submitted < number {
+                    self.wrong = Some(format!("writer {who}: {bounds}, the child found {number}"));
+                }
+                *bounds = Bounds { acknowledged: number, submitted: number };
             }
+            "@copies" => self.copy = Some(Copied { number, bounds: self.bounds, complete: false }),
+            "@copied" => {
+                let copy = self.copy.as_mut().unwrap();
+                copy.complete = true;
+                copy.may_contain(&self.bounds);
+            }
+            _ => return false,
         }
-        batch.insert(tree, counter_key(writer), commit.to_le_bytes())?;
-        say("submits", writer, commit);
-        batch.commit()?;
-        if durable {
-            say("acknowledged", writer, commit);
+        true
+    }
+
+    /// A copy under way was made of a store that is no more: what the next child finds may be less.
+    fn end_of_child(&mut self) {
+        if let Some(copy) = self.copy.as_mut().filter(|copy| !copy.complete) {
+            copy.may_contain(&self.bounds);
         }
     }
-    Ok(())
 }
 
-/// What the child says until it is killed: how many commits each writer had acknowledged and submitted.
-fn run_child_and_kill(path: &Path, after: Duration) -> BTreeMap<u64, (u64, u64)> {
+/// Lets a child work on the store until it is killed; what it has said by then goes to `said`. Its life begins with its process, or with its first commit.
+fn run_child_and_kill(path: &Path, said: &mut Said, life: Duration, from_start: bool) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_killed_store_has_what_it_acknowledged", "--nocapture"])
         .env(CHILD, path)
@@ -102,49 +108,71 @@ fn run_child_and_kill(path: &Path, after: Duration) -> BTreeMap<u64, (u64, u64)>
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
+    said.opened = false;
     let (sender, receiver) = mpsc::channel();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let reader = std::thread::spawn(move || {
-        let mut said: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        let mut other = String::new();
-        for line in lines.map_while(Result::ok) {
-            let words: Vec<&str> = line.split(' ').collect();
-            let [what @ ("@submits" | "@acknowledged"), writer, commit] = words[..] else {
-                other += &line;
-                continue;
-            };
-            let _nobody_waits_any_more = sender.send(());
-            let (acknowledged, submitted) = said.entry(writer.parse().unwrap()).or_default();
-            *(if what == "@submits" { submitted } else { acknowledged }) = commit.parse().unwrap();
-        }
-        (said, other)
+    let (ended_by_itself, began, other) = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut other = String::new();
+            for line in lines.map_while(Result::ok) {
+                if !said.hear(&line) {
+                    other += &line;
+                } else if said.opened {
+                    let _nobody_waits_any_more = sender.send(());
+                }
+            }
+            other
+        });
+        let began = from_start || receiver.recv_timeout(Duration::from_secs(60)).is_ok();
+        let (_keep_open, never) = mpsc::channel::<()>();
+        let _time_is_up = never.recv_timeout(life);
+        let ended_by_itself = child.try_wait().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        (ended_by_itself, began, reader.join().unwrap())
     });
-    // The clock begins with the first commit, however long opening takes.
-    let began = receiver.recv_timeout(Duration::from_secs(60));
-    let (_keep_open, never) = mpsc::channel::<()>();
-    let _time_is_up = never.recv_timeout(after);
-    let ended_by_itself = child.try_wait().unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let (said, other) = reader.join().unwrap();
-    assert!(began.is_ok() && ended_by_itself.is_none(), "the child ended: {ended_by_itself:?} {other}");
-    said
+    assert!(began && ended_by_itself.is_none(), "the child ended: {ended_by_itself:?} {other}");
+}
+
+/// Opens the copy that was made last, and removes all. One that is not complete cannot be opened, or is a store all the same.
+fn check_copy(path: &Path, copied: Option<Copied>) {
+    if let Some(Copied { number, mut bounds, complete }) = copied {
+        match Db::open(copy_path(path, number)) {
+            Ok(db) => Oracle::default().accept(&db, &mut bounds).unwrap(),
+            Err(error) => {
+                assert!(!complete && matches!(error, Error::NotAStore { .. }), "copy {number}: {error}")
+            }
+        }
+    }
+    for number in copies(path) {
+        std::fs::remove_dir_all(copy_path(path, number)).unwrap();
+    }
+}
+
+/// Opens a store after a power cut and compares it: what `scripts/power-loss.sh` asks.
+fn check(path: &Path) {
+    let mut bounds = [Bounds::default(); ACTORS];
+    let given = std::env::var(BOUNDS).unwrap();
+    for (bounds, given) in bounds.iter_mut().zip(given.split(' ')) {
+        let (acknowledged, submitted) = given.split_once(':').unwrap();
+        *bounds =
+            Bounds { acknowledged: acknowledged.parse().unwrap(), submitted: submitted.parse().unwrap() };
+    }
+    let mut oracle = Oracle::default();
+    let db = open(path).unwrap();
+    oracle.accept(&db, &mut bounds).unwrap();
+    println!("@commits {}", oracle.commits());
 }
 
 #[test]
 fn a_killed_store_has_what_it_acknowledged() {
     if let Some(path) = std::env::var_os(CHILD) {
-        let db = open(Path::new(&path));
-        let tree = db.tree("kill").unwrap();
-        std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                let (db, tree) = (&db, &tree);
-                scope.spawn(move || write_forever(db, tree, writer).unwrap());
-            }
-        });
-        return;
+        return work::work(Path::new(&path));
     }
-    let kills = number("FLASHGRAIN_KILLS", 8);
+    if let Some(path) = std::env::var_os(CHECK) {
+        return check(Path::new(&path));
+    }
+    let kills = number("FLASHGRAIN_KILLS", 24);
     let seed = number("FLASHGRAIN_SEED", 1);
     println!("seed {seed}, {kills} kills");
     let mut random = Pcg64::seed_from_u64(seed);
@@ -153,49 +181,36 @@ fn a_killed_store_has_what_it_acknowledged() {
         None => tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
     };
     let path = folder.path().join("store");
-    let mut model: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    let mut done = [0; WRITERS as usize];
-    for kill in 0..kills {
-        let said = run_child_and_kill(&path, Duration::from_millis(random.random_range(20..600)));
-        let db = open(&path);
-        let tree = db.tree("kill").unwrap();
-        for (writer, (acknowledged, submitted)) in said {
-            let recovered = commits_in(&tree, writer);
-            assert!(
-                acknowledged <= recovered && recovered <= submitted,
-                "kill {kill}, seed {seed}, writer {writer}: {acknowledged} acknowledged, {recovered} recovered, {submitted} submitted"
-            );
-            for commit in done[writer as usize] + 1..=recovered {
-                for (key, value) in operations(writer, commit) {
-                    match value {
-                        Some(value) => drop(model.insert(key, value)),
-                        None => drop(model.remove(&key)),
-                    }
-                }
-            }
-            done[writer as usize] = recovered;
-            if recovered > 0 {
-                model.insert(counter_key(writer), recovered.to_le_bytes().to_vec());
-            }
+    let mut oracle = Oracle::default();
+    let mut said = Said::default();
+    let (mut done, mut looks, mut while_opening) = (0, 0, 0);
+    while done < kills {
+        let in_a_row = random.random_range(1..=KILLS_IN_A_ROW_MAX).min(kills - done);
+        for _ in 0..in_a_row {
+            // As many short lives as long ones; the shortest end before the store is open.
+            let life = Duration::from_secs_f64(LIFE_MS_MAX.powf(random.random()) / 1e3);
+            run_child_and_kill(&path, &mut said, life, random.random_bool(0.5));
+            said.end_of_child();
+            while_opening += u64::from(!said.opened);
         }
-        let mut expected = model.iter();
-        for found in tree.iter().unwrap() {
-            let (key, value) = found.unwrap();
-            let (model_key, model_value) = expected.next().expect("nothing more than was committed");
-            assert!(
-                key.as_slice() == model_key.as_bytes() && value.as_slice() == model_value.as_slice(),
-                "kill {kill}, seed {seed}: {:?} of {} bytes where {model_key:?} of {} was committed",
-                String::from_utf8_lossy(key.as_slice()),
-                value.as_slice().len(),
-                model_value.len()
-            );
+        done += in_a_row;
+        looks += 1;
+        let db = open(&path).unwrap();
+        let wrong = said.wrong.take().map_or(Ok(()), Err);
+        if let Err(what) = wrong.and_then(|()| oracle.accept(&db, &mut said.bounds)) {
+            panic!("after kill {done} of seed {seed}: {what}; the store is in {}", folder.keep().display());
         }
-        assert_eq!(expected.next(), None, "kill {kill}, seed {seed}");
-        db.check().unwrap();
+        check_copy(&path, said.copy.take());
         // Half of the rounds go on after a clean end, the others after yet another crash.
         if random.random_bool(0.5) {
             db.close().unwrap();
         }
     }
-    println!("{} commits survived {kills} kills", done.iter().sum::<u64>());
+    let bytes =
+        std::fs::read_dir(&path).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    println!(
+        "{} commits survived {kills} kills, {while_opening} of them while the store was opened; looked {looks} times; {} MiB of files",
+        oracle.commits(),
+        bytes >> 20
+    );
 }
