@@ -35,6 +35,12 @@ impl BTree {
             let index = node.find(&incoming).unwrap_or_else(|index| index);
             let is_leaf = depth + 1 == path.len();
             let found = if is_leaf { cut_leaf(node, index) } else { cut(node, index, &incoming) };
+            // Halves of what is no node may have no more room than it had, and theirs neither.
+            let is_sound = node.adds_up() && found.as_ref().is_none_or(|cut| node.has_within(&cut.separator));
+            if !is_sound && step.seen.is_still() {
+                let expected = "a node whose bytes add up and whose keys lie within its fences".into();
+                return Err(self.damaged(step.seen.id(), expected, "something else".into()));
+            }
             let Some(cut) = found else {
                 if (must || !is_leaf) && step.seen.is_still() {
                     return Err(self.damaged(step.seen.id(), "room for a record".into(), "none".into()));

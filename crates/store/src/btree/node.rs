@@ -249,6 +249,13 @@ impl<'a> Node<'a> {
         length == NO_FENCE || key.is_some_and(reaches)
     }
 
+    /// Whether `key` lies between the fences and is neither of them.
+    pub(super) fn has_within(self, key: &[u8]) -> bool {
+        let (lower, upper) = self.page.halves(FENCE_LENGTHS);
+        let compare = |fence, length: u16| self.page.compare(self.page.word(fence), length.into(), key);
+        compare(LOWER_FENCE, lower).is_lt() && (upper == NO_FENCE || compare(UPPER_FENCE, upper).is_gt())
+    }
+
     #[inline]
     fn slot_start(self, index: u32) -> u32 {
         self.slots_start() + index * self.slot_size()

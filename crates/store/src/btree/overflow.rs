@@ -434,7 +434,7 @@ fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
 /// [`Error::Corrupt`] for what no `write` gave.
 pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, Epoch), Error> {
     let Logged { owner, pages } = decode_logged(logged)?;
-    let epoch = owner.and_then(|owner| u32::try_from(owner.epoch).ok()).unwrap_or(0);
+    let epoch = owner.map_or(0, |owner| u32::try_from(owner.epoch).unwrap_or(u32::MAX));
     Ok((pages, Epoch(epoch)))
 }
 

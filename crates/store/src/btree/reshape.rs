@@ -312,7 +312,7 @@ mod tests {
             let node = Node::new(page.page());
             let mut bytes = Vec::new();
             let found = node.find(&wanted);
-            let _ = (node.child_slot(&wanted), node.level(), node.free_bytes(), node.upper_fence(&mut bytes));
+            let _ = (node.child_slot(&wanted), node.level(), node.free_bytes(), node.upper_fence(&mut bytes), node.adds_up(), node.has_within(&wanted));
             node.lower_fence(&mut bytes);
             let _ = cut(node, found.unwrap_or_else(|index| index), &wanted);
             for index in 0..node.count() {

@@ -402,3 +402,23 @@ fn garbage_of_more_than_a_page_does_not_add_up() {
     let tree = spoilt(|root| root.page().set_word(36, u32::MAX));
     assert!(matches!(tree.check(&mut |_, _| ()), Err(Error::Corrupt { .. })));
 }
+
+/// Its halves would have no room either, nor theirs.
+#[test]
+fn a_node_whose_bytes_do_not_add_up_is_not_split_for_ever() {
+    const COUNT: u32 = 32;
+    let pool = pool_in_memory(1 << 20);
+    for (class, count) in [(0, 0xffff), (2, 0x634)] {
+        let tree = BTree::create(&pool, class, false).unwrap();
+        let key = |number: u32| format!("{number:08}").into_bytes();
+        (0..20).for_each(|number| assert_eq!(put(&tree, &key(number), &[7; 100]), None));
+        let pages = pool.pages();
+        let root = pool.read(tree.root(), Access::Normal).unwrap();
+        let (_, prefix) = root.page().halves(COUNT);
+        root.page().set_halves(COUNT, count, prefix);
+        let update = |number: u32| tree.update(&key(number), &mut |_| Change::Put(&[7; 100]));
+        let refused = (20..2000).find_map(|number| update(number).err());
+        assert!(matches!(refused, Some(Error::Corrupt { .. })), "{refused:?}");
+        assert!(pool.pages() <= pages + 1, "no page was made of nonsense");
+    }
+}

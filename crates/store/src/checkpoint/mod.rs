@@ -12,4 +12,4 @@ pub(crate) mod superblock;
 pub(crate) use keeper::Keeper;
 pub(crate) use load::load;
 pub(crate) use run::{Base, CheckpointStats, Parts};
-pub(crate) use superblock::{MapHead, Shape, State, StoreId, Superblock};
+pub(crate) use superblock::{EPOCH_MAX, MapHead, Shape, State, StoreId, Superblock};

@@ -226,9 +226,15 @@ impl Superblock {
         superblock.is_possible().then_some(superblock)
     }
 
+    /// On a data device of so many bytes, no page has this number or a higher one: numbers are used again, so that there are about as many as fit, and as were made and freed while the log came round.
+    pub fn page_limit(&self, data_bytes: u64) -> PageId {
+        let bytes = data_bytes.saturating_add(self.layout.log_bytes);
+        PageId((bytes / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES))
+    }
+
     /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no more memory than a store of its size needs.
     fn is_possible(&self) -> bool {
-        let (layout, state) = (&self.layout, &self.state);
+        let state = &self.state;
         let counters = [
             self.generation,
             self.incarnation,
@@ -238,16 +244,13 @@ impl Superblock {
             self.data_bytes,
             self.data_shape.stripe_unit_bytes,
         ];
-        // Numbers of pages are used again, so that there are about as many as fit, and as were made and freed while the log came round.
-        let most_pages = (self.data_bytes.saturating_add(layout.log_bytes) / LEAST_BYTES_PER_PAGE)
-            .saturating_add(SPARE_PAGES);
         let map_is_chain =
             |map: MapHead| map.first_serial <= map.last_serial && map.last_serial < COUNTER_MAX;
         counters.iter().all(|counter| *counter < COUNTER_MAX)
-            && state.epoch.0 < u32::MAX / 2
+            && state.epoch <= EPOCH_MAX
             && state.newest <= Timestamp::MAX
             && state.next_page.0 > 0
-            && state.next_page.0 <= most_pages
+            && state.next_page <= self.page_limit(self.data_bytes)
             && self.catalog.0 < state.next_page.0
             && usize::from(self.catalog_class) < CLASSES
             && state.map.is_none_or(map_is_chain)
@@ -256,6 +259,9 @@ impl Superblock {
 
 /// Nothing that is counted ever comes this far.
 const COUNTER_MAX: u64 = 1 << 62;
+
+/// No epoch that is read from a device is later.
+pub(crate) const EPOCH_MAX: Epoch = Epoch(u32::MAX / 2);
 
 /// Fewer bytes of device and log no page ever took.
 const LEAST_BYTES_PER_PAGE: u64 = 16;

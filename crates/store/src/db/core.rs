@@ -431,20 +431,16 @@ impl Core {
 
     pub fn check(&self) -> Result<Check, Error> {
         self.check_open()?;
-        let mut sum = Check::default();
+        let (mut sum, mut newest) = (Check::default(), Timestamp(0));
         for tree in self.engine.trees().all() {
-            let mut large = Ok(());
+            let mut values = Ok(());
             let census = tree.tree.index.check(&mut |_, value| {
-                let version = Version::split(value).filter(|(version, _)| version.is_overflow());
-                if let Some((version, rest)) = version {
-                    sum.large_values += 1;
-                    // The first damage counts.
-                    if large.is_ok() {
-                        large = self.value(version, rest).map(drop);
-                    }
+                // The first damage counts.
+                if values.is_ok() {
+                    values = self.check_value(value, &mut newest, &mut sum.large_values);
                 }
             })?;
-            large?;
+            values?;
             sum.trees += 1;
             sum.nodes += census.leaves + census.inner_nodes;
             sum.records += census.records;
@@ -452,6 +448,31 @@ impl Core {
             sum.node_bytes += census.page_bytes;
         }
         Ok(sum)
+    }
+
+    /// A value of a record as it is in a leaf. `newest` is a commit that there was.
+    fn check_value(&self, value: &[u8], newest: &mut Timestamp, large: &mut u64) -> Result<(), Error> {
+        let damaged = |expected: &str, got: String| Error::Corrupt {
+            what: "a record".into(),
+            offset_bytes: 0,
+            expected: expected.into(),
+            got,
+        };
+        let Some((version, rest)) = Version::split(value) else {
+            return Err(damaged("the commit that made it", format!("{} bytes", value.len())));
+        };
+        if version.timestamp() > *newest {
+            *newest = self.engine.parts().log.last();
+        }
+        if version.timestamp() > *newest {
+            let expected = format!("one of the commits up to {}", newest.0);
+            return Err(damaged(&expected, format!("commit {}", version.timestamp().0)));
+        }
+        if version.is_overflow() {
+            *large += 1;
+            self.value(version, rest)?;
+        }
+        Ok(())
     }
 
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {

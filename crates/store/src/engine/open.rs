@@ -261,8 +261,9 @@ impl Engine {
         let loaded = now(devices);
         let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
+        let page_limit = base.superblock.page_limit(devices.device(Role::Data).capacity_bytes());
         Log::scan(&layout, devices, known, &mut |_, _, record| {
-            let (page, made_in) = foresee(record, &segments)?;
+            let (page, made_in) = foresee(record, &segments, page_limit)?;
             next_page = next_page.max(PageId(page.0 + 1));
             epoch = epoch.max(made_in);
             Ok(())

@@ -8,6 +8,7 @@ use super::Large;
 use crate::Error;
 use crate::btree::overflow::written_pages;
 use crate::catalog::{Entry, TreeId, Trees};
+use crate::checkpoint::EPOCH_MAX;
 use crate::header::PageId;
 use crate::log::Timestamp;
 use crate::pool::Epoch;
@@ -28,17 +29,28 @@ pub(super) struct Replay {
 }
 
 /// The large values of a record that is going to be replayed: their pages are on the device already, so nothing that replaying writes may take their places, nor new pages their numbers.
-/// Gives the highest number, and the latest epoch in which one of them was made.
-pub(super) fn foresee(record: &[u8], segments: &Segments) -> Result<(PageId, Epoch), Error> {
+/// Gives the highest number, which is below `limit`, and the latest epoch in which one of them was made.
+///
+/// # Errors
+/// [`Error::Corrupt`] for pages that no store ever had.
+pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Result<(PageId, Epoch), Error> {
     let mut highest = (PageId(0), Epoch(0));
     for operation in Operations::of(record) {
         // What is none is reported when it is replayed.
         let Ok(Operation::PutOverflow { reference, .. }) = operation else { continue };
         let (pages, epoch) = written_pages(reference)?;
-        highest.1 = highest.1.max(epoch);
-        for (page, location) in pages {
+        let last = pages.iter().map(|(page, _)| *page).max().unwrap_or(PageId(0));
+        if last >= limit || epoch > EPOCH_MAX {
+            return Err(Error::Corrupt {
+                what: "a large value in the log".into(),
+                offset_bytes: 0,
+                expected: format!("pages below {}, made in epoch {} or before", limit.0, EPOCH_MAX.0),
+                got: format!("page {} of epoch {}, under a right checksum", last.0, epoch.0),
+            });
+        }
+        highest = (highest.0.max(last), highest.1.max(epoch));
+        for (_, location) in pages {
             segments.hold(location)?;
-            highest.0 = highest.0.max(page);
         }
     }
     Ok(highest)

@@ -145,11 +145,7 @@ impl Segments {
         class: usize,
         changed_at: Option<u64>,
     ) -> Result<Place, NotAppended> {
-        if bytes > self.layout.unit_bytes {
-            let unit = self.layout.unit_bytes;
-            let problem = format!("a page of {bytes} bytes does not fit into a write unit of {unit}");
-            return Err(NotAppended::Failed(Error::Options(problem)));
-        }
+        self.check_fits(u64::from(bytes))?;
         let mut gathering = self.gathering(target);
         loop {
             let Some(unit) = &mut gathering.unit else {
@@ -169,6 +165,16 @@ impl Segments {
             }
             return Ok(place);
         }
+    }
+
+    /// An image of so many bytes is in one unit.
+    pub(super) fn check_fits(&self, bytes: u64) -> Result<(), NotAppended> {
+        let unit = self.unit_bytes();
+        if bytes <= unit {
+            return Ok(());
+        }
+        let problem = format!("a page of {bytes} bytes does not fit into a write unit of {unit}");
+        Err(NotAppended::Failed(Error::Options(problem)))
     }
 
     pub(super) fn gathering(&self, target: Target) -> MutexGuard<'_, Gathering> {

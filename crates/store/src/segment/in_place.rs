@@ -33,6 +33,7 @@ impl Segments {
         id: PageId,
         class: usize,
     ) -> Result<Place, NotAppended> {
+        self.check_fits(class_bytes(class))?;
         if !self.buffers.has_free() {
             return Err(NotAppended::NoBuffer);
         }

@@ -270,6 +270,17 @@ impl Segments {
     /// [`Error::Corrupt`] if there is no such place.
     pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
         if let Some(in_place) = &self.in_place {
+            let page_bytes = class_bytes(location.class());
+            let length_bytes = u64::from(location.length_bytes());
+            // It will be written here again, with whatever it has then.
+            if length_bytes != page_bytes || page_bytes > self.unit_bytes() {
+                return Err(Error::Corrupt {
+                    what: format!("the location of page {}, which stays in its place,", id.0),
+                    offset_bytes: location.offset_bytes(),
+                    expected: format!("all {page_bytes} bytes of the page, in one write unit"),
+                    got: format!("{length_bytes} bytes"),
+                });
+            }
             in_place.adopt(id, location);
         }
         self.adopt_as(location, State::Full)
@@ -300,12 +311,13 @@ impl Segments {
         if self.space.adopt(location, state) { Ok(()) } else { Err(self.nowhere(location)) }
     }
 
+    /// A location outside of all segments, or in more than one.
     fn nowhere(&self, location: Location) -> Error {
         Error::Corrupt {
             what: "a page's location".into(),
             offset_bytes: location.offset_bytes(),
             expected: format!("one of {} segments", self.space.usage().segments),
-            got: "a place outside of them".into(),
+            got: format!("{} bytes outside of them", location.length_bytes()),
         }
     }
 

@@ -7,11 +7,14 @@ use crate::lane::{self, Block, Role};
 use crate::pool::{CLASSES, class_bytes};
 
 impl Segments {
-    /// Reads and verifies the image at `location`, for those who have no frame for it. Parks.
+    /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it. Parks.
     ///
     /// # Errors
-    /// As [`Segments::read`].
+    /// As [`Segments::read`]; [`Error::Corrupt`] if there is no such place.
     pub fn read_block(&self, location: Location, id: PageId) -> Result<Block, Error> {
+        if !self.space.has(location) {
+            return Err(self.nowhere(location));
+        }
         let mut block = Block::new(class_bytes(location.class().min(CLASSES - 1)) as usize)?;
         // SAFETY: the block has the bytes of the class and belongs to this call alone.
         unsafe { self.read(location, id, block.bytes().as_mut_ptr())? };

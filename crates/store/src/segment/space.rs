@@ -207,6 +207,13 @@ impl Space {
         Some((offset_bytes.checked_sub(self.start_bytes)? / self.segment_bytes) as usize)
     }
 
+    /// Whether all of an image there would be in one segment.
+    pub fn has(&self, location: Location) -> bool {
+        let Some(index) = self.index_of(location.offset_bytes()) else { return false };
+        let end = location.offset_bytes() + u64::from(location.length_bytes());
+        index < self.lock().segments.len() && end <= self.range(index).end
+    }
+
     /// A segment's bytes of the device.
     pub fn range(&self, index: usize) -> Range<u64> {
         let start = self.start_bytes + index as u64 * self.segment_bytes;
@@ -442,13 +449,15 @@ impl Space {
 
     /// While a store is opened: nothing may be written over this image, to which the log refers.
     pub fn hold(&self, location: Location) -> bool {
-        let Some(index) = self.index_of(location.offset_bytes()) else { return false };
+        let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
+            return false;
+        };
         let mut inner = self.lock();
         if inner.free.remove(&(index as u32)) {
             inner.change(index, |segment| segment.state = State::Full);
             self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
         }
-        index < inner.segments.len()
+        true
     }
 
     /// What was held and has no page is garbage.
@@ -464,12 +473,11 @@ impl Space {
 
     /// While a store is opened: a page refers to this image.
     pub fn adopt(&self, location: Location, state: State) -> bool {
-        let Some(index) = self.index_of(location.offset_bytes()) else { return false };
+        let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
+            return false;
+        };
         let mut inner = self.lock();
         inner.free.remove(&(index as u32));
-        if index >= inner.segments.len() {
-            return false;
-        }
         inner.change(index, |segment| segment.state = state);
         if state == State::Full {
             self.add_live(location, Some(0));

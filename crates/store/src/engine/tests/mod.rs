@@ -1,6 +1,7 @@
 mod crash;
 mod faults;
 mod full;
+mod nonsense;
 mod opening;
 mod speed;
 mod world;
