@@ -250,3 +250,63 @@ fn every_durability_is_visible_at_once() {
     let syncs = db.stats().log.syncs;
     assert!(syncs >= 1, "{syncs}");
 }
+
+#[test]
+fn everything_that_is_asked_of_a_closed_store_is_refused() {
+    let db = db();
+    let tree = db.tree("t").unwrap();
+    tree.insert("a", "b").unwrap();
+    let (other, mut begun, mut batch) = (db.clone(), db.begin().unwrap(), db.batch());
+    begun.insert(&tree, "a", "c").unwrap();
+    batch.insert(&tree, "a", "c").unwrap();
+    db.close().unwrap();
+    let refused = [
+        ("tree", other.tree("t").err()),
+        ("another tree", other.tree("new").err()),
+        ("drop_tree", other.drop_tree("t").err()),
+        ("begin", other.begin().err()),
+        ("transaction", other.transaction(|_| Ok(())).err()),
+        ("sync", other.sync().err()),
+        ("checkpoint", other.checkpoint().err()),
+        ("check", other.check().err()),
+        ("reclaim", other.reclaim().err()),
+        ("backup", other.backup(Db::builder()).err()),
+        ("commit", begun.commit().err()),
+        ("batch", batch.commit().err()),
+        ("contains_key", tree.contains_key("a").err()),
+        ("first", tree.first_key_value().err()),
+        ("last", tree.last_key_value().err()),
+        ("iter", tree.iter().err()),
+        ("cursor", tree.cursor().err()),
+        ("remove", tree.remove("a").err()),
+        ("remove_range", tree.remove_range::<&[u8]>(..).err()),
+        ("load", tree.load([("b", "c")]).err()),
+    ];
+    for (what, error) in refused {
+        assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Closed), "{what}");
+    }
+}
+
+#[test]
+fn what_a_transaction_refuses_leaves_it_as_it_was() {
+    let db = db();
+    let tree = db.tree("t").unwrap();
+    let long = vec![7; tree.key_bytes_max() + 1];
+    let mut batch = db.batch();
+    batch.insert(&tree, "a", "1").unwrap();
+    assert_eq!(batch.remove(&tree, &long).unwrap_err().kind(), ErrorKind::Argument);
+    assert_eq!(batch.insert(&tree, &long, "1").unwrap_err().kind(), ErrorKind::Argument);
+    batch.commit().unwrap();
+    let mut transaction = db.begin().unwrap();
+    transaction.insert(&tree, "b", "2").unwrap();
+    assert_eq!(transaction.remove(&tree, "").unwrap_err().kind(), ErrorKind::Argument);
+    transaction.commit().unwrap();
+    assert_eq!(tree.iter().unwrap().count(), 2);
+    // An error of its body ends it, and nothing is done.
+    let failed = db.transaction(|transaction| {
+        transaction.insert(&tree, "c", "3")?;
+        transaction.insert(&tree, &long, "4")
+    });
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Argument);
+    assert!(!tree.contains_key("c").unwrap());
+}
