@@ -1,4 +1,4 @@
-//! The cases. `FLASHGRAIN_CASES` of them for each store (400), from the seed `FLASHGRAIN_SEED` (1); `FLASHGRAIN_CASE` runs that one alone and says more.
+//! The cases. `FLASHGRAIN_CASES` of them for each store (1,500), from the seed `FLASHGRAIN_SEED` (1); `FLASHGRAIN_CASE` runs that one alone and says more.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::find::find;
 use super::spoil::spoil;
 use super::world::{self, Left, long_key, short_key};
 
-const CASES: u64 = 400;
+const CASES: u64 = 1500;
 
 /// No case takes a thousandth of this, so what takes longer does not end.
 const PATIENCE: Duration = Duration::from_secs(30);
