@@ -134,7 +134,7 @@ fn compare(tree: &Tree, expected: &BTreeMap<String, Vec<u8>>) -> Result<(), Stri
     expected.next().map_or(Ok(()), |(key, _)| Err(format!("{key:?} is lost")))
 }
 
-/// The swept tree is empty, or has the first records of the generation that was being loaded, or the last of the one that was being removed. At which step that is.
+/// The swept tree is empty, or has consecutive records of one generation: the first while it was being loaded, the last while it was being removed. At which step that is.
 fn accept_swept(tree: &Tree, bounds: Bounds) -> Result<Bounds, String> {
     let mut found: Option<(u64, u64, u64)> = None;
     for record in tree.iter().map_err(|error| error.to_string())? {
@@ -155,7 +155,10 @@ fn accept_swept(tree: &Tree, bounds: Bounds) -> Result<Bounds, String> {
         Some((0, SWEPT_RECORDS, generation)) => done(2 * generation),
         Some((0, _, generation)) => under_way(2 * generation),
         Some((_, SWEPT_RECORDS, generation)) => under_way(2 * generation + 1),
-        Some(_) => return Err(format!("swept records {found:?} are neither the first nor the last ones")),
+        // Loaded in part when one child was killed, and removed in part when the next one was.
+        Some((_, _, generation)) => {
+            Bounds { acknowledged: 2 * generation - 1, submitted: 2 * generation + 1 }
+        }
         // Removed, or not yet loaded; the first step is 2, as if a generation 0 had been removed before.
         None if bounds.submitted % 2 == 1 || bounds.submitted == 0 => done(bounds.submitted),
         None => done(bounds.submitted - 1),
@@ -163,7 +166,7 @@ fn accept_swept(tree: &Tree, bounds: Bounds) -> Result<Bounds, String> {
     let possible = if at.acknowledged == at.submitted {
         bounds.contains(at.submitted)
     } else {
-        bounds.may_be_under_way(at.submitted)
+        (at.acknowledged + 1..=at.submitted).all(|step| bounds.may_be_under_way(step))
     };
     if !possible {
         return Err(format!("sweeper: {bounds}, and there are {found:?}"));
