@@ -10,7 +10,8 @@ use clap::{Args, Parser, Subcommand};
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    Campaign, Crash, Extent, Faults, Hunt, Kind, Nth, Report, Rot, Trial, run, shrink,
+    Campaign, Counting, Crash, Decay, Errors, Extent, Faults, Histories, Hunt, Kind, Lives, Nth, Report, Rot,
+    Trial, run, shrink,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -47,6 +48,16 @@ enum Command {
         #[command(flatten)]
         length: Length,
     },
+    /// Let stores crash, recover, work and crash again, several times in a row.
+    Lives(Length),
+    /// Let requests of data and log drives fail while a store is used, then open it again, perhaps after a power cut.
+    Errors(Length),
+    /// Put wrong bytes onto a store's drive: flipped bits, images of other pages, older images.
+    Decay(Length),
+    /// Raise counters by many transactions at a time, and watch them from snapshots.
+    Counting(Length),
+    /// Record what concurrent transactions see, through crashes too, and look for anomalies; cases are histories.
+    Isolation(Length),
     /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if one is not found.
     Bugs(Planting),
 }
@@ -113,6 +124,11 @@ fn main() -> anyhow::Result<ExitCode> {
             let campaigns: Vec<&dyn Campaign> = campaigns.iter().map(|campaign| campaign as _).collect();
             play(&campaigns, &length)
         }
+        Command::Lives(length) => play(&[&Lives::default()], &length),
+        Command::Errors(length) => play(&[&Errors { habits: None }], &length),
+        Command::Decay(length) => play(&[&Decay::default()], &length),
+        Command::Counting(length) => play(&[&Counting], &length),
+        Command::Isolation(length) => play(&[&Histories], &length),
         Command::Bugs(planting) => plant(&planting),
     }
 }

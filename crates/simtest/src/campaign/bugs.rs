@@ -8,7 +8,7 @@ use flashgrain::testing::{Bug, Finder};
 
 use super::counts::Counts;
 use super::run::Campaign;
-use super::{Counting, Crash, Decay, Errors, Failure, Lives};
+use super::{Counting, Crash, Decay, Errors, Failure, Histories, Lives};
 use crate::media::Choices;
 
 /// What is tried on a bug.
@@ -56,7 +56,8 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
     match bug.finder() {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
-        Finder::Isolation | Finder::Model => vec![counting(), crash(), lives()],
+        Finder::Isolation => vec![counting(), (Box::new(Histories), 1), crash()],
+        Finder::Model => vec![counting(), crash(), lives()],
         _ => vec![crash(), lives()],
     }
 }
