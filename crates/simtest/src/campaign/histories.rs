@@ -11,7 +11,7 @@ use crate::world::Habits;
 pub struct Histories;
 
 /// Crashes in a history that has some.
-const CRASHES: u32 = 3;
+const CRASHES: usize = 3;
 
 /// Transactions of a history of few lists.
 const TRANSACTIONS: usize = 200;

@@ -27,7 +27,7 @@ pub struct Timeline {
     /// What flushes under way will make certain.
     flushes: HashMap<u64, Covered>,
     /// Sectors as a choice leaves them, while it is looked at.
-    chosen: HashMap<usize, u64>,
+    chosen: Chosen,
     moment: Moment,
 }
 
@@ -49,6 +49,28 @@ pub struct Moment {
 struct Covered {
     writes: Vec<u64>,
     length_bytes: u64,
+}
+
+/// Prints by sector.
+struct Chosen {
+    prints: Vec<Option<u64>>,
+    /// Which there are.
+    put: Vec<usize>,
+}
+
+impl Chosen {
+    /// What was there before.
+    fn put(&mut self, sector: usize, print: u64) -> Option<u64> {
+        let before = self.prints[sector].replace(print);
+        if before.is_none() {
+            self.put.push(sector);
+        }
+        before
+    }
+
+    fn clear(&mut self) {
+        self.put.drain(..).for_each(|sector| self.prints[sector] = None);
+    }
 }
 
 struct Pending {
@@ -83,6 +105,7 @@ impl Timeline {
     pub fn new(bytes: Vec<u8>, length_bytes: u64, moment: Moment) -> Self {
         let prints = prints_of(0, &bytes);
         let print = prints.iter().fold(0, |all, print| all ^ print);
+        let sectors = prints.len();
         let disk = Disk::new(bytes);
         Self {
             disk,
@@ -91,7 +114,7 @@ impl Timeline {
             tail: Vec::new(),
             lengths: [length_bytes; 2],
             flushes: HashMap::new(),
-            chosen: HashMap::new(),
+            chosen: Chosen { prints: vec![None; sectors], put: Vec::new() },
             moment,
         }
     }
@@ -231,13 +254,16 @@ impl Timeline {
     pub fn print(&mut self, choice: &Choice) -> u64 {
         let length = self.length(choice);
         let Self { tail, chosen, prints, .. } = self;
-        chosen.clear();
+        let mut print = self.print;
         Self::each_left(tail, choice, length, |pending, part| {
             let first = pending.first_sector();
-            chosen.extend(part.map(|sector| (first + sector, pending.prints[sector])));
+            for sector in part {
+                let before = chosen.put(first + sector, pending.prints[sector]);
+                print ^= before.unwrap_or(prints[first + sector]) ^ pending.prints[sector];
+            }
         });
-        let bytes = self.chosen.iter().fold(self.print, |all, (sector, print)| all ^ prints[*sector] ^ print);
-        bytes ^ length.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        chosen.clear();
+        print ^ length.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// What a power cut leaves by this choice, until [`Disk::back`] is called.
