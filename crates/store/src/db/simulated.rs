@@ -151,8 +151,13 @@ impl Simulated {
 impl Drop for Simulated {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
-        // Closing a store is work for a task, and nobody is going to run one while a test fails.
+        // Closing a store is work for a task, and nobody is going to run one while a test fails; nor can it end before tasks that wait for ever.
         if std::thread::panicking() {
+            db.core.abandon();
+            return;
+        }
+        self.harness.run_until_idle();
+        if self.harness.unfinished() > 0 {
             db.core.abandon();
         } else {
             self.harness.run(move || drop(db));
