@@ -24,13 +24,17 @@ pub(crate) struct Options {
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
-    /// Whether the cache may be as small as the pool can be.
-    #[cfg(feature = "testing")]
-    pub is_small: bool,
+    /// The smallest cache that is not refused.
+    pub cache_bytes_min: u64,
+    /// Segments that a growing store has at first, and by which it grows.
+    pub growth_segments: u64,
 }
 
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
+
+/// Some segments of a growing store are open, some are the page table's, and the cleaner needs a choice among the others.
+const GROWTH_SEGMENTS: u64 = 48;
 
 impl Options {
     /// Dirty bytes at which a checkpoint begins.
@@ -49,10 +53,7 @@ impl Options {
     /// [`Error::Options`] saying what can.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Options(why));
-        #[cfg(feature = "testing")]
-        let least = if self.is_small { crate::pool::LEAST_BUDGET_BYTES } else { LEAST_CACHE_BYTES };
-        #[cfg(not(feature = "testing"))]
-        let least = LEAST_CACHE_BYTES;
+        let least = self.cache_bytes_min;
         if self.cache_bytes < least {
             return refuse(format!(
                 "a cache of {} bytes is too small: give at least {least} bytes",
@@ -86,8 +87,8 @@ impl Default for Options {
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,
-            #[cfg(feature = "testing")]
-            is_small: false,
+            cache_bytes_min: LEAST_CACHE_BYTES,
+            growth_segments: GROWTH_SEGMENTS,
         }
     }
 }

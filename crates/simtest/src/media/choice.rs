@@ -27,7 +27,7 @@ pub struct Tear {
     pub left: Vec<Range<usize>>,
 }
 
-/// How many choices are looked at beside those that always are: none, all, each alone, all but each, all but each two of at most [`PAIRS_OF_MAX`], and the first so many.
+/// How many choices are looked at beside those that always are: none, all, each alone, all but each, all but each two of up to 8, and the first so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
     /// Random subsets.

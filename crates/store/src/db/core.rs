@@ -66,18 +66,6 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// Segments that a growing store has at first, and by which it grows: some are open, some are the page table's, and the cleaner needs a choice among the others.
-const FIRST_SEGMENTS: u64 = 48;
-
-fn growth_segments(options: &Options) -> u64 {
-    #[cfg(feature = "testing")]
-    if options.is_small {
-        return crate::testing::Small::GROWTH_SEGMENTS;
-    }
-    let _ = options;
-    FIRST_SEGMENTS
-}
-
 /// Bytes of the nodes of this size class.
 fn node_bytes(class: u16) -> u32 {
     u32::try_from(class_bytes(usize::from(class))).unwrap_or(u32::MAX)
@@ -150,7 +138,7 @@ impl Prepared {
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
-            let first = layout.segments_start_bytes + growth_segments(&options) * layout.segment_bytes;
+            let first = layout.segments_start_bytes + options.growth_segments * layout.segment_bytes;
             let bytes = options.size_bytes_max.unwrap_or(first);
             data.grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
@@ -158,10 +146,7 @@ impl Prepared {
             let bytes = layout.log_start_bytes + layout.log_bytes;
             devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
-        #[cfg(feature = "testing")]
         let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
-        #[cfg(not(feature = "testing"))]
-        let id = new_store_id();
         let new = Some(New { id, layout, decisions, made });
         Ok(Self { devices, options, may_grow: site.may_grow(), new })
     }
@@ -190,7 +175,7 @@ impl Prepared {
         unfinished: bool,
     ) -> Result<(Arc<Core>, Made), Error> {
         let durability = self.options.durability;
-        let growth_segments = self.may_grow.then(|| growth_segments(&self.options));
+        let growth_segments = self.may_grow.then_some(self.options.growth_segments);
         let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
         let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {

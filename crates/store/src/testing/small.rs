@@ -80,7 +80,8 @@ impl Builder {
     /// Creates or opens a store of this shape on its device, with one worker.
     pub fn small(mut self, small: &Small) -> Self {
         self.overrides.small = Some((small.layout(), StoreId(small.id)));
-        self.options.is_small = true;
+        self.options.cache_bytes_min = LEAST_BUDGET_BYTES;
+        self.options.growth_segments = Small::GROWTH_SEGMENTS;
         self.cache_bytes(small.cache_bytes)
             .recovery_log_bytes(small.recovery_log_bytes)
             .workers(1)
