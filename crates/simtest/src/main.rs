@@ -117,7 +117,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().campaign {
         Command::Crash(length) => play(&[&Crash::default()], &length),
         Command::Nth(length) => play(&[&Nth::default()], &length),
-        Command::Rot { every, length } => play(&[&Rot { every, ..Rot::default() }], &length),
+        Command::Rot { every, length } => play(&[&Rot::every(every)], &length),
         Command::Faults { only, length } => {
             let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };
             let campaigns: Vec<Faults> = kinds.into_iter().map(Faults::new).collect();

@@ -49,7 +49,7 @@ fn any_request_may_fail() {
 #[test]
 fn no_flipped_bit_is_returned_as_data() {
     // Sectors of a closed and of a crashed store.
-    let counts = keeps_all_promises(&Rot { every: 211, ..Rot::default() }, 50_000).counts;
+    let counts = keeps_all_promises(&Rot::every(211), 50_000).counts;
     assert!(counts.of("found when read") > 500 && counts.of("found when opened") > 50, "{counts}");
 }
 

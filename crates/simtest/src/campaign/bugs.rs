@@ -56,7 +56,7 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
     match bug.finder() {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
-        Finder::Isolation => vec![counting(), (Box::new(Histories), 1), crash()],
+        Finder::Isolation => vec![counting(), (Box::new(Histories), 4), crash()],
         Finder::Model => vec![counting(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

@@ -19,6 +19,9 @@ const STREAM: u64 = 0x0063_6f75_6e74;
 /// Counters that all transactions raise, so many that a commit does not apply them at once.
 const COUNTERS: u32 = 80;
 
+/// Conflicts in a row after which nobody gets ahead: far more than there are commits.
+const TRIES: u32 = 10_000;
+
 /// Bytes of a counter's value, so that their leaves do not all fit into memory.
 const VALUE_BYTES: usize = 120;
 
@@ -113,20 +116,27 @@ fn raise(db: &Db, times: u32) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let tree = db.tree("counters").map_err(text)?;
     for _ in 0..times {
-        loop {
-            let mut transaction = db.begin().map_err(text)?;
-            let count = same(&transaction, &tree)?;
-            for counter in 0..COUNTERS {
-                transaction.insert(&tree, key(counter), value(count + 1)).map_err(text)?;
-            }
-            match transaction.commit() {
-                Ok(()) => break,
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                Err(error) => return Err(text(error)),
-            }
+        let mut tries = 0..TRIES;
+        while !try_to_raise(db, &tree)? {
+            tries.next().ok_or("the same transaction conflicts again and again")?;
         }
     }
     Ok(())
+}
+
+/// `false` if another transaction was faster.
+fn try_to_raise(db: &Db, tree: &Tree) -> Result<bool, String> {
+    let text = |error: Error| error.to_string();
+    let mut transaction = db.begin().map_err(text)?;
+    let count = same(&transaction, tree)?;
+    for counter in 0..COUNTERS {
+        transaction.insert(tree, key(counter), value(count + 1)).map_err(text)?;
+    }
+    match transaction.commit() {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
+        Err(error) => Err(text(error)),
+    }
 }
 
 /// What all counters say in this view: the same.

@@ -1,6 +1,6 @@
 //! Bit rot: every bit of a store of one mebibyte, superblocks, labels, log and page table included.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flashgrain::{CpuCosts, Simulated};
 use rand::SeedableRng;
@@ -16,12 +16,22 @@ use crate::media::{Disk, SECTOR_BYTES, Tape};
 use crate::world::{Habits, Shape, Shared, small};
 
 /// See the module. A seed is a sector, and a case one of its bits. Sectors are counted through one store after the other: every second one was closed, the others were left as a kill leaves them when all is
-/// durable, so that they are recovered from their logs.
+/// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so that bits of sectors that it does not read are looked at all at once.
 pub struct Rot {
     /// What stores are used for.
     pub habits: Habits,
     /// One of so many bits flips, the first sector's first one and so on.
     pub every: u64,
+    /// Stores that were made, while nobody looks at them.
+    idle: Mutex<Vec<Made>>,
+}
+
+/// A store that was used.
+struct Made {
+    number: u64,
+    shape: Shape,
+    disk: Disk,
+    shared: Shared,
 }
 
 /// Bytes of each store.
@@ -33,7 +43,32 @@ const SECTORS: u64 = STORE_BYTES / SECTOR_BYTES as u64;
 impl Default for Rot {
     fn default() -> Self {
         let usual = Habits { backup: 0.0, ..Habits::default() };
-        Self { habits: usual, every: 1 }
+        Self { habits: usual, every: 1, idle: Mutex::default() }
+    }
+}
+
+impl Rot {
+    /// Flips one of so many bits.
+    pub fn every(every: u64) -> Self {
+        Self { every, ..Self::default() }
+    }
+
+    /// A store that nobody else looks at.
+    fn take(&self, number: u64) -> Result<Made, String> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = idle.iter().position(|made| made.number == number);
+        if let Some(place) = place {
+            return Ok(idle.swap_remove(place));
+        }
+        // Seeds follow each other: the ones before are no more needed.
+        idle.retain(|made| made.number + 1 >= number);
+        drop(idle);
+        quietly(|| make(number, self.habits)).and_then(|result| result)
+    }
+
+    fn give_back(&self, made: Made) {
+        made.disk.back();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(made);
     }
 }
 
@@ -47,37 +82,46 @@ impl Campaign for Rot {
     }
 
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
-        Box::new(Self { habits, every: self.every })
+        Box::new(Self { habits, ..Self::every(self.every) })
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
-        let (store, sector) = (seed / SECTORS, seed % SECTORS);
-        let is_closed = store.is_multiple_of(2);
-        let made = quietly(|| make(store, self.habits, is_closed)).and_then(|result| result);
-        let (shape, disk, shared) =
-            made.map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
-        let mut counts = Counts::default();
+        let (number, sector) = (seed / SECTORS, seed % SECTORS);
+        let made = self.take(number).map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
+        let (shape, disk) = (&made.shape, &made.disk);
         let bits = SECTOR_BYTES as u64 * 8;
         let first = (sector * bits).next_multiple_of(self.every);
-        for bit in (first..(sector + 1) * bits).step_by(self.every as usize) {
+        let flips: Vec<u64> = (first..(sector + 1) * bits).step_by(self.every as usize).collect();
+        let look = |counts: &mut Counts| quietly(|| look(&made, counts)).and_then(|result| result);
+        disk.forget_reads();
+        look(&mut Counts::default())
+            .map_err(|what| Failure::new(seed, "before anything was flipped", what))?;
+        let mut counts = Counts::default();
+        if !disk.is_read(sector) {
+            counts.add(CASES, flips.len() as u64);
+            counts.add("never read", flips.len() as u64);
+            self.give_back(made);
+            return Ok(counts);
+        }
+        for bit in flips {
             if !goes_on() {
                 break;
             }
             disk.back();
             disk.flip(bit);
             counts.add(CASES, 1);
-            let looked = quietly(|| look(&shape, &disk, &shared, &mut counts)).and_then(|result| result);
-            looked.map_err(|what| {
+            look(&mut counts).map_err(|what| {
                 let place = shape.place(bit / 8);
                 Failure::new(seed, format!("bit {} of byte {} ({place})", bit % 8, bit / 8), what)
             })?;
         }
+        self.give_back(made);
         Ok(counts)
     }
 }
 
-/// A store that was used.
-fn make(seed: u64, habits: Habits, is_closed: bool) -> Result<(Shape, Disk, Shared), String> {
+fn make(number: u64, habits: Habits) -> Result<Made, String> {
+    let (seed, is_closed) = (number, number.is_multiple_of(2));
     let shape = Shape::of_bytes(STORE_BYTES, &mut Pcg64::seed_from_u64(seed));
     let disk = Disk::new(vec![0; STORE_BYTES as usize]);
     let shared = Shared::listen(&Tape::default());
@@ -93,10 +137,11 @@ fn make(seed: u64, habits: Habits, is_closed: bool) -> Result<(Shape, Disk, Shar
         store.abandon();
     }
     disk.mark();
-    Ok((shape, disk, shared))
+    Ok(Made { number, shape, disk, shared })
 }
 
-fn look(shape: &Shape, disk: &Disk, shared: &Shared, counts: &mut Counts) -> Result<(), String> {
+fn look(made: &Made, counts: &mut Counts) -> Result<(), String> {
+    let Made { shape, disk, shared, .. } = made;
     let mut store = match Simulated::open(small(shape, Arc::new(disk.clone())), CpuCosts::default()) {
         Ok(store) => store,
         Err(error) if is_typed(&error) => {

@@ -29,6 +29,8 @@ struct State {
     /// Memory for more of them.
     spare: Vec<Box<[u8; PAGE_BYTES]>>,
     is_changed: Vec<bool>,
+    /// Sectors that somebody has read since [`Disk::forget_reads`].
+    is_read: Vec<bool>,
     now_ns: u64,
 }
 
@@ -49,7 +51,8 @@ impl Disk {
         let identity =
             Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
         let is_changed = vec![false; bytes.len().div_ceil(PAGE_BYTES)];
-        let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, now_ns: 0 };
+        let is_read = vec![false; bytes.len().div_ceil(SECTOR_BYTES)];
+        let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, is_read, now_ns: 0 };
         let capacity_bytes = Arc::new(AtomicU64::new(bytes_in_all));
         Self { geometry, capacity_bytes, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }
     }
@@ -94,6 +97,16 @@ impl Disk {
             is_changed[page] = false;
             spare.push(old);
         }
+    }
+
+    /// Nothing was read so far.
+    pub fn forget_reads(&self) {
+        self.state().is_read.fill(false);
+    }
+
+    /// Whether somebody has read a sector since then.
+    pub fn is_read(&self, sector: u64) -> bool {
+        self.state().is_read[sector as usize]
     }
 
     /// All bytes.
@@ -181,9 +194,12 @@ impl Channel for DiskChannel {
         let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.op {
             Op::Flush | Op::Discard => {}
-            // SAFETY: the caller lends the memory until the request is answered, which is later.
-            Op::Read => unsafe { std::slice::from_raw_parts_mut(request.memory, length) }
-                .copy_from_slice(&state.bytes[start..start + length]),
+            Op::Read => {
+                // SAFETY: the caller lends the memory until the request is answered, which is later.
+                let into = unsafe { std::slice::from_raw_parts_mut(request.memory, length) };
+                into.copy_from_slice(&state.bytes[start..start + length]);
+                state.is_read[start / SECTOR_BYTES..(start + length).div_ceil(SECTOR_BYTES)].fill(true);
+            }
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
                 // SAFETY: as above.
                 let bytes = unsafe { std::slice::from_raw_parts(request.memory, length) };
