@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::core::{Core, Prepared};
+use super::core::Core;
 use super::place::Made;
+use super::prepared::Prepared;
 use super::scan::TreeScan;
 use super::tree::TreeOptions;
 use super::{Builder, Db};

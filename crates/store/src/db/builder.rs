@@ -7,8 +7,9 @@ use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_profile::DeviceProfile;
 
 use super::Db;
-use super::core::{Core, Prepared, Wanted};
+use super::core::Core;
 use super::place::{Place, Site};
+use super::prepared::{Prepared, Wanted};
 use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
 use crate::{Durability, Error};

@@ -5,21 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flashgrain_device::calendar_seconds;
-use flashgrain_profile::DeviceProfile;
-use serde::Serialize;
-
-use super::place::{Made, Site, of_device};
+use super::place::Site;
+use super::prepared::{Prepared, Wanted};
 use super::stats::Stats;
 use super::tree::TreeOptions;
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
-use crate::checkpoint::{StoreId, slots};
-use crate::engine::{Engine, Given};
-use crate::lane::{self, Devices, Role};
-use crate::layout::{Ground, Layout, Overrides, decide};
+use crate::engine::Engine;
+use crate::lane;
+use crate::layout::Layout;
 use crate::log::Timestamp;
 use crate::options::Options;
 use crate::pool::class_bytes;
@@ -27,24 +23,6 @@ use crate::task::{Crew, JoinHandle, in_task};
 use crate::txn::{Snapshot, VERSION_BYTES, Version, Write, Written};
 use crate::worker::Workers;
 use crate::{Decision, Durability, Error, ErrorKind};
-
-/// What a check has looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Check {
-    /// Trees, without the catalog.
-    pub trees: u64,
-    /// Their nodes.
-    pub nodes: u64,
-    /// Their records, tombstones that a snapshot still needs included.
-    pub records: u64,
-    /// Values in pages of their own.
-    pub large_values: u64,
-    /// Bytes of all nodes.
-    pub node_bytes: u64,
-    /// Bytes of these that are in use.
-    pub used_bytes: u64,
-}
 
 /// See the module.
 pub(crate) struct Core {
@@ -76,123 +54,18 @@ fn class_of(bytes: u32) -> u16 {
     (0..u16::MAX).find(|class| node_bytes(*class) >= bytes).unwrap_or(0)
 }
 
-/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address of their process' memory.
-fn new_store_id() -> StoreId {
-    use std::hash::{BuildHasher, RandomState};
-    // The standard library draws its hash keys from the system's randomness.
-    let draw = || RandomState::new().hash_one(calendar_seconds()).to_le_bytes();
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&draw());
-    id[8..].copy_from_slice(&draw());
-    StoreId(id)
-}
-
-/// What is to be done with the devices.
-pub(super) enum Wanted<'a> {
-    Open,
-    Create { profile: Option<&'a DeviceProfile>, overrides: &'a Overrides },
-}
-
-/// Everything before the engine.
-pub(super) struct Prepared {
-    devices: Devices,
-    options: Options,
-    may_grow: bool,
-    new: Option<New>,
-}
-
-/// A store that is being made.
-struct New {
-    id: StoreId,
-    layout: Layout,
-    decisions: Vec<Decision>,
-    made: Made,
-}
-
-impl Prepared {
-    /// Opens the devices, and decides the layout of a new store.
-    pub fn new(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Self, Error> {
-        options.check()?;
-        let options = options.clone();
-        let Wanted::Create { profile, overrides } = wanted else {
-            return Ok(Self { devices: site.open()?, options, may_grow: site.may_grow(), new: None });
-        };
-        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
-        let (devices, made) = site.create(stripe_unit)?;
-        if site.is_in_files() {
-            // Before the file has its size, so that what a crash leaves is known for what it is.
-            slots::erase(&devices)?;
-        }
-        let data = devices.device(Role::Data);
-        let ground = Ground {
-            profile: *profile,
-            data: data.geometry(),
-            log: devices.has_own_log().then(|| devices.device(Role::Log).geometry()),
-            capacity_bytes: if site.may_grow() {
-                options.size_bytes_max
-            } else {
-                Some(data.capacity_bytes())
-            },
-            log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
-            recovery_log_bytes: options.recovery_log_bytes,
-        };
-        let (layout, decisions) = decide(&ground, overrides)?;
-        if site.may_grow() {
-            let first = layout.segments_start_bytes + options.growth_segments * layout.segment_bytes;
-            let bytes = options.size_bytes_max.unwrap_or(first);
-            data.grow(bytes).map_err(|error| of_device(error, &[]))?;
-        }
-        if site.log_may_grow() {
-            let bytes = layout.log_start_bytes + layout.log_bytes;
-            devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
-        }
-        let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
-        let new = Some(New { id, layout, decisions, made });
-        Ok(Self { devices, options, may_grow: site.may_grow(), new })
-    }
-
-    /// The store's devices.
-    pub fn devices(&self) -> &Devices {
-        &self.devices
-    }
-
-    /// Starts the engine. In a task if nobody else steps the workers.
-    pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
-        let (core, made) = self.start_engine(crew, workers, false)?;
-        made.keep();
-        Ok(core)
-    }
-
-    /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed, as far as it is in files, unless what is returned with it is kept.
-    pub fn start_unfinished(self, crew: Crew, workers: Option<Workers>) -> Result<(Arc<Core>, Made), Error> {
-        self.start_engine(crew, workers, true)
-    }
-
-    fn start_engine(
-        self,
-        crew: Crew,
-        workers: Option<Workers>,
-        unfinished: bool,
-    ) -> Result<(Arc<Core>, Made), Error> {
-        let durability = self.options.durability;
-        let growth_segments = self.may_grow.then_some(self.options.growth_segments);
-        let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
-        let (engine, decisions, made) = match self.new {
-            Some(New { id, layout, decisions, made }) => {
-                (Engine::create(given, layout, id)?, decisions, made)
-            }
-            None => (Engine::open(given)?, Vec::new(), Made::default()),
-        };
-        let layout = engine.superblock().layout;
-        // To discard a part of a file would give its place away.
-        let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
-        engine.parts().segments.set_discards(!self.may_grow && !is_file);
-        let closed = AtomicBool::new(false);
-        Ok((Arc::new(Core { engine, workers, layout, decisions, durability, closed }), made))
-    }
-}
-
 impl Core {
+    /// Over an engine that runs. `decisions`: what was decided for a new store.
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        workers: Option<Workers>,
+        decisions: Vec<Decision>,
+        durability: Durability,
+    ) -> Arc<Self> {
+        let layout = engine.superblock().layout;
+        Arc::new(Self { engine, workers, layout, decisions, durability, closed: AtomicBool::new(false) })
+    }
+
     /// With workers on threads of their own.
     pub(super) fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
         let prepared = Prepared::new(site, wanted, options)?;
@@ -412,52 +285,6 @@ impl Core {
 
     pub fn stats(&self) -> Stats {
         Stats::of(&self.engine, &self.layout)
-    }
-
-    pub fn check(&self) -> Result<Check, Error> {
-        self.check_open()?;
-        let (mut sum, mut newest) = (Check::default(), Timestamp(0));
-        for tree in self.engine.trees().all() {
-            let mut values = Ok(());
-            let census = tree.tree.index.check(&mut |_, value| {
-                // The first damage counts.
-                if values.is_ok() {
-                    values = self.check_value(value, &mut newest, &mut sum.large_values);
-                }
-            })?;
-            values?;
-            sum.trees += 1;
-            sum.nodes += census.leaves + census.inner_nodes;
-            sum.records += census.records;
-            sum.used_bytes += census.used_bytes;
-            sum.node_bytes += census.page_bytes;
-        }
-        Ok(sum)
-    }
-
-    /// A value of a record as it is in a leaf. `newest` is a commit that there was.
-    fn check_value(&self, value: &[u8], newest: &mut Timestamp, large: &mut u64) -> Result<(), Error> {
-        let damaged = |expected: &str, got: String| Error::Corrupt {
-            what: "a record".into(),
-            offset_bytes: 0,
-            expected: expected.into(),
-            got,
-        };
-        let Some((version, rest)) = Version::split(value) else {
-            return Err(damaged("the commit that made it", format!("{} bytes", value.len())));
-        };
-        if version.timestamp() > *newest {
-            *newest = self.engine.parts().log.last();
-        }
-        if version.timestamp() > *newest {
-            let expected = format!("one of the commits up to {}", newest.0);
-            return Err(damaged(&expected, format!("commit {}", version.timestamp().0)));
-        }
-        if version.is_overflow() {
-            *large += 1;
-            self.value(version, rest)?;
-        }
-        Ok(())
     }
 
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {

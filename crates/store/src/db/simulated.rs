@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-use super::core::Prepared;
+use super::prepared::Prepared;
 use super::{Builder, Db, Stats};
 use crate::options::Options;
 use crate::task::JoinHandle;
