@@ -1,0 +1,78 @@
+//! Looking at everything that a store contains.
+
+use serde::Serialize;
+
+use super::core::Core;
+use crate::Error;
+use crate::log::Timestamp;
+use crate::txn::Version;
+
+/// What a check has looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Check {
+    /// Trees, without the catalog.
+    pub trees: u64,
+    /// Their nodes.
+    pub nodes: u64,
+    /// Their records, tombstones that a snapshot still needs included.
+    pub records: u64,
+    /// Values in pages of their own.
+    pub large_values: u64,
+    /// Bytes of all nodes.
+    pub node_bytes: u64,
+    /// Bytes of these that are in use.
+    pub used_bytes: u64,
+}
+
+impl Core {
+    /// Reads every node, record and large value.
+    ///
+    /// # Errors
+    /// The first damage, or what the devices say.
+    pub fn check(&self) -> Result<Check, Error> {
+        self.check_open()?;
+        let (mut sum, mut newest) = (Check::default(), Timestamp(0));
+        for tree in self.engine().trees().all() {
+            let mut values = Ok(());
+            let census = tree.tree.index.check(&mut |_, value| {
+                // The first damage counts.
+                if values.is_ok() {
+                    values = self.check_value(value, &mut newest, &mut sum.large_values);
+                }
+            })?;
+            values?;
+            sum.trees += 1;
+            sum.nodes += census.leaves + census.inner_nodes;
+            sum.records += census.records;
+            sum.used_bytes += census.used_bytes;
+            sum.node_bytes += census.page_bytes;
+        }
+        Ok(sum)
+    }
+
+    /// A value of a record as it is in a leaf. `newest` is a commit that there was.
+    fn check_value(&self, value: &[u8], newest: &mut Timestamp, large: &mut u64) -> Result<(), Error> {
+        let damaged = |expected: &str, got: String| Error::Corrupt {
+            what: "a record".into(),
+            offset_bytes: 0,
+            expected: expected.into(),
+            got,
+        };
+        let Some((version, rest)) = Version::split(value) else {
+            return Err(damaged("the commit that made it", format!("{} bytes", value.len())));
+        };
+        if version.timestamp() > *newest {
+            *newest = self.engine().parts().log.last();
+        }
+        if version.timestamp() > *newest {
+            let expected = format!("one of the commits up to {}", newest.0);
+            return Err(damaged(&expected, format!("commit {}", version.timestamp().0)));
+        }
+        if version.is_overflow() {
+            *large += 1;
+            self.value(version, rest)?;
+        }
+        Ok(())
+    }
+}

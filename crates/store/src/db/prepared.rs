@@ -1,0 +1,131 @@
+//! What comes before a store runs: its devices are opened, and the layout of a new one is decided.
+
+use std::sync::Arc;
+
+use flashgrain_device::calendar_seconds;
+use flashgrain_profile::DeviceProfile;
+
+use super::core::Core;
+use super::place::{Made, Site, of_device};
+use crate::checkpoint::{StoreId, slots};
+use crate::engine::{Engine, Given};
+use crate::lane::{Devices, Role};
+use crate::layout::{Ground, Layout, Overrides, decide};
+use crate::options::Options;
+use crate::task::Crew;
+use crate::worker::Workers;
+use crate::{Decision, Error};
+
+/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address of their process' memory.
+fn new_store_id() -> StoreId {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library draws its hash keys from the system's randomness.
+    let draw = || RandomState::new().hash_one(calendar_seconds()).to_le_bytes();
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&draw());
+    id[8..].copy_from_slice(&draw());
+    StoreId(id)
+}
+
+/// What is to be done with the devices.
+pub(super) enum Wanted<'a> {
+    Open,
+    Create { profile: Option<&'a DeviceProfile>, overrides: &'a Overrides },
+}
+
+/// Everything before the engine.
+pub(super) struct Prepared {
+    devices: Devices,
+    options: Options,
+    may_grow: bool,
+    new: Option<New>,
+}
+
+/// A store that is being made.
+struct New {
+    id: StoreId,
+    layout: Layout,
+    decisions: Vec<Decision>,
+    made: Made,
+}
+
+impl Prepared {
+    /// Opens the devices, and decides the layout of a new store.
+    pub fn new(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Self, Error> {
+        options.check()?;
+        let options = options.clone();
+        let Wanted::Create { profile, overrides } = wanted else {
+            return Ok(Self { devices: site.open()?, options, may_grow: site.may_grow(), new: None });
+        };
+        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
+        let (devices, made) = site.create(stripe_unit)?;
+        if site.is_in_files() {
+            // Before the file has its size, so that what a crash leaves is known for what it is.
+            slots::erase(&devices)?;
+        }
+        let data = devices.device(Role::Data);
+        let ground = Ground {
+            profile: *profile,
+            data: data.geometry(),
+            log: devices.has_own_log().then(|| devices.device(Role::Log).geometry()),
+            capacity_bytes: if site.may_grow() {
+                options.size_bytes_max
+            } else {
+                Some(data.capacity_bytes())
+            },
+            log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
+            recovery_log_bytes: options.recovery_log_bytes,
+        };
+        let (layout, decisions) = decide(&ground, overrides)?;
+        if site.may_grow() {
+            let first = layout.segments_start_bytes + options.growth_segments * layout.segment_bytes;
+            let bytes = options.size_bytes_max.unwrap_or(first);
+            data.grow(bytes).map_err(|error| of_device(error, &[]))?;
+        }
+        if site.log_may_grow() {
+            let bytes = layout.log_start_bytes + layout.log_bytes;
+            devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
+        }
+        let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
+        let new = Some(New { id, layout, decisions, made });
+        Ok(Self { devices, options, may_grow: site.may_grow(), new })
+    }
+
+    /// The store's devices.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Starts the engine. In a task if nobody else steps the workers.
+    pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
+        let (core, made) = self.start_engine(crew, workers, false)?;
+        made.keep();
+        Ok(core)
+    }
+
+    /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed, as far as it is in files, unless what is returned with it is kept.
+    pub fn start_unfinished(self, crew: Crew, workers: Option<Workers>) -> Result<(Arc<Core>, Made), Error> {
+        self.start_engine(crew, workers, true)
+    }
+
+    fn start_engine(
+        self,
+        crew: Crew,
+        workers: Option<Workers>,
+        unfinished: bool,
+    ) -> Result<(Arc<Core>, Made), Error> {
+        let durability = self.options.durability;
+        let growth_segments = self.may_grow.then_some(self.options.growth_segments);
+        let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
+        let (engine, decisions, made) = match self.new {
+            Some(New { id, layout, decisions, made }) => {
+                (Engine::create(given, layout, id)?, decisions, made)
+            }
+            None => (Engine::open(given)?, Vec::new(), Made::default()),
+        };
+        // To discard a part of a file would give its place away.
+        let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
+        engine.parts().segments.set_discards(!self.may_grow && !is_file);
+        Ok((Core::new(engine, workers, decisions, durability), made))
+    }
+}
