@@ -7,7 +7,7 @@
 //!   12      4  version of the format
 //!   16     16  the store's id
 //!   32      8  generation: counts superblocks, from 1 on
-//!   40      8  incarnation: counts how often the store was opened for writing
+//!   40      8  nothing that is read
 //!   48      1  1 if the store was closed, so that the log need not be searched for its end; 2 while it is being made and is no store yet; else 0
 //!   49      1  placement: 1 out of place, 2 in place
 //!   50      1  how the log is made durable: 1 dsync, 2 linked flush, 3 fdatasync
@@ -95,7 +95,6 @@ pub(crate) struct State {
 pub(crate) struct Superblock {
     pub store: StoreId,
     pub generation: u64,
-    pub incarnation: u64,
     pub closed: bool,
     /// Whether it is being made, by a backup, and must not be opened. It becomes a store when it is closed.
     pub unfinished: bool,
@@ -112,9 +111,9 @@ impl Superblock {
     /// The one that follows when the store is opened, before anything else is written: the log may go on from now on, and write sequences below `next_sequence` may be on the device.
     pub fn opened(&self, next_sequence: UnitSequence) -> Self {
         let state = State { next_sequence, ..self.state };
-        let (generation, incarnation) = (self.generation + 1, self.incarnation + 1);
+        let generation = self.generation + 1;
         let closed = self.closed && planted!(StaysClosedWhenOpened);
-        Self { generation, incarnation, closed, state, ..self.clone() }
+        Self { generation, closed, state, ..self.clone() }
     }
 
     /// As it is on the device.
@@ -122,7 +121,7 @@ impl Superblock {
         let mut fields = Fields::new(MAGIC);
         fields.put(self.store.0);
         fields.long(self.generation);
-        fields.long(self.incarnation);
+        fields.long(0);
         fields.byte(if self.unfinished { UNFINISHED } else { self.closed.into() });
         self.encode_layout(&mut fields);
         fields.long(self.data_bytes);
@@ -184,7 +183,7 @@ impl Superblock {
     /// `None` for fields that this version never wrote.
     fn from_fields(mut fields: Reader<'_>) -> Option<Self> {
         let store = StoreId(fields.take());
-        let (generation, incarnation) = (fields.long(), fields.long());
+        let (generation, _) = (fields.long(), fields.long());
         let state = fields.byte();
         let unfinished = state == UNFINISHED;
         let closed = !unfinished && flag(state)?;
@@ -212,7 +211,6 @@ impl Superblock {
         let superblock = Self {
             store,
             generation,
-            incarnation,
             closed,
             unfinished,
             layout,
@@ -237,7 +235,6 @@ impl Superblock {
         let state = &self.state;
         let counters = [
             self.generation,
-            self.incarnation,
             state.replay_start.0,
             state.log_durable.0,
             state.next_sequence.0,
@@ -374,7 +371,6 @@ pub(super) mod tests {
         Superblock {
             store: StoreId([seed as u8; 16]),
             generation: seed >> 3,
-            incarnation: seed >> 4,
             closed: seed % 5 == 3,
             unfinished: seed % 5 == 4,
             layout,
@@ -398,7 +394,6 @@ pub(super) mod tests {
     /// Each makes one field what nothing could have made it; the number is high.
     const SPOILS: &[fn(&mut Superblock, u64)] = &[
         |superblock, high| superblock.generation = high,
-        |superblock, high| superblock.incarnation = high,
         |superblock, high| superblock.data_bytes = high,
         |superblock, high| superblock.state.replay_start = Lsn(high),
         |superblock, high| superblock.state.log_durable = Lsn(high),

@@ -185,7 +185,6 @@ impl Engine {
         let superblock = Superblock {
             store,
             generation: 0,
-            incarnation: 1,
             closed: false,
             unfinished: given.unfinished,
             layout: layout.clone(),
