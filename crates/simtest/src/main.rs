@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
@@ -13,7 +14,7 @@ use flashgrain_simtest::campaign::{
     Campaign, Counting, Crash, Decay, Errors, Extent, Faults, Histories, Hunt, Kind, Lives, Nth, Report, Rot,
     Trial, run, shrink,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Campaigns against the store's contract, on simulated drives: nothing on this machine is touched.
@@ -52,7 +53,7 @@ enum Command {
     Lives(Length),
     /// Let requests of data and log drives fail while a store is used, then open it again, perhaps after a power cut.
     Errors(Length),
-    /// Put wrong bytes onto a store's drive: flipped bits, images of other pages, older images.
+    /// Put wrong bytes onto a store's drive, or make it shorter: flipped bits, images of other pages, older images.
     Decay(Length),
     /// Raise counters by many transactions at a time, and watch them from snapshots.
     Counting(Length),
@@ -173,12 +174,9 @@ fn play_one(campaign: &dyn Campaign, length: &Length, stop: &AtomicBool) -> anyh
     let jobs = length.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let extent = Extent { seed: length.seed, cases: length.cases, jobs: jobs.max(1) };
     let began_s = calendar_seconds();
-    let bar = bar(length.cases);
-    let report = run(campaign, &extent, stop, &|report: &Report| {
-        bar.set_position(report.counts.cases().min(length.cases));
-        bar.set_message(format!("{} seeds", report.seeds));
-    });
-    bar.finish_and_clear();
+    let progress = Progress::new(campaign.name(), length.cases);
+    let report = run(campaign, &extent, stop, &|report| progress.show(report));
+    progress.bar.finish_and_clear();
     let (seeds, seconds) = (report.seeds, calendar_seconds().saturating_sub(began_s));
     let mut out = io::stdout().lock();
     let last = length.seed + seeds.saturating_sub(1);
@@ -190,16 +188,58 @@ fn play_one(campaign: &dyn Campaign, length: &Length, stop: &AtomicBool) -> anyh
     Ok(false)
 }
 
-/// On a terminal only.
-fn bar(cases: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+/// Where a campaign is: a bar on a terminal, else a line now and then for who reads a log.
+struct Progress {
+    campaign: &'static str,
+    cases: u64,
+    began_s: u64,
+    told_s: AtomicU64,
+    bar: ProgressBar,
+}
+
+/// Seconds between two lines.
+const PAUSE_S: u64 = 30;
+
+impl Progress {
+    fn new(campaign: &'static str, cases: u64) -> Self {
+        let began_s = calendar_seconds();
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(cases) } else { ProgressBar::hidden() };
+        let style = "{bar:30} {human_pos} of {human_len} cases, {per_sec}, {eta} left, {msg}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        Self { campaign, cases, began_s, told_s: began_s.into(), bar }
     }
-    let bar = ProgressBar::new(cases);
-    if let Ok(style) = ProgressStyle::with_template(
-        "{bar:30} {human_pos} of {human_len} cases, {per_sec}, {eta} left, {msg}",
-    ) {
-        bar.set_style(style);
+
+    fn show(&self, report: &Report) {
+        let done = report.counts.cases().min(self.cases);
+        self.bar.set_position(done);
+        self.bar.set_message(format!("{} seeds", report.seeds));
+        let (now_s, told_s) = (calendar_seconds(), self.told_s.load(Ordering::Relaxed));
+        if io::stderr().is_terminal() || now_s < told_s + PAUSE_S {
+            return;
+        }
+        self.told_s.store(now_s, Ordering::Relaxed);
+        eprintln!("{}", self.line(done, report.seeds, now_s));
     }
-    bar
+
+    fn line(&self, done: u64, seeds: u64, now_s: u64) -> String {
+        let per_s = done as f64 / now_s.saturating_sub(self.began_s).max(1) as f64;
+        let left_s = (self.cases - done) as f64 / per_s.max(f64::MIN_POSITIVE);
+        let left = HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX));
+        let (campaign, done, cases) = (self.campaign, HumanCount(done), HumanCount(self.cases));
+        format!("{campaign}: {done} of {cases} cases, {per_s:.0}/s, {seeds} seeds, {left} left")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_a_campaign_is_and_how_long_it_takes() {
+        let progress = Progress { began_s: 1000, ..Progress::new("crash", 1_000_000) };
+        let line = progress.line(250_000, 63, 1600);
+        assert_eq!(line, "crash: 250,000 of 1,000,000 cases, 417/s, 63 seeds, 30 minutes left");
+    }
 }
