@@ -1,8 +1,12 @@
 //! Media that lose or mistake what was written: the store may report damage, and must not take it for data.
+//!
+//! Beside [rot](super::Rot) for what that cannot do: images of other pages and older images, which lost and misdirected writes leave, and drives that became shorter; it makes its stores so that there are such images.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashgrain::{CpuCosts, Db, Durability, Error, Simulated};
+use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -62,6 +66,7 @@ impl Campaign for Decay {
         let random = &mut Pcg64::seed_from_u64(seed ^ STREAM);
         let mut counts = Counts::default();
         let shape = Shape::draw(random);
+        let shape = if random.random() { shape.growing() } else { shape };
         let lived = quietly(|| live(seed, self.habits(seed), &shape, random)).and_then(|result| result);
         let old = lived.map_err(|what| Failure::new(seed, "before any damage", what))?;
         for _ in 0..self.damages {
@@ -71,9 +76,13 @@ impl Campaign for Decay {
             let damage = old.draw(random);
             counts.add(CASES, 1);
             old.do_to(damage);
-            let seen = quietly(|| old.look(&shape)).and_then(|result| result);
+            let seen = quietly(|| old.look(&shape, damage)).and_then(|result| result);
             old.disk.back();
             match seen {
+                Ok(false) if matches!(damage, Damage::Shorter { .. }) => {
+                    let what = "a drive that has become shorter is not refused";
+                    return Err(Failure::new(seed, format!("{damage:?}"), what));
+                }
                 Ok(true) if damage.is_of_superblock() => {
                     let what = "lost by a single damage to a superblock, of which there are two copies";
                     return Err(Failure::new(seed, format!("{damage:?}"), what));
@@ -88,6 +97,8 @@ impl Campaign for Decay {
 
 /// A store that is no longer open, what is in it, and its drive.
 struct Old {
+    /// How long the drive was at first and in the end, if it has grown and the store was closed after that.
+    grown: Option<Range<u64>>,
     disk: Disk,
     bytes: Vec<u8>,
     last: u64,
@@ -123,6 +134,8 @@ enum Damage {
     Stray { from: usize, to: usize, length: usize },
     /// An older image of the same page is there: what a lost write leaves.
     Stale { from: usize, to: usize, length: usize },
+    /// The drive has become shorter.
+    Shorter { capacity_bytes: u64 },
 }
 
 /// Where copies of superblocks begin, and their length (see the store's format).
@@ -143,8 +156,10 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
     let text = |error: Error| error.to_string();
     let tape = Tape::default();
     let shared = Shared::listen(&tape);
-    let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), shape.bytes(), tape.clone()));
-    let mut simulated = Simulated::create(small(shape, device), CpuCosts::default()).map_err(text)?;
+    let first_bytes = shape.first_bytes();
+    let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), first_bytes, tape.clone()));
+    let store = small(shape, Arc::clone(&device) as _);
+    let mut simulated = Simulated::create(store, CpuCosts::default()).map_err(text)?;
     simulated.set_schedule(random.random());
     work_on(&mut simulated, shape, &shared, habits, seed)?;
     let mut before = 0;
@@ -161,11 +176,14 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
         }
     }
     simulated.run_until_idle();
-    if random.random() {
+    let is_closed = random.random();
+    if is_closed {
         drop(simulated)
     } else {
         simulated.abandon()
     }
+    let grown = first_bytes..device.capacity_bytes();
+    let grown = Some(grown).filter(|grown| is_closed && !grown.is_empty());
     let mut timeline = Timeline::new(vec![0; shape.bytes() as usize], shape.bytes(), Moment::default());
     let mut older = Vec::new();
     for (position, event) in tape.take().iter().enumerate() {
@@ -176,7 +194,7 @@ fn live(seed: u64, habits: Habits, shape: &Shape, random: &mut Pcg64) -> Result<
     }
     let last = shared.get().newest();
     let content = shared.get().content(last);
-    Ok(Old::new((older, all_of(&timeline)), shape, last, content))
+    Ok(Old { grown, ..Old::new((older, all_of(&timeline)), shape, last, content) })
 }
 
 /// Gives records of every page of the tree of like pages another value of the same length.
@@ -227,6 +245,7 @@ impl Old {
         }
         let [before, images] = [&older, &bytes].map(|bytes| images(bytes, segments as usize));
         Self {
+            grown: None,
             disk: Disk::new(bytes.clone()),
             bytes,
             last,
@@ -239,12 +258,19 @@ impl Old {
     }
 
     fn draw(&self, random: &mut Pcg64) -> Damage {
-        match random.random_range(0..6) {
-            0 => self.stray(random),
-            1 => self.stale(random),
+        match random.random_range(0..24) {
+            0 => self.shorter(random),
+            1..4 => self.stray(random),
+            4..8 => self.stale(random),
             _ => None,
         }
         .unwrap_or_else(|| self.flip(random))
+    }
+
+    fn shorter(&self, random: &mut Pcg64) -> Option<Damage> {
+        let Range { start, end } = self.grown.clone()?;
+        let sectors = random.random_range(1..=(end - start) / SECTOR_BYTES as u64);
+        Some(Damage::Shorter { capacity_bytes: end - sectors * SECTOR_BYTES as u64 })
     }
 
     fn stray(&self, random: &mut Pcg64) -> Option<Damage> {
@@ -290,15 +316,26 @@ impl Old {
         match damage {
             Damage::Flip { bit } => self.disk.flip(bit),
             Damage::Stray { from, to, length } => self.disk.put(to, &self.bytes[from..from + length]),
+            Damage::Shorter { .. } => {}
             Damage::Stale { from, to, length } => self.disk.put(to, &self.before.0[from..from + length]),
         }
     }
 
     /// Whether the damage is reported; if it is not, everything is there.
-    fn look(&self, shape: &Shape) -> Result<bool, String> {
-        let device = Arc::new(self.disk.clone());
-        let Ok(mut simulated) = Simulated::open(small(shape, device), CpuCosts::default()) else {
-            return Ok(true);
+    fn look(&self, shape: &Shape, damage: Damage) -> Result<bool, String> {
+        let device = Arc::new(match damage {
+            Damage::Shorter { capacity_bytes } => self.disk.of_bytes(capacity_bytes),
+            _ => self.disk.clone(),
+        });
+        let mut simulated = match (Simulated::open(small(shape, device), CpuCosts::default()), damage) {
+            (Err(Error::Member { .. }), Damage::Shorter { .. }) => return Ok(true),
+            (Err(error), Damage::Shorter { .. }) => {
+                return Err(format!("the drive has become shorter; what is said: {error}"));
+            }
+            (opened, _) => match opened {
+                Ok(simulated) => simulated,
+                Err(_) => return Ok(true),
+            },
         };
         let (last, content) = (self.last, self.content.clone());
         let seen = simulated.run(move |db| {

@@ -1,4 +1,6 @@
 //! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse, and must not forget what it has acknowledged.
+//!
+//! Beside [faults](super::Faults) for what those cannot do: logs on another drive, of which only one fails, drives that lose different things in a power cut, and a power cut in the midst of everything.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Faults: a store that meets them while it is opened and used, and what is there afterwards.
+//!
+//! Beside [errors](super::Errors) for what those cannot do: all kinds of faults, also while a store is opened and recovered, and lives after the one that has met them.
 
 use std::sync::Arc;
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use flashgrain::testing::observe;
 use flashgrain::{CpuCosts, Simulated};
+use flashgrain_device::Nanos;
+use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -38,7 +40,11 @@ impl Life {
         let shape = if random.random_bool(habits.grows) { shape.growing() } else { shape };
         let tape = Tape::default();
         let shared = Shared::listen(&tape);
-        let device = Arc::new(Recorder::new(drive(shape.bytes(), seed), shape.first_bytes(), tape.clone()));
+        let drive = drive(shape.bytes(), seed);
+        if random.random_bool(habits.stalls) {
+            drive.inject(stalls(&mut random));
+        }
+        let device = Arc::new(Recorder::new(drive, shape.first_bytes(), tape.clone()));
         let work = || -> Result<Counts, String> {
             let text = |error: flashgrain::Error| error.to_string();
             let store = small(&shape, device);
@@ -66,6 +72,15 @@ impl Life {
         counts.add("times grown", grown.count() as u64);
         Ok(Self { seed, shape, events, shared, counts })
     }
+}
+
+/// Now and then a read takes so long that others make checkpoints meanwhile.
+fn stalls(random: &mut Pcg64) -> Fault {
+    let span = Nanos(random.random_range(1_000_000..100_000_000));
+    Fault::new(FaultKind::Stall { span, whole_drive: false })
+        .on(Operation::Read)
+        .at(Trigger::Probability(0.03))
+        .repeat(Repeat::Sticky)
 }
 
 /// Has tasks work on a store until all are done.

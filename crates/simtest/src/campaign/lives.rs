@@ -36,6 +36,9 @@ const STREAM: u64 = 0x006c_6976_6573;
 /// Lives after the first one.
 const ROUNDS: u64 = 2;
 
+/// Of so many states each begin is chosen.
+const CANDIDATES: usize = 6;
+
 /// What is drawn from.
 const CHOICES: Choices = Choices { subsets: 6, tears: 6 };
 
@@ -50,7 +53,14 @@ impl Campaign for Lives {
             // Where nobody waits for durability, much is in memory only when a checkpoint comes.
             1 => Habits { sync: 0.0, ..drawn() },
             // Replaying takes more pages than there is room for, so that some are written meanwhile.
-            2 => Habits { steps: 120, keys: 500, large: 0.15, checkpoint: 0.005, ..drawn() },
+            2 => Habits {
+                steps: 120,
+                keys: 1000,
+                value_bytes: 900,
+                large: 0.08,
+                checkpoint: 0.005,
+                ..Habits::default()
+            },
             _ => drawn(),
         };
         self.habits.unwrap_or_else(habits)
@@ -67,8 +77,8 @@ impl Campaign for Lives {
         let mut counts = Counts::default();
         let blank = vec![0; life.shape.bytes() as usize];
         let begin = Timeline::new(blank, life.shape.first_bytes(), Moment::default());
-        for Left { bytes, length_bytes, moment, choice } in some_of(begin, &life.events, self.begins, random)
-        {
+        let candidates = some_of(begin, &life.events, self.begins * CANDIDATES, random);
+        for Left { bytes, length_bytes, moment, choice } in self.choose(candidates, &life.shape) {
             if !goes_on() {
                 break;
             }
@@ -89,6 +99,30 @@ impl Campaign for Lives {
             }
         }
         Ok(counts)
+    }
+}
+
+impl Lives {
+    /// Where lives go on: every second one at a log whose end was torn, if there are such, since that is what the next log is written over.
+    fn choose(&self, candidates: Vec<Left>, shape: &Shape) -> Vec<Left> {
+        let is_torn = |left: &Left| {
+            let disk = Arc::new(Disk::new(left.bytes.clone()).of_bytes(left.length_bytes));
+            let opened = quietly(|| open(shape, disk, left.moment));
+            let Ok(Ok(Some(simulated))) = opened else { return false };
+            let is_torn = simulated.stats().recovery.torn;
+            simulated.abandon();
+            is_torn
+        };
+        let (mut torn, mut others) = (Vec::new(), Vec::new());
+        for left in candidates {
+            let wanted = torn.len() < self.begins / 2 && is_torn(&left);
+            if wanted { torn.push(left) } else { others.push(left) }
+        }
+        // Those of all times, not the first ones.
+        let step = (others.len() / (self.begins - torn.len()).max(1)).max(1);
+        let count = self.begins - torn.len();
+        torn.extend(others.into_iter().step_by(step).take(count));
+        torn
     }
 }
 
@@ -146,6 +180,16 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
+    /// Which commits there are; not where the next life begins, which does not wait until all was looked at, and recovery is over with a checkpoint.
+    fn look(&self) -> Result<Option<u64>, String> {
+        let disk = Arc::new(Disk::new(self.bytes.clone()).of_bytes(self.length_bytes));
+        let Some(mut simulated) = open(self.shape, disk, self.moment)? else { return Ok(None) };
+        let (shared, moment) = (self.shared.clone(), self.moment);
+        let looked = simulated.run(move |db| look_at(db, &shared, moment));
+        simulated.abandon();
+        looked.map(Some)
+    }
+
     /// Recovers, works, and looks at what a power cut may leave of that; one of these states is where the next life begins.
     fn go_on(
         &mut self,
@@ -154,18 +198,18 @@ impl Chain<'_> {
         random: &mut Pcg64,
         counts: &mut Counts,
     ) -> Result<(), String> {
+        let Some(last) = self.look()? else { return Ok(()) };
+        let content = self.shared.get().content(last);
         let tape = Tape::default();
+        self.shared = Shared::go_on(&tape, last, content);
         let disk = Disk::new(self.bytes.clone());
         let device = Arc::new(Recorder::new(Arc::new(disk), self.length_bytes, tape.clone()));
         let Some(mut simulated) = open(self.shape, device, self.moment)? else { return Ok(()) };
         simulated.set_schedule(random.random());
-        let (before, moment) = (self.shared.clone(), self.moment);
-        let last = simulated.run(move |db| look_at(db, &before, moment))?;
-        let content = self.shared.get().content(last);
-        self.shared = Shared::go_on(&tape, last, content);
         self.moment = Moment { position: 0, created: true, given: last, acknowledged: last };
-        // Few steps: what recovery has left is of interest.
-        let habits = Habits { steps: self.habits.steps / 4 + 2, ..self.habits };
+        // Few steps: what recovery has left is of interest, and a power cut before much of that was written over.
+        let few = Habits { steps: self.habits.steps / 4 + 2, ..self.habits };
+        let habits = if random.random() { few } else { Habits { tasks: 2, steps: 3, ..few } };
         work_on(&mut simulated, self.shape, &self.shared, habits, self.seed ^ (round + 1) << 40)?;
         simulated.abandon();
         let events = tape.take();
@@ -175,7 +219,8 @@ impl Chain<'_> {
             counts.add(CASES, 1);
             let what = |what| format!("after event {} of it, {choice}: {what}", moment.position);
             let disk = Arc::new(Disk::new(bytes.clone()).of_bytes(length_bytes));
-            let Some(mut simulated) = open(self.shape, disk, moment).map_err(what)? else { continue };
+            let opened = open(&self.shape.frugal(), disk, moment).map_err(what)?;
+            let Some(mut simulated) = opened else { continue };
             let shared = self.shared.clone();
             let compared = simulated.run(move |db| look_at(db, &shared, moment));
             simulated.abandon();

@@ -12,7 +12,7 @@ use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::faults::{is_typed, outcomes};
 use super::run::Campaign;
-use crate::media::{Disk, FailPlan, Failing};
+use crate::media::{Disk, FailPlan};
 use crate::world::{Habits, Shape, Shared, Work, small};
 
 /// See the module. A case is a request and a way to fail.
@@ -96,7 +96,7 @@ impl Life<'_> {
 
     fn live(&mut self, plan: &Arc<FailPlan>, shared: &Shared) -> Result<(), String> {
         let shape = Shape { fails: Some(Arc::clone(plan)), ..self.base.shape.clone() };
-        let device = Arc::new(Failing::new(Arc::new(self.disk.clone()), plan));
+        let device = Arc::new(self.disk.failing(plan));
         let mut store = match Simulated::open(small(&shape, device), CpuCosts::default()) {
             Ok(store) => store,
             Err(error) if is_typed(&error) => {

@@ -1,4 +1,6 @@
 //! Bit rot: every bit of a store of one mebibyte, superblocks, labels, log and page table included.
+//!
+//! Beside [decay](super::Decay) for what that cannot do: leave nothing out.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

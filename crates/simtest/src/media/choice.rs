@@ -14,6 +14,8 @@ pub struct Choice {
     pub kept: Vec<bool>,
     /// One of which only a part does.
     pub tear: Option<Tear>,
+    /// Whether nonsense is where writes did not survive, not what was there before.
+    pub is_spoilt: bool,
     /// Whether the drive is as short as it was before it grew without a flush.
     pub is_shorter: bool,
 }
@@ -27,7 +29,7 @@ pub struct Tear {
     pub left: Vec<Range<usize>>,
 }
 
-/// How many choices are looked at beside those that always are: none, all, each alone, all but each, all but each two of up to 8, and the first so many.
+/// How many choices are looked at beside those that always are: none, also with nonsense in their places, all, each alone, all but each, all but each two of up to 8, and the first so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
     /// Random subsets.
@@ -47,6 +49,7 @@ impl Choices {
         if count == 0 {
             return all;
         }
+        all.push(Choice { is_spoilt: true, ..whole(vec![false; count]) });
         all.push(whole(vec![true; count]));
         for one in 0..count {
             all.push(whole((0..count).map(|write| write == one).collect()));
@@ -60,7 +63,10 @@ impl Choices {
             all.extend(without.map(whole));
         }
         if count > 2 {
-            all.extend((0..self.subsets).map(|_| whole(some(count, random))));
+            all.extend(
+                (0..self.subsets)
+                    .map(|_| Choice { is_spoilt: random.random_bool(0.2), ..whole(some(count, random)) }),
+            );
         }
         all.extend((0..self.tears).map(|_| torn(writes, random)));
         all
@@ -73,6 +79,7 @@ impl Choice {
         match &self.tear {
             Some(tear) if tear.write == write => ": torn",
             _ if self.kept.get(write).is_some_and(|kept| *kept) => ": kept",
+            _ if self.is_spoilt => ": spoilt",
             _ => ": lost",
         }
     }
@@ -85,12 +92,13 @@ impl std::fmt::Display for Choice {
         if let Some(tear) = &self.tear {
             write!(formatter, ", of {} the sectors {:?}", tear.write, tear.left)?;
         }
+        formatter.write_str(if self.is_spoilt { ", the others spoilt" } else { "" })?;
         formatter.write_str(if self.is_shorter { ", not the new length" } else { "" })
     }
 }
 
 fn whole(kept: Vec<bool>) -> Choice {
-    Choice { kept, tear: None, is_shorter: false }
+    Choice { kept, ..Choice::default() }
 }
 
 /// Each with a probability that is itself drawn, so that few and many come up as often.
@@ -123,5 +131,6 @@ fn torn(writes: &[usize], random: &mut Pcg64) -> Choice {
         // Its beginning.
         _ => one(0..border),
     };
-    Choice { kept, tear: Some(Tear { write, left }), is_shorter: false }
+    let is_spoilt = random.random_bool(0.2);
+    Choice { kept, tear: Some(Tear { write, left }), is_spoilt, is_shorter: false }
 }

@@ -9,6 +9,7 @@ use flashgrain_device::{
 };
 
 use super::SECTOR_BYTES;
+use super::failing::FailPlan;
 
 /// What is kept of a place before it changes.
 const PAGE_BYTES: usize = 4096;
@@ -19,8 +20,12 @@ pub struct Disk {
     geometry: Geometry,
     capacity_bytes: Arc<AtomicU64>,
     identity: Arc<Identity>,
+    plan: Option<Arc<FailPlan>>,
     state: Arc<Mutex<State>>,
 }
+
+/// `EIO`.
+const ERROR: i32 = 5;
 
 struct State {
     bytes: Vec<u8>,
@@ -54,7 +59,14 @@ impl Disk {
         let is_read = vec![false; bytes.len().div_ceil(SECTOR_BYTES)];
         let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, is_read, now_ns: 0 };
         let capacity_bytes = Arc::new(AtomicU64::new(bytes_in_all));
-        Self { geometry, capacity_bytes, identity: Arc::new(identity), state: Arc::new(Mutex::new(state)) }
+        let (identity, state) = (Arc::new(identity), Arc::new(Mutex::new(state)));
+        Self { geometry, capacity_bytes, identity, plan: None, state }
+    }
+
+    /// The same disk, of which requests fail as `plan` says; those that do have no effect.
+    #[must_use]
+    pub fn failing(&self, plan: &Arc<FailPlan>) -> Self {
+        Self { plan: Some(Arc::clone(plan)), ..self.clone() }
     }
 
     /// The same bytes, of which only so many are there until it grows.
@@ -180,7 +192,8 @@ impl Simulation for Disk {
 struct DiskChannel {
     disk: Disk,
     depth: usize,
-    done: VecDeque<(u64, Nanos)>,
+    /// What is not answered yet: its tag, what came of it, and when.
+    done: VecDeque<(u64, Result<(), i32>, Nanos)>,
 }
 
 impl Channel for DiskChannel {
@@ -191,6 +204,10 @@ impl Channel for DiskChannel {
         let capacity_bytes = self.disk.capacity_bytes();
         Geometry { capacity_bytes, ..self.disk.geometry.clone() }.check(&request)?;
         let mut state = self.disk.state();
+        if self.disk.plan.as_ref().is_some_and(|plan| plan.next_fails()) {
+            self.done.push_back((request.tag, Err(ERROR), Nanos(state.now_ns)));
+            return Ok(());
+        }
         let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.op {
             Op::Flush | Op::Discard => {}
@@ -206,7 +223,7 @@ impl Channel for DiskChannel {
                 state.put(start, bytes);
             }
         }
-        self.done.push_back((request.tag, Nanos(state.now_ns)));
+        self.done.push_back((request.tag, Ok(()), Nanos(state.now_ns)));
         Ok(())
     }
 
@@ -214,9 +231,9 @@ impl Channel for DiskChannel {
         let count = self.done.len().min(completions.capacity() - completions.len());
         if count > 0 {
             let state = self.disk.state();
-            for (tag, submitted) in self.done.drain(..count) {
+            for (tag, result, submitted) in self.done.drain(..count) {
                 let completed = Nanos(state.now_ns);
-                completions.push(Completion { tag, result: Ok(()), submitted, completed });
+                completions.push(Completion { tag, result, submitted, completed });
             }
         }
         Ok(count)

@@ -13,6 +13,7 @@ use super::tape::{Event, Write};
 
 /// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is uncertain until a flush that began after it was answered is answered itself (or,
 /// for a durable write, until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over what is certain, and the later over the earlier ones.
+/// Where one does not survive, there is what was there before, or nonsense.
 pub struct Timeline {
     /// What is certain and older than everything uncertain.
     disk: Disk,
@@ -80,6 +81,16 @@ struct Pending {
     answered: bool,
     certain: bool,
 }
+
+/// What becomes of a sector of a write in a power cut, if not what was there before.
+#[derive(Clone, Copy)]
+enum Left {
+    Whole,
+    Spoilt,
+}
+
+/// Nonsense.
+const SPOILT: [u8; SECTOR_BYTES] = [0xb5; SECTOR_BYTES];
 
 /// Of a sector at a place; nothing for zeros, so that untouched disks need not be looked at.
 fn print_of(sector: usize, bytes: &[u8]) -> u64 {
@@ -222,29 +233,32 @@ impl Timeline {
         self.lengths[usize::from(!choice.is_shorter)]
     }
 
-    /// Calls `act` with everything that a choice leaves of the tail, in order: a write, and sectors of it.
+    /// Calls `act` with everything that a choice leaves of the tail, in order: a write, sectors of it, and whether they are its own or spoilt.
     fn each_left(
         tail: &[Pending],
         choice: &Choice,
         length_bytes: u64,
-        mut act: impl FnMut(&Pending, Range<usize>),
+        mut act: impl FnMut(&Pending, Range<usize>, Left),
     ) {
         let end = length_bytes as usize / SECTOR_BYTES;
         let mut uncertain = 0;
         for pending in tail {
             let there = pending.prints.len().min(end.saturating_sub(pending.first_sector()));
             if pending.certain {
-                act(pending, 0..there);
+                act(pending, 0..there, Left::Whole);
                 continue;
             }
-            match &choice.tear {
-                Some(tear) if tear.write == uncertain => {
-                    tear.left
-                        .iter()
-                        .for_each(|part| act(pending, part.start.min(there)..part.end.min(there)));
-                }
-                _ if choice.kept.get(uncertain).is_some_and(|kept| *kept) => act(pending, 0..there),
-                _ => {}
+            let whole = 0..there;
+            let left = match &choice.tear {
+                Some(tear) if tear.write == uncertain => tear.left.as_slice(),
+                _ if choice.kept.get(uncertain).is_some_and(|kept| *kept) => std::slice::from_ref(&whole),
+                _ => &[],
+            };
+            if choice.is_spoilt && left != [whole.clone()] {
+                act(pending, whole.clone(), Left::Spoilt);
+            }
+            for part in left {
+                act(pending, part.start.min(there)..part.end.min(there), Left::Whole);
             }
             uncertain += 1;
         }
@@ -255,11 +269,15 @@ impl Timeline {
         let length = self.length(choice);
         let Self { tail, chosen, prints, .. } = self;
         let mut print = self.print;
-        Self::each_left(tail, choice, length, |pending, part| {
+        Self::each_left(tail, choice, length, |pending, part, left| {
             let first = pending.first_sector();
             for sector in part {
-                let before = chosen.put(first + sector, pending.prints[sector]);
-                print ^= before.unwrap_or(prints[first + sector]) ^ pending.prints[sector];
+                let after = match left {
+                    Left::Whole => pending.prints[sector],
+                    Left::Spoilt => print_of(first + sector, &SPOILT),
+                };
+                let before = chosen.put(first + sector, after);
+                print ^= before.unwrap_or(prints[first + sector]) ^ after;
             }
         });
         chosen.clear();
@@ -269,9 +287,15 @@ impl Timeline {
     /// What a power cut leaves by this choice, until [`Disk::back`] is called.
     pub fn leave(&self, choice: &Choice) -> Disk {
         let length = self.length(choice);
-        Self::each_left(&self.tail, choice, length, |pending, part| {
-            let bytes = &pending.write.bytes[part.start * SECTOR_BYTES..part.end * SECTOR_BYTES];
-            self.disk.put(pending.write.offset_bytes as usize + part.start * SECTOR_BYTES, bytes);
+        Self::each_left(&self.tail, choice, length, |pending, part, left| {
+            let at = pending.write.offset_bytes as usize + part.start * SECTOR_BYTES;
+            match left {
+                Left::Whole => {
+                    let bytes = part.start * SECTOR_BYTES..part.end * SECTOR_BYTES;
+                    self.disk.put(at, &pending.write.bytes[bytes]);
+                }
+                Left::Spoilt => self.disk.put(at, &SPOILT.repeat(part.len())),
+            }
         });
         self.disk.of_bytes(length)
     }

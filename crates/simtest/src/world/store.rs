@@ -9,7 +9,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::media::{Disk, FailPlan, Failing};
+use crate::media::{Disk, FailPlan};
 
 /// Where small stores have their logs.
 const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
@@ -37,6 +37,8 @@ impl Shape {
         let small = Small {
             sync_method,
             flash_page_bytes: [4096, 16 << 10][random.random_range(0..2)],
+            // In small blocks, most records go on in the next one.
+            log_block_bytes: [512, 4096][random.random_range(0..2)],
             // With room for more dirty pages than a checkpoint writes at a time, others change them meanwhile.
             cache_bytes: Small::default().cache_bytes * [1, 1, 4][random.random_range(0..3)],
             ..Small::default()
@@ -61,11 +63,8 @@ impl Shape {
     /// A new drive for a copy of the store.
     pub fn copy(&self) -> (Disk, Arc<dyn Device>) {
         let disk = Disk::new(vec![0; self.bytes() as usize]);
-        let device: Arc<dyn Device> = match &self.fails {
-            None => Arc::new(disk.clone()),
-            Some(plan) => Arc::new(Failing::new(Arc::new(disk.clone()), plan)),
-        };
-        (disk, device)
+        let device = self.fails.as_ref().map_or_else(|| disk.clone(), |plan| disk.failing(plan));
+        (disk, Arc::new(device))
     }
 
     /// What is at this place of the device, for people.
@@ -82,6 +81,13 @@ impl Shape {
                 format!("segment {} at {}", inside / segment, inside % segment)
             }
         }
+    }
+
+    /// The same with as little memory as a store can have: what it knew to be changed no longer fits when it is recovered.
+    #[must_use]
+    pub fn frugal(&self) -> Self {
+        let small = Small { cache_bytes: Small::default().cache_bytes, ..self.small.clone() };
+        Self { small, ..self.clone() }
     }
 
     /// The same, on a device that grows.

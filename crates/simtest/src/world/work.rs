@@ -1,7 +1,10 @@
 //! Tasks that use a store as programs would, and what they have seen against what they should.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use flashgrain::testing::{Small, commit_of};
-use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Tree, TreeOptions};
+use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Snapshot, Tree, TreeOptions, Value};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -18,6 +21,8 @@ pub struct Habits {
     pub steps: u32,
     /// Keys of a tree.
     pub keys: u32,
+    /// The most bytes of other values than the large ones.
+    pub value_bytes: usize,
     /// Share of values that need pages of their own.
     pub large: f64,
     /// Share of steps that make a checkpoint.
@@ -34,6 +39,8 @@ pub struct Habits {
     pub backup: f64,
     /// Share of stores whose device grows.
     pub grows: f64,
+    /// Share of drives on which now and then a read takes long.
+    pub stalls: f64,
     /// Share of commits that wait until they are durable.
     pub sync: f64,
 }
@@ -44,6 +51,7 @@ impl Default for Habits {
             tasks: 4,
             steps: 40,
             keys: 60,
+            value_bytes: 200,
             large: 0.03,
             checkpoint: 0.02,
             snapshot: 0.05,
@@ -52,6 +60,7 @@ impl Default for Habits {
             load: 0.01,
             backup: 0.002,
             grows: 0.2,
+            stalls: 0.2,
             sync: 0.6,
         }
     }
@@ -61,7 +70,7 @@ impl Habits {
     /// One of several ways to use a store.
     pub fn draw(random: &mut Pcg64) -> Self {
         let usual = Self::default();
-        match random.random_range(0..6) {
+        match random.random_range(0..7) {
             // Long enough for the log's ring to go round and for the cleaner to work.
             0 => Self { steps: 250, keys: 250, large: 0.01, checkpoint: 0.01, ..usual },
             // Checkpoints all the time.
@@ -70,8 +79,19 @@ impl Habits {
             2 => Self { tasks: 12, steps: 25, sync: 0.2, ..usual },
             // Large values, enough of them to make a drive grow or fill it.
             3 => Self { large: 0.4, keys: 100, steps: 100, checkpoint: 0.1, grows: 0.7, ..usual },
+            // Commits that wait for pages while others come, are replaced and become part of checkpoints.
+            4 => Self {
+                tasks: 12,
+                keys: 400,
+                steps: 40,
+                large: 0.3,
+                checkpoint: 0.15,
+                stalls: 1.0,
+                sync: 0.2,
+                ..usual
+            },
             // Trees come and go.
-            4 => Self { drop_tree: 0.1, steps: 30, ..usual },
+            5 => Self { drop_tree: 0.1, steps: 30, ..usual },
             _ => usual,
         }
     }
@@ -216,7 +236,7 @@ impl Work {
         let mut value = format!("{}/{}:", self.task, self.values).into_bytes();
         let length = match self.random.random::<f64>() < self.habits.large {
             true => self.random.random_range(2000..12_000),
-            false => self.random.random_range(8..200),
+            false => self.random.random_range(8..self.habits.value_bytes),
         };
         let fill = b'a' + (self.values % 26) as u8;
         value.resize(length, fill);
@@ -306,10 +326,35 @@ impl Work {
                 let key = String::from_utf8_lossy(key).into_owned();
                 return Err(Stop::Wrong(format!("a snapshot of {} misses {key}", commit_of(&snapshot))));
             }
+            let (one, other) = (self.key(), self.key());
+            let range = one.clone().min(other.clone())..one.max(other);
+            self.look_between(&snapshot, tree, &expected, range)?;
             let common = tree.clone();
             self.batch(&common, &common)?;
         }
         Ok(())
+    }
+
+    /// A part of it, too, in both directions.
+    fn look_between(
+        &self,
+        snapshot: &Snapshot,
+        tree: &Tree,
+        expected: &BTreeMap<Vec<u8>, Vec<u8>>,
+        range: Range<Vec<u8>>,
+    ) -> Result<(), Stop> {
+        let own = |(key, value): (Value, Value)| (key.to_vec(), value.to_vec());
+        let records = || snapshot.range(tree, range.clone());
+        let forwards = records()?.map(|record| record.map(own)).collect::<Result<Vec<_>, _>>()?;
+        let mut backwards = records()?.rev().map(|record| record.map(own)).collect::<Result<Vec<_>, _>>()?;
+        backwards.reverse();
+        let expected = expected.range(range.clone()).map(|(key, value)| (key.clone(), value.clone()));
+        if forwards == expected.collect::<Vec<_>>() && backwards == forwards {
+            return Ok(());
+        }
+        let [from, to] = [&range.start, &range.end].map(|key| String::from_utf8_lossy(key));
+        let commit = commit_of(snapshot);
+        Err(Stop::Wrong(format!("from {from} to {to}, a snapshot of {commit} sees something else")))
     }
 }
 

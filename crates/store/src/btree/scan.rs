@@ -229,6 +229,9 @@ impl BTree {
                 if !piece.is_empty() {
                     return Ok(true);
                 }
+                if planted!(ScanEndsAtEmptyLeaf) {
+                    break;
+                }
             }
         }
         piece.clear();

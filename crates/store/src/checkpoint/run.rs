@@ -207,8 +207,10 @@ impl Run {
 
     /// The current superblock with another state.
     fn save(&mut self, state: State, data_bytes: u64, closed: bool) -> Result<(), Error> {
-        let generation = self.base.superblock.generation + 1;
         let before = self.base.superblock.clone();
+        let generation =
+            before.generation + u64::from(before.generation == 0 || !planted!(GenerationRepeats));
+        let data_bytes = if planted!(GrowthNotRecorded) { before.data_bytes } else { data_bytes };
         let unfinished = before.unfinished && !closed;
         let superblock = Superblock { generation, state, closed, unfinished, data_bytes, ..before };
         slots::save(&self.parts.devices, &superblock)?;

@@ -85,6 +85,10 @@ bugs! {
     TimestampsRepeat: "timestamps-repeat", Crash;
     /// After recovery the log goes on in its last block, not behind it: durable commits are overwritten.
     LastBlockOverwritten: "last-block-overwritten", Crash;
+    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain: commits come back that never were.
+    ChainNotVerified: "chain-not-verified", Crash;
+    /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
+    TornRecordKept: "torn-record-kept", Crash;
     /// A damaged block is taken for the log's end although a later one knows that it was durable: acknowledged commits vanish silently.
     DamageTakenForTornTail: "damage-taken-for-torn-tail", Decay;
     /// The checksum of a log block is not verified: flipped bits become data.
@@ -109,6 +113,10 @@ bugs! {
     SuperblockHasOneCopy: "superblock-has-one-copy", Decay;
     /// The checksum of a superblock is not verified: flipped bits lead anywhere.
     SuperblockChecksumIgnored: "superblock-checksum-ignored", Decay;
+    /// A superblock is written over the current one, not beside it: if its sector is spoilt, there is none.
+    GenerationRepeats: "generation-repeats", Crash;
+    /// A superblock does not say that the drive has grown: one that has become shorter since is not refused.
+    GrowthNotRecorded: "growth-not-recorded", Decay;
     /// The superblock of the even generation is taken even if the other one is newer: time turns back.
     OlderSuperblockTaken: "older-superblock-taken", Model;
     /// Segments become free, and are discarded, before the superblock that no longer needs them is written.
@@ -131,6 +139,8 @@ bugs! {
     PendingEpochOffByOne: "pending-epoch-off-by-one", Crash;
     /// Large values that are replayed do not count as live: their segments are freed under them.
     ReplayedLargeNotCounted: "replayed-large-not-counted", Crash;
+    /// While the log is replayed, other pages may be written over the large values that it refers to.
+    LargeNotHeldForReplay: "large-not-held-for-replay", Crash;
     /// The cleaner points the page table at new places before anything is written there: a checkpoint may refer to them.
     CleanerPointsAhead: "cleaner-points-ahead", Crash;
     /// The cleaner puts the image that it has moved in the place of a newer one.
@@ -159,6 +169,8 @@ bugs! {
     OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
     /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.
     OldVersionDropped: "old-version-dropped", Model;
+    /// Old versions are given up while the oldest snapshot that sees them is still in use.
+    HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
     /// A removed record leaves no trace in its tree while a snapshot still sees it.
     RemovalLeavesNoTombstone: "removal-leaves-no-tombstone", Model;
     /// A scan shows the newest versions, whatever its snapshot.
@@ -175,6 +187,8 @@ bugs! {
     MergeForgetsNeighbour: "merge-forgets-neighbour", Model;
     /// A scan goes on behind a leaf's fence, not at it: a record whose key is the fence is skipped.
     ScanSkipsFence: "scan-skips-fence", Model;
+    /// A scan ends at a leaf without records, whatever comes behind it.
+    ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
 
     // Large values.
     /// A large value is not flushed before its commit is logged: after a crash the commit is there and its value is not.
