@@ -48,7 +48,8 @@ pub fn same(db: &Db, content: &Content) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-fn text(key: &[u8], value: &[u8]) -> String {
+/// A record, shortened.
+pub(super) fn text(key: &[u8], value: &[u8]) -> String {
     let short = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(24)]).into_owned();
     format!("{} = {} ({} bytes)", short(key), short(value), value.len())
 }

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::history::{Change, Shared};
-use super::look::same;
+use super::look::{same, text};
 use super::store::{Shape, small};
 
 /// How often what is done.
@@ -317,9 +317,12 @@ impl Work {
             let mut records = expected.iter();
             for record in snapshot.iter(tree)? {
                 let (key, value) = record?;
-                if records.next().is_none_or(|(other, same)| key != *other || value != *same) {
-                    let key = String::from_utf8_lossy(&key).into_owned();
-                    return Err(Stop::Wrong(format!("a snapshot of {} sees {key}", commit_of(&snapshot))));
+                let expected = records.next();
+                if expected.is_none_or(|(other, same)| key != *other || value != *same) {
+                    let expected = expected.map_or("nothing more".into(), |(key, value)| text(key, value));
+                    let found = text(&key, &value);
+                    let commit = commit_of(&snapshot);
+                    return Err(Stop::Wrong(format!("a snapshot of {commit} sees {found}, not {expected}")));
                 }
             }
             if let Some((key, _)) = records.next() {

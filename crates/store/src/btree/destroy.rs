@@ -26,6 +26,30 @@ impl BTree {
         }
     }
 
+    /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can be cleared further and no more be gone through. Nobody uses the tree any more.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn is_cut_off(&self) -> Result<bool, Error> {
+        'again: loop {
+            let mut seen = self.pool.read(self.root, Access::Normal)?;
+            loop {
+                let node = Node::new(seen.page());
+                let Some(last) = node.count().checked_sub(1).filter(|_| !node.is_leaf()) else {
+                    let is_cut_off = !node.is_leaf() || node.upper_fence(&mut Vec::new());
+                    if seen.is_still() {
+                        return Ok(is_cut_off);
+                    }
+                    continue 'again;
+                };
+                match self.follow(&seen, node.level(), node.child(last), Access::Normal)? {
+                    Some(child) => seen = child,
+                    None => continue 'again,
+                }
+            }
+        }
+    }
+
     /// Frees all pages. Once only: the root's number may be another page's soon.
     ///
     /// # Errors
@@ -43,7 +67,7 @@ impl BTree {
     }
 
     /// Frees some of the last pages. Says whether only the root is left.
-    fn free_some(&self) -> Result<bool, Denied> {
+    pub(super) fn free_some(&self) -> Result<bool, Denied> {
         let mut seen = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
         loop {
             let node = Node::new(seen.page());

@@ -368,6 +368,10 @@ impl<'a> Node<'a> {
     /// The child of a slot of an inner node.
     #[inline]
     pub fn child(self, index: u32) -> PageId {
+        // A tree that is being cleared may have inner nodes without children: what was there before leads into others' pages.
+        if index >= self.count() {
+            return PageId(0);
+        }
         let at = NODE_HEADER_END + 4 * HINTS + index * 4 * INNER_SLOT_WORDS as u32;
         PageId(self.page.long(at + 8))
     }

@@ -331,6 +331,35 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
     assert_eq!(pool.pages(), before);
 }
 
+/// Its last inner nodes have no children for a moment: what was in their slots before must not be taken for some, as the pages may be another tree's by then.
+#[test]
+fn regression_a_tree_that_is_cut_off_leads_into_no_other_tree() {
+    let pool = pool_in_memory(1 << 20);
+    let tree = BTree::create(&pool, 0, false).unwrap();
+    let key = |number: u64| number.to_be_bytes();
+    for number in 0..30_000 {
+        put(&tree, &key(number), &[3; 100]);
+    }
+    assert!(!tree.is_cut_off().unwrap());
+    let (mut turns, mut without_children) = (0, 0);
+    while !tree.free_some().unwrap() {
+        turns += 1;
+        assert!(tree.is_cut_off().unwrap(), "turn {turns}");
+        let other = BTree::create(&pool, 0, false).unwrap();
+        for number in 0..200 {
+            put(&other, &key(number), &[4; 100]);
+        }
+        match tree.get(&key(0), &mut Vec::new()) {
+            Ok(found) => assert!(found, "turn {turns}"),
+            Err(Error::Corrupt { .. }) => without_children += 1,
+            Err(error) => panic!("turn {turns}: {error}"),
+        }
+        other.free_all().unwrap();
+    }
+    assert!(turns > 10 && without_children > 0, "{turns}, {without_children}");
+    assert!(!tree.is_cut_off().unwrap());
+}
+
 #[test]
 fn hot_records_come_to_lie_in_leaves_of_their_own() {
     let (tree, mut model) = (BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap(), Model::new());

@@ -128,7 +128,10 @@ impl Trees {
     pub fn free(&self, entry: Entry, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let IndexKind::BTree = entry.kind;
         let tree = BTree::open(&self.pool, entry.root, entry.class.into());
-        free_large_values(&tree, free_large)?;
+        // They are all out before the first leaf is freed.
+        if !tree.is_cut_off()? {
+            free_large_values(&tree, free_large)?;
+        }
         tree.clear()?;
         // Before the root is free, whose number may be another page's then.
         self.forget(entry.id)?;

@@ -114,7 +114,7 @@ impl Core {
     /// Keeps what is visible now.
     pub fn pin(&self) -> Result<Arc<Snapshot>, Error> {
         self.check_open()?;
-        Ok(Arc::new(self.engine.transactions().snapshot()))
+        Ok(Arc::new(self.engine.transactions().snapshot()?))
     }
 
     /// All writes or none. With `since`, only if none of the keys has changed since then.

@@ -137,21 +137,25 @@ impl Engine {
 
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
     fn sweep_soon(&self) {
-        let Some(entry) = self.trees.abandoned().pop() else { return };
-        if self.sweeping.swap(true, Ordering::AcqRel) {
+        if !self.trees.has_dropped() || self.sweeping.swap(true, Ordering::AcqRel) {
             return;
         }
         let (trees, large, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
         self.crew.spawn(move || {
-            let mut next = Some(entry);
-            // What fails is tried again when the store is opened.
-            while let Some(entry) = next.take()
-                && trees.free(entry, &|reference| large.free(reference)).is_ok()
-            {
-                next = trees.abandoned().pop();
+            // Only who sweeps asks: what others were told could be swept by now. What fails is tried again when the store is opened.
+            let mut goes_on = true;
+            while goes_on {
+                while let Some(entry) = trees.abandoned().pop() {
+                    goes_on = trees.free(entry, &|reference| large.free(reference)).is_ok();
+                    if !goes_on {
+                        break;
+                    }
+                }
+                sweeping.store(false, Ordering::Release);
+                // Who dropped a tree meanwhile has left it to this task.
+                goes_on &= !trees.abandoned().is_empty() && !sweeping.swap(true, Ordering::AcqRel);
             }
-            sweeping.store(false, Ordering::Release);
         });
     }
 

@@ -33,15 +33,18 @@ impl Drop for Snapshot {
 
 impl Transactions {
     /// The store as it is now: everything that is committed, and nothing that comes later.
-    pub fn snapshot(self: &Arc<Self>) -> Snapshot {
-        let timestamp = self.snapshots.take(&self.visible, &self.poison);
-        Snapshot { transactions: Arc::clone(self), timestamp }
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if a commit failed while it was applied.
+    pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot, Error> {
+        let timestamp = self.snapshots.take(&self.visible, &self.poison)?;
+        Ok(Snapshot { transactions: Arc::clone(self), timestamp })
     }
 
     /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there is no such record.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`].
+    /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed while it was applied may have changed the record.
     pub fn get(
         &self,
         tree: &Tree,
@@ -63,7 +66,7 @@ impl Transactions {
         }
         let version = version.filter(|version| !version.is_tombstone());
         if snapshot.is_none() && !planted!(ReadDoesNotWaitForVisible) {
-            self.wait_until_visible(newest);
+            self.wait_until_visible(newest)?;
         }
         match version {
             Some(_) => drop(into.drain(start..start + VERSION_BYTES)),
@@ -74,14 +77,14 @@ impl Transactions {
 
     /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has removed. He waits until it can be seen: else the next record that he reads could be
     /// one that the same commit, or an earlier one, is going to change.
-    fn wait_until_visible(&self, found: Option<Version>) {
+    fn wait_until_visible(&self, found: Option<Version>) -> Result<(), Error> {
         // Who removed a record has left nothing that says when.
         let given = self.visible.given();
         // Nobody is going to make visible what nobody was given: nonsense on the device.
         let needed = found.map_or(given, |version| version.timestamp().min(given));
-        if self.visible.get() < needed {
-            // After a failure some commits never become visible; reads go on.
-            let _poisoned = self.visible.wait(needed, &self.poison);
+        match self.visible.get() < needed {
+            true => self.visible.wait(needed, &self.poison),
+            false => Ok(()),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
 
 use super::visible::Visible;
+use crate::Error;
 use crate::log::Timestamp;
 use crate::poison::Poison;
 
@@ -28,22 +29,24 @@ struct State {
 
 impl Snapshots {
     /// A snapshot of everything that was committed before.
-    pub fn take(&self, visible: &Visible, poison: &Poison) -> Timestamp {
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if a commit failed while it was applied: it kept nothing of what it replaced, for nobody wanted it then, and never becomes visible.
+    pub fn take(&self, visible: &Visible, poison: &Poison) -> Result<Timestamp, Error> {
         {
             let mut state = self.state();
             state.coming += 1;
             self.note(&state);
         }
-        let mut timestamp = visible.given();
-        if visible.wait(timestamp, poison).is_err() {
-            // A commit that failed while it was applied never becomes visible; what was before it can still be read.
-            timestamp = visible.get();
-        }
+        let timestamp = visible.given();
+        let waited = visible.wait(timestamp, poison);
         let mut state = self.state();
         state.coming -= 1;
-        *state.active.entry(timestamp.0).or_default() += 1;
+        if waited.is_ok() {
+            *state.active.entry(timestamp.0).or_default() += 1;
+        }
         self.note(&state);
-        timestamp
+        waited.map(|()| timestamp)
     }
 
     /// Gives a snapshot back. Whether nobody else has it.

@@ -161,7 +161,7 @@ fn what_a_crash_leaves_of_large_values_is_found() {
     work(&mut harness, &engine, &oracle, 1);
     let busy = Arc::clone(&engine);
     harness.run(move || {
-        let _snapshot = busy.transactions().snapshot();
+        let _snapshot = busy.transactions().snapshot().unwrap();
         assert_eq!(busy.reclaim().unwrap(), None, "somebody may see what is not in the trees");
     });
     let leaving = Arc::clone(&engine);

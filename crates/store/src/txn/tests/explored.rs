@@ -95,7 +95,7 @@ fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
             spawn(move || {
                 let mut before = 0;
                 for _ in 0..3 {
-                    let snapshot = transactions.snapshot();
+                    let snapshot = transactions.snapshot().unwrap();
                     let states =
                         [b"a", b"b", b"a"].map(|key| get(&transactions, &tree, key, Some(&snapshot)));
                     let [first, second, again] = states.map(|value| value.expect("both are always there")[0]);

@@ -28,7 +28,7 @@ fn key(number: u32) -> Vec<u8> {
 
 /// One transaction.
 pub(super) fn transact(transactions: &Arc<Transactions>, tree: &Tree, keys: u32, random: &mut Pcg64) -> Done {
-    let snapshot = transactions.snapshot();
+    let snapshot = transactions.snapshot().unwrap();
     let mut done = Done {
         snapshot: snapshot.timestamp(),
         read: Vec::new(),
@@ -71,7 +71,9 @@ pub(super) fn transact(transactions: &Arc<Transactions>, tree: &Tree, keys: u32,
         Ok(committed) => {
             done.committed = committed;
             // Whoever comes later sees it.
-            assert!(committed.is_none_or(|committed| transactions.snapshot().timestamp() >= committed));
+            assert!(
+                committed.is_none_or(|committed| transactions.snapshot().unwrap().timestamp() >= committed)
+            );
         }
         Err(Error::Conflict) => {}
         Err(error) => panic!("{error}"),
@@ -163,7 +165,7 @@ fn tasks_of_several_workers_see_their_snapshots_and_the_first_to_commit_wins() {
         assert_eq!(all.len(), 12 * 60, "seed {seed}: somebody got stuck or panicked");
         assert!(judge(&all, seed) > 0, "seed {seed}: nobody was in another's way");
         transactions.settle().unwrap();
-        let left = transactions.snapshot();
+        let left = transactions.snapshot().unwrap();
         assert_eq!(map.len(), scan(&transactions, &tree, &left).len(), "seed {seed}");
         drop(left);
         assert_eq!(transactions.history_stats().records, 0, "seed {seed}");
@@ -217,7 +219,7 @@ fn a_snapshot_sees_whole_commits_and_does_not_change() {
             let mut random = Pcg64::seed_from_u64(seed);
             for _ in 0..30 {
                 (0..random.random_range(0..9)).for_each(|_| crate::task::yield_now());
-                let snapshot = own.snapshot();
+                let snapshot = own.snapshot().unwrap();
                 let first = scan(&own, &tree, &snapshot);
                 let [one, .., last] = first.as_slice() else { continue };
                 assert!(first.len() == 4 && one.1 == last.1, "seed {seed}: {first:?}");

@@ -61,14 +61,14 @@ fn a_snapshot_sees_what_was_there() {
     let (tree, map) = tree(1);
     put(&transactions, &tree, b"a", b"1");
     put(&transactions, &tree, b"b", b"1");
-    let first = transactions.snapshot();
+    let first = transactions.snapshot().unwrap();
     put(&transactions, &tree, b"a", b"2");
     remove(&transactions, &tree, b"b");
     put(&transactions, &tree, b"c", b"2");
-    let second = transactions.snapshot();
+    let second = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
     put(&transactions, &tree, b"b", b"3");
-    let now = transactions.snapshot();
+    let now = transactions.snapshot().unwrap();
     let pairs = |pairs: &[(&str, &str)]| -> Vec<(Vec<u8>, Vec<u8>)> {
         pairs.iter().map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
     };
@@ -90,9 +90,9 @@ fn a_record_that_came_and_went_between_snapshots_is_not_there_again() {
     let (transactions, _harness) = store(1);
     let (tree, _) = tree(1);
     put(&transactions, &tree, b"a", b"1");
-    let old = transactions.snapshot();
+    let old = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
-    let between = transactions.snapshot();
+    let between = transactions.snapshot().unwrap();
     put(&transactions, &tree, b"a", b"3");
     assert_eq!(get(&transactions, &tree, b"a", Some(&old)), Some(b"1".to_vec()));
     assert_eq!(get(&transactions, &tree, b"a", Some(&between)), None);
@@ -111,9 +111,9 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
     for key in 0..KEYS {
         put(&transactions, &tree, &key.to_be_bytes(), b"old");
     }
-    let long = transactions.snapshot();
+    let long = transactions.snapshot().unwrap();
     for round in 0..500_u32 {
-        let short = transactions.snapshot();
+        let short = transactions.snapshot().unwrap();
         for key in 0..KEYS {
             put(&transactions, &tree, &key.to_be_bytes(), &round.to_le_bytes());
         }
@@ -146,7 +146,7 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
     put_large(b"a", b"first");
     put_large(b"a", b"second");
     assert_eq!(*gone.lock().unwrap(), [b"first".to_vec()]);
-    let snapshot = transactions.snapshot();
+    let snapshot = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
     put_large(b"a", b"third");
     put(&transactions, &tree, b"a", b"small");
@@ -166,7 +166,7 @@ fn tombstones_of_an_earlier_run_are_swept() {
     let leftover = Version::tombstone(transactions.opened_at).bits().to_le_bytes();
     map.update(b"a", &mut |_| crate::index::Change::Put(&leftover)).unwrap();
     put(&transactions, &tree, b"b", b"1");
-    let snapshot = transactions.snapshot();
+    let snapshot = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"b");
     assert_eq!(map.len(), 2);
     assert_eq!(scan(&transactions, &tree, &snapshot), [(b"b".to_vec(), b"1".to_vec())]);
@@ -187,4 +187,26 @@ fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
     assert!(matches!(write(&long, b""), Error::KeyLength { .. }));
     assert!(matches!(write(b"a", &vec![1; tree.index.max_value_bytes() - 7]), Error::ValueLength { .. }));
     assert_eq!((map.len(), transactions.log.last()), (0, Timestamp(0)));
+}
+
+/// It has replaced some records and kept nothing of them, as there was no snapshot: what was before it can no more be told.
+#[test]
+fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it() {
+    let (transactions, _harness) = store(1);
+    let (tree, map) = tree(1);
+    put(&transactions, &tree, b"a", b"1");
+    put(&transactions, &tree, b"b", b"1");
+    let before = transactions.snapshot().unwrap();
+    drop(put(&transactions, &tree, b"b", b"2"));
+    let logged = transactions.log.append_noting(b"a and c", |logged| transactions.visible.begin(logged)).unwrap();
+    map.update(b"a", &mut |_| crate::index::Change::Remove).unwrap();
+    transactions.poison.note("the drive is gone".into());
+    let poisoned = |result: Result<Option<Version>, Error>| matches!(result, Err(Error::Poisoned { .. }));
+    let read = |key: &[u8]| transactions.get(&tree, key, None, &mut Vec::new());
+    assert!(logged.timestamp > transactions.visible.get());
+    assert!(transactions.snapshot().is_err_and(|error| matches!(error, Error::Poisoned { .. })));
+    assert!(poisoned(read(b"a")) && poisoned(read(b"c")));
+    // What it cannot have changed is there, also for snapshots that were there before.
+    assert!(read(b"b").unwrap().is_some());
+    assert_eq!(get(&transactions, &tree, b"b", Some(&before)), Some(b"1".to_vec()));
 }
