@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::core::Core;
 use crate::Error;
+use crate::catalog::Known;
 use crate::log::Timestamp;
 use crate::txn::Version;
 
@@ -32,23 +33,41 @@ impl Core {
     /// The first damage, or what the devices say.
     pub fn check(&self) -> Result<Check, Error> {
         self.check_open()?;
-        let (mut sum, mut newest) = (Check::default(), Timestamp(0));
+        let mut sum = Check::default();
         for tree in self.engine().trees().all() {
-            let mut values = Ok(());
-            let census = tree.tree.index.check(&mut |_, value| {
-                // The first damage counts.
-                if values.is_ok() {
-                    values = self.check_value(value, &mut newest, &mut sum.large_values);
-                }
-            })?;
-            values?;
-            sum.trees += 1;
-            sum.nodes += census.leaves + census.inner_nodes;
-            sum.records += census.records;
-            sum.used_bytes += census.used_bytes;
-            sum.node_bytes += census.page_bytes;
+            let looked = match self.check_tree(&tree) {
+                // It may have changed while it was looked at: once more, while commits wait.
+                Err(Error::Corrupt { .. }) => self.engine().transactions().still(|| self.check_tree(&tree)),
+                looked => looked,
+            }?;
+            sum.trees += looked.trees;
+            sum.nodes += looked.nodes;
+            sum.records += looked.records;
+            sum.large_values += looked.large_values;
+            sum.used_bytes += looked.used_bytes;
+            sum.node_bytes += looked.node_bytes;
         }
         Ok(sum)
+    }
+
+    /// Of one tree, which nobody changes meanwhile, or it may look damaged.
+    fn check_tree(&self, tree: &Known) -> Result<Check, Error> {
+        let (mut values, mut newest, mut large_values) = (Ok(()), Timestamp(0), 0);
+        let census = tree.tree.index.check(&mut |_, value| {
+            // The first damage counts.
+            if values.is_ok() {
+                values = self.check_value(value, &mut newest, &mut large_values);
+            }
+        })?;
+        values?;
+        Ok(Check {
+            trees: 1,
+            nodes: census.leaves + census.inner_nodes,
+            records: census.records,
+            large_values,
+            used_bytes: census.used_bytes,
+            node_bytes: census.page_bytes,
+        })
     }
 
     /// A value of a record as it is in a leaf. `newest` is a commit that there was.

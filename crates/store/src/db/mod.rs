@@ -267,7 +267,8 @@ impl Db {
         self.core.reclaim()
     }
 
-    /// Reads and verifies everything: every page of every tree, and what the page table and the space accounts say about them. Others may go on reading and writing.
+    /// Reads and verifies everything: every page of every tree, and what the page table and the space accounts say about them. Others may go on reading and writing; where their
+    /// commits change a tree too fast for that, they wait until it was looked at.
     ///
     /// # Errors
     /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].

@@ -66,7 +66,7 @@ impl Simulated {
         if devices.all().iter().any(|device| device.simulation().is_none()) {
             return Err(Error::Options("only a store on simulated drives runs in their time".into()));
         }
-        let mut harness = Harness::with_bounds(&devices, options.workers, options.bounds());
+        let mut harness = Harness::with_bounds(&devices, options.workers, options.bounds())?;
         let crew = harness.crew().clone();
         let core = harness.run(move || prepared.start(crew, None))?;
         harness.set_costs(costs);

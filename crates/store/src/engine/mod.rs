@@ -130,7 +130,11 @@ impl Engine {
             Operation::DropTree { tree: known.entry.id, name: name.as_bytes() }.encode(&mut record);
             Ok((record, known.entry.id))
         };
-        self.parts.transactions.define(prepare, |id| trees.remove(name, id))?;
+        let drop = |id| {
+            self.parts.transactions.forget(id);
+            trees.remove(name, id)
+        };
+        self.parts.transactions.define(prepare, drop)?;
         self.sweep_soon();
         Ok(())
     }

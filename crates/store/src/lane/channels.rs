@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use flashgrain_device::{
     Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Request,
@@ -14,6 +16,9 @@ use crate::task::{TaskId, current_task};
 
 /// Completions that are taken at a time.
 const BATCH: usize = 256;
+
+/// A queue that has failed as a whole is asked again this much later.
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
 /// Two queues cannot be waited on at a time: while both are busy, the second is looked at this often.
 const SLICE: Nanos = Nanos(50_000);
@@ -179,6 +184,18 @@ impl Lane {
         let result = self.requests[number as usize].result.take()?;
         self.free.push(number);
         Some(result)
+    }
+
+    /// Waits for the answer to a request that an ordinary thread has submitted. A queue that has failed as a whole still has it, and with it the memory of whoever asked, and is waited for again.
+    pub fn wait_for(&mut self, number: u32) -> Result<(), i32> {
+        loop {
+            if let Some(result) = self.take(number) {
+                return result;
+            }
+            if self.wait(None, |_| ()).is_err() {
+                thread::park_timeout(PAUSE);
+            }
+        }
     }
 
     /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait. Returns how many were answered.

@@ -301,12 +301,7 @@ unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Resu
             None => lane.wait(None, |_| ())?,
         };
     };
-    loop {
-        lane.wait(None, |_| ())?;
-        if let Some(result) = lane.take(number) {
-            return result.map_err(Failed::Errno);
-        }
-    }
+    lane.wait_for(number).map_err(Failed::Errno)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod speed;
 mod traffic;
 
 pub(crate) use block::Block;
-pub(crate) use channels::Lane;
+pub(crate) use channels::{Lane, PAUSE};
 pub(crate) use current::{Devices, Role, discard, enter, flush, now, read, sleep_until, write};
 pub(crate) use pieces::read_pieces;
 pub use traffic::Traffic;

@@ -43,13 +43,8 @@ impl InFlight {
     /// The first piece that was asked for, when it is there.
     fn first(&mut self) -> Result<Option<Piece>, Failed> {
         let Some(piece) = self.pieces.pop_front() else { return Ok(None) };
-        loop {
-            match self.lane.take(piece.request) {
-                Some(Ok(())) => return Ok(Some(piece)),
-                Some(Err(errno)) => return Err(Failed::Errno(errno)),
-                None => drop(self.lane.wait(None, |_| ())?),
-            }
-        }
+        self.lane.wait_for(piece.request).map_err(Failed::Errno)?;
+        Ok(Some(piece))
     }
 }
 

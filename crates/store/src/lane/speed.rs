@@ -23,7 +23,7 @@ fn report(what: &str, count: u64, span: Nanos) {
 
 /// CPU time that `TASKS` tasks take, each of which does `work`.
 fn cpu_of(devices: &Devices, work: impl Fn(u64) + Clone + Send + 'static) -> Nanos {
-    let mut harness = Harness::with_bounds(devices, 1, Bounds::default());
+    let mut harness = Harness::with_bounds(devices, 1, Bounds::default()).unwrap();
     for task in 0..TASKS as u64 {
         let work = work.clone();
         drop(harness.spawn(0, move || work(task)));

@@ -293,6 +293,11 @@ impl History {
         Ok(true)
     }
 
+    /// A tree was dropped, whose pages will be others': its tombstones need not be taken out.
+    pub fn forget(&self, tree: TreeId) {
+        lock(&self.tombstones).iter().for_each(|generation| drop(lock(&generation.trees).remove(&tree)));
+    }
+
     /// Gives generations up that no snapshot needs, and takes out the tombstones noted in them; small ones only if the store is `idle`. `visible`: all commits up to that one can
     /// be seen. `give_back_large` is told of the large values in them.
     ///

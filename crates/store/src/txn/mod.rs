@@ -31,7 +31,7 @@ use commit::Read;
 pub(crate) use commit::{Write, Written};
 use history::History;
 pub(crate) use history::{HistoryStats, MakeIndex};
-use locks::Locks;
+use locks::{Locks, Stripe};
 pub(crate) use read::{Cursor, Snapshot};
 pub(crate) use record::{Operation, Operations};
 pub(crate) use replay::Replayer;
@@ -70,6 +70,11 @@ pub(crate) struct Transactions {
     collecting: AtomicBool,
     /// How many are at it.
     collectors: AtomicUsize,
+}
+
+/// What those lock who give old versions up, and with them tombstones: it is no tree's key.
+fn collecting() -> Stripe {
+    Stripe::of(TreeId(u32::MAX), &[])
 }
 
 impl Transactions {
@@ -111,6 +116,7 @@ impl Transactions {
         let own = Arc::clone(this);
         this.crew.spawn(move || {
             own.collecting.store(false, Ordering::Release);
+            let _in_turn = own.locks.lock(collecting());
             // What could not be given back is no worse than before.
             let _tried = own.collect(false);
         });
@@ -135,11 +141,17 @@ impl Transactions {
         }
     }
 
+    /// A tree is dropped, by [`Transactions::define`].
+    pub fn forget(&self, tree: TreeId) {
+        self.history.forget(tree);
+    }
+
     /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that no snapshot needs.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn settle(&self) -> Result<(), Error> {
+        let _in_turn = self.locks.lock(collecting());
         self.collect(true)
     }
 
@@ -168,11 +180,17 @@ impl Transactions {
     pub fn alone<T>(&self, act: impl FnOnce() -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
         let _held = self.locks.lock_all();
         if !self.snapshots.any() {
-            self.settle()?;
+            self.collect(true)?;
         }
         // Whoever takes old versions out of the history says so before.
         let is_empty = !self.snapshots.any() && self.history.stats().records == 0;
         if is_empty && self.collectors.load(Ordering::SeqCst) == 0 { act() } else { Ok(None) }
+    }
+
+    /// Calls `act` while no tree changes: no commit is under way, none can begin, and nobody takes tombstones out.
+    pub fn still<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _held = self.locks.lock_all();
+        act()
     }
 
     /// What old versions take up.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use flashgrain_device::{Device, Nanos};
 
 use super::steps::{Bounds, Step, Worker};
+use crate::Error;
 use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle, Schedule, yield_now};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
-/// simulations: it panics where a real worker would try again.
+/// simulations.
 pub(crate) struct Harness {
     workers: Vec<Member>,
     crew: Crew,
@@ -73,7 +74,8 @@ impl CpuCosts {
     /// A step of a worker, and what it costs.
     fn step(self, worker: &mut Worker) -> (Step, Nanos) {
         SPENDING.set((self != Self::default()).then(Spending::default));
-        let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
+        // A queue that has failed as a whole is asked again, as by a real worker.
+        let step = worker.step().unwrap_or(Step { ran: 1, answered: 0 });
         let Spending { cpu, ran } = SPENDING.take().unwrap_or_default();
         let others = step.ran.saturating_sub(ran) as u64;
         (step, cpu + Nanos(others * self.task_ns + step.answered as u64 * self.request_ns))
@@ -85,22 +87,22 @@ impl Harness {
     #[cfg(test)]
     pub fn new(devices: &Devices, workers: usize) -> Self {
         Self::with_bounds(devices, workers, Bounds::default())
+            .unwrap_or_else(|error| panic!("open a lane: {error}"))
     }
 
     /// The same, each of which takes on so much.
-    pub fn with_bounds(devices: &Devices, workers: usize, bounds: Bounds) -> Self {
+    ///
+    /// # Errors
+    /// As [`Worker::new`].
+    pub fn with_bounds(devices: &Devices, workers: usize, bounds: Bounds) -> Result<Self, Error> {
         let crew = Crew::new((0..workers).map(|_| Arc::default()).collect());
         let worker = |index| {
-            let worker = Worker::new(devices, &crew, index, bounds);
-            Member {
-                worker: worker.unwrap_or_else(|error| panic!("open a lane: {error}")),
-                free_at: Nanos(0),
-                spent: Nanos(0),
-            }
+            let worker = Worker::new(devices, &crew, index, bounds)?;
+            Ok(Member { worker, free_at: Nanos(0), spent: Nanos(0) })
         };
-        let workers = (0..workers).map(worker).collect();
+        let workers = (0..workers).map(worker).collect::<Result<_, Error>>()?;
         let costs = CpuCosts::default();
-        Self {
+        Ok(Self {
             workers,
             crew,
             devices: devices.clone(),
@@ -108,7 +110,7 @@ impl Harness {
             busy_turns: 0,
             schedule: Schedule::default(),
             guests: Vec::new(),
-        }
+        })
     }
 
     /// From now on, what workers do takes time on simulated devices. All that a step does happens at its beginning; its worker is busy until the costs have passed.

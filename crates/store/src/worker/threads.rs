@@ -2,17 +2,13 @@
 
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use flashgrain_device::pin_thread;
 
 use super::steps::{Bounds, Worker};
 use crate::Error;
-use crate::lane::Devices;
+use crate::lane::{Devices, PAUSE};
 use crate::task::Crew;
-
-/// After a queue has failed as a whole, a worker tries again this much later.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are unwound.
 pub(crate) struct Workers {
@@ -97,6 +93,7 @@ impl Drop for Workers {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::{Context, Poll, Wake};
+    use std::time::Duration;
 
     use flashgrain_device::{Device, FileDevice, MemoryDevice, Nanos, OpenOptions, thread_cpu};
     use flashgrain_ssdsim::{SimConfig, SimDevice};

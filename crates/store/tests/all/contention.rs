@@ -1,6 +1,7 @@
 //! Threads that change neighbouring records all the time: their leaf is parted until each has its own, and nothing is lost meanwhile.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain::{Db, Durability};
 
@@ -43,4 +44,28 @@ fn hot_neighbours_lose_nothing() {
         }
     }
     db.check().unwrap();
+}
+
+/// Nodes come and go under whoever looks at them.
+#[test]
+fn regression_a_check_finds_no_damage_in_a_tree_that_others_change() {
+    let db = Db::in_memory(64 << 20).unwrap();
+    let tree = db.tree("busy").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for key in 0..4000_u32 {
+                    let mut batch = db.batch().durability(Durability::None);
+                    batch.insert(&tree, key.to_be_bytes(), vec![7; 300]).unwrap();
+                    batch.commit().unwrap();
+                }
+                tree.remove_range::<&[u8]>(..).unwrap();
+            }
+        });
+        // Whatever it finds, the other thread has to end.
+        let checks: Vec<_> = (0..200).map(|_| db.check().err()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(checks.into_iter().flatten().next().map(|error| error.to_string()), None);
+    });
 }

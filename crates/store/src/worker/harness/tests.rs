@@ -66,7 +66,7 @@ fn a_seed_makes_an_interleaving_of_its_own_the_same_every_time() {
 fn everyone_gets_through_whatever_the_schedule() {
     for seed in 0..200 {
         let devices = memory();
-        let mut harness = Harness::with_bounds(&devices, 3, Bounds { tasks_max: 4, depth: 2 });
+        let mut harness = Harness::with_bounds(&devices, 3, Bounds { tasks_max: 4, depth: 2 }).unwrap();
         harness.set_schedule(seed);
         let crew = harness.crew().clone();
         let tasks: Vec<_> = (0..20_u64)
@@ -142,7 +142,7 @@ fn a_panic_is_its_joiners_and_the_worker_goes_on() {
 #[test]
 fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
     let devices = memory();
-    let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 3, depth: 8 });
+    let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 3, depth: 8 }).unwrap();
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     for _ in 0..20 {
         let (crew, running, most) = (harness.crew().clone(), Arc::clone(&running), Arc::clone(&most));
@@ -160,7 +160,7 @@ fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
 
 #[test]
 fn background_work_begins_beside_any_number_of_users_tasks() {
-    let mut harness = Harness::with_bounds(&memory(), 1, Bounds { tasks_max: 2, depth: 8 });
+    let mut harness = Harness::with_bounds(&memory(), 1, Bounds { tasks_max: 2, depth: 8 }).unwrap();
     let crew = harness.crew().clone();
     for _ in 0..10 {
         let crew = crew.clone();
@@ -277,7 +277,7 @@ fn requests_cost_too_and_more_workers_go_further() {
 fn a_full_queue_holds_tasks_up_and_loses_none() {
     let device = sim();
     let devices = Devices::new(Arc::clone(&device) as Arc<dyn Device>, None);
-    let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 1000, depth: 4 });
+    let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 1000, depth: 4 }).unwrap();
     for task in 0..200 {
         let devices = devices.clone();
         drop(harness.spawn(0, move || {
