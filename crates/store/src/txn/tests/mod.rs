@@ -197,7 +197,7 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
     put(&transactions, &tree, b"a", b"1");
     put(&transactions, &tree, b"b", b"1");
     let before = transactions.snapshot().unwrap();
-    drop(put(&transactions, &tree, b"b", b"2"));
+    put(&transactions, &tree, b"b", b"2");
     let logged =
         transactions.log.append_noting(b"a and c", |logged| transactions.visible.begin(logged)).unwrap();
     map.update(b"a", &mut |_| crate::index::Change::Remove).unwrap();
