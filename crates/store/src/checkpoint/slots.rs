@@ -50,14 +50,14 @@ enum Slot {
     Holds(Box<Superblock>),
     /// Zeros, or what was there before there was a store.
     Blank,
-    /// Nothing that can be read; and at which byte.
+    /// Nothing whole; and at which byte.
     Damaged(u64),
 }
 
 /// The current superblock.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole superblock, [`Error::Io`] if none can be read.
+/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole superblock, [`Error::Io`] if one that may count cannot be read.
 pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
@@ -92,22 +92,24 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
 }
 
 /// Looks at both copies of a slot.
+///
+/// # Errors
+/// [`Error::FormatVersion`]; [`Error::Io`] if a copy cannot be read and the other one is not whole: it may be the one that counts, and over an older one the store would be another.
 fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
-    let mut found = Slot::Blank;
+    let (mut found, mut unreadable) = (Slot::Blank, None);
     for offset_bytes in places(slot) {
         let mut block = Block::new(COPY_BYTES as usize)?;
-        let readable = match block.read(devices, Role::Data, offset_bytes) {
-            Ok(()) => true,
-            Err(Error::Io { .. }) => false,
-            Err(other) => return Err(other),
-        };
+        if let Err(error) = block.read(devices, Role::Data, offset_bytes) {
+            unreadable = Some(error);
+            continue;
+        }
         let bytes = block.bytes();
         match Superblock::decode(bytes) {
             Found::Version(got) => {
                 return Err(Error::FormatVersion { got, supported: super::sector::FORMAT_VERSION });
             }
             // One of another slot was led astray.
-            Found::Whole(superblock) if readable && superblock.generation % 2 == slot => {
+            Found::Whole(superblock) if superblock.generation % 2 == slot => {
                 let newer = match &found {
                     Slot::Holds(other) => superblock.generation > other.generation,
                     Slot::Blank | Slot::Damaged(_) => true,
@@ -116,7 +118,7 @@ fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
                     found = Slot::Holds(Box::new(superblock));
                 }
             }
-            Found::Foreign if readable && !looks_like_one(bytes) => {}
+            Found::Foreign if !looks_like_one(bytes) => {}
             Found::Whole(_) | Found::Foreign | Found::Damaged => {
                 if let Slot::Blank = found {
                     found = Slot::Damaged(offset_bytes);
@@ -124,7 +126,10 @@ fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
             }
         }
     }
-    Ok(found)
+    match (found, unreadable) {
+        (Slot::Blank | Slot::Damaged(_), Some(error)) => Err(error),
+        (found, _) => Ok(found),
+    }
 }
 
 /// Whether bytes without the right magic may be those of a superblock with damage in just there.
@@ -224,6 +229,27 @@ mod tests {
         let mut block = Block::new(COPY_BYTES as usize).unwrap();
         block.bytes().fill(with);
         block.write(devices, Role::Data, offset_bytes).unwrap();
+    }
+
+    /// What it may hold is newer: over the one before, the store would be another one.
+    #[test]
+    fn regression_a_superblock_that_cannot_be_read_is_not_taken_for_an_older_one() {
+        let (device, devices) = drive();
+        for number in 1..=3 {
+            save(&devices, &generation(number)).unwrap();
+        }
+        let unreadable = |place: u64| {
+            let range = place..place + COPY_BYTES;
+            device.inject(Fault { range, ..Fault::new(FaultKind::ReadError { done_bytes: 0 }) })
+        };
+        let [one, other] = places(1);
+        // Each fault strikes once.
+        unreadable(one);
+        assert_eq!(load(&devices).unwrap().generation, 3);
+        unreadable(one);
+        unreadable(other);
+        assert_eq!(load(&devices).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(load(&devices).unwrap().generation, 3);
     }
 
     #[test]
