@@ -74,10 +74,10 @@ impl History {
         })
     }
 
-    /// All that is still unsettled will never be.
-    pub fn doom(&mut self) {
+    /// All that is still unsettled will never be, but for versions that are spared.
+    pub fn doom(&mut self, is_spared: impl Fn(u64) -> bool) {
         for entry in &mut self.entries {
-            entry.doomed = true;
+            entry.doomed |= !is_spared(entry.version);
         }
     }
 

@@ -250,9 +250,9 @@ impl Content {
         overwrite(slot, &mut self.pool, (offset_bytes % PAGE_BYTES as u64) as usize, &byte);
     }
 
-    /// The drive has lost what is not settled, but does not know: it is read until the next power cut, and never settled.
-    pub fn doom_unsettled(&mut self) {
-        self.history.doom();
+    /// The drive has lost what is not settled, but for versions that are spared, and does not know: it is read until the next power cut, and never settled.
+    pub fn doom_unsettled(&mut self, is_spared: impl Fn(u64) -> bool) {
+        self.history.doom(is_spared);
     }
 
     /// Bytes of memory that hold the newest bytes; what is shared counts once.

@@ -111,7 +111,7 @@ fn run(steps: &[Step]) -> (Content, Model, u64) {
                 model.sectors[first] = (fill, Vec::new());
             }
             Step::Doom => {
-                content.doom_unsettled();
+                content.doom_unsettled(|_| false);
                 let writes = model.sectors.iter_mut().flat_map(|(_, writes)| writes);
                 writes.for_each(|(.., doomed)| *doomed = true);
             }
@@ -183,7 +183,7 @@ proptest! {
                 }
                 Step::Settle { .. } => content.settle(0, CAPACITY as u64, u64::MAX),
                 Step::Discard { first, sectors } => content.discard((first * SECTOR) as u64, (sectors * SECTOR) as u64),
-                Step::Doom => content.doom_unsettled(),
+                Step::Doom => content.doom_unsettled(|_| false),
             }
         }
         prop_assert_eq!(all_bytes(&copy), bytes);

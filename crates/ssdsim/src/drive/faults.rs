@@ -102,11 +102,15 @@ impl World {
                 self.strike(fault)
             }
             FaultKind::FlushError { data } => {
+                // A write that is durable when it is answered does not depend on flushes.
+                let is_durable = |command: &&Command| command.drive == drive && command.op == Op::WriteDsync;
+                let durable: Vec<u64> =
+                    self.commands.iter().filter(is_durable).map(|command| command.version).collect();
                 let content = &mut self.drives[usize::from(drive)].content;
                 match data {
                     FlushLoss::Kept => {}
-                    FlushLoss::Dropped => content.cut_power(|_, _| false),
-                    FlushLoss::Undurable => content.doom_unsettled(),
+                    FlushLoss::Dropped => content.cut_power(|version, _| durable.contains(&version)),
+                    FlushLoss::Undurable => content.doom_unsettled(|version| durable.contains(&version)),
                 }
                 self.fail(index, libc::EIO);
                 false

@@ -105,6 +105,21 @@ fn a_failed_flush_keeps_drops_or_strands_what_was_not_durable() {
 }
 
 #[test]
+fn a_failed_flush_takes_no_durable_write_along_that_is_under_way() {
+    for data in [FlushLoss::Dropped, FlushLoss::Undurable] {
+        let (mut host, fault) = faulty(DISK, Fault::new(FaultKind::FlushError { data }));
+        let mut new = pattern(AT, 4096, 1);
+        host.submit(Op::WriteDsync, AT, &mut new, 0);
+        host.submit(Op::Flush, 0, &mut [], 1);
+        let results: Vec<_> = host.reap(2).into_iter().map(|done| (done.tag, done.result)).collect();
+        assert!(results.contains(&(0, Ok(()))) && results.contains(&(1, Err(EIO))), "{results:?}");
+        assert_eq!(host.device.fired(fault), 1);
+        power_cycle(&host.device);
+        check_content(&mut host, &expected(&pattern(AT, 4096, 1)));
+    }
+}
+
+#[test]
 fn an_ignored_flush_makes_nothing_durable() {
     for (round, op) in [(1, Op::Flush), (2, Op::WriteDsync), (3, Op::WriteThenFlush)] {
         let (mut host, fault) = faulty(DISK, Fault::new(FaultKind::IgnoredFlush));
