@@ -67,13 +67,13 @@ impl Nanos {
     }
 }
 
-/// The clock of real devices: `CLOCK_MONOTONIC`.
-pub(crate) fn now() -> Nanos {
+/// The clock of real devices: `CLOCK_MONOTONIC`. What may run on a simulated device asks the device instead.
+pub fn now() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Sleeps until the clock shows `until`, or a signal arrives.
-pub(crate) fn sleep_until(until: Nanos) {
+/// Sleeps until the clock of [`now`] shows `until`, or a signal arrives.
+pub fn sleep_until(until: Nanos) {
     let time = until.to_timespec();
     // SAFETY: the kernel reads one timespec; no remainder is asked for with an absolute time.
     unsafe {

@@ -9,7 +9,7 @@
 mod alarm;
 mod backend;
 mod channel;
-mod clock;
+pub mod clock;
 mod device;
 mod error;
 mod file_device;

@@ -267,6 +267,10 @@ impl Core {
         lane::now(&self.engine.parts().devices).into()
     }
 
+    pub fn sleep_until(&self, until: Duration) -> Result<(), Error> {
+        lane::sleep_until(&self.engine.parts().devices, until.into())
+    }
+
     pub fn sync(&self) -> Result<(), Error> {
         self.check_open()?;
         self.wait(Durability::Sync)

@@ -307,6 +307,14 @@ impl Db {
         self.core.now()
     }
 
+    /// Waits until the clock of [`Db::now`] shows `until`: a task lets others run meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the clock's device cannot wait.
+    pub fn sleep_until(&self, until: Duration) -> Result<(), Error> {
+        self.core.sleep_until(until)
+    }
+
     /// How the layout was decided when the store was created; of a store that was opened, the layout alone.
     pub fn layout(&self) -> &[Decision] {
         self.core.decisions()

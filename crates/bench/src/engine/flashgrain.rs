@@ -1,0 +1,165 @@
+//! Flashgrain: clients are tasks of its workers.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use flashgrain::{Db, Error, ErrorKind, Readable as _, Transaction, Tree};
+
+use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table};
+
+struct Flashgrain {
+    db: Db,
+    trees: Vec<Tree>,
+    settings: Vec<(&'static str, String)>,
+}
+
+/// Opens or makes the store.
+pub fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
+    let durability = match setup.durability {
+        Durability::Full => flashgrain::Durability::Sync,
+        Durability::Buffered => flashgrain::Durability::Buffered,
+        Durability::None => flashgrain::Durability::None,
+    };
+    let path = setup.dir.join("flashgrain");
+    let db = Db::builder()
+        .path(&path)
+        .cache_bytes(setup.cache_bytes)
+        .workers(setup.cores)
+        .tasks_per_worker(setup.clients_max.div_ceil(setup.cores).max(1))
+        .durability(durability)
+        .open_or_create()?;
+    let trees = setup.tables.iter().map(|name| db.tree(name)).collect::<Result<_, _>>()?;
+    let settings = vec![
+        ("clients", "tasks".into()),
+        ("workers", setup.cores.to_string()),
+        ("cache", format!("{} bytes", setup.cache_bytes)),
+        ("commits", format!("{durability:?}")),
+        ("I/O", "io_uring, O_DIRECT".into()),
+    ];
+    Ok(Box::new(Flashgrain { db, trees, settings }))
+}
+
+impl Engine for Flashgrain {
+    fn run(&self, clients: usize, job: Job) -> anyhow::Result<()> {
+        let tasks: Vec<_> = (0..clients)
+            .map(|client| {
+                let (db, trees, job) = (self.db.clone(), self.trees.clone(), job.clone());
+                self.db.spawn(move || job(client, &mut Client { db, trees, transaction: None }))
+            })
+            .collect();
+        let join = |task: flashgrain::JoinHandle<_>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // All of them end before any error is told.
+        let results: Vec<anyhow::Result<()>> = tasks.into_iter().map(join).collect();
+        results.into_iter().collect()
+    }
+
+    fn settle(&self) -> anyhow::Result<()> {
+        Ok(self.db.checkpoint()?)
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        self.settings.clone()
+    }
+
+    fn close(self: Box<Self>) -> anyhow::Result<()> {
+        let Self { db, trees, .. } = *self;
+        drop(trees);
+        Ok(db.close()?)
+    }
+}
+
+struct Client {
+    db: Db,
+    trees: Vec<Tree>,
+    transaction: Option<Transaction>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Conflict => Self::Conflict,
+            _ => Self::Broken(error.into()),
+        }
+    }
+}
+
+impl Session for Client {
+    fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        value.clear();
+        let tree = &self.trees[table];
+        let found = match &self.transaction {
+            Some(transaction) => transaction.get(tree, key)?,
+            None => tree.get(key)?,
+        };
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let tree = &self.trees[table];
+        match &mut self.transaction {
+            Some(transaction) => transaction.insert(tree, key, value)?,
+            None => tree.insert(key, value)?,
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
+        let tree = &self.trees[table];
+        match &mut self.transaction {
+            Some(transaction) => transaction.remove(tree, key)?,
+            None => tree.remove(key)?,
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Failure> {
+        let tree = &self.trees[table];
+        let mut cursor = match &self.transaction {
+            Some(transaction) => transaction.cursor(tree)?,
+            None => tree.cursor()?,
+        };
+        match direction {
+            Direction::Forward => cursor.seek(from),
+            Direction::Backward => cursor.seek_behind(from),
+        }
+        loop {
+            let record = match direction {
+                Direction::Forward => cursor.next()?,
+                Direction::Backward => cursor.prev()?,
+            };
+            match record {
+                Some((key, value)) if visit(&key, &value) => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.transaction = Some(self.db.begin()?);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let transaction = self.transaction.take().context("no transaction is under way")?;
+        Ok(transaction.commit()?)
+    }
+
+    fn rollback(&mut self) {
+        self.transaction = None;
+    }
+
+    fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
+        Ok(self.db.sleep_until(until)?)
+    }
+}

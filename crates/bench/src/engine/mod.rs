@@ -1,0 +1,139 @@
+//! What the benchmarks ask of a key-value store, the same for all of them.
+
+mod flashgrain;
+
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What a commit promises when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// It survives a power cut.
+    Full,
+    /// It is in a log that the operating system has, or has soon: it survives the process, and most of it a power cut.
+    Buffered,
+    /// Nothing: no log where the engine can do without one.
+    None,
+}
+
+/// How an engine is opened.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// A directory of its own. What an earlier run left there is opened again.
+    pub dir: PathBuf,
+    /// Memory for cached data, write buffers included; all that the engine may take beside its code.
+    pub cache_bytes: u64,
+    /// What commits promise.
+    pub durability: Durability,
+    /// Most clients at a time.
+    pub clients_max: usize,
+    /// Processors that it may use.
+    pub cores: usize,
+    /// Tables by name; a [`Table`] is an index into this.
+    pub tables: &'static [&'static str],
+}
+
+/// One of [`Setup::tables`].
+pub type Table = usize;
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Another transaction was faster: this one is rolled back, and may be tried again.
+    #[error("another transaction was faster")]
+    Conflict,
+    /// Anything else.
+    #[error(transparent)]
+    Broken(#[from] anyhow::Error),
+}
+
+/// What a client runs: its number, and its session.
+pub type Job = Arc<dyn Fn(usize, &mut dyn Session) -> anyhow::Result<()> + Send + Sync>;
+
+/// A store that is open.
+pub trait Engine: Send + Sync {
+    /// Runs so many clients at a time, each on a thread or a task of its own, until all have ended.
+    ///
+    /// # Errors
+    /// The first that a client has returned.
+    fn run(&self, clients: usize, job: Job) -> anyhow::Result<()>;
+
+    /// Waits until what was written is where it would be after a long rest: buffers are written, compactions done, a checkpoint is made.
+    ///
+    /// # Errors
+    /// What the engine says.
+    fn settle(&self) -> anyhow::Result<()>;
+
+    /// The settings that matter, for whoever wants to judge whether it was treated fairly.
+    fn settings(&self) -> Vec<(&'static str, String)>;
+
+    /// Ends it in order.
+    ///
+    /// # Errors
+    /// What the engine says.
+    fn close(self: Box<Self>) -> anyhow::Result<()>;
+}
+
+/// A client's access to an engine. Without [`Session::begin`], every operation is a transaction of its own.
+pub trait Session {
+    /// Puts the value of a key into `value`. `false` if there is none; `value` is empty then.
+    fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
+
+    /// The values of several keys that need not be seen at the same moment; `visit` hears of each that is there, by its place in `keys`.
+    fn get_many(
+        &mut self,
+        table: Table,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<(), Failure> {
+        let mut value = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            if self.get(table, key, &mut value)? {
+                visit(place, &value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts a record or replaces its value, without looking whether it is there.
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Removes a record if it is there.
+    fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure>;
+
+    /// Visits records in key order, or backwards, beginning with the first whose key is not below (backwards: above) `from`, as long as `visit` says `true`.
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Failure>;
+
+    /// Begins a transaction that sees one state of the store, and its own writes. No other one of this session may be under way.
+    fn begin(&mut self) -> Result<(), Failure>;
+
+    /// Ends it: all of its writes are done, as durable as [`Setup::durability`] says, or none.
+    fn commit(&mut self) -> Result<(), Failure>;
+
+    /// Ends it without its writes. After a [`Failure::Conflict`] it has ended already, and this does nothing.
+    fn rollback(&mut self);
+
+    /// Lets the client wait until this moment of [`flashgrain_device::clock::now`], without keeping a processor busy.
+    fn wait_until(&mut self, until: Duration) -> Result<(), Failure>;
+}
+
+/// Of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards larger keys.
+    Forward,
+    /// Towards smaller keys.
+    Backward,
+}
