@@ -1,13 +1,7 @@
 //! Compiles the peers that are written in C, those whose features are on.
 
-#[cfg(any(
-    feature = "rocksdb",
-    feature = "wiredtiger",
-    feature = "lmdb",
-    feature = "sqlite",
-    feature = "berkeleydb"
-))]
-fn compile() {
+#[cfg(feature = "c-peers")]
+mod c {
     /// Feature, source, library.
     const PEERS: [(&str, &str, &str); 5] = [
         ("ROCKSDB", "rocksdb", "rocksdb"),
@@ -16,25 +10,50 @@ fn compile() {
         ("SQLITE", "sqlite", "sqlite3"),
         ("BERKELEYDB", "berkeleydb", "db-5.3"),
     ];
-    let mut build = cc::Build::new();
-    build.include("peers").std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
-    println!("cargo:rerun-if-changed=peers");
-    for (feature, source, library) in PEERS {
-        if std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some() {
-            build.file(format!("peers/{source}.c"));
+
+    pub fn compile() {
+        let mut build = cc::Build::new();
+        build.include("peers").std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
+        if let Some(version) = rocksdb_version() {
+            build.define("PEER_ROCKSDB_VERSION", format!("\"{version}\"").as_str());
+        }
+        println!("cargo:rerun-if-changed=peers");
+        let mut libraries = Vec::new();
+        for (feature, source, library) in PEERS {
+            if std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some() {
+                build.file(format!("peers/{source}.c"));
+                libraries.push(library);
+            }
+        }
+        if let Err(error) = build.try_compile("flashgrain_bench_peers") {
+            eprintln!(
+                "{error}\nThe peers need their libraries: run scripts/install-peers.sh, or turn the features off."
+            );
+            std::process::exit(1);
+        }
+        // Behind the archive: it needs them.
+        for library in libraries {
             println!("cargo:rustc-link-lib={library}");
         }
     }
-    build.compile("flashgrain_bench_peers");
+
+    /// Its header is for C++ alone, and the library does not tell.
+    fn rocksdb_version() -> Option<String> {
+        let header = ["/usr/local/include", "/usr/include"]
+            .iter()
+            .find_map(|folder| std::fs::read_to_string(format!("{folder}/rocksdb/version.h")).ok())?;
+        let part = |name: &str| {
+            header
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("#define ROCKSDB_{name} ")))
+                .map(str::trim)
+        };
+        Some(format!("{}.{}.{}", part("MAJOR")?, part("MINOR")?, part("PATCH")?))
+    }
 }
 
 fn main() {
-    #[cfg(any(
-        feature = "rocksdb",
-        feature = "wiredtiger",
-        feature = "lmdb",
-        feature = "sqlite",
-        feature = "berkeleydb"
-    ))]
-    compile();
+    println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "c-peers")]
+    c::compile();
 }

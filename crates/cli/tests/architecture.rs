@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
+    ("flashgrain_bench", &["flashgrain", "flashgrain_device"]),
     (
         "flashgrain_fuzz_targets",
         &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_ssdsim"],
@@ -34,8 +35,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Where `unsafe` may stand: below the device's contract, where requests are handed to it, and where tests make up drives.
+/// Where `unsafe` may stand: below the device's contract, where requests are handed to it, where tests make up drives, and where benchmarks call stores written in C.
 const UNSAFE_FOLDERS: &[&str] = &[
+    "crates/bench/src/engine/c.rs",
     "crates/device/",
     "crates/fuzz-targets/src/allocation.rs",
     "crates/simtest/src/media/",

@@ -10,11 +10,12 @@ use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table};
 struct Flashgrain {
     db: Db,
     trees: Vec<Tree>,
-    settings: Vec<(&'static str, String)>,
+    settings: Vec<(String, String)>,
+    clients_max: usize,
 }
 
 /// Opens or makes the store.
-pub fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
+pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
     let durability = match setup.durability {
         Durability::Full => flashgrain::Durability::Sync,
         Durability::Buffered => flashgrain::Durability::Buffered,
@@ -29,18 +30,22 @@ pub fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         .durability(durability)
         .open_or_create()?;
     let trees = setup.tables.iter().map(|name| db.tree(name)).collect::<Result<_, _>>()?;
-    let settings = vec![
+    let settings = [
+        ("version", super::name::locked_version("flashgrain")),
         ("clients", "tasks".into()),
         ("workers", setup.cores.to_string()),
         ("cache", format!("{} bytes", setup.cache_bytes)),
         ("commits", format!("{durability:?}")),
         ("I/O", "io_uring, O_DIRECT".into()),
+        ("isolation", "snapshot, optimistic".into()),
     ];
-    Ok(Box::new(Flashgrain { db, trees, settings }))
+    let settings = settings.map(|(name, value)| (name.into(), value)).into();
+    Ok(Box::new(Flashgrain { db, trees, settings, clients_max: setup.clients_max }))
 }
 
 impl Engine for Flashgrain {
     fn run(&self, clients: usize, job: Job) -> anyhow::Result<()> {
+        super::check_clients(clients, self.clients_max)?;
         let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (db, trees, job) = (self.db.clone(), self.trees.clone(), job.clone());
@@ -59,7 +64,7 @@ impl Engine for Flashgrain {
         Ok(self.db.checkpoint()?)
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self) -> Vec<(String, String)> {
         self.settings.clone()
     }
 

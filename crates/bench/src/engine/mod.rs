@@ -1,13 +1,20 @@
 //! What the benchmarks ask of a key-value store, the same for all of them.
 
+#[cfg(feature = "c-peers")]
+mod c;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod flashgrain;
-
+mod name;
+#[cfg(feature = "redb")]
+mod redb;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+pub use name::{Caching, EngineName};
 use serde::{Deserialize, Serialize};
 
 /// What a commit promises when it returns.
@@ -71,7 +78,7 @@ pub trait Engine: Send + Sync {
     fn settle(&self) -> anyhow::Result<()>;
 
     /// The settings that matter, for whoever wants to judge whether it was treated fairly.
-    fn settings(&self) -> Vec<(&'static str, String)>;
+    fn settings(&self) -> Vec<(String, String)>;
 
     /// Ends it in order.
     ///
@@ -80,7 +87,9 @@ pub trait Engine: Send + Sync {
     fn close(self: Box<Self>) -> anyhow::Result<()>;
 }
 
-/// A client's access to an engine. Without [`Session::begin`], every operation is a transaction of its own.
+/// A client's access to an engine. Without [`Session::begin`], every operation is a transaction of its own, which is tried again inside until it is done.
+///
+/// Keys have 1 to 511 bytes: LMDB takes no others.
 pub trait Session {
     /// Puts the value of a key into `value`. `false` if there is none; `value` is empty then.
     fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
@@ -117,7 +126,14 @@ pub trait Session {
     ) -> Result<(), Failure>;
 
     /// Begins a transaction that sees one state of the store, and its own writes. No other one of this session may be under way.
+    ///
+    /// Engines with a single writer wait for it here; what only reads should say so with [`Session::begin_reading`].
     fn begin(&mut self) -> Result<(), Failure>;
+
+    /// Like [`Session::begin`], for a transaction that will not write.
+    fn begin_reading(&mut self) -> Result<(), Failure> {
+        self.begin()
+    }
 
     /// Ends it: all of its writes are done, as durable as [`Setup::durability`] says, or none.
     fn commit(&mut self) -> Result<(), Failure>;
@@ -136,4 +152,47 @@ pub enum Direction {
     Forward,
     /// Towards smaller keys.
     Backward,
+}
+
+fn check_clients(clients: usize, clients_max: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        clients <= clients_max,
+        "{clients} clients are more than the {clients_max} that it was opened for"
+    );
+    Ok(())
+}
+
+/// [`Engine::run`] with a thread per client.
+#[cfg(feature = "clients-are-threads")]
+fn run_threads(
+    clients: usize,
+    clients_max: usize,
+    run: impl Fn(usize) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    check_clients(clients, clients_max)?;
+    let run = &run;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..clients)
+            .map(|client| {
+                std::thread::Builder::new()
+                    .name(format!("client {client}"))
+                    .spawn_scoped(scope, move || run(client))
+            })
+            .collect();
+        let join = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, anyhow::Result<()>>>| {
+            thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // All of them end before any error is told.
+        let results: Vec<anyhow::Result<()>> = threads.into_iter().map(join).collect();
+        results.into_iter().collect()
+    })
+}
+
+/// [`Session::wait_until`] of a client that is a thread.
+#[cfg(feature = "clients-are-threads")]
+fn sleep_until(until: Duration) {
+    while Duration::from(flashgrain_device::clock::now()) < until {
+        // A signal may end it early.
+        flashgrain_device::clock::sleep_until(until.into());
+    }
 }

@@ -12,3 +12,4 @@ mod full;
 mod large_values;
 mod model;
 mod places;
+mod waiting;

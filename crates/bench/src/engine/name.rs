@@ -1,0 +1,186 @@
+//! Which engines there are, and which of them this program can open.
+
+use std::fmt::{self, Display};
+use std::fs;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::{Engine, Setup, flashgrain};
+
+/// An engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum EngineName {
+    /// This project's store.
+    Flashgrain,
+    /// A log-structured merge tree.
+    RocksDb,
+    /// A B-tree with snapshot isolation: MongoDB's.
+    WiredTiger,
+    /// A B-tree mapped into memory.
+    Lmdb,
+    /// B-trees behind a query language.
+    Sqlite,
+    /// A B-tree with locks on pages.
+    BerkeleyDb,
+    /// A log-structured merge tree in Rust.
+    Fjall,
+    /// Copy-on-write B-trees in Rust.
+    Redb,
+}
+
+/// Where an engine's data are cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caching {
+    /// In memory of its own, of the size it is told; its data go around the kernel's page cache.
+    Own,
+    /// In the kernel's page cache too, or only there: [`Setup::cache_bytes`] holds for it only if the runner limits the memory of the process, page cache included.
+    PageCache,
+}
+
+type Open = fn(&Setup) -> anyhow::Result<Box<dyn Engine>>;
+
+struct Compiled {
+    name: EngineName,
+    version: fn() -> String,
+    open: Open,
+}
+
+/// What this program was built with.
+const COMPILED: &[Compiled] = &[
+    Compiled {
+        name: EngineName::Flashgrain,
+        version: || locked_version("flashgrain"),
+        open: flashgrain::open,
+    },
+    #[cfg(feature = "rocksdb")]
+    Compiled {
+        name: EngineName::RocksDb,
+        version: || super::c::version(super::c::rocksdb()),
+        open: |setup| super::c::open(super::c::rocksdb(), setup),
+    },
+    #[cfg(feature = "wiredtiger")]
+    Compiled {
+        name: EngineName::WiredTiger,
+        version: || super::c::version(super::c::wiredtiger()),
+        open: |setup| super::c::open(super::c::wiredtiger(), setup),
+    },
+    #[cfg(feature = "lmdb")]
+    Compiled {
+        name: EngineName::Lmdb,
+        version: || super::c::version(super::c::lmdb()),
+        open: |setup| super::c::open(super::c::lmdb(), setup),
+    },
+    #[cfg(feature = "sqlite")]
+    Compiled {
+        name: EngineName::Sqlite,
+        version: || super::c::version(super::c::sqlite()),
+        open: |setup| super::c::open(super::c::sqlite(), setup),
+    },
+    #[cfg(feature = "berkeleydb")]
+    Compiled {
+        name: EngineName::BerkeleyDb,
+        version: || super::c::version(super::c::berkeleydb()),
+        open: |setup| super::c::open(super::c::berkeleydb(), setup),
+    },
+    #[cfg(feature = "fjall")]
+    Compiled { name: EngineName::Fjall, version: || locked_version("fjall"), open: super::fjall::open },
+    #[cfg(feature = "redb")]
+    Compiled { name: EngineName::Redb, version: || locked_version("redb"), open: super::redb::open },
+];
+
+impl EngineName {
+    /// All that there are, compiled in or not.
+    pub fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    fn compiled(self) -> Option<&'static Compiled> {
+        COMPILED.iter().find(|compiled| compiled.name == self)
+    }
+
+    /// Whether this program can open it.
+    pub fn is_compiled_in(self) -> bool {
+        self.compiled().is_some()
+    }
+
+    /// Of the engine that is compiled in.
+    pub fn version(self) -> Option<String> {
+        self.compiled().map(|compiled| (compiled.version)())
+    }
+
+    /// Where it caches.
+    pub fn caching(self) -> Caching {
+        match self {
+            Self::Flashgrain | Self::RocksDb | Self::WiredTiger | Self::BerkeleyDb => Caching::Own,
+            Self::Lmdb | Self::Sqlite | Self::Fjall | Self::Redb => Caching::PageCache,
+        }
+    }
+
+    /// How to get a program that can open it.
+    pub fn how_to_get(self) -> String {
+        let build = format!("cargo build --release -p flashgrain_bench --features {self}");
+        match self {
+            Self::Fjall | Self::Redb | Self::Flashgrain => build,
+            _ => format!("scripts/install-peers.sh && {build}"),
+        }
+    }
+
+    /// Opens or makes its store in the directory of `setup`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// What the engine says; or how to get a program with it.
+    pub fn open(self, setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
+        let Some(compiled) = self.compiled() else {
+            bail!("this program was built without {self} (feature \"{self}\"): run {}", self.how_to_get());
+        };
+        if setup.tables.is_empty() || setup.clients_max == 0 || setup.cores == 0 {
+            bail!("{self} needs at least one table, one client and one core");
+        }
+        let dir = setup.dir.display();
+        fs::create_dir_all(&setup.dir)
+            .with_context(|| format!("{dir} is no directory, and none can be made there"))?;
+        (compiled.open)(setup).with_context(|| format!("{self} in {dir}"))
+    }
+}
+
+impl Display for EngineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", clap::builder::PossibleValue::get_name))
+    }
+}
+
+/// Of a crate, as Cargo.lock pins it: crates do not tell.
+pub(super) fn locked_version(name: &str) -> String {
+    let mut lines = include_str!("../../../../Cargo.lock").lines();
+    let name = format!("name = \"{name}\"");
+    lines
+        .find(|line| *line == name)
+        .and_then(|_| lines.next()?.strip_prefix("version = \"")?.strip_suffix('"'))
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_lock_file() {
+        assert_eq!(locked_version("flashgrain_bench"), env!("CARGO_PKG_VERSION"));
+        assert_eq!(locked_version("no such crate"), "unknown");
+    }
+
+    #[test]
+    fn names_are_features() {
+        let manifest = include_str!("../../Cargo.toml");
+        for name in EngineName::all().iter().filter(|name| **name != EngineName::Flashgrain) {
+            assert!(manifest.contains(&format!("\n{name} = [")), "{name} is no feature");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Benchmarks of Flashgrain beside other key-value stores: the same keys, durability and memory in the same run.
+
+pub mod engine;
