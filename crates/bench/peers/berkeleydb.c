@@ -1,4 +1,4 @@
-/* Berkeley DB: a B-tree with a cache of its own, locks on pages, and deadlocks that are found and broken. */
+/* Berkeley DB: a B-tree with a cache of its own above the kernel's page cache (Debian builds it without direct I/O), locks on pages, and deadlocks that are found and broken. */
 #include "peer.h"
 
 #include <db.h>
@@ -121,8 +121,6 @@ static int open_env(struct store *store, const struct peer_setup *setup, uint64_
         code = env->set_lk_max_objects(env, locks);
     if (!code)
         code = env->set_tx_max(env, setup->clients_max * 2 + 100);
-    if (!code)
-        code = env->set_flags(env, DB_DIRECT_DB, 1);
     if (!code && setup->durability != PEER_FULL)
         code = env->set_flags(env, setup->durability == PEER_BUFFERED ? DB_TXN_WRITE_NOSYNC : DB_TXN_NOSYNC, 1);
     if (code)
@@ -158,7 +156,8 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     store->tables = setup->tables;
     pthread_mutex_init(&store->ending, NULL);
     pthread_cond_init(&store->ended, NULL);
-    uint64_t cache_bytes = setup->cache_bytes > 2 * LOG_BUFFER_BYTES ? setup->cache_bytes - LOG_BUFFER_BYTES : setup->cache_bytes;
+    /* Its own cache needs no system calls, so it gets the most; the page cache would hold the same pages again. */
+    uint64_t cache_bytes = setup->cache_bytes / 4 * 3;
     if (cache_bytes < CACHE_ENLARGED_BYTES)
         cache_bytes = cache_bytes / 5 * 4;
     int code = open_env(store, setup, cache_bytes);
@@ -172,7 +171,7 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
         store_free(store);
         return broken(code, setup->dir, error);
     }
-    peer_say(settings, settings_bytes, "memory: cache %llu bytes, log buffer %u bytes, DB_DIRECT_DB", (unsigned long long)cache_bytes,
+    peer_say(settings, settings_bytes, "memory: cache %llu bytes, log buffer %u bytes, the rest for the page cache", (unsigned long long)cache_bytes,
              LOG_BUFFER_BYTES);
     peer_say(settings, settings_bytes, "pages: B-tree, %d bytes", PAGE_BYTES);
     peer_say(settings, settings_bytes, "commits: %s", commits[setup->durability]);

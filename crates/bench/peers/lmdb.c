@@ -30,7 +30,11 @@ static int broken(int code, const char *what, char *error) {
 }
 
 static const char *version(void) {
-    return MDB_VERSION_STRING;
+    static char text[32];
+    int major, minor, patch;
+    mdb_version(&major, &minor, &patch);
+    snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+    return text;
 }
 
 static int open_tables(struct store *store, const struct peer_setup *setup, char *error) {

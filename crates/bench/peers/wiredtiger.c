@@ -79,8 +79,8 @@ static struct store *store_new(const struct peer_setup *setup) {
 
 static int store_open(const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes, char *error) {
     static const char *const logs[] = {
-        "log=(enabled=true,archive=true,file_max=256MB),transaction_sync=(enabled=true,method=fsync)",
-        "log=(enabled=true,archive=true,file_max=256MB),transaction_sync=(enabled=false)",
+        "log=(enabled=true,archive=true,file_max=64MB),transaction_sync=(enabled=true,method=fsync)",
+        "log=(enabled=true,archive=true,file_max=64MB),transaction_sync=(enabled=false)",
         "log=(enabled=false)",
     };
     static const char *const commits[] = {

@@ -116,8 +116,8 @@ impl EngineName {
     /// Where it caches.
     pub fn caching(self) -> Caching {
         match self {
-            Self::Flashgrain | Self::RocksDb | Self::WiredTiger | Self::BerkeleyDb => Caching::Own,
-            Self::Lmdb | Self::Sqlite | Self::Fjall | Self::Redb => Caching::PageCache,
+            Self::Flashgrain | Self::RocksDb | Self::WiredTiger => Caching::Own,
+            Self::Lmdb | Self::Sqlite | Self::BerkeleyDb | Self::Fjall | Self::Redb => Caching::PageCache,
         }
     }
 

@@ -23,7 +23,7 @@ fn closed_stores_keep_what_was_committed() {
             let dir = dir.join(format!("{durability:?}"));
             let engine = name.open(&setup(&dir, durability)).unwrap();
             let written = ask(&*engine, |session| {
-                for (key, value) in (0..300).map(number) {
+                for (key, value) in (0..100).map(number) {
                     session.put(0, &key, &value)?;
                 }
                 session.remove(0, &number(7).0)?;
@@ -44,7 +44,7 @@ fn closed_stores_keep_what_was_committed() {
             engine.close().unwrap();
 
             let engine = name.open(&setup(&dir, durability)).unwrap();
-            let mut expected: Vec<_> = (0..300).filter(|key| *key != 7).map(number).collect();
+            let mut expected: Vec<_> = (0..100).filter(|key| *key != 7).map(number).collect();
             expected[8].1 = b"replaced".to_vec();
             let pair = |key: &[u8], value: &[u8]| (key.to_vec(), value.to_vec());
             assert_eq!(
