@@ -301,7 +301,10 @@ impl Session for Client {
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
-        self.snapshot = None;
+        if matches!(self.under_way, UnderWay::Nothing) {
+            // Whoever waits must not keep pages from being freed.
+            self.snapshot = None;
+        }
         sleep_until(until);
         Ok(())
     }

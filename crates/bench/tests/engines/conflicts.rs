@@ -120,6 +120,8 @@ fn raise(session: &mut dyn Session, keys: [u8; 2]) -> Result<(), Failure> {
     session.begin()?;
     for (table, key) in keys.iter().enumerate() {
         let seen = counter(session, table, &[*key])?;
+        // Else clients that are started one after the other would hardly meet.
+        wait(session, Duration::from_micros(50))?;
         session.put(table, &[*key], &(seen + 1).to_be_bytes())?;
     }
     session.commit()
@@ -128,7 +130,9 @@ fn raise(session: &mut dyn Session, keys: [u8; 2]) -> Result<(), Failure> {
 /// Both tables are raised by the same transactions, so that no snapshot may tell them apart.
 fn compare(session: &mut dyn Session) -> Result<[u64; 2], Failure> {
     session.begin_reading()?;
-    let sums = [sum(session, 0)?, sum(session, 1)?];
+    let first = sum(session, 0)?;
+    wait(session, Duration::from_micros(50))?;
+    let sums = [first, sum(session, 1)?];
     session.commit()?;
     Ok(sums)
 }

@@ -6,6 +6,7 @@ mod panics;
 mod refusals;
 mod reopening;
 mod scripts;
+mod visibility;
 
 use std::path::Path;
 use std::sync::Arc;
