@@ -1,0 +1,170 @@
+//! Rows by their keys, and transactions that are tried until they are done.
+
+use anyhow::{Context as _, anyhow};
+
+use super::TABLES;
+use super::rows::Row;
+use crate::engine::{Direction, Failure, Session, Table};
+
+/// A client's access to the database.
+pub(super) struct Access<'a> {
+    session: &'a mut dyn Session,
+    /// Used again and again: transactions allocate little.
+    value: Vec<u8>,
+}
+
+/// What a transaction is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    Read,
+    Write,
+}
+
+/// How a transaction wants to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending<T> {
+    Commit(T),
+    RollBack,
+}
+
+impl<'a> Access<'a> {
+    pub fn new(session: &'a mut dyn Session) -> Self {
+        Self { session, value: Vec::new() }
+    }
+
+    /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is told how often that was. `None` if it was rolled back.
+    pub fn transaction<T>(
+        &mut self,
+        intent: Intent,
+        conflicts: &mut u64,
+        mut body: impl FnMut(&mut Self) -> Result<Ending<T>, Failure>,
+    ) -> anyhow::Result<Option<T>> {
+        loop {
+            let ended = self.attempt(intent, &mut body);
+            if !matches!(ended, Ok(Some(_))) {
+                self.session.rollback();
+            }
+            match ended {
+                Err(Failure::Conflict) => *conflicts += 1,
+                Err(Failure::Broken(error)) => return Err(error),
+                Ok(result) => return Ok(result),
+            }
+        }
+    }
+
+    fn attempt<T>(
+        &mut self,
+        intent: Intent,
+        body: &mut impl FnMut(&mut Self) -> Result<Ending<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match intent {
+            Intent::Read => self.session.begin_reading()?,
+            Intent::Write => self.session.begin()?,
+        }
+        match body(self)? {
+            Ending::Commit(result) => self.session.commit().map(|()| Some(result)),
+            Ending::RollBack => Ok(None),
+        }
+    }
+
+    pub fn find<R: Row>(&mut self, key: &[u8]) -> Result<Option<R>, Failure> {
+        if !self.session.get(R::TABLE, key, &mut self.value)? {
+            return Ok(None);
+        }
+        Ok(Some(decode(key, &self.value)?))
+    }
+
+    /// The row, which must be there.
+    pub fn get<R: Row>(&mut self, key: &[u8]) -> Result<R, Failure> {
+        let row = self.find(key)?;
+        row.ok_or_else(|| Failure::Broken(anyhow!("{} {key:?} is not there", TABLES[R::TABLE])))
+    }
+
+    /// Visits those rows that are there, in any order, without regard to the transaction.
+    pub fn get_many<R: Row>(&mut self, keys: &[&[u8]], mut visit: impl FnMut(R)) -> Result<(), Failure> {
+        let mut refused = None;
+        let mut seen = |place: usize, value: &[u8]| match decode(keys[place], value) {
+            Ok(row) => visit(row),
+            Err(error) => refused = Some(error),
+        };
+        self.session.get_many(R::TABLE, keys, &mut seen)?;
+        refused.map_or(Ok(()), |error| Err(Failure::Broken(error)))
+    }
+
+    pub fn put<R: Row>(&mut self, key: &[u8], row: &R) -> Result<(), Failure> {
+        self.value.clear();
+        row.write(&mut self.value);
+        self.session.put(R::TABLE, key, &self.value)
+    }
+
+    /// Puts a record that is all key.
+    pub fn put_key(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
+        self.session.put(table, key, &[])
+    }
+
+    pub fn put_bytes(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.session.put(table, key, value)
+    }
+
+    pub fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
+        self.session.remove(table, key)
+    }
+
+    /// Visits the records from `from` on whose keys begin with `prefix`, as long as `visit` says `true`.
+    pub fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        prefix: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> anyhow::Result<bool>,
+    ) -> Result<(), Failure> {
+        let mut refused = None;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            key.starts_with(prefix)
+                && visit(key, value).unwrap_or_else(|error| {
+                    refused = Some(error);
+                    false
+                })
+        };
+        self.session.scan(table, from, Direction::Forward, &mut visit)?;
+        refused.map_or(Ok(()), |error| Err(Failure::Broken(error)))
+    }
+
+    /// The key of the first record from `from` on, if it begins with `prefix`.
+    pub fn first_key(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        prefix: &[u8],
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let mut first = None;
+        self.scan(table, from, prefix, |key, _| {
+            first = Some(key.to_vec());
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// The key of the last record that is not above `from`.
+    pub fn last_key(&mut self, table: Table, from: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+        let mut last = None;
+        self.session.scan(table, from, Direction::Backward, &mut |key, _| {
+            last = Some(key.to_vec());
+            false
+        })?;
+        Ok(last)
+    }
+}
+
+/// The row of a record.
+pub(super) fn decode<R: Row>(key: &[u8], value: &[u8]) -> anyhow::Result<R> {
+    R::decode(value).with_context(|| {
+        let table = TABLES[R::TABLE];
+        format!("{table} {key:?} is no row: it has {} bytes, which should be {}", value.len(), R::BYTES)
+    })
+}
+
+/// The part of a key that it must have.
+pub(super) fn part<T>(part: Option<T>) -> anyhow::Result<T> {
+    part.context("a key is too short: the tables hold something else than TPC-C")
+}

@@ -1,0 +1,113 @@
+//! The consistency conditions (3.3.2), over the whole database.
+
+mod district;
+mod paid;
+
+use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use self::district::Checker;
+use self::paid::Paid;
+use super::Dataset;
+use super::access::Access;
+use crate::engine::{Engine, Session};
+
+/// No more are told by a client of the check.
+const VIOLATIONS_MAX: usize = 100;
+
+/// What must hold when no transaction is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// 1: what a warehouse has earned is what its districts have.
+    DistrictsOfWarehouse,
+    /// 2: a district's next order follows its newest, which is the newest of the new ones, if there are any.
+    NextOrder,
+    /// 3: a district's new orders have no gaps.
+    NewOrders,
+    /// 4: a district has as many lines as its orders say.
+    LinesOfDistrict,
+    /// 5: an order has no carrier if and only if it is new.
+    Carrier,
+    /// 6: an order has as many lines as it says.
+    LinesOfOrder,
+    /// 7: a line has no delivery date if and only if its order has no carrier.
+    Delivered,
+    /// 8: what a warehouse has earned is what the history says.
+    HistoryOfWarehouse,
+    /// 9: what a district has earned is what the history says.
+    HistoryOfDistrict,
+    /// 10: a customer's balance is what was delivered to him without what the history says that he has paid.
+    Balance,
+    /// 11: a district's orders that are not new are those that were delivered, before the load or, as its customers say, since.
+    OrdersOfDistrict,
+    /// 12: a customer's balance and his payments are together what was delivered to him.
+    Payments,
+    /// Not in the specification: the index of names has a district's customers.
+    CustomerNames,
+    /// Not in the specification: the index of customers' orders has a district's orders.
+    CustomerOrders,
+}
+
+/// A condition that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub condition: Condition,
+    /// Where: the row, or what a sum is of.
+    pub key: String,
+    /// What it should be; money in cents.
+    pub expected: i64,
+    /// What it is.
+    pub found: i64,
+}
+
+impl Display for Violation {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { condition, key, expected, found } = self;
+        match *condition as u8 + 1 {
+            number @ 1..=12 => write!(to, "condition 3.3.2.{number} ({condition:?})")?,
+            _ => write!(to, "{condition:?}")?,
+        }
+        write!(to, " does not hold at {key}: {found} instead of {expected}")
+    }
+}
+
+/// Which conditions do not hold, by scans over all tables but items and stock. Nothing else may write meanwhile.
+///
+/// # Errors
+/// What the engine says, records that are not TPC-C's, and rows that are missing altogether.
+pub fn check(engine: &dyn Engine, dataset: &Dataset, clients: usize) -> anyhow::Result<Vec<Violation>> {
+    let scale = dataset.scale;
+    scale.check()?;
+    let paid = Arc::new(Mutex::new(Paid::new(&scale)));
+    let to = Arc::clone(&paid);
+    engine.run(1, Arc::new(move |_, session| lock(&to).add_history(&mut Access::new(session))))?;
+    let paid = std::mem::take(&mut *lock(&paid));
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let (to, next) = (Arc::clone(&found), AtomicU32::new(1));
+    let clients = clients.clamp(1, scale.warehouses as usize);
+    let client = move |_, session: &mut dyn Session| {
+        let mut checker = Checker::new(Access::new(session), scale, &paid);
+        loop {
+            let warehouse = next.fetch_add(1, Ordering::Relaxed);
+            if warehouse > scale.warehouses {
+                break;
+            }
+            checker.check_warehouse(warehouse)?;
+        }
+        lock(&to).append(&mut checker.into_violations());
+        Ok(())
+    };
+    engine.run(clients, Arc::new(client))?;
+    let mut found = std::mem::take(&mut *lock(&found));
+    found.sort_by(|one: &Violation, other| (one.condition, &one.key).cmp(&(other.condition, &other.key)));
+    Ok(found)
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

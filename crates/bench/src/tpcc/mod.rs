@@ -1,0 +1,122 @@
+//! TPC-C 5.11 over any [`Engine`](crate::engine::Engine): load, the five transactions in their mix, and the twelve consistency conditions.
+//!
+//! A table of the engine holds a table of the specification; two more are indexes, of customers by name and of customers' newest orders. What [`load`] makes depends on its
+//! [`Dataset`] alone, and so does what a run of one client leaves.
+//!
+//! # Where this differs from the specification
+//!
+//! - There are no terminals: no keying time, no think time, no screens. A client begins a transaction as soon as its last one has ended, so warehouses do not limit the rate, and
+//!   [`Report::new_orders_per_minute`] is no tpmC. It counts what was committed, without the 1 % of new orders that are rolled back.
+//! - Clients may keep a warehouse, as terminals do (and the district of Stock-Level), or draw one for each transaction, as LeanStore does: [`Home`].
+//! - The deck of 5.2.4.2 has 100 cards: 45 New-Order, 43 Payment, 4 of each other.
+//! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten districts is a transaction of the engine, as 2.7.4 allows. Districts without a new order
+//!   are skipped and counted.
+//! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A transaction that loses to another one is tried again with the same input until it is
+//!   done; its latency includes that, and the times it lost are counted.
+//! - Stock-Level sees one state of the database, which is more than 2.8.2.3 asks for. It reads its stocks by one call, which need not be of that same moment.
+//! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
+//! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by what customers' rows say. It also compares the indexes with their tables.
+//! - The history has no key in the specification; here it has its writer and a number.
+
+mod access;
+mod check;
+mod delivery;
+mod keys;
+mod load;
+mod mix;
+mod new_order;
+mod order_status;
+mod payment;
+mod random;
+mod rows;
+mod run;
+mod stock_level;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Condition, Violation, check};
+pub use load::{Progress, load};
+pub use mix::Kind;
+pub use run::{Counts, End, Live, Options, Report, Summary, run};
+pub use terminal::{Done, Home, Outcome, Terminal};
+
+use keys::DistrictId;
+
+/// For [`Setup::tables`](crate::engine::Setup::tables): a database takes all of an engine's tables.
+pub const TABLES: &[&str] = &[
+    "warehouse",
+    "district",
+    "customer",
+    "history",
+    "new_order",
+    "orders",
+    "order_line",
+    "item",
+    "stock",
+    "customer_name",
+    "customer_order",
+];
+
+/// Districts of a warehouse.
+const DISTRICTS: u8 = 10;
+
+/// How large a database is (4.3.3.1). Each district has as many orders as customers when it is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// At least 1.
+    pub warehouses: u32,
+    /// Also the stocks of each warehouse. At least 1.
+    pub items: u32,
+    /// At least 1.
+    pub customers_per_district: u32,
+    /// Those of a district's orders that are not yet delivered; at most all.
+    pub new_orders_per_district: u32,
+}
+
+impl Scale {
+    /// That of the specification.
+    pub fn standard(warehouses: u32) -> Self {
+        Self { warehouses, items: 100_000, customers_per_district: 3000, new_orders_per_district: 900 }
+    }
+
+    fn delivered_per_district(&self) -> u32 {
+        self.customers_per_district - self.new_orders_per_district
+    }
+
+    fn districts(&self) -> impl Iterator<Item = DistrictId> + use<> {
+        (1..=self.warehouses).flat_map(districts_of)
+    }
+
+    /// A district's place in the database, from 0.
+    fn district_index(of: DistrictId) -> usize {
+        (of.warehouse as usize - 1) * usize::from(DISTRICTS) + usize::from(of.district - 1)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.warehouses > 0 && self.items > 0 && self.customers_per_district > 0,
+            "a TPC-C database needs at least one warehouse, one item and one customer per district: {self:?}"
+        );
+        anyhow::ensure!(
+            self.new_orders_per_district <= self.customers_per_district,
+            "there is one order per customer, so no more can be new: {self:?}"
+        );
+        Ok(())
+    }
+}
+
+fn districts_of(warehouse: u32) -> impl Iterator<Item = DistrictId> {
+    (1..=DISTRICTS).map(move |district| DistrictId { warehouse, district })
+}
+
+/// A database: equal ones are loaded with equal rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dataset {
+    /// Its size.
+    pub scale: Scale,
+    /// Of all that is random in it. A run needs it too, for the constants of its distributions.
+    pub seed: u64,
+    /// When it was loaded, in seconds since 1970; not 0.
+    pub date_seconds: u64,
+}

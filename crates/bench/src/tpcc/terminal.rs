@@ -1,0 +1,172 @@
+//! A client: which transaction comes next, and with what input.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::access::{Access, Intent};
+use super::delivery::Delivery;
+use super::keys::{self, DistrictId, Writer, tables};
+use super::mix::{Deck, Kind};
+use super::new_order::NewOrder;
+use super::order_status::OrderStatus;
+use super::payment::Payment;
+use super::random::{Constants, Random, Stream};
+use super::stock_level::StockLevel;
+use super::{DISTRICTS, Dataset, Options, districts_of};
+use crate::engine::Session;
+
+/// Where a client works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Home {
+    /// At a warehouse of its own, and for Stock-Level in a district of its own, as the specification's terminals.
+    Fixed,
+    /// At a warehouse that is drawn for each transaction, so that the whole database is in use with few clients, as in LeanStore's measurements.
+    Random,
+}
+
+/// A transaction that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which it was.
+    pub kind: Kind,
+    /// How it has ended.
+    pub outcome: Outcome,
+    /// How often it lost to another one and was tried again.
+    pub conflicts: u64,
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its writes are done.
+    Committed {
+        /// Districts that a Delivery has left out because they had no new order.
+        districts_skipped: u32,
+    },
+    /// A New-Order with a wrong item: nothing was done.
+    RolledBack,
+}
+
+/// A client with its session.
+pub struct Terminal<'a> {
+    access: Access<'a>,
+    dataset: Dataset,
+    home: Home,
+    date: u64,
+    constants: Constants,
+    random: Random,
+    deck: Deck,
+    client: usize,
+    /// Rows of the history that it has written, here and in earlier runs.
+    history_rows: u64,
+}
+
+impl<'a> Terminal<'a> {
+    /// Client `client` of a run.
+    ///
+    /// # Errors
+    /// What the engine says, and records that are not TPC-C's.
+    pub fn new(
+        session: &'a mut dyn Session,
+        dataset: &Dataset,
+        options: &Options,
+        client: usize,
+    ) -> anyhow::Result<Self> {
+        dataset.scale.check()?;
+        let mut access = Access::new(session);
+        let writer = Writer::Client(client);
+        let last = access.last_key(tables::HISTORY, &keys::history(writer, u64::MAX))?;
+        let history_rows = last.and_then(|key| keys::history_number(writer, &key)).map_or(0, |last| last + 1);
+        Ok(Self {
+            access,
+            dataset: *dataset,
+            home: options.home,
+            date: options.date_seconds,
+            constants: Constants::new(dataset.seed),
+            random: Random::new(options.seed, Stream::Client(client)),
+            deck: Deck::new(),
+            client,
+            history_rows,
+        })
+    }
+
+    /// Does the next transaction, until it is committed or rolled back as it should be.
+    ///
+    /// # Errors
+    /// What the engine says, and records that are not TPC-C's.
+    pub fn step(&mut self) -> anyhow::Result<Done> {
+        let kind = self.deck.deal(&mut self.random);
+        let mut conflicts = 0;
+        let outcome = match kind {
+            Kind::NewOrder => self.new_order(&mut conflicts)?,
+            Kind::Payment => self.payment(&mut conflicts)?,
+            Kind::OrderStatus => self.order_status(&mut conflicts)?,
+            Kind::Delivery => self.delivery(&mut conflicts)?,
+            Kind::StockLevel => self.stock_level(&mut conflicts)?,
+        };
+        Ok(Done { kind, outcome, conflicts })
+    }
+
+    fn warehouse(&mut self) -> u32 {
+        let warehouses = self.dataset.scale.warehouses;
+        match self.home {
+            Home::Fixed => self.client as u32 % warehouses + 1,
+            Home::Random => self.random.between(1, warehouses),
+        }
+    }
+
+    fn new_order(&mut self, conflicts: &mut u64) -> anyhow::Result<Outcome> {
+        let warehouse = self.warehouse();
+        let order =
+            NewOrder::draw(&mut self.random, &self.constants, &self.dataset.scale, warehouse, self.date);
+        let total = self.access.transaction(Intent::Write, conflicts, |access| order.execute(access))?;
+        Ok(total.map_or(Outcome::RolledBack, |_| committed()))
+    }
+
+    fn payment(&mut self, conflicts: &mut u64) -> anyhow::Result<Outcome> {
+        let warehouse = self.warehouse();
+        let history = (Writer::Client(self.client), self.history_rows);
+        let scale = &self.dataset.scale;
+        let payment = Payment::draw(&mut self.random, &self.constants, scale, warehouse, self.date, history);
+        self.access.transaction(Intent::Write, conflicts, |access| payment.execute(access))?;
+        self.history_rows += 1;
+        Ok(committed())
+    }
+
+    fn order_status(&mut self, conflicts: &mut u64) -> anyhow::Result<Outcome> {
+        let warehouse = self.warehouse();
+        let asked = OrderStatus::draw(&mut self.random, &self.constants, &self.dataset.scale, warehouse);
+        self.access.transaction(Intent::Read, conflicts, |access| asked.execute(access))?;
+        Ok(committed())
+    }
+
+    fn delivery(&mut self, conflicts: &mut u64) -> anyhow::Result<Outcome> {
+        let warehouse = self.warehouse();
+        let delivery = Delivery::draw(&mut self.random, self.date);
+        let mut districts_skipped = 0;
+        for of in districts_of(warehouse) {
+            let deliver = |access: &mut Access<'_>| delivery.execute(access, of);
+            let found = self.access.transaction(Intent::Write, conflicts, deliver)?;
+            districts_skipped += u32::from(found != Some(true));
+        }
+        Ok(Outcome::Committed { districts_skipped })
+    }
+
+    fn stock_level(&mut self, conflicts: &mut u64) -> anyhow::Result<Outcome> {
+        let warehouse = self.warehouse();
+        let districts = u32::from(DISTRICTS);
+        let district = match self.home {
+            Home::Fixed => self.client as u32 / self.dataset.scale.warehouses % districts + 1,
+            Home::Random => self.random.between(1, districts),
+        };
+        let of = DistrictId { warehouse, district: district as u8 };
+        let asked = StockLevel::draw(&mut self.random, of);
+        self.access.transaction(Intent::Read, conflicts, |access| asked.execute(access))?;
+        Ok(committed())
+    }
+}
+
+fn committed() -> Outcome {
+    Outcome::Committed { districts_skipped: 0 }
+}

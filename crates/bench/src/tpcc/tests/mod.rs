@@ -1,0 +1,206 @@
+//! The whole of it, on Flashgrain.
+
+mod broken;
+mod transactions;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::access::Access;
+use super::keys::{self, DistrictId, tables};
+use super::rows::{District, Row, Stock};
+use super::*;
+use crate::engine::{Durability, Engine, EngineName, Failure, Setup, Table};
+
+const SMALL: Dataset = Dataset {
+    scale: Scale { warehouses: 2, items: 100, customers_per_district: 30, new_orders_per_district: 9 },
+    seed: 11,
+    date_seconds: 1,
+};
+
+/// A store that is gone at its end.
+struct Store {
+    engine: Box<dyn Engine>,
+    _dir: tempfile::TempDir,
+}
+
+impl Store {
+    fn empty() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            dir: dir.path().to_owned(),
+            cache_bytes: 64 << 20,
+            durability: Durability::None,
+            clients_max: 16,
+            cores: 2,
+            tables: TABLES,
+        };
+        Self { engine: EngineName::Flashgrain.open(&setup).unwrap(), _dir: dir }
+    }
+
+    fn loaded(dataset: &Dataset) -> Self {
+        let store = Self::empty();
+        store.load(dataset, 4);
+        store
+    }
+
+    fn load(&self, dataset: &Dataset, clients: usize) {
+        load(&*self.engine, dataset, clients, Arc::new(|_| ())).unwrap();
+    }
+
+    fn run(&self, dataset: &Dataset, options: &Options) -> Report {
+        run(&*self.engine, dataset, options, &Arc::default()).unwrap()
+    }
+
+    fn check(&self, dataset: &Dataset) -> Vec<Violation> {
+        check(&*self.engine, dataset, 2).unwrap()
+    }
+
+    /// Gives what a client's `work` does.
+    fn with<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Access<'_>) -> Result<T, Failure> + Send + Sync + 'static,
+    ) -> T {
+        let result = Arc::new(Mutex::new(None));
+        let to = Arc::clone(&result);
+        let job = move |_, session: &mut dyn crate::engine::Session| {
+            *to.lock().unwrap() = Some(work(&mut Access::new(session))?);
+            Ok(())
+        };
+        self.engine.run(1, Arc::new(job)).unwrap();
+        result.lock().unwrap().take().unwrap()
+    }
+
+    fn rows<R: Row + Send + 'static>(&self) -> BTreeMap<Vec<u8>, R> {
+        let records = self.records(R::TABLE);
+        records.into_iter().map(|(key, value)| (key, R::decode(&value).unwrap())).collect()
+    }
+
+    fn records(&self, table: Table) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        self.with(move |access| {
+            let mut records = BTreeMap::new();
+            access.scan(table, &[], &[], |key, value| {
+                records.insert(key.to_vec(), value.to_vec());
+                Ok(true)
+            })?;
+            Ok(records)
+        })
+    }
+
+    fn all_records(&self) -> Vec<BTreeMap<Vec<u8>, Vec<u8>>> {
+        (0..TABLES.len()).map(|table| self.records(table)).collect()
+    }
+}
+
+fn options(clients: usize, transactions: u64, home: Home) -> Options {
+    Options {
+        clients,
+        home,
+        seed: 5,
+        date_seconds: 2,
+        warm_up: Duration::ZERO,
+        end: End::Transactions(transactions),
+    }
+}
+
+#[test]
+fn a_loaded_database_has_the_rows_of_its_scale_and_every_condition_holds() {
+    let store = Store::loaded(&SMALL);
+    assert_eq!(store.check(&SMALL), []);
+    let counts: Vec<_> = store.all_records().iter().map(BTreeMap::len).collect();
+    let lines = counts[tables::ORDER_LINE];
+    assert_eq!(counts, [2, 20, 600, 600, 180, 600, lines, 100, 200, 600, 600]);
+    assert!((5500..6500).contains(&lines), "{lines}");
+    let district = store.rows::<District>()[&keys::district(DistrictId { warehouse: 2, district: 10 })[..]];
+    assert_eq!((district.ytd, district.next_order), (30_000, 31));
+}
+
+#[test]
+fn a_database_does_not_depend_on_how_many_clients_load_it() {
+    let (one, many) = (Store::empty(), Store::empty());
+    one.load(&SMALL, 1);
+    many.load(&SMALL, 11);
+    assert!(one.all_records() == many.all_records());
+}
+
+#[test]
+fn progress_ends_near_what_it_expects() {
+    let (store, last) = (Store::empty(), Arc::new(Mutex::new(None)));
+    let to = Arc::clone(&last);
+    load(&*store.engine, &SMALL, 1, Arc::new(move |progress| *to.lock().unwrap() = Some(progress))).unwrap();
+    let last = last.lock().unwrap().unwrap();
+    let rows: usize = store.all_records().iter().map(BTreeMap::len).sum();
+    assert_eq!(last.rows, rows as u64);
+    assert!(last.rows_expected.abs_diff(last.rows) < last.rows / 20, "{last:?}");
+}
+
+#[test]
+fn every_condition_holds_after_many_clients_have_run_the_mix() {
+    for home in [Home::Fixed, Home::Random] {
+        let store = Store::loaded(&SMALL);
+        let report = store.run(&SMALL, &options(8, 300, home));
+        assert_eq!(store.check(&SMALL), []);
+        let ended = Kind::ALL.map(|kind| report.of(kind).committed + report.of(kind).rolled_back);
+        assert_eq!(ended, [1080, 1032, 96, 96, 96]);
+        assert_eq!(report.transactions(), 2400);
+        assert_eq!(report.of(Kind::NewOrder).latency_ns.len(), 1080);
+        let orders: u64 =
+            store.rows::<District>().values().map(|district| u64::from(district.next_order) - 31).sum();
+        assert_eq!(orders, report.of(Kind::NewOrder).committed, "no order is lost, and none is there twice");
+        assert!(report.of(Kind::NewOrder).rolled_back > 0);
+        let quantities: u64 = store.rows::<Stock>().values().map(|stock| stock.ytd).sum();
+        assert!(quantities > 5 * orders, "{quantities} pieces in {orders} orders");
+    }
+}
+
+#[test]
+fn a_second_run_adds_to_the_first() {
+    let store = Store::loaded(&SMALL);
+    let first = store.run(&SMALL, &options(4, 100, Home::Random));
+    let second = store.run(&SMALL, &options(4, 100, Home::Random));
+    assert_eq!(store.check(&SMALL), []);
+    let payments = first.of(Kind::Payment).committed + second.of(Kind::Payment).committed;
+    assert_eq!(store.records(tables::HISTORY).len() as u64, 600 + payments);
+}
+
+#[test]
+fn the_same_seed_leaves_the_same_database() {
+    let left = |seed| {
+        let store = Store::loaded(&SMALL);
+        store.run(&SMALL, &Options { seed, ..options(1, 500, Home::Random) });
+        store.all_records()
+    };
+    let first = left(1);
+    assert!(first == left(1));
+    assert!(first != left(2));
+}
+
+#[test]
+fn a_run_ends_when_it_is_told_and_counts_nothing_before_its_warm_up_is_over() {
+    let store = Store::loaded(&SMALL);
+    let live = Arc::new(Live::default());
+    live.stop();
+    let hour = Duration::from_secs(3600);
+    let endless = Options { end: End::After(hour), ..options(2, 0, Home::Random) };
+    let stopped = run(&*store.engine, &SMALL, &endless, &live).unwrap();
+    assert_eq!((stopped.transactions(), live.transactions()), (0, 0));
+    let live = Arc::new(Live::default());
+    let warming = Options { warm_up: hour, ..options(2, 10, Home::Random) };
+    let report = run(&*store.engine, &SMALL, &warming, &live).unwrap();
+    assert_eq!((report.transactions(), live.transactions()), (0, 20));
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    let store = Store::empty();
+    for scale in [
+        Scale { warehouses: 0, ..SMALL.scale },
+        Scale { items: 0, ..SMALL.scale },
+        Scale { new_orders_per_district: 31, ..SMALL.scale },
+    ] {
+        let dataset = Dataset { scale, ..SMALL };
+        assert!(load(&*store.engine, &dataset, 1, Arc::new(|_| ())).is_err(), "{scale:?}");
+    }
+    assert!(check(&*store.engine, &SMALL, 1).is_err(), "nothing was loaded");
+}
