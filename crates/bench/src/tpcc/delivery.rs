@@ -18,12 +18,15 @@ impl Delivery {
         Self { carrier: random.between(1, 10) as u8, date }
     }
 
-    /// Delivers the oldest new order of a district; `false` if there is none.
-    pub fn execute(&self, access: &mut Access<'_>, of: DistrictId) -> Result<Ending<bool>, Failure> {
-        let district = keys::district(of);
-        let Some(key) = access.first_key(tables::NEW_ORDER, &district, &district)? else {
-            return Ok(Ending::Commit(false));
-        };
+    /// Delivers the oldest new order of a district, none of which is below `from`. Gives its number; `None` if there is none.
+    pub fn execute(
+        &self,
+        access: &mut Access<'_>,
+        of: DistrictId,
+        from: u32,
+    ) -> Result<Ending<Option<u32>>, Failure> {
+        let oldest = access.first_key(tables::NEW_ORDER, &keys::order(of, from), &keys::district(of))?;
+        let Some(key) = oldest else { return Ok(Ending::Commit(None)) };
         access.remove(tables::NEW_ORDER, &key)?;
         let mut order: Order = access.get(&key)?;
         order.carrier = self.carrier;
@@ -44,6 +47,6 @@ impl Delivery {
         customer.balance += lines.iter().map(|(_, line)| line.amount).sum::<i64>();
         customer.deliveries += 1;
         access.put(&key, &customer)?;
-        Ok(Ending::Commit(true))
+        Ok(Ending::Commit(Some(order_number)))
     }
 }

@@ -13,7 +13,7 @@
 //!   are skipped and counted.
 //! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A transaction that loses to another one is tried again with the same input until it is
 //!   done; its latency includes that, and the times it lost are counted.
-//! - Stock-Level sees one state of the database, which is more than 2.8.2.3 asks for. It reads its stocks by one call, which need not be of that same moment.
+//! - Stock-Level reads its district and the lines in a transaction, and the stocks behind it, all by one call: 2.8.2.3 asks for committed data only.
 //! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
 //! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by what customers' rows say. It also compares the indexes with their tables.
 //! - The history has no key in the specification; here it has its writer and a number.

@@ -1,6 +1,7 @@
 //! The whole of it, on Flashgrain.
 
 mod broken;
+mod speed;
 mod transactions;
 
 use std::collections::BTreeMap;
