@@ -1,10 +1,17 @@
 //! Rows by their keys, and transactions that are tried until they are done.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, anyhow};
+use flashgrain_device::clock;
 
 use super::TABLES;
 use super::rows::Row;
 use crate::engine::{Direction, Failure, Session, Table};
+
+/// How long a transaction that has lost twice waits before it is tried again; twice as long after each further time, up to the longest.
+const PATIENCE: Duration = Duration::from_micros(20);
+const PATIENCE_MAX: Duration = Duration::from_millis(2);
 
 /// A client's access to the database.
 pub(super) struct Access<'a> {
@@ -39,17 +46,29 @@ impl<'a> Access<'a> {
         conflicts: &mut u64,
         mut body: impl FnMut(&mut Self) -> Result<Ending<T>, Failure>,
     ) -> anyhow::Result<Option<T>> {
+        let mut patience = Duration::ZERO;
         loop {
             let ended = self.attempt(intent, &mut body);
             if !matches!(ended, Ok(Some(_))) {
                 self.session.rollback();
             }
             match ended {
-                Err(Failure::Conflict) => *conflicts += 1,
+                Err(Failure::Conflict) => {
+                    *conflicts += 1;
+                    patience = self.stand_back(patience)?;
+                }
                 Err(Failure::Broken(error)) => return Err(error),
                 Ok(result) => return Ok(result),
             }
         }
+    }
+
+    /// Waits before the next try, and gives how long to wait after that. With some engines those that have won are not at their end by now, and trying is of no use until they are.
+    fn stand_back(&mut self, patience: Duration) -> Result<Duration, Failure> {
+        if !patience.is_zero() {
+            self.session.wait_until(Duration::from(clock::now()) + patience)?;
+        }
+        Ok((patience * 2).clamp(PATIENCE, PATIENCE_MAX))
     }
 
     fn attempt<T>(

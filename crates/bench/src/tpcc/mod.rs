@@ -9,7 +9,7 @@
 //!   [`Report::new_orders_per_minute`] is no tpmC. It counts what was committed, without the 1 % of new orders that are rolled back.
 //! - Clients may keep a warehouse, as terminals do (and the district of Stock-Level), or draw one for each transaction, as LeanStore does: [`Home`].
 //! - The deck of 5.2.4.2 has 100 cards: 45 New-Order, 43 Payment, 4 of each other.
-//! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten districts is a transaction of the engine, as 2.7.4 allows. Districts without a new order
+//! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten districts is a transaction of the engine, as 2.7 allows. Districts without a new order
 //!   are skipped and counted.
 //! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A transaction that loses to another one is tried again with the same input until it is
 //!   done; its latency includes that, and the times it lost are counted.

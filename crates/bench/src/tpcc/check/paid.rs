@@ -29,7 +29,7 @@ impl Paid {
     }
 
     pub fn add_history(&mut self, access: &mut Access<'_>) -> anyhow::Result<()> {
-        told(access.scan(tables::HISTORY, &[], &[], |key, value| {
+        told(access.scan(tables::HISTORY, &[0], &[], |key, value| {
             let row: History = decode(key, value)?;
             let to = DistrictId { warehouse: row.warehouse, district: row.district };
             let of = DistrictId { warehouse: row.customer_warehouse, district: row.customer_district };

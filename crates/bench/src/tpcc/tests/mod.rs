@@ -28,6 +28,10 @@ struct Store {
 
 impl Store {
     fn empty() -> Self {
+        Self::empty_of(EngineName::Flashgrain)
+    }
+
+    fn empty_of(engine: EngineName) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let setup = Setup {
             dir: dir.path().to_owned(),
@@ -37,7 +41,7 @@ impl Store {
             cores: 2,
             tables: TABLES,
         };
-        Self { engine: EngineName::Flashgrain.open(&setup).unwrap(), _dir: dir }
+        Self { engine: engine.open(&setup).unwrap(), _dir: dir }
     }
 
     fn loaded(dataset: &Dataset) -> Self {
@@ -81,7 +85,7 @@ impl Store {
     fn records(&self, table: Table) -> BTreeMap<Vec<u8>, Vec<u8>> {
         self.with(move |access| {
             let mut records = BTreeMap::new();
-            access.scan(table, &[], &[], |key, value| {
+            access.scan(table, &[0], &[], |key, value| {
                 records.insert(key.to_vec(), value.to_vec());
                 Ok(true)
             })?;
@@ -139,20 +143,32 @@ fn progress_ends_near_what_it_expects() {
 #[test]
 fn every_condition_holds_after_many_clients_have_run_the_mix() {
     for home in [Home::Fixed, Home::Random] {
-        let store = Store::loaded(&SMALL);
-        let report = store.run(&SMALL, &options(8, 300, home));
-        assert_eq!(store.check(&SMALL), []);
-        let ended = Kind::ALL.map(|kind| report.of(kind).committed + report.of(kind).rolled_back);
-        assert_eq!(ended, [1080, 1032, 96, 96, 96]);
-        assert_eq!(report.transactions(), 2400);
-        assert_eq!(report.of(Kind::NewOrder).latency_ns.len(), 1080);
-        let orders: u64 =
-            store.rows::<District>().values().map(|district| u64::from(district.next_order) - 31).sum();
-        assert_eq!(orders, report.of(Kind::NewOrder).committed, "no order is lost, and none is there twice");
-        assert!(report.of(Kind::NewOrder).rolled_back > 0);
-        let quantities: u64 = store.rows::<Stock>().values().map(|stock| stock.ytd).sum();
-        assert!(quantities > 5 * orders, "{quantities} pieces in {orders} orders");
+        run_the_mix(EngineName::Flashgrain, home);
     }
+}
+
+#[test]
+fn every_condition_holds_over_the_other_engines_that_are_compiled_in() {
+    let others = EngineName::all().iter().filter(|engine| **engine != EngineName::Flashgrain);
+    others.filter(|engine| engine.is_compiled_in()).for_each(|engine| run_the_mix(*engine, Home::Random));
+}
+
+fn run_the_mix(engine: EngineName, home: Home) {
+    let store = Store::empty_of(engine);
+    store.load(&SMALL, 4);
+    let report = store.run(&SMALL, &options(8, 300, home));
+    println!("{engine}, {home:?}: {} conflicts", report.conflicts());
+    assert_eq!(store.check(&SMALL), [], "{engine}");
+    let ended = Kind::ALL.map(|kind| report.of(kind).committed + report.of(kind).rolled_back);
+    assert_eq!(ended, [1080, 1032, 96, 96, 96]);
+    assert_eq!(report.transactions(), 2400);
+    assert_eq!(report.of(Kind::NewOrder).latency_ns.len(), 1080);
+    let orders: u64 =
+        store.rows::<District>().values().map(|district| u64::from(district.next_order) - 31).sum();
+    assert_eq!(orders, report.of(Kind::NewOrder).committed, "no order is lost, and none is there twice");
+    assert!(report.of(Kind::NewOrder).rolled_back > 0);
+    let quantities: u64 = store.rows::<Stock>().values().map(|stock| stock.ytd).sum();
+    assert!(quantities > 5 * orders, "{quantities} pieces in {orders} orders");
 }
 
 #[test]
