@@ -1,11 +1,11 @@
 //! fjall: a log-structured merge tree in Rust, with its optimistic transactions. Reads go through the kernel's page cache.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use ::fjall::{
-    KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, PersistMode,
-    Readable, Snapshot, UserValue,
+    Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx,
+    PersistMode, Readable, Snapshot, UserValue,
 };
 use anyhow::anyhow;
 use flashgrain_device::clock;
@@ -27,6 +27,8 @@ struct Shared {
     tables: Vec<OptimisticTxKeyspace>,
     /// How far a commit's journal entry gets; `None` leaves it in fjall's buffer.
     persist: Option<PersistMode>,
+    /// Whether a transaction that writes was ever begun. Until then single writes go around fjall's detection of conflicts, which costs four times what they do.
+    uses_transactions: RwLock<bool>,
 }
 
 /// Opens or makes the store.
@@ -49,7 +51,11 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         .manual_journal_persist(persist.is_none())
         .open()?;
     // Blocks of 4 KiB, bloom filters of 10 bits (0.01 % on the first level), no compression: all its defaults.
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
+    let options = || {
+        KeyspaceCreateOptions::default()
+            .max_memtable_size(memtable_bytes)
+            .manual_journal_persist(persist.is_none())
+    };
     let tables = setup.tables.iter().map(|name| db.keyspace(name, options)).collect::<Result<_, _>>()?;
     let settings = [
         ("version", super::name::locked_version("fjall")),
@@ -68,7 +74,7 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         ),
     ];
     Ok(Box::new(Fjall {
-        shared: Arc::new(Shared { db, tables, persist }),
+        shared: Arc::new(Shared { db, tables, persist, uses_transactions: RwLock::new(false) }),
         clients_max: setup.clients_max,
         settings: settings.map(|(name, value)| (name.into(), value)).into(),
     }))
@@ -126,14 +132,32 @@ impl Client {
         Ok(self.shared.db.write_tx()?.durability(self.shared.persist))
     }
 
-    /// In the transaction under way, or in one of its own.
-    fn write(&mut self, change: impl FnOnce(&mut OptimisticWriteTx, &Shared)) -> Result<(), Failure> {
+    /// In the transaction under way, or alone.
+    fn write(
+        &mut self,
+        table: Table,
+        plain: impl FnOnce(&Keyspace) -> ::fjall::Result<()>,
+        change: impl FnOnce(&mut OptimisticWriteTx, &OptimisticTxKeyspace),
+    ) -> Result<(), Failure> {
+        let keyspace = &self.shared.tables[table];
         match &mut self.under_way {
-            UnderWay::Writing(transaction) => change(transaction, &self.shared),
+            UnderWay::Writing(transaction) => change(transaction, keyspace),
             UnderWay::Reading(_) => return Err(anyhow!("this transaction was begun for reading").into()),
             UnderWay::Nothing => {
+                // Held until it is done: the first transaction waits for it.
+                let uses_transactions =
+                    self.shared.uses_transactions.read().unwrap_or_else(PoisonError::into_inner);
+                if !*uses_transactions {
+                    plain(keyspace.inner())?;
+                    drop(uses_transactions);
+                    if self.shared.persist == Some(PersistMode::SyncData) {
+                        self.shared.db.persist(PersistMode::SyncData)?;
+                    }
+                    return Ok(());
+                }
+                drop(uses_transactions);
                 let mut transaction = self.transaction()?;
-                change(&mut transaction, &self.shared);
+                change(&mut transaction, keyspace);
                 // It has read nothing, so that nothing can conflict.
                 transaction.commit()?.map_err(|_| Failure::Conflict)?;
             }
@@ -162,11 +186,19 @@ impl Session for Client {
     }
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.write(|transaction, shared| transaction.insert(&shared.tables[table], key, value))
+        self.write(
+            table,
+            |keyspace| keyspace.insert(key, value),
+            |transaction, keyspace| transaction.insert(keyspace, key, value),
+        )
     }
 
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
-        self.write(|transaction, shared| transaction.remove(&shared.tables[table], key))
+        self.write(
+            table,
+            |keyspace| keyspace.remove(key),
+            |transaction, keyspace| transaction.remove(keyspace, key),
+        )
     }
 
     fn scan(
@@ -200,6 +232,10 @@ impl Session for Client {
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
+        let uses_transactions = *self.shared.uses_transactions.read().unwrap_or_else(PoisonError::into_inner);
+        if !uses_transactions {
+            *self.shared.uses_transactions.write().unwrap_or_else(PoisonError::into_inner) = true;
+        }
         self.under_way = UnderWay::Writing(Box::new(self.transaction()?));
         Ok(())
     }
