@@ -141,24 +141,26 @@ impl Engine {
 
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
     fn sweep_soon(&self) {
-        if !self.trees.has_dropped() || self.sweeping.swap(true, Ordering::AcqRel) {
+        if !self.trees.has_dropped() || self.sweeping.swap(true, Ordering::SeqCst) {
             return;
         }
         let (trees, large, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
         self.crew.spawn(move || {
-            // Only who sweeps asks: what others were told could be swept by now. What fails is tried again when the store is opened.
-            let mut goes_on = true;
-            while goes_on {
-                while let Some(entry) = trees.abandoned().pop() {
-                    goes_on = trees.free(entry, &|reference| large.free(reference)).is_ok();
-                    if !goes_on {
-                        break;
+            loop {
+                // Only who sweeps asks: what others were told could be swept by now.
+                let Some(entry) = trees.abandoned().pop() else {
+                    sweeping.store(false, Ordering::SeqCst);
+                    // Who dropped a tree meanwhile has left it to this task.
+                    if trees.abandoned().is_empty() || sweeping.swap(true, Ordering::SeqCst) {
+                        return;
                     }
+                    continue;
+                };
+                if trees.free(entry, &|reference| large.free(reference)).is_err() {
+                    // It is tried again when the store is opened.
+                    return sweeping.store(false, Ordering::SeqCst);
                 }
-                sweeping.store(false, Ordering::Release);
-                // Who dropped a tree meanwhile has left it to this task.
-                goes_on &= !trees.abandoned().is_empty() && !sweeping.swap(true, Ordering::AcqRel);
             }
         });
     }

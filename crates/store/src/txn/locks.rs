@@ -55,6 +55,9 @@ enum Stripes {
 }
 
 impl Stripe {
+    /// No key's: of those who give old versions up, and take the tombstones that led to them out of trees.
+    pub const COLLECTING: Self = Self(STRIPES as u32);
+
     /// The one of a key.
     pub fn of(tree: TreeId, key: &[u8]) -> Self {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -82,7 +85,7 @@ impl Stripe {
 impl Locks {
     pub fn new() -> Self {
         Self {
-            stripes: (0..STRIPES).map(|_| AtomicU32::new(FREE)).collect(),
+            stripes: (0..=STRIPES).map(|_| AtomicU32::new(FREE)).collect(),
             lists: (0..LISTS).map(|_| Mutex::default()).collect(),
         }
     }
@@ -106,7 +109,7 @@ impl Locks {
 
     /// Takes every lock there is.
     pub fn lock_all(&self) -> Held<'_> {
-        (0..STRIPES as u32).for_each(|stripe| self.take(Stripe(stripe)));
+        (0..=STRIPES as u32).for_each(|stripe| self.take(Stripe(stripe)));
         Held { locks: self, stripes: Stripes::All }
     }
 
@@ -164,7 +167,7 @@ impl Drop for Held<'_> {
         match &self.stripes {
             Stripes::One(stripe) => self.locks.give_back(*stripe),
             Stripes::Many(stripes) => stripes.iter().for_each(|stripe| self.locks.give_back(*stripe)),
-            Stripes::All => (0..STRIPES as u32).for_each(|stripe| self.locks.give_back(Stripe(stripe))),
+            Stripes::All => (0..=STRIPES as u32).for_each(|stripe| self.locks.give_back(Stripe(stripe))),
         }
     }
 }

@@ -16,7 +16,7 @@ mod throttle;
 mod version;
 mod visible;
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
@@ -68,13 +68,6 @@ pub(crate) struct Transactions {
     large: OnceLock<GiveBackLarge>,
     /// Whether what no snapshot needs is being given up.
     collecting: AtomicBool,
-    /// How many are at it.
-    collectors: AtomicUsize,
-}
-
-/// What those lock who give old versions up, and with them tombstones: it is no tree's key.
-fn collecting() -> Stripe {
-    Stripe::of(TreeId(u32::MAX), &[])
 }
 
 impl Transactions {
@@ -99,7 +92,6 @@ impl Transactions {
             throttle: Throttle::default(),
             large: OnceLock::new(),
             collecting: AtomicBool::new(false),
-            collectors: AtomicUsize::new(0),
         }
     }
 
@@ -116,18 +108,16 @@ impl Transactions {
         let own = Arc::clone(this);
         this.crew.spawn(move || {
             own.collecting.store(false, Ordering::Release);
-            let _in_turn = own.locks.lock(collecting());
+            let _in_turn = own.locks.lock(Stripe::COLLECTING);
             // What could not be given back is no worse than before.
             let _tried = own.collect(false);
         });
     }
 
+    /// Called with [`Stripe::COLLECTING`].
     fn collect(&self, idle: bool) -> Result<(), Error> {
-        self.collectors.fetch_add(1, Ordering::SeqCst);
         let give_back = |reference: &[u8]| self.give_back_large(reference);
-        let result = self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back);
-        self.collectors.fetch_sub(1, Ordering::SeqCst);
-        result
+        self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back)
     }
 
     /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may wait. Only the first one counts.
@@ -151,7 +141,7 @@ impl Transactions {
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn settle(&self) -> Result<(), Error> {
-        let _in_turn = self.locks.lock(collecting());
+        let _in_turn = self.locks.lock(Stripe::COLLECTING);
         self.collect(true)
     }
 
@@ -178,16 +168,16 @@ impl Transactions {
     /// # Errors
     /// Those of `act`, and of giving old versions up.
     pub fn alone<T>(&self, act: impl FnOnce() -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
-        let _held = self.locks.lock_all();
-        if !self.snapshots.any() {
-            self.collect(true)?;
-        }
-        // Whoever takes old versions out of the history says so before.
-        let is_empty = !self.snapshots.any() && self.history.stats().records == 0;
-        if is_empty && self.collectors.load(Ordering::SeqCst) == 0 { act() } else { Ok(None) }
+        self.still(|| {
+            if !self.snapshots.any() {
+                self.collect(true)?;
+            }
+            let is_empty = !self.snapshots.any() && self.history.stats().records == 0;
+            if is_empty { act() } else { Ok(None) }
+        })
     }
 
-    /// Calls `act` while no tree changes: no commit is under way, none can begin, and nobody takes tombstones out.
+    /// Calls `act` while no commit is under way, none can begin, and nobody gives old versions up.
     pub fn still<T>(&self, act: impl FnOnce() -> T) -> T {
         let _held = self.locks.lock_all();
         act()

@@ -8,7 +8,7 @@ use shuttle::thread::spawn;
 use super::isolation::{judge, transact};
 use super::*;
 use crate::log::Logged;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::explored::{explore, point};
 use crate::sync::{Mutex, thread};
 use crate::task::Crew;
