@@ -23,7 +23,7 @@ fn judge(history: &History, seed: u64) -> Judgement {
 fn tasks_in_any_order_have_snapshot_isolation_in_real_time() {
     let (mut committed, mut dependencies, mut skews) = (0, 0, 0);
     for seed in seeds(60) {
-        let shape = if seed % 2 == 0 { contended(seed) } else { Shape::default() };
+        let shape = if seed % 2 == 0 { Shape::contended(seed) } else { Shape::default() };
         let judgement = judge(&simulated(seed, shape).unwrap(), seed);
         (committed, dependencies) = (committed + judgement.committed, dependencies + judgement.dependencies);
         skews += judgement.anomalies.len();
@@ -64,17 +64,11 @@ fn histories_go_on_after_power_cuts_where_they_were() {
     println!("{early} transactions have read what did not survive");
 }
 
-/// Few lists, and few or many sessions: with many there is always somebody for whom old versions are kept.
-fn contended(seed: u64) -> Shape {
-    let sessions = [3, 8, 16][seed as usize % 3];
-    Shape { keys: 2 + seed as u32 % 2, sessions, transactions: 200 / sessions, ..Shape::default() }
-}
-
 /// The kinds of anomalies that are found in so many histories of a store with a bug.
 fn found(bug: Bug, histories: u64) -> BTreeSet<Kind> {
     let planted = bug.plant();
     let kinds = (0..histories).flat_map(|seed| {
-        let history = simulated(seed, contended(seed)).unwrap();
+        let history = simulated(seed, Shape::contended(seed)).unwrap();
         let kinds: Vec<_> = Judgement::of(&history).violations().map(|anomaly| anomaly.kind).collect();
         kinds
     });

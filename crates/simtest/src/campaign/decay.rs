@@ -327,15 +327,13 @@ impl Old {
             Damage::Shorter { capacity_bytes } => self.disk.of_bytes(capacity_bytes),
             _ => self.disk.clone(),
         });
-        let mut simulated = match (Simulated::open(small(shape, device), CpuCosts::default()), damage) {
-            (Err(Error::Member { .. }), Damage::Shorter { .. }) => return Ok(true),
-            (Err(error), Damage::Shorter { .. }) => {
+        let is_shorter = matches!(damage, Damage::Shorter { .. });
+        let mut simulated = match Simulated::open(small(shape, device), CpuCosts::default()) {
+            Ok(simulated) => simulated,
+            Err(error) if is_shorter && !matches!(error, Error::Member { .. }) => {
                 return Err(format!("the drive has become shorter; what is said: {error}"));
             }
-            (opened, _) => match opened {
-                Ok(simulated) => simulated,
-                Err(_) => return Ok(true),
-            },
+            Err(_) => return Ok(true),
         };
         let (last, content) = (self.last, self.content.clone());
         let seen = simulated.run(move |db| {

@@ -13,15 +13,6 @@ pub struct Histories;
 /// Crashes in a history that has some.
 const CRASHES: usize = 3;
 
-/// Transactions of a history of few lists.
-const TRANSACTIONS: usize = 200;
-
-/// Few lists, and few or many sessions: with many there is always somebody for whom old versions are kept.
-fn contended(seed: u64) -> Shape {
-    let sessions = [3, 8, 16][seed as usize % 3];
-    Shape { keys: 2 + seed as u32 % 2, sessions, transactions: TRANSACTIONS / sessions, ..Shape::default() }
-}
-
 impl Campaign for Histories {
     fn name(&self) -> &'static str {
         "isolation"
@@ -39,7 +30,7 @@ impl Campaign for Histories {
         let history = quietly(|| match seed % 4 {
             3 => crashing(seed, Shape::default(), CRASHES),
             2 => simulated(seed, Shape::default()),
-            _ => simulated(seed, contended(seed)),
+            _ => simulated(seed, Shape::contended(seed)),
         });
         let history = history.and_then(|history| history.map_err(|error| error.to_string()));
         let judgement = history.map(|history| Judgement::of(&history));

@@ -18,7 +18,7 @@ use crate::media::{Disk, SECTOR_BYTES, Tape};
 use crate::world::{Habits, Shape, Shared, small};
 
 /// See the module. A seed is a sector, and a case one of its bits. Sectors are counted through one store after the other: every second one was closed, the others were left as a kill leaves them when all is
-/// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so that bits of sectors that it does not read are looked at all at once.
+/// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so that bits of sectors that are not read then need no look of their own.
 pub struct Rot {
     /// What stores are used for.
     pub habits: Habits,
@@ -34,6 +34,8 @@ struct Made {
     shape: Shape,
     disk: Disk,
     shared: Shared,
+    /// Sectors that are read when it is looked at.
+    is_read: Vec<bool>,
 }
 
 /// Bytes of each store.
@@ -90,30 +92,22 @@ impl Campaign for Rot {
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
         let (number, sector) = (seed / SECTORS, seed % SECTORS);
         let made = self.take(number).map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
-        let (shape, disk) = (&made.shape, &made.disk);
         let bits = SECTOR_BYTES as u64 * 8;
         let first = (sector * bits).next_multiple_of(self.every);
-        let flips: Vec<u64> = (first..(sector + 1) * bits).step_by(self.every as usize).collect();
-        let look = |counts: &mut Counts| quietly(|| look(&made, counts)).and_then(|result| result);
-        disk.forget_reads();
-        look(&mut Counts::default())
-            .map_err(|what| Failure::new(seed, "before anything was flipped", what))?;
         let mut counts = Counts::default();
-        if !disk.is_read(sector) {
-            counts.add(CASES, flips.len() as u64);
-            counts.add("never read", flips.len() as u64);
-            self.give_back(made);
-            return Ok(counts);
-        }
-        for bit in flips {
+        for bit in (first..(sector + 1) * bits).step_by(self.every as usize) {
             if !goes_on() {
                 break;
             }
-            disk.back();
-            disk.flip(bit);
             counts.add(CASES, 1);
-            look(&mut counts).map_err(|what| {
-                let place = shape.place(bit / 8);
+            if !made.is_read[sector as usize] {
+                counts.add("never read", 1);
+                continue;
+            }
+            made.disk.back();
+            made.disk.flip(bit);
+            made.look(&mut counts).map_err(|what| {
+                let place = made.shape.place(bit / 8);
                 Failure::new(seed, format!("bit {} of byte {} ({place})", bit % 8, bit / 8), what)
             })?;
         }
@@ -139,7 +133,19 @@ fn make(number: u64, habits: Habits) -> Result<Made, String> {
         store.abandon();
     }
     disk.mark();
-    Ok(Made { number, shape, disk, shared })
+    disk.take_reads();
+    let mut made = Made { number, shape, disk, shared, is_read: Vec::new() };
+    made.look(&mut Counts::default())?;
+    made.is_read = made.disk.take_reads();
+    made.disk.back();
+    Ok(made)
+}
+
+impl Made {
+    /// Opens it and reads everything.
+    fn look(&self, counts: &mut Counts) -> Result<(), String> {
+        quietly(|| look(self, counts)).and_then(|result| result)
+    }
 }
 
 fn look(made: &Made, counts: &mut Counts) -> Result<(), String> {

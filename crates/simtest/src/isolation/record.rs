@@ -30,6 +30,15 @@ impl Default for Shape {
     }
 }
 
+impl Shape {
+    /// Few lists, and few or many sessions: with many there is always somebody for whom old versions are kept.
+    pub fn contended(seed: u64) -> Self {
+        const TRANSACTIONS: usize = 200;
+        let sessions = [3, 8, 16][seed as usize % 3];
+        Self { keys: 2 + seed as u32 % 2, sessions, transactions: TRANSACTIONS / sessions, ..Self::default() }
+    }
+}
+
 /// Where the lists are, and what else there is.
 #[derive(Clone, Debug)]
 pub struct Trees {

@@ -34,7 +34,7 @@ struct State {
     /// Memory for more of them.
     spare: Vec<Box<[u8; PAGE_BYTES]>>,
     is_changed: Vec<bool>,
-    /// Sectors that somebody has read since [`Disk::forget_reads`].
+    /// Sectors that somebody has read since the last [`Disk::take_reads`].
     is_read: Vec<bool>,
     now_ns: u64,
 }
@@ -111,14 +111,11 @@ impl Disk {
         }
     }
 
-    /// Nothing was read so far.
-    pub fn forget_reads(&self) {
-        self.state().is_read.fill(false);
-    }
-
-    /// Whether somebody has read a sector since then.
-    pub fn is_read(&self, sector: u64) -> bool {
-        self.state().is_read[sector as usize]
+    /// Which sectors somebody has read since the last time.
+    pub fn take_reads(&self) -> Vec<bool> {
+        let mut state = self.state();
+        let none = vec![false; state.is_read.len()];
+        std::mem::replace(&mut state.is_read, none)
     }
 
     /// All bytes.
