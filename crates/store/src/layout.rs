@@ -3,7 +3,7 @@
 mod decide;
 
 pub use decide::Decision;
-pub(crate) use decide::{Ground, NODE_BYTES, Overrides, check_node_bytes, decide};
+pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
 
 /// Where things are on the data device, how large they are, and what was learned of the drive that opening the store again must know. All in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]

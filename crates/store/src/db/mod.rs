@@ -163,7 +163,7 @@ impl Db {
     /// What is committed now, to be read for as long as the snapshot lives.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         Ok(Snapshot { core: Arc::clone(&self.core), at: self.core.pin()? })
     }
@@ -171,7 +171,7 @@ impl Db {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way.
     pub fn begin(&self) -> Result<Transaction, Error> {
         Transaction::new(&self.core)
     }

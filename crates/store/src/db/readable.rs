@@ -38,7 +38,7 @@ pub trait Readable: Source {
     /// The value of `key`.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be.
+    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         self.look_up(tree, key.as_ref())
     }
@@ -70,7 +70,7 @@ pub trait Readable: Source {
     /// All records in key order, from either end. The iterator owns a snapshot of its own and borrows nothing.
     ///
     /// # Errors
-    /// [`Error::Closed`]. What goes wrong later is an item of the iterator.
+    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way. What goes wrong later is an item of the iterator.
     fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
         self.view(tree).map(|view| Iter::new(view, Range::default()))
     }

@@ -52,8 +52,8 @@ pub(crate) struct Ground<'a> {
 /// Smallest and largest node.
 pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 
-/// A unit holds the largest node; beyond the upper end it gains nothing and costs buffers.
-const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
+/// Smallest and largest unit: one holds the largest node; beyond the upper end it gains nothing and costs buffers.
+pub(crate) const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
 const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
 const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use flashgrain_device::{Arena, Error as DeviceError};
 
 use super::UnitSequence;
+use crate::layout::UNIT_BYTES;
 
 /// Memory for units: what a drive writes in some milliseconds.
 const MEMORY_BYTES: u64 = 16 << 20;
@@ -21,8 +22,7 @@ const MOST_BUFFERS: u64 = 256;
 /// Every stream may have one open, and others must be on their way meanwhile.
 const FEWEST_BUFFERS: u64 = 16;
 
-/// The smallest unit that users may have. Stores with smaller ones are opened by the thousand, and hardly use their buffers.
-const SMALLEST_UNIT_BYTES: u32 = 64 << 10;
+/// Of stores with smaller units than users may have: they are opened by the thousand, and hardly use their buffers.
 const BUFFERS_OF_SMALL: u64 = 64;
 
 /// How many buffers there are.
@@ -76,7 +76,7 @@ pub(super) struct Ready {
 impl Buffers {
     pub fn new(buffer_bytes: u32, fleet: Fleet) -> Result<Self, DeviceError> {
         let count = match fleet {
-            Fleet::Bandwidth if buffer_bytes < SMALLEST_UNIT_BYTES => BUFFERS_OF_SMALL,
+            Fleet::Bandwidth if buffer_bytes < UNIT_BYTES.0 => BUFFERS_OF_SMALL,
             Fleet::Bandwidth => (MEMORY_BYTES / u64::from(buffer_bytes)).clamp(FEWEST_BUFFERS, MOST_BUFFERS),
             Fleet::Depth => MOST_BUFFERS,
         };

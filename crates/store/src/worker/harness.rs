@@ -12,7 +12,7 @@ use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle, Schedule, yield_now};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
-/// simulations.
+/// simulations: it panics where a real worker would try again.
 pub(crate) struct Harness {
     workers: Vec<Member>,
     crew: Crew,
@@ -74,8 +74,7 @@ impl CpuCosts {
     /// A step of a worker, and what it costs.
     fn step(self, worker: &mut Worker) -> (Step, Nanos) {
         SPENDING.set((self != Self::default()).then(Spending::default));
-        // A queue that has failed as a whole is asked again, as by a real worker.
-        let step = worker.step().unwrap_or(Step { ran: 1, answered: 0 });
+        let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
         let Spending { cpu, ran } = SPENDING.take().unwrap_or_default();
         let others = step.ran.saturating_sub(ran) as u64;
         (step, cpu + Nanos(others * self.task_ns + step.answered as u64 * self.request_ns))
