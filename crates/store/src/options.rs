@@ -28,6 +28,8 @@ pub(crate) struct Options {
     pub cache_bytes_min: u64,
     /// Segments that a growing store has at first, and by which it grows.
     pub growth_segments: u64,
+    /// How often in a row a simulated worker may fail to step.
+    pub step_retries: u32,
 }
 
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
@@ -89,6 +91,7 @@ impl Default for Options {
             size_bytes_max: None,
             cache_bytes_min: LEAST_CACHE_BYTES,
             growth_segments: GROWTH_SEGMENTS,
+            step_retries: 0,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A store that was used and then lost its power: where many cases begin.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flashgrain::{CpuCosts, Simulated};
 use flashgrain_ssdsim::fault::{PowerCut, Survivors, Tear};
@@ -10,7 +11,7 @@ use rand_pcg::Pcg64;
 
 use super::compare::{Found, compare};
 use super::failure::{Failure, quietly};
-use super::life::work_on;
+use super::life::{begin, work_on};
 use crate::media::Tape;
 use crate::world::{Habits, Shape, Shared, drive, small};
 
@@ -73,7 +74,13 @@ impl Base {
             let mut simulated =
                 Simulated::create(store, CpuCosts::default()).map_err(|error| error.to_string())?;
             simulated.set_schedule(random.random());
-            work_on(&mut simulated, &shape, &shared, habits, seed)?;
+            if random.random() {
+                work_on(&mut simulated, &shape, &shared, habits, seed)?;
+            } else {
+                // In the middle of it all, as a log at rest has no torn end.
+                let _cut_short = begin(&mut simulated, &shape, &shared, habits, seed);
+                simulated.run_for(Duration::from_micros(random.random_range(100..60_000)));
+            }
             device.power_cut(&random_cut(&mut random));
             simulated.abandon();
             Ok(())

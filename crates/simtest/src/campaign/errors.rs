@@ -15,9 +15,10 @@ use rand_pcg::Pcg64;
 use super::counts::{CASES, Counts};
 use super::crash::look_at;
 use super::failure::{Failure, quietly};
+use super::life::begin;
 use super::run::Campaign;
 use crate::media::{Moment, Tape};
-use crate::world::{Habits, Shape, Shared, Stop, Work, drive, small};
+use crate::world::{Habits, Shape, Shared, Stop, drive, small};
 
 /// See the module.
 pub struct Errors {
@@ -90,12 +91,7 @@ fn live(
     simulated.set_schedule(random.random());
     let broken = log.as_ref().filter(|_| random.random()).unwrap_or(&device);
     let fault = broken.inject(fault);
-    let tasks: Vec<_> = (0..habits.tasks)
-        .map(|task| {
-            let (shape, shared) = (shape.clone(), shared.clone());
-            simulated.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
-        })
-        .collect();
+    let tasks = begin(&mut simulated, shape, &shared, habits, seed);
     // The power fails in the middle of half of all lives: a drive that is idle for a while makes everything durable by itself.
     let span = random.random_bool(0.5).then(|| Duration::from_micros(random.random_range(100..60_000)));
     match span {

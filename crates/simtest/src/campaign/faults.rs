@@ -13,8 +13,9 @@ use super::compare::{Found, compare};
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::kind::{Allowed, Kind};
+use super::life::begin;
 use super::run::Campaign;
-use crate::world::{Habits, Shared, Stop, Work, small};
+use crate::world::{Habits, Shared, Stop, small};
 
 /// One kind of fault.
 pub struct Faults {
@@ -150,15 +151,10 @@ impl Case<'_> {
 
     fn work(&mut self, store: &mut Simulated, shared: &Shared, allowed: Allowed) -> Result<(), String> {
         let seed = self.random.random();
-        let tasks: Vec<_> = (0..self.habits.tasks.min(3))
-            .map(|task| {
-                let (shape, shared) = (self.base.shape.clone(), shared.clone());
-                let habits = Habits { steps: 6, backup: 0.0, ..self.habits };
-                store.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
-            })
-            .collect();
+        let habits = Habits { tasks: self.habits.tasks.min(3), steps: 6, backup: 0.0, ..self.habits };
+        let tasks = begin(store, &self.base.shape, shared, habits, seed);
         store.run_until_idle();
-        outcomes(tasks, allowed.damage).map(drop)
+        outcomes(tasks, |error| allowed.damage && is_typed(error)).map(drop)
     }
 
     /// The process ends, and perhaps the power fails. Faults are over.
@@ -178,8 +174,11 @@ impl Case<'_> {
     }
 }
 
-/// How tasks have ended; how many with an error, which they may if `may_fail`.
-pub(super) fn outcomes(tasks: Vec<JoinHandle<Result<(), Stop>>>, may_fail: bool) -> Result<u64, String> {
+/// How tasks have ended; how many with an error that they may end with.
+pub(super) fn outcomes(
+    tasks: Vec<JoinHandle<Result<(), Stop>>>,
+    may: impl Fn(&Error) -> bool,
+) -> Result<u64, String> {
     let mut errors = 0;
     for task in tasks {
         if !task.is_finished() {
@@ -187,7 +186,7 @@ pub(super) fn outcomes(tasks: Vec<JoinHandle<Result<(), Stop>>>, may_fail: bool)
         }
         match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Ok(()) | Err(Stop::Error(Error::Full { .. })) => {}
-            Err(Stop::Error(error)) if may_fail && is_typed(&error) => errors += 1,
+            Err(Stop::Error(error)) if may(&error) => errors += 1,
             Err(Stop::Error(error)) => return Err(format!("while it was used: {error}")),
             Err(Stop::Wrong(what)) => return Err(what),
         }

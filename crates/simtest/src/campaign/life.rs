@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashgrain::testing::observe;
-use flashgrain::{CpuCosts, Simulated};
+use flashgrain::{CpuCosts, JoinHandle, Simulated};
 use flashgrain_device::Nanos;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
 use rand::{RngExt, SeedableRng};
@@ -13,7 +13,7 @@ use super::counts::Counts;
 use super::failure::{Failure, quietly};
 use super::faults::outcomes;
 use crate::media::{Event, Recorder, Tape};
-use crate::world::{Habits, Shape, Shared, Work, check, drive, look, small};
+use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, look, small};
 
 /// See the module.
 pub struct Life {
@@ -91,15 +91,26 @@ pub(super) fn work_on(
     habits: Habits,
     seed: u64,
 ) -> Result<(), String> {
-    let tasks: Vec<_> = (0..habits.tasks)
+    let tasks = begin(simulated, shape, shared, habits, seed);
+    simulated.run_until_idle();
+    // A full store is one of the things that happen.
+    outcomes(tasks, |_| false).map(drop)
+}
+
+/// Gives a store tasks that work on it.
+pub(super) fn begin(
+    simulated: &mut Simulated,
+    shape: &Shape,
+    shared: &Shared,
+    habits: Habits,
+    seed: u64,
+) -> Vec<JoinHandle<Result<(), Stop>>> {
+    (0..habits.tasks)
         .map(|task| {
             let (shape, shared) = (shape.clone(), shared.clone());
             simulated.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
         })
-        .collect();
-    simulated.run_until_idle();
-    // A full store is one of the things that happen.
-    outcomes(tasks, false).map(drop)
+        .collect()
 }
 
 /// Whether backups are what the store was at some point while they were made. How many there are.

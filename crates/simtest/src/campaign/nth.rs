@@ -1,18 +1,20 @@
-//! The n-th request fails, once or from then on, for every n of a life: opening, recovery, commits, checkpoints, cleaning, backups, closing.
+//! The n-th request fails, for every n of a life: making a store or recovering one, commits, checkpoints, cleaning, growing, backups, closing, and opening again.
 
 use std::sync::Arc;
 
-use flashgrain::{CpuCosts, Simulated};
-use rand::SeedableRng;
+use flashgrain::{Builder, CpuCosts, Error, ErrorKind, Simulated};
+use flashgrain_device::Device;
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::base::Base;
 use super::compare::{Found, compare};
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
-use super::faults::{is_typed, outcomes};
+use super::faults::outcomes;
+use super::life::begin;
 use super::run::Campaign;
-use crate::media::{Disk, FailPlan};
+use crate::media::{Disk, FailPlan, Tape, Way};
 use crate::world::{Habits, Shape, Shared, Work, small};
 
 /// See the module. A case is a request and a way to fail.
@@ -25,6 +27,12 @@ pub struct Nth {
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x006e_7468;
 
+/// Steps of a task before a crash: there must be something that is not in memory afterwards.
+const BASE_STEPS: u32 = 60;
+
+/// Steps of a task when a store was opened again.
+const LATER_STEPS: u32 = 2;
+
 impl Campaign for Nth {
     fn name(&self) -> &'static str {
         "nth"
@@ -35,8 +43,15 @@ impl Campaign for Nth {
         self.habits.unwrap_or_else(|| Habits {
             tasks: 3,
             steps: 10,
-            checkpoint: 0.1,
+            checkpoint: 0.08,
+            snapshot: 0.08,
+            // Enough old versions not to be in memory, in some lives.
+            behind: [1, 1, 40][seed as usize / 2 % 3],
+            drop_tree: 0.08,
+            remove_range: 0.08,
+            load: 0.05,
             backup: 0.05,
+            upkeep: 0.08,
             ..drawn()
         })
     }
@@ -47,25 +62,25 @@ impl Campaign for Nth {
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
         let habits = self.habits(seed);
-        let base = Base::make(seed, Habits { steps: habits.steps * 2, backup: 0.0, ..habits })?;
-        let before = base.open().map_err(|what| Failure::new(seed, "before any fault", what))?;
-        let mut bytes = vec![0; base.shape.bytes() as usize];
-        base.image.read(0, &mut bytes);
-        let disk = Disk::new(bytes);
+        let start = match seed % 2 {
+            0 => Start::after_crash(seed, habits)?,
+            _ => Start::new_store(seed, habits),
+        };
         let mut counts = Counts::default();
-        let mut life = Life { base: &base, before, disk, habits, seed, counts: &mut counts };
         let plan = FailPlan::none();
-        let played = life.play(&plan);
+        let played = Life::of(&start, habits, seed, &mut counts).play(&plan);
         played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
         for nth in 1..=plan.asked() {
-            for sticky in [false, true] {
-                life.disk.back();
-                life.counts.add(CASES, 1);
-                let played = life.play(&FailPlan::new(nth, sticky));
-                played.map_err(|what| {
-                    let later = if sticky { " and all later ones" } else { "" };
-                    Failure::new(seed, format!("request {nth}{later} failed"), what)
-                })?;
+            for way in Way::ALL {
+                counts.add(CASES, 1);
+                let played = Life::of(&start, habits, seed, &mut counts).play(&FailPlan::new(nth, way));
+                let how = match way {
+                    Way::Once => "failed",
+                    Way::ForEver => "and all later ones failed",
+                    Way::Refused => "was refused",
+                    Way::Queue => "was done, and its queue failed",
+                };
+                played.map_err(|what| Failure::new(seed, format!("request {nth} {how}"), what))?;
             }
             if !goes_on() {
                 break;
@@ -75,55 +90,161 @@ impl Campaign for Nth {
     }
 }
 
+/// Where lives begin.
+struct Start {
+    shape: Shape,
+    data: Disk,
+    /// If it is not on the other one.
+    log: Option<Disk>,
+    /// The store that is there and how many commits it has; none was made yet otherwise.
+    crashed: Option<(Base, u64)>,
+}
+
+impl Start {
+    fn after_crash(seed: u64, habits: Habits) -> Result<Self, Failure> {
+        let base = Base::make(seed, Habits { steps: BASE_STEPS, backup: 0.0, checkpoint: 0.02, ..habits })?;
+        let before = base.open().map_err(|what| Failure::new(seed, "before any fault", what))?;
+        let mut bytes = vec![0; base.shape.bytes() as usize];
+        base.image.read(0, &mut bytes);
+        let (shape, data) = (base.shape.clone(), Disk::new(bytes));
+        Ok(Self { shape, data, log: None, crashed: Some((base, before)) })
+    }
+
+    fn new_store(seed: u64, habits: Habits) -> Self {
+        let mut random = Pcg64::seed_from_u64(seed ^ STREAM << 8);
+        let shape = Shape::draw(&mut random);
+        let shape = if random.random_bool(habits.grows.max(0.5)) { shape.growing() } else { shape };
+        let blank = || Disk::new(vec![0; shape.bytes() as usize]);
+        let striped = |is: bool| if is { blank().striped() } else { blank() };
+        let data = striped(random.random());
+        let log = random.random::<bool>().then(|| striped(random.random()));
+        Self { shape, data, log, crashed: None }
+    }
+}
+
 struct Life<'a> {
-    base: &'a Base,
-    before: u64,
-    disk: Disk,
+    start: &'a Start,
+    /// The store's drive, as long as it is by now.
+    data: Disk,
     habits: Habits,
     seed: u64,
     counts: &'a mut Counts,
 }
 
-impl Life<'_> {
+impl<'a> Life<'a> {
+    /// One that begins as if there had been no other.
+    fn of(start: &'a Start, habits: Habits, seed: u64, counts: &'a mut Counts) -> Self {
+        start.data.back();
+        start.log.iter().for_each(Disk::back);
+        Self { start, data: start.data.of_bytes(start.shape.first_bytes()), habits, seed, counts }
+    }
+
     /// A life with failures, and what is there afterwards.
-    fn play(&mut self, plan: &Arc<FailPlan>) -> Result<(), String> {
-        let shared = self.base.shared.fork();
-        shared.get().forget_after(self.before);
-        let live = quietly(|| self.live(plan, &shared)).and_then(|result| result);
-        live?;
-        quietly(|| self.look(&shared)).and_then(|result| result)
-    }
-
-    fn live(&mut self, plan: &Arc<FailPlan>, shared: &Shared) -> Result<(), String> {
-        let shape = Shape { fails: Some(Arc::clone(plan)), ..self.base.shape.clone() };
-        let device = Arc::new(self.disk.failing(plan));
-        let mut store = match Simulated::open(small(&shape, device), CpuCosts::default()) {
-            Ok(store) => store,
-            Err(error) if is_typed(&error) => {
-                self.counts.add("refused to open", 1);
-                return Ok(());
+    fn play(mut self, plan: &Arc<FailPlan>) -> Result<(), String> {
+        let shared = match &self.start.crashed {
+            None => Shared::listen(&Tape::default()),
+            Some((base, before)) => {
+                let shared = base.shared.fork();
+                shared.get().forget_after(*before);
+                shared
             }
-            Err(error) => return Err(format!("refused: {error}")),
         };
-        store.set_schedule(self.seed);
-        let tasks: Vec<_> = (0..self.habits.tasks)
-            .map(|task| {
-                let (shape, shared, habits, seed) = (shape.clone(), shared.clone(), self.habits, self.seed);
-                store.spawn(move |db| Work::new(db, &shape, &shared, habits, seed, task).run())
-            })
-            .collect();
-        store.run_until_idle();
-        let errors = outcomes(tasks, true)?;
-        self.counts.add("tasks that ended with an error", errors);
-        // It is closed, which may fail, too.
-        drop(store);
-        Ok(())
+        let live = quietly(|| self.live(plan, &shared)).and_then(|result| result);
+        let is_made = live?;
+        quietly(|| self.look(&shared, is_made)).and_then(|result| result)
     }
 
-    fn look(&mut self, shared: &Shared) -> Result<(), String> {
-        let device = Arc::new(self.disk.clone());
-        let opened = Simulated::open(small(&self.base.shape, device), CpuCosts::default());
-        let mut store = opened.map_err(|error| format!("refused afterwards: {error}"))?;
+    /// The store, on drives that fail if there is a plan.
+    fn store(&self, plan: Option<&Arc<FailPlan>>) -> Builder {
+        let drive = |disk: &Disk| -> Arc<dyn Device> {
+            Arc::new(plan.map_or_else(|| disk.clone(), |plan| disk.failing(plan)))
+        };
+        // Workers do as those on threads of their own when their queue fails for a moment; nobody else's may fail.
+        let retries = plan.map_or(0, |plan| u32::from(plan.way() == Way::Queue));
+        let store = small(&self.start.shape, drive(&self.data)).step_retries(retries);
+        match &self.start.log {
+            None => store,
+            Some(log) => store.log_device(drive(log)),
+        }
+    }
+
+    /// Whether there is a store in the end.
+    fn live(&mut self, plan: &Arc<FailPlan>, shared: &Shared) -> Result<bool, String> {
+        let failing = self.store(Some(plan));
+        let (begun, is_made) = match self.start.crashed {
+            Some(_) => (Simulated::open(failing, CpuCosts::default()), true),
+            None => (Simulated::create(failing, CpuCosts::default()), false),
+        };
+        let Some(store) = self.unless_refused(begun, plan, "refused to begin")? else { return Ok(is_made) };
+        self.work(store, plan, shared, self.habits.steps)?;
+        let again = Simulated::open(self.store(Some(plan)), CpuCosts::default());
+        let Some(mut store) = self.unless_refused(again, plan, "refused to open again")? else {
+            return Ok(true);
+        };
+        let (bounds, looked) = (shared.bounds(), shared.clone());
+        match store.run(move |db| compare(db, &looked, bounds)) {
+            Found::Right(last) => shared.get().forget_after(last),
+            Found::Unreadable(last, error) if may_say(plan, &error) => shared.get().forget_after(last),
+            found => return Err(format!("when it was opened again, {found}")),
+        }
+        self.work(store, plan, shared, LATER_STEPS)?;
+        Ok(true)
+    }
+
+    fn unless_refused(
+        &mut self,
+        store: Result<Simulated, Error>,
+        plan: &FailPlan,
+        what: &'static str,
+    ) -> Result<Option<Simulated>, String> {
+        match store {
+            Ok(store) => Ok(Some(store)),
+            Err(error) if may_say(plan, &error) => {
+                self.counts.add(what, 1);
+                Ok(None)
+            }
+            Err(error) => Err(format!("refused: {error}")),
+        }
+    }
+
+    /// Uses a store and closes it, both of which may fail.
+    fn work(
+        &mut self,
+        mut store: Simulated,
+        plan: &Arc<FailPlan>,
+        shared: &Shared,
+        steps: u32,
+    ) -> Result<(), String> {
+        let shape = Shape { fails: Some(Arc::clone(plan)), ..self.start.shape.clone() };
+        let (habits, seed) = (Habits { steps, ..self.habits }, self.seed);
+        store.set_schedule(seed);
+        let tasks = begin(&mut store, &shape, shared, habits, seed);
+        store.run_until_idle();
+        let errors = outcomes(tasks, |error| may_say(plan, error))?;
+        self.counts.add("tasks that ended with an error", errors);
+        let shared = shared.clone();
+        let closed = store.run(move |db| Work::new(db, &shape, &shared, habits, seed, habits.tasks).close());
+        match closed {
+            Ok(()) => Ok(()),
+            Err(error) if may_say(plan, &error) => {
+                self.counts.add("refused to close", 1);
+                Ok(())
+            }
+            Err(error) => Err(format!("when it was closed: {error}")),
+        }
+    }
+
+    /// Nothing fails any more.
+    fn look(&mut self, shared: &Shared, is_made: bool) -> Result<(), String> {
+        let open = || Simulated::open(self.store(None), CpuCosts::default());
+        let mut store = match open() {
+            // What was not made to the end is no store, and can be made again.
+            Err(error) if !is_made && error.kind() == ErrorKind::NotFound => {
+                Simulated::create(self.store(None), CpuCosts::default())
+                    .map_err(|error| format!("cannot be made afterwards: {error}"))?
+            }
+            opened => opened.map_err(|error| format!("refused afterwards: {error}"))?,
+        };
         let (bounds, looked) = (shared.bounds(), shared.clone());
         let found = store.run(move |db| compare(db, &looked, bounds));
         store.abandon();
@@ -132,4 +253,9 @@ impl Life<'_> {
             found => Err(format!("afterwards, {found}")),
         }
     }
+}
+
+/// What a store says of a request that has failed: never that bytes are damaged, or that something is missing.
+fn may_say(plan: &FailPlan, error: &Error) -> bool {
+    !plan.is_harmless() && matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned)
 }

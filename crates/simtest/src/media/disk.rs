@@ -9,10 +9,13 @@ use flashgrain_device::{
 };
 
 use super::SECTOR_BYTES;
-use super::failing::FailPlan;
+use super::failing::{ERROR, FailPlan, Way, refused};
 
 /// What is kept of a place before it changes.
 const PAGE_BYTES: usize = 4096;
+
+/// Of striped disks: the least that a store takes.
+const STRIPE_UNIT_BYTES: u64 = 16 << 10;
 
 /// See the module. Requests are done at once and answered at the next look; no time passes by that. A clone is the same disk.
 #[derive(Clone)]
@@ -23,9 +26,6 @@ pub struct Disk {
     plan: Option<Arc<FailPlan>>,
     state: Arc<Mutex<State>>,
 }
-
-/// `EIO`.
-const ERROR: i32 = 5;
 
 struct State {
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ impl Disk {
         Self { geometry, capacity_bytes, identity, plan: None, state }
     }
 
-    /// The same disk, of which requests fail as `plan` says; those that do have no effect.
+    /// The same disk, of which requests fail as `plan` says; those that are answered with an error or refused have no effect.
     #[must_use]
     pub fn failing(&self, plan: &Arc<FailPlan>) -> Self {
         Self { plan: Some(Arc::clone(plan)), ..self.clone() }
@@ -73,6 +73,16 @@ impl Disk {
     pub fn of_bytes(&self, capacity_bytes: u64) -> Self {
         let geometry = Geometry { capacity_bytes, ..self.geometry.clone() };
         Self { geometry, capacity_bytes: Arc::new(AtomicU64::new(capacity_bytes)), ..self.clone() }
+    }
+
+    /// The same bytes, as if they were striped over two drives.
+    pub fn striped(self) -> Self {
+        let geometry = Geometry { members: 2, stripe_unit_bytes: Some(STRIPE_UNIT_BYTES), ..self.geometry };
+        Self { geometry, ..self }
+    }
+
+    fn check_plan(&self, doing: &str) -> Result<(), Error> {
+        self.plan.as_ref().map_or(Ok(()), |plan| plan.check(doing))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -152,6 +162,7 @@ impl Device for Disk {
     }
 
     fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
+        self.check_plan("make the drive larger")?;
         if capacity_bytes > self.state().bytes.len() as u64 {
             let source = std::io::ErrorKind::StorageFull.into();
             return Err(Error::Os { doing: "make the drive larger".into(), source });
@@ -161,8 +172,9 @@ impl Device for Disk {
     }
 
     fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
+        self.check_plan("open a channel")?;
         let (disk, depth) = (self.clone(), options.depth as usize);
-        Ok(Box::new(DiskChannel { disk, depth, done: VecDeque::new() }))
+        Ok(Box::new(DiskChannel { disk, depth, done: VecDeque::new(), is_queue_failed: false }))
     }
 
     fn simulation(&self) -> Option<&dyn Simulation> {
@@ -191,6 +203,8 @@ struct DiskChannel {
     depth: usize,
     /// What is not answered yet: its tag, what came of it, and when.
     done: VecDeque<(u64, Result<(), i32>, Nanos)>,
+    /// Whether who looks for answers next is told that there is no queue.
+    is_queue_failed: bool,
 }
 
 impl Channel for DiskChannel {
@@ -201,9 +215,14 @@ impl Channel for DiskChannel {
         let capacity_bytes = self.disk.capacity_bytes();
         Geometry { capacity_bytes, ..self.disk.geometry.clone() }.check(&request)?;
         let mut state = self.disk.state();
-        if self.disk.plan.as_ref().is_some_and(|plan| plan.next_fails()) {
-            self.done.push_back((request.tag, Err(ERROR), Nanos(state.now_ns)));
-            return Ok(());
+        match self.disk.plan.as_ref().and_then(|plan| plan.next()) {
+            None => {}
+            Some(Way::Once | Way::ForEver) => {
+                self.done.push_back((request.tag, Err(ERROR), Nanos(state.now_ns)));
+                return Ok(());
+            }
+            Some(Way::Refused) => return Err(refused("submit a request")),
+            Some(Way::Queue) => self.is_queue_failed = true,
         }
         let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.op {
@@ -225,6 +244,9 @@ impl Channel for DiskChannel {
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<usize, Error> {
+        if std::mem::take(&mut self.is_queue_failed) {
+            return Err(refused("look for answers"));
+        }
         let count = self.done.len().min(completions.capacity() - completions.len());
         if count > 0 {
             let state = self.disk.state();

@@ -1,26 +1,48 @@
-//! Which request fails.
+//! Which request fails, and how.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the requests of all disks that have it, and says which fail.
+use flashgrain_device::Error;
+
+/// `EIO`.
+pub(super) const ERROR: i32 = 5;
+
+/// How a request fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It is answered with an error, and so are no others.
+    Once,
+    /// It and all later ones are.
+    ForEver,
+    /// It is not even taken.
+    Refused,
+    /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has failed.
+    Queue,
+}
+
+impl Way {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Once, Self::ForEver, Self::Refused, Self::Queue];
+}
+
+/// Counts the requests of all disks that have it, for channels and to grow among them, and says which fail.
 #[derive(Debug)]
 pub struct FailPlan {
     asked: AtomicU64,
     first: u64,
-    behind_last: u64,
+    way: Way,
 }
 
 impl FailPlan {
-    /// The `nth` request fails, counted from 1, and with `sticky` all later ones.
-    pub fn new(nth: u64, sticky: bool) -> Arc<Self> {
-        let behind_last = if sticky { u64::MAX } else { nth.saturating_add(1) };
-        Arc::new(Self { asked: AtomicU64::new(0), first: nth, behind_last })
+    /// The `nth` request fails, counted from 1.
+    pub fn new(nth: u64, way: Way) -> Arc<Self> {
+        Arc::new(Self { asked: AtomicU64::new(0), first: nth, way })
     }
 
     /// None fails.
     pub fn none() -> Arc<Self> {
-        Self::new(u64::MAX, true)
+        Self::new(u64::MAX, Way::Once)
     }
 
     /// Requests so far.
@@ -28,9 +50,32 @@ impl FailPlan {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether the request that comes now does.
-    pub(super) fn next_fails(&self) -> bool {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.first..self.behind_last).contains(&number)
+    /// How the one fails.
+    pub fn way(&self) -> Way {
+        self.way
     }
+
+    /// Whether all requests are done in the end, so that nobody may notice.
+    pub fn is_harmless(&self) -> bool {
+        self.way == Way::Queue || self.asked() < self.first
+    }
+
+    /// How the request that comes now fails, if it does.
+    pub(super) fn next(&self) -> Option<Way> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let fails = number == self.first || number > self.first && self.way == Way::ForEver;
+        fails.then_some(self.way)
+    }
+
+    /// The same for what has no answer.
+    pub(super) fn check(&self, doing: &str) -> Result<(), Error> {
+        match self.next() {
+            None | Some(Way::Queue) => Ok(()),
+            Some(_) => Err(refused(doing)),
+        }
+    }
+}
+
+pub(super) fn refused(doing: &str) -> Error {
+    Error::Os { doing: doing.into(), source: std::io::Error::from_raw_os_error(ERROR) }
 }

@@ -9,7 +9,7 @@ mod timeline;
 
 pub use choice::{Choice, Choices, Tear};
 pub use disk::Disk;
-pub use failing::FailPlan;
+pub use failing::{FailPlan, Way};
 pub use recorder::Recorder;
 pub use tape::{Event, Tape, Write};
 pub use timeline::{Moment, Timeline};

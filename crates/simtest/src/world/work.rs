@@ -29,6 +29,8 @@ pub struct Habits {
     pub checkpoint: f64,
     /// Share of steps that take a snapshot, and look at it later.
     pub snapshot: f64,
+    /// Commits between two such looks.
+    pub behind: u32,
     /// Share of steps that drop the task's own tree and make another one.
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
@@ -37,6 +39,8 @@ pub struct Habits {
     pub load: f64,
     /// Share of steps that back the store up.
     pub backup: f64,
+    /// Share of steps that check the store, reclaim pages or flush the log.
+    pub upkeep: f64,
     /// Share of stores whose device grows.
     pub grows: f64,
     /// Share of drives on which now and then a read takes long.
@@ -55,10 +59,12 @@ impl Default for Habits {
             large: 0.03,
             checkpoint: 0.02,
             snapshot: 0.05,
+            behind: 1,
             drop_tree: 0.01,
             remove_range: 0.03,
             load: 0.01,
             backup: 0.002,
+            upkeep: 0.0,
             grows: 0.2,
             stalls: 0.2,
             sync: 0.6,
@@ -163,6 +169,8 @@ impl Work {
                 self.load(&own)?;
             } else if is(habits.backup) {
                 self.back_up()?;
+            } else if is(habits.upkeep) {
+                self.keep_up()?;
             } else if is(0.1) {
                 self.transact(&common, &own)?;
             } else {
@@ -170,6 +178,18 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// Commits once more, without waiting, and closes the store right then, with the log as it is.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn close(mut self) -> Result<(), Error> {
+        let common = self.tree(COMMON.into())?;
+        self.habits.sync = 0.0;
+        self.batch(&common, &common)?;
+        let Self { db, shared, .. } = self;
+        shared.durable(|| db.close())
     }
 
     fn tree(&mut self, name: String) -> Result<Tree, Error> {
@@ -223,6 +243,15 @@ impl Work {
         match self.shared.durable(|| self.db.checkpoint()) {
             Err(Error::Full { .. }) => Ok(()),
             ended => ended,
+        }
+    }
+
+    /// What somebody does who looks after the store.
+    fn keep_up(&mut self) -> Result<(), Error> {
+        match self.random.random_range(0..3) {
+            0 => self.db.check().map(drop),
+            1 => self.db.reclaim().map(drop),
+            _ => self.shared.durable(|| self.db.sync()),
         }
     }
 
@@ -332,8 +361,9 @@ impl Work {
             let (one, other) = (self.key(), self.key());
             let range = one.clone().min(other.clone())..one.max(other);
             self.look_between(&snapshot, tree, &expected, range)?;
-            let common = tree.clone();
-            self.batch(&common, &common)?;
+            for _ in 0..self.habits.behind {
+                self.batch(tree, tree)?;
+            }
         }
         Ok(())
     }

@@ -67,6 +67,7 @@ impl Simulated {
             return Err(Error::Options("only a store on simulated drives runs in their time".into()));
         }
         let mut harness = Harness::with_bounds(&devices, options.workers, options.bounds())?;
+        harness.set_step_retries(options.step_retries);
         let crew = harness.crew().clone();
         let core = harness.run(move || prepared.start(crew, None))?;
         harness.set_costs(costs);

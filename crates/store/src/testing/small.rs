@@ -87,4 +87,11 @@ impl Builder {
             .workers(1)
             .durability(Durability::Sync)
     }
+
+    /// Of a store under [`Simulated`](crate::Simulated): workers whose queue fails as a whole step again, as those do that have threads, but panic when that fails so many times in a row, too. They panic at once unless
+    /// this is called.
+    pub fn step_retries(mut self, retries: u32) -> Self {
+        self.options.step_retries = retries;
+        self
+    }
 }

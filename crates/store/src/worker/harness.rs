@@ -12,12 +12,14 @@ use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle, Schedule, yield_now};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
-/// simulations: it panics where a real worker would try again.
+/// simulations: it panics where a real worker would try again, if nobody has said that it may, too.
 pub(crate) struct Harness {
     workers: Vec<Member>,
     crew: Crew,
     devices: Devices,
     costs: CpuCosts,
+    /// How often in a row a worker may fail to step.
+    step_retries: u32,
     /// In which a worker did something.
     busy_turns: u64,
     schedule: Schedule,
@@ -35,6 +37,8 @@ struct Member {
     free_at: Nanos,
     /// What its processor has spent so far.
     spent: Nanos,
+    /// Steps that have failed since the last one that did not.
+    failed: u32,
 }
 
 /// What tasks have said to [`spend`] in a step.
@@ -70,14 +74,26 @@ pub struct CpuCosts {
 /// Processors that have costs look for what there is to do this often: it would take long to step many of them at every single event.
 const GLANCE_NS: u64 = 500;
 
-impl CpuCosts {
-    /// A step of a worker, and what it costs.
-    fn step(self, worker: &mut Worker) -> (Step, Nanos) {
-        SPENDING.set((self != Self::default()).then(Spending::default));
-        let step = worker.step().unwrap_or_else(|error| panic!("step a worker: {error}"));
+impl Member {
+    /// A step of the worker, and what it costs.
+    fn step(&mut self, costs: CpuCosts, retries: u32) -> (Step, Nanos) {
+        SPENDING.set((costs != CpuCosts::default()).then(Spending::default));
+        let step = self.worker.step();
         let Spending { cpu, ran } = SPENDING.take().unwrap_or_default();
+        let step = match step {
+            Ok(step) => {
+                self.failed = 0;
+                step
+            }
+            Err(error) => {
+                self.failed += 1;
+                assert!(self.failed <= retries, "step a worker: {error}");
+                // What tasks did before is not known; there is something to do.
+                Step { ran: ran.max(1), answered: 0 }
+            }
+        };
         let others = step.ran.saturating_sub(ran) as u64;
-        (step, cpu + Nanos(others * self.task_ns + step.answered as u64 * self.request_ns))
+        (step, cpu + Nanos(others * costs.task_ns + step.answered as u64 * costs.request_ns))
     }
 }
 
@@ -97,7 +113,7 @@ impl Harness {
         let crew = Crew::new((0..workers).map(|_| Arc::default()).collect());
         let worker = |index| {
             let worker = Worker::new(devices, &crew, index, bounds)?;
-            Ok(Member { worker, free_at: Nanos(0), spent: Nanos(0) })
+            Ok(Member { worker, free_at: Nanos(0), spent: Nanos(0), failed: 0 })
         };
         let workers = (0..workers).map(worker).collect::<Result<_, Error>>()?;
         let costs = CpuCosts::default();
@@ -106,6 +122,7 @@ impl Harness {
             crew,
             devices: devices.clone(),
             costs,
+            step_retries: 0,
             busy_turns: 0,
             schedule: Schedule::default(),
             guests: Vec::new(),
@@ -115,6 +132,11 @@ impl Harness {
     /// From now on, what workers do takes time on simulated devices. All that a step does happens at its beginning; its worker is busy until the costs have passed.
     pub fn set_costs(&mut self, costs: CpuCosts) {
         self.costs = costs;
+    }
+
+    /// From now on, a worker that fails to step does so again, but not more often than this in a row.
+    pub fn set_step_retries(&mut self, retries: u32) {
+        self.step_retries = retries;
     }
 
     /// From now on, it is drawn from `seed` in which order workers step, which ready task of theirs runs next and how long, and now and then that time passes although
@@ -206,16 +228,16 @@ impl Harness {
             true => self.schedule.draw(2 * order.len()),
             false => usize::MAX,
         };
-        for (place, Member { worker, free_at, spent }) in order.into_iter().enumerate() {
+        for (place, member) in order.into_iter().enumerate() {
             if place == held_up {
                 busy = true;
             }
-            if place == held_up || *free_at > now {
+            if place == held_up || member.free_at > now {
                 continue;
             }
-            let (step, cost) = self.costs.step(worker);
-            (*free_at, *spent) = (now + cost, *spent + cost);
-            busy |= step.ran > 0 || step.answered > 0 || (worker.has_ready() && *free_at == now);
+            let (step, cost) = member.step(self.costs, self.step_retries);
+            (member.free_at, member.spent) = (now + cost, member.spent + cost);
+            busy |= step.ran > 0 || step.answered > 0 || (member.worker.has_ready() && member.free_at == now);
         }
         self.guests.extend(self.workers.iter().flat_map(|member| member.worker.guests()));
         busy
