@@ -17,7 +17,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
-    ("flashgrain_bench", &["flashgrain", "flashgrain_device"]),
+    (
+        "flashgrain_bench",
+        &["flashgrain", "flashgrain_device", "flashgrain_model", "flashgrain_profile", "flashgrain_report"],
+    ),
     (
         "flashgrain_fuzz_targets",
         &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_ssdsim"],
@@ -31,6 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_profile",
             "flashgrain_report",
             "flashgrain",
+            "flashgrain_bench",
         ],
     ),
 ];

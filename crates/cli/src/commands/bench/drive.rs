@@ -11,9 +11,9 @@ use hdrhistogram::Histogram;
 
 use super::TREE;
 use super::costs::{Costs, Done};
-use super::keys::{self, Picker, Popularity};
 use super::options::BenchOptions;
 use super::store::Store;
+use flashgrain_bench::keys::{self, Picker, Popularity};
 
 /// Of so many operations the latency of one is taken, so that reading the clock costs nothing that counts.
 const SAMPLE_EVERY: u64 = 8;

@@ -3,7 +3,6 @@
 mod commit;
 pub mod costs;
 pub mod drive;
-pub mod keys;
 mod measure;
 mod options;
 mod placement;

@@ -8,9 +8,9 @@ use flashgrain_ssdsim::SimConfig;
 
 use super::costs::Costs;
 use super::drive::Order;
-use super::keys::{Distribution, KEY_BYTES_MIN};
 use crate::exit::Usage;
 use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
+use flashgrain_bench::keys::{Distribution, KEY_BYTES_MIN};
 
 /// Operations on a simulated drive unless it is said.
 const SIMULATED_OPERATIONS: u64 = 1_000_000;

@@ -14,6 +14,18 @@ pub fn key(record: u64, into: &mut [u8]) {
     }
 }
 
+/// The key of a record in a table whose keys come in no order: every record has another one.
+pub fn scattered_key(record: u64, into: &mut [u8]) {
+    key(mix(record), into);
+}
+
+/// The records below `count` in the order of their scattered keys.
+pub fn by_scattered_key(count: u64) -> Vec<u64> {
+    let mut records: Vec<u64> = (0..count).collect();
+    records.sort_unstable_by_key(|record| mix(*record));
+    records
+}
+
 /// The value of a record after its `version`-th write: incompressible, and begins with what tells that it is this record's.
 pub fn value(record: u64, version: u64, into: &mut [u8]) {
     let mut state = mix(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -51,21 +63,33 @@ pub enum Distribution {
         /// The skew, between 0 and 1.
         theta: f64,
     },
+    /// The i-th newest as often as the i-th most popular by Zipf.
+    Latest {
+        /// The skew, between 0 and 1.
+        theta: f64,
+    },
 }
+
+/// YCSB's.
+const USUAL_THETA: f64 = 0.99;
 
 impl std::str::FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let theta = match text.split_once(':') {
-            None if text == "uniform" => return Ok(Self::Uniform),
-            None if text == "zipf" => 0.99,
-            Some(("zipf", theta)) => theta.parse().unwrap_or(f64::NAN),
-            _ => f64::NAN,
+        let (name, theta) = match text.split_once(':') {
+            None => (text, USUAL_THETA),
+            Some((name, theta)) => (name, theta.parse().unwrap_or(f64::NAN)),
         };
-        match theta > 0.0 && theta < 1.0 {
-            true => Ok(Self::Zipf { theta }),
-            false => Err("expected uniform, zipf, or zipf:THETA with a skew between 0 and 1".into()),
+        let is_skew = theta > 0.0 && theta < 1.0;
+        match name {
+            "uniform" if !text.contains(':') => Ok(Self::Uniform),
+            "zipf" if is_skew => Ok(Self::Zipf { theta }),
+            "latest" if is_skew => Ok(Self::Latest { theta }),
+            _ => {
+                Err("expected uniform, or zipf, zipf:THETA, latest, latest:THETA with a skew between 0 and 1"
+                    .into())
+            }
         }
     }
 }
@@ -75,6 +99,7 @@ impl std::fmt::Display for Distribution {
         match self {
             Self::Uniform => formatter.write_str("uniform"),
             Self::Zipf { theta } => write!(formatter, "zipf:{theta}"),
+            Self::Latest { theta } => write!(formatter, "latest:{theta}"),
         }
     }
 }
@@ -84,6 +109,7 @@ impl std::fmt::Display for Distribution {
 pub struct Popularity {
     records: u64,
     zipf: Option<Zipf>,
+    is_latest: bool,
 }
 
 /// Constants of Gray's method (SIGMOD 1994), which needs no table.
@@ -97,22 +123,26 @@ struct Zipf {
 }
 
 impl Popularity {
+    /// For so many records.
     pub fn new(records: u64, distribution: Distribution) -> Self {
         let zipf = match distribution {
             Distribution::Uniform => None,
-            Distribution::Zipf { theta } => {
+            Distribution::Zipf { theta } | Distribution::Latest { theta } => {
                 let zeta_of = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-theta)).sum::<f64>();
                 let (zeta, zeta_two) = (zeta_of(records), zeta_of(2));
                 let eta = (1.0 - (2.0 / records as f64).powf(1.0 - theta)) / (1.0 - zeta_two / zeta);
                 Some(Zipf { theta, zeta, zeta_two, alpha: 1.0 / (1.0 - theta), eta })
             }
         };
-        Self { records, zipf }
+        Self { records, zipf, is_latest: matches!(distribution, Distribution::Latest { .. }) }
     }
 
-    /// The record that is the `rank`-th most popular.
-    fn record_of_rank(&self, rank: u64) -> u64 {
-        mix(rank) % self.records
+    /// The record of `count` that is the `rank`-th most popular.
+    fn record_of_rank(&self, rank: u64, count: u64) -> u64 {
+        match self.is_latest {
+            true => count - 1 - rank.min(count - 1),
+            false => mix(rank) % count,
+        }
     }
 
     fn rank(&self, zipf: &Zipf, uniform: f64) -> u64 {
@@ -143,17 +173,37 @@ impl Picker {
 
     /// The next record.
     pub fn record(&mut self) -> u64 {
+        self.record_of(self.popularity.records)
+    }
+
+    /// The next record where there are `count` by now.
+    pub fn record_of(&mut self, count: u64) -> u64 {
         let number = self.random.next_u64();
         match &self.popularity.zipf {
-            None => ((u128::from(number) * u128::from(self.popularity.records)) >> 64) as u64,
-            Some(zipf) => self.popularity.record_of_rank(self.popularity.rank(zipf, unit(number))),
+            None => below(number, count),
+            Some(zipf) => self.popularity.record_of_rank(self.popularity.rank(zipf, unit(number)), count),
         }
+    }
+
+    /// A number from `from` to `to`, all alike.
+    pub fn between(&mut self, from: u64, to: u64) -> u64 {
+        from + below(self.random.next_u64(), to - from + 1)
+    }
+
+    /// From 0 to just below 1.
+    pub fn share(&mut self) -> f64 {
+        unit(self.random.next_u64())
     }
 
     /// True with this probability.
     pub fn chance(&mut self, share: f64) -> bool {
-        share >= 1.0 || unit(self.random.next_u64()) < share
+        share >= 1.0 || self.share() < share
     }
+}
+
+/// A random number, brought below `bound`.
+fn below(number: u64, bound: u64) -> u64 {
+    ((u128::from(number) * u128::from(bound)) >> 64) as u64
 }
 
 /// From 0 to just below 1.

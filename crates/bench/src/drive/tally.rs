@@ -1,0 +1,144 @@
+//! Counted operations.
+
+use std::collections::BTreeMap;
+
+use flashgrain_device::Nanos;
+use hdrhistogram::Histogram;
+
+/// Digits of latencies that are kept.
+const DIGITS: u8 = 2;
+
+/// Digits of latencies that are kept second by second.
+const COARSE_DIGITS: u8 = 1;
+
+/// Of one client, or of all.
+#[derive(Debug, Default)]
+pub struct Tally {
+    begin: Nanos,
+    kinds: BTreeMap<&'static str, Kind>,
+    seconds: Vec<Second>,
+}
+
+/// Operations of one kind.
+#[derive(Debug)]
+struct Kind {
+    count: u64,
+    latency_ns: Histogram<u64>,
+}
+
+/// A second of the run.
+#[derive(Clone, Debug)]
+pub struct Second {
+    /// Operations that ended in it.
+    pub count: u64,
+    /// Their latencies in nanoseconds.
+    pub latency_ns: Histogram<u64>,
+}
+
+fn histogram(digits: u8) -> Histogram<u64> {
+    // Only more than five digits are refused.
+    Histogram::new(digits).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+impl Default for Second {
+    fn default() -> Self {
+        Self { count: 0, latency_ns: histogram(COARSE_DIGITS) }
+    }
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self { count: 0, latency_ns: histogram(DIGITS) }
+    }
+}
+
+impl Tally {
+    /// Of a client; the first second begins at `begin`.
+    pub fn new(begin: Nanos) -> Self {
+        Self { begin, ..Self::default() }
+    }
+
+    /// An operation, which counts for so many.
+    pub fn count(&mut self, kind: &'static str, count: u64, began: Nanos, ended: Nanos) {
+        let latency_ns = ended.since(began).0;
+        let kind = self.kinds.entry(kind).or_default();
+        kind.count += count;
+        record(&mut kind.latency_ns, latency_ns);
+        let second = (ended.since(self.begin).0 / 1_000_000_000) as usize;
+        if self.seconds.len() <= second {
+            self.seconds.resize_with(second + 1, Second::default);
+        }
+        self.seconds[second].count += count;
+        record(&mut self.seconds[second].latency_ns, latency_ns);
+    }
+
+    /// Everything of another one.
+    pub fn add(&mut self, other: &Self) {
+        for (name, kind) in &other.kinds {
+            let own = self.kinds.entry(name).or_default();
+            own.count += kind.count;
+            add(&mut own.latency_ns, &kind.latency_ns);
+        }
+        if self.seconds.len() < other.seconds.len() {
+            self.seconds.resize_with(other.seconds.len(), Second::default);
+        }
+        for (own, other) in self.seconds.iter_mut().zip(&other.seconds) {
+            own.count += other.count;
+            add(&mut own.latency_ns, &other.latency_ns);
+        }
+    }
+
+    /// Operations of all kinds.
+    pub fn operations(&self) -> u64 {
+        self.kinds.values().map(|kind| kind.count).sum()
+    }
+
+    /// Kinds of operations: how many, and their latencies in nanoseconds.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, u64, &Histogram<u64>)> {
+        self.kinds.iter().map(|(name, kind)| (*name, kind.count, &kind.latency_ns))
+    }
+
+    /// Latencies of all operations in nanoseconds.
+    pub fn latency_ns(&self) -> Histogram<u64> {
+        let mut all = histogram(DIGITS);
+        self.kinds.values().for_each(|kind| add(&mut all, &kind.latency_ns));
+        all
+    }
+
+    /// What happened second by second.
+    pub fn seconds(&self) -> &[Second] {
+        &self.seconds
+    }
+}
+
+fn record(histogram: &mut Histogram<u64>, latency_ns: u64) {
+    // As below.
+    histogram.record(latency_ns).unwrap_or_else(|error| unreachable!("{error}"));
+}
+
+fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
+    // Only histograms with a fixed range refuse values; these grow.
+    sum.add(other).unwrap_or_else(|error| unreachable!("{error}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tallies_add_up() {
+        let ms = |ms: u64| Nanos(ms * 1_000_000);
+        let (mut first, mut second) = (Tally::new(ms(1000)), Tally::new(ms(1000)));
+        first.count("read", 1, ms(1100), ms(1101));
+        second.count("read", 32, ms(2100), ms(2104));
+        second.count("update", 1, ms(2200), ms(2202));
+        first.add(&second);
+        assert_eq!(first.operations(), 34);
+        assert_eq!(first.latency_ns().len(), 3);
+        let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
+        assert_eq!(seconds, [1, 33]);
+        let reads = first.kinds().find(|(name, ..)| *name == "read").unwrap();
+        assert_eq!(reads.1, 33);
+        assert!((reads.2.max() as f64 - 4e6).abs() < 4e4);
+    }
+}

@@ -1,0 +1,76 @@
+//! What the drive does without any engine, measured in the same minute: the limit that engines are held against.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use flashgrain_device::{FileDevice, OpenOptions};
+use flashgrain_model::{Access, Workload};
+use flashgrain_profile::load::{self, Load, Pattern, Region, Stop, Sync};
+use serde::{Deserialize, Serialize};
+
+/// Random reads of 4 KiB and random synced writes of 4 KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RawLimit {
+    /// Reads per second at the depth that was asked for.
+    pub reads_per_s: f64,
+    /// CPU microseconds of each.
+    pub cpu_us_per_read: f64,
+    /// Writes per second at the same depth.
+    pub writes_per_s: f64,
+}
+
+/// A file beside the engines' for raw requests.
+pub struct Raw {
+    device: FileDevice,
+    region: Region,
+}
+
+const REQUEST_BYTES: f64 = 4096.0;
+
+impl Raw {
+    /// Of so many bytes in `directory`, written once so that reads reach the drive. It vanishes with this value.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn new(directory: &Path, bytes: u64, interrupt: &AtomicBool) -> anyhow::Result<Self> {
+        let device = FileDevice::scratch(&[PathBuf::from(directory)], bytes, &OpenOptions::default())?;
+        let region = Region { offset_bytes: 0, length_bytes: bytes };
+        load::lay_out(&device, region, interrupt)?;
+        Ok(Self { device, region })
+    }
+
+    /// Measures for about `seconds`, with `depth` requests in flight.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn measure(
+        &self,
+        depth: u32,
+        cores: u32,
+        seconds: f64,
+        seed: u64,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<RawLimit> {
+        let run = |access| {
+            let load = Load {
+                workload: Workload::random(access, REQUEST_BYTES, f64::from(depth)),
+                pattern: Pattern::Mixed { align_bytes: None },
+                region: self.region,
+                workers: cores.min(depth).max(1),
+                sync: Sync::None,
+                rate_per_s: None,
+                polled: false,
+                warmup_share: 0.2,
+                stop: Stop { after_s: Some(seconds / 2.0), ..Stop::default() },
+                seed,
+            };
+            load::run(&self.device, &load, interrupt)
+        };
+        let (reads, writes) = (run(Access::Read)?, run(Access::Write)?);
+        Ok(RawLimit {
+            reads_per_s: reads.iops(),
+            cpu_us_per_read: reads.cpu_us_per_request(),
+            writes_per_s: writes.iops(),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Which runs a suite has. One command makes the tables of docs/benchmarks.md.
+
+use clap::ValueEnum;
+
+use crate::engine::Durability;
+
+/// A question to all engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// Random look-ups out of memory, with several numbers of clients, and on one core.
+    Lookups,
+    /// Random inserts and updates out of memory.
+    Writes,
+    /// Look-ups when everything is in memory, on one core.
+    Memory,
+    /// YCSB A to F out of memory.
+    Ycsb,
+    /// db_bench's fills, seeks and mixes.
+    DbBench,
+    /// Latency of a mix at several rates, in an open loop.
+    Tail,
+    /// Bursts of writes, long scans beside writers.
+    Mixed,
+    /// Small durable commits.
+    Commits,
+}
+
+/// Runs that differ only in their engine, and are repeated in rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// By name.
+    pub workload: &'static str,
+    /// Clients at a time.
+    pub clients: usize,
+    /// Processors; all unless given.
+    pub cores: Option<usize>,
+    /// Cache, as a share of the bytes of keys and values.
+    pub cache_share: f64,
+    /// What commits promise.
+    pub durability: Durability,
+    /// Share of the rate that each engine reaches in a closed loop, for an open one.
+    pub load: Option<f64>,
+}
+
+/// Data are ten times the cache, as in the papers.
+const OUT_OF_MEMORY: f64 = 0.1;
+
+/// With room for what engines need beside keys and values.
+const IN_MEMORY: f64 = 3.0;
+
+/// What engines are tried with: each is judged by its best.
+const CLIENTS: [usize; 3] = [32, 64, 128];
+
+impl Planned {
+    fn new(workload: &'static str, clients: usize) -> Self {
+        Self {
+            workload,
+            clients,
+            cores: None,
+            cache_share: OUT_OF_MEMORY,
+            durability: Durability::None,
+            load: None,
+        }
+    }
+}
+
+impl Suite {
+    /// Its runs, for one engine and one round.
+    pub fn runs(self) -> Vec<Planned> {
+        match self {
+            Self::Lookups => {
+                let mut runs: Vec<_> =
+                    CLIENTS.iter().map(|clients| Planned::new("lookup", *clients)).collect();
+                runs.push(Planned::new("lookup-many", 8));
+                runs.push(Planned { cores: Some(1), ..Planned::new("lookup", 64) });
+                runs
+            }
+            Self::Writes => ["insert", "overwrite"]
+                .into_iter()
+                .flat_map(|workload| [1, 32].map(|clients| Planned::new(workload, clients)))
+                .collect(),
+            Self::Memory => {
+                vec![Planned { cores: Some(1), cache_share: IN_MEMORY, ..Planned::new("lookup", 1) }]
+            }
+            Self::Ycsb => ["ycsb-c", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f", "ycsb-a"]
+                .into_iter()
+                .map(|workload| Planned::new(workload, 64))
+                .collect(),
+            Self::DbBench => {
+                let workloads = [
+                    "fillseq",
+                    "fillrandom",
+                    "overwrite",
+                    "readrandom",
+                    "seekrandom",
+                    "readrandomwriterandom",
+                ];
+                workloads.into_iter().map(|workload| Planned::new(workload, 16)).collect()
+            }
+            Self::Tail => [0.3, 0.5, 0.7, 0.85]
+                .into_iter()
+                .map(|load| Planned { load: Some(load), ..Planned::new("readrandomwriterandom", 64) })
+                .collect(),
+            Self::Mixed => ["burst", "scan-while-writing"]
+                .into_iter()
+                .map(|workload| Planned::new(workload, 32))
+                .collect(),
+            Self::Commits => [1, 16, 128]
+                .into_iter()
+                .map(|clients| Planned { durability: Durability::Full, ..Planned::new("overwrite", clients) })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    #[test]
+    fn suites_run_workloads_that_there_are() {
+        for suite in Suite::value_variants() {
+            for planned in suite.runs() {
+                assert!(Workload::named(planned.workload).is_some(), "{planned:?}");
+            }
+        }
+    }
+}

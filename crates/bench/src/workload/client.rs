@@ -1,0 +1,160 @@
+//! One client's operations, the same for every engine: they are drawn from the seed and the client's number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use super::{Mix, Operation};
+use crate::engine::{Direction, Failure, Session, Table};
+use crate::keys::{self, Picker, Popularity};
+
+/// What records look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Records {
+    /// How many there are at the beginning.
+    pub count: u64,
+    /// Bytes of a key, at least 8.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+}
+
+/// See the module.
+pub struct Client {
+    mix: Mix,
+    picker: Picker,
+    /// Records by now, of all clients together.
+    count: Arc<AtomicU64>,
+    /// Of values that this client writes, so that each is another one.
+    version: u64,
+    is_loaded: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    found: Vec<u8>,
+}
+
+const RECORDS: Table = 0;
+
+impl Client {
+    /// The `number`-th one. `count`: of records, which inserts raise.
+    pub fn new(
+        mix: Mix,
+        records: &Records,
+        popularity: Popularity,
+        seed: u64,
+        number: usize,
+        count: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            mix,
+            picker: Picker::new(popularity, seed, number as u64),
+            count,
+            version: (number as u64) << 40,
+            is_loaded: records.count > 0,
+            key: vec![0; records.key_bytes],
+            value: vec![0; records.value_bytes],
+            found: Vec::with_capacity(records.value_bytes),
+        }
+    }
+
+    /// Does the next operation; which it was, and how many look-ups or records it is counted as.
+    ///
+    /// # Errors
+    /// Those of the engine, and a look-up that finds nothing, or what belongs to another record.
+    pub fn step(&mut self, session: &mut dyn Session) -> anyhow::Result<(Operation, u64)> {
+        let operation = self.mix.draw(&mut self.picker);
+        let count = match operation {
+            Operation::Read => self.read(session)?,
+            Operation::Update => self.update(session)?,
+            Operation::Insert => self.insert(session)?,
+            Operation::Scan => self.scan(session)?,
+            Operation::Modify => self.modify(session)?,
+        };
+        Ok((operation, count))
+    }
+
+    fn pick(&mut self) -> u64 {
+        self.picker.record_of(self.count.load(Ordering::Relaxed))
+    }
+
+    fn read(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        if self.mix.batch > 1 {
+            return self.read_many(session);
+        }
+        let record = self.pick();
+        keys::scattered_key(record, &mut self.key);
+        let is_there = session.get(RECORDS, &self.key, &mut self.found)?;
+        // A record is counted before it is there.
+        let is_new = !is_there && self.mix.insert > 0.0;
+        ensure!(is_new || is_there && keys::is_of(record, &self.found), "record {record} is not there");
+        Ok(1)
+    }
+
+    fn read_many(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        let records: Vec<u64> = (0..self.mix.batch).map(|_| self.pick()).collect();
+        let length = self.key.len();
+        let mut bytes = vec![0; length * records.len()];
+        for (record, key) in records.iter().zip(bytes.chunks_mut(length)) {
+            keys::scattered_key(*record, key);
+        }
+        let keys: Vec<&[u8]> = bytes.chunks(length).collect();
+        let mut found = 0;
+        session.get_many(RECORDS, &keys, &mut |place, value| {
+            found += u64::from(keys::is_of(records[place], value));
+        })?;
+        ensure!(found == records.len() as u64, "{found} of {} records are there", records.len());
+        Ok(found)
+    }
+
+    fn update(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        let record = self.pick();
+        self.put(session, record)
+    }
+
+    fn put(&mut self, session: &mut dyn Session, record: u64) -> anyhow::Result<u64> {
+        self.version += 1;
+        keys::value(record, self.version, &mut self.value);
+        match self.mix.in_order {
+            true => keys::key(record, &mut self.key),
+            false => keys::scattered_key(record, &mut self.key),
+        }
+        loop {
+            match session.put(RECORDS, &self.key, &self.value) {
+                Err(Failure::Conflict) => {}
+                result => break result?,
+            }
+        }
+        Ok(1)
+    }
+
+    fn insert(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        let record = self.count.fetch_add(1, Ordering::Relaxed);
+        self.put(session, record)
+    }
+
+    fn scan(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        let (fewest, most) = self.mix.scan_records;
+        let wanted = self.picker.between(u64::from(fewest), u64::from(most));
+        let record = self.pick();
+        keys::scattered_key(record, &mut self.key);
+        let mut left = wanted;
+        let mut bytes = 0;
+        session.scan(RECORDS, &self.key, Direction::Forward, &mut |key, value| {
+            bytes += key.len() + value.len();
+            left -= 1;
+            left > 0
+        })?;
+        ensure!(bytes > 0 || !self.is_loaded, "a scan from record {record} on finds nothing");
+        Ok(wanted - left)
+    }
+
+    fn modify(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+        let record = self.pick();
+        keys::scattered_key(record, &mut self.key);
+        let is_there = session.get(RECORDS, &self.key, &mut self.found)?;
+        ensure!(is_there && keys::is_of(record, &self.found), "record {record} is not there");
+        self.put(session, record)
+    }
+}

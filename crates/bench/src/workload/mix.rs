@@ -1,0 +1,85 @@
+//! Shares of operations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::Picker;
+
+/// What a client does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// A look-up by key.
+    Read,
+    /// A new value for a record that is there, without looking.
+    Update,
+    /// A new record.
+    Insert,
+    /// Some records in key order.
+    Scan,
+    /// A look-up and an update of the same record.
+    Modify,
+}
+
+/// Shares, which add up to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mix {
+    /// Of [`Operation::Read`].
+    pub read: f64,
+    /// Of [`Operation::Update`].
+    pub update: f64,
+    /// Of [`Operation::Insert`].
+    pub insert: f64,
+    /// Of [`Operation::Scan`].
+    pub scan: f64,
+    /// Of [`Operation::Modify`].
+    pub modify: f64,
+    /// Fewest and most records of a scan, all numbers alike.
+    pub scan_records: (u32, u32),
+    /// Reads at a time; 0 and 1 are one.
+    pub batch: u32,
+    /// Records are inserted in key order.
+    pub in_order: bool,
+}
+
+impl Mix {
+    /// Draws one.
+    pub fn draw(&self, picker: &mut Picker) -> Operation {
+        let mut left = picker.share();
+        let shares = [
+            (self.read, Operation::Read),
+            (self.update, Operation::Update),
+            (self.insert, Operation::Insert),
+            (self.scan, Operation::Scan),
+        ];
+        for (share, operation) in shares {
+            if left < share {
+                return operation;
+            }
+            left -= share;
+        }
+        // What rounding leaves must not fall to an operation that is not wanted.
+        if self.modify > 0.0 {
+            return Operation::Modify;
+        }
+        shares.iter().rev().find(|(share, _)| *share > 0.0).map_or(Operation::Read, |(_, last)| *last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Distribution, Popularity};
+
+    #[test]
+    fn operations_come_with_their_shares() {
+        let mix = Mix { read: 0.5, insert: 0.2, modify: 0.3, ..Mix::default() };
+        let mut picker = Picker::new(Popularity::new(10, Distribution::Uniform), 1, 0);
+        let mut counts = std::collections::BTreeMap::new();
+        (0..100_000).for_each(|_| *counts.entry(mix.draw(&mut picker)).or_insert(0_u32) += 1);
+        // The standard deviation is below 160.
+        assert!(counts[&Operation::Read].abs_diff(50_000) < 800, "{counts:?}");
+        assert!(counts[&Operation::Insert].abs_diff(20_000) < 800, "{counts:?}");
+        assert!(counts[&Operation::Modify].abs_diff(30_000) < 800, "{counts:?}");
+        assert_eq!(counts.len(), 3);
+    }
+}
