@@ -23,6 +23,9 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::get`].
     fn head(&self, key: &[u8]) -> Result<Option<u64>, Error>;
 
+    /// Begins to load what a look at `key` needs, as far as it is not in memory; does not wait for it. May do nothing.
+    fn bring(&self, key: &[u8]);
+
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
@@ -70,6 +73,33 @@ pub(crate) trait Steps: Send {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error>;
 }
 
+/// Keys whose nodes are loaded at a time for one caller: enough for most drives to be busy.
+const BROUGHT_AT_A_TIME: usize = 64;
+
+/// Calls `act` for one item after the other, while what the next ones need is loaded; `place` says what that is.
+///
+/// # Errors
+/// The first of `act`.
+pub(crate) fn each_brought<'a, T>(
+    items: &'a [T],
+    place: impl Fn(&'a T) -> (&'a dyn Index, &'a [u8]),
+    mut act: impl FnMut(&'a T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let bring = |item| {
+        let (index, key) = place(item);
+        index.bring(key);
+    };
+    if items.len() > 1 {
+        items.iter().take(BROUGHT_AT_A_TIME).for_each(bring);
+    }
+    let mut next = items.iter().skip(BROUGHT_AT_A_TIME);
+    for item in items {
+        act(item)?;
+        next.next().into_iter().for_each(bring);
+    }
+    Ok(())
+}
+
 /// Steps of a B+-tree.
 struct Leaves {
     tree: Arc<BTree>,
@@ -89,6 +119,10 @@ impl Index for BTree {
 
     fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         Self::head(self, key)
+    }
+
+    fn bring(&self, key: &[u8]) {
+        Self::bring(self, key);
     }
 
     fn update<'v>(

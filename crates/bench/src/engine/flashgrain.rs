@@ -104,6 +104,23 @@ impl Session for Client {
         Ok(found.is_some())
     }
 
+    fn get_many(
+        &mut self,
+        table: Table,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<(), Failure> {
+        let tree = &self.trees[table];
+        let found = match &self.transaction {
+            Some(transaction) => transaction.get_many(tree, keys)?,
+            None => tree.get_many(keys)?,
+        };
+        for (place, value) in found.iter().enumerate() {
+            value.iter().for_each(|value| visit(place, value));
+        }
+        Ok(())
+    }
+
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let tree = &self.trees[table];
         match &mut self.transaction {

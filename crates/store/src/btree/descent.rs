@@ -27,6 +27,37 @@ impl BTree {
         self.descend(0, access, |node| node.child_slot(key))
     }
 
+    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
+    pub fn bring(&self, key: &[u8]) {
+        if self.is_at_hand(key) {
+            return;
+        }
+        let (tree, key) = (Self::open(&self.pool, self.root, self.class), key.to_vec());
+        self.pool.in_background(move || {
+            // Who needs the leaf will meet the error.
+            let _leaf = tree.leaf(&key, Access::Normal);
+        });
+    }
+
+    /// Whether the leaf that covers `key` is in memory, as far as can be seen without waiting.
+    fn is_at_hand(&self, key: &[u8]) -> bool {
+        let (mut id, mut level) = (self.root, u8::MAX);
+        while let Some(seen) = self.pool.at_hand(id) {
+            let node = Node::new(seen.page());
+            // What is being changed may lead in circles.
+            let is_further = node.level() < level;
+            level = node.level();
+            if level == 0 || !is_further {
+                return seen.is_still();
+            }
+            id = node.child(node.child_slot(key));
+            if !seen.is_still() {
+                return false;
+            }
+        }
+        false
+    }
+
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.
     #[inline]
     pub(super) fn descend(

@@ -8,6 +8,7 @@ use super::source::{Range, Source};
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
+use crate::index::each_brought;
 
 /// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was when it was taken) and
 /// [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
@@ -41,6 +42,44 @@ pub trait Readable: Source {
     /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         self.look_up(tree, key.as_ref())
+    }
+
+    /// The values of several keys, in the order of the keys. What must be read from a device is read at the same time, so this is faster than one [`Readable::get`] after the other.
+    ///
+    /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a [`Snapshot`](crate::Snapshot) if they have to fit together.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// # let fruit = db.tree("fruit")?;
+    /// fruit.insert("apple", "red")?;
+    /// fruit.insert("banana", "yellow")?;
+    /// let colours = db.snapshot()?.get_many(&fruit, ["banana", "cherry", "apple"])?;
+    /// assert_eq!(colours[0].as_deref(), Some(&b"yellow"[..]));
+    /// assert_eq!(colours[1], None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn get_many<K: AsRef<[u8]>>(
+        &self,
+        tree: &Tree,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Value>>, Error> {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut values = Vec::with_capacity(keys.len());
+        each_brought(
+            &keys,
+            |key| (tree.index(), key.as_ref()),
+            |key| {
+                values.push(self.look_up(tree, key.as_ref())?);
+                Ok(())
+            },
+        )?;
+        Ok(values)
     }
 
     /// Whether there is such a key.

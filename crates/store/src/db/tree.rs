@@ -13,6 +13,7 @@ use super::source::Range;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::{IndexKind, Known};
+use crate::index::Index;
 use crate::layout::check_node_bytes;
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
@@ -97,6 +98,17 @@ impl Tree {
     /// As [`Readable::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         self.core().get(&self.state, key.as_ref(), None)
+    }
+
+    /// The values of several keys, read at the same time.
+    ///
+    /// # Errors
+    /// As [`Readable::get_many`].
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Value>>, Error> {
+        self.db.get_many(self, keys)
     }
 
     /// Whether there is such a key.
@@ -232,6 +244,10 @@ impl Tree {
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let core = self.core();
         core.write(&self.state, key, value, core.durability())
+    }
+
+    pub(super) fn index(&self) -> &dyn Index {
+        &*self.state.tree.index
     }
 
     fn core(&self) -> &Arc<Core> {

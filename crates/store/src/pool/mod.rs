@@ -206,6 +206,16 @@ impl Pool {
         }
     }
 
+    /// The page, if it is in memory and nobody is changing it. Does not count as a look at it.
+    pub fn at_hand(&self, id: PageId) -> Option<Seen<'_>> {
+        self.look(id, Access::Normal)
+    }
+
+    /// Lets a task do something that nobody waits for.
+    pub fn in_background(&self, act: impl FnOnce() + Send + 'static) {
+        self.crew.spawn(act);
+    }
+
     /// The page, if it is in memory and nobody is changing it.
     #[inline]
     fn look(&self, id: PageId, access: Access) -> Option<Seen<'_>> {

@@ -12,7 +12,7 @@ use super::throttle::Admitted;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
-use crate::index::Change;
+use crate::index::{Change, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
 
 /// What a transaction does to a key.
@@ -229,7 +229,7 @@ impl Transactions {
         reads: &[Read<'_>],
         writes: &[Written<'_>],
     ) -> Result<Vec<Before>, Error> {
-        let look = |tree: &Tree, key: &[u8]| -> Result<Before, Error> {
+        let look = |tree: &Tree, key: &[u8]| {
             let before = tree.index.head(key)?.map(Version::from_bits);
             let is_newer = |snapshot| before.is_some_and(|before| before.timestamp() > snapshot);
             match snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
@@ -237,10 +237,21 @@ impl Transactions {
                 false => Ok(Before(before)),
             }
         };
-        for read in reads {
-            look(read.tree, read.key)?;
-        }
-        writes.iter().map(|written| look(written.tree, written.key)).collect()
+        each_brought(
+            reads,
+            |read| (&*read.tree.index, read.key),
+            |read| look(read.tree, read.key).map(drop),
+        )?;
+        let mut before = Vec::with_capacity(writes.len());
+        each_brought(
+            writes,
+            |written| (&*written.tree.index, written.key),
+            |written| {
+                before.push(look(written.tree, written.key)?);
+                Ok(())
+            },
+        )?;
+        Ok(before)
     }
 
     /// What follows when nothing can be refused any more. Called with the keys' locks.

@@ -10,6 +10,7 @@ mod contention;
 mod format;
 mod full;
 mod large_values;
+mod many_keys;
 mod model;
 mod places;
 mod waiting;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use flashgrain::{
     Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Snapshot, Tree, TreeOptions,
+    Value,
 };
 use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -181,6 +182,31 @@ impl History {
         assert!(found.next().is_none());
     }
 
+    /// Some keys at once, as they are now and as they were.
+    fn read_many(&mut self, db: &Db) {
+        let index = self.tree();
+        let keys: Vec<_> = (0..self.below(200)).map(|_| self.key()).collect();
+        let expected =
+            |models: &[Model]| -> Vec<_> { keys.iter().map(|key| models[index].get(key).cloned()).collect() };
+        let found = |from: &dyn Fn() -> Result<Vec<Option<Value>>, Error>| -> Vec<_> {
+            from().unwrap().into_iter().map(|value| value.map(Vec::from)).collect()
+        };
+        let tree = self.trees[index].clone();
+        assert_eq!(found(&|| tree.get_many(&keys)), expected(&self.model));
+        let mut transaction = db.begin().unwrap();
+        let mut changed = self.model.clone();
+        if let Some(key) = keys.first() {
+            transaction.insert(&tree, key, "own").unwrap();
+            changed[index].insert(key.clone(), b"own".to_vec());
+        }
+        assert_eq!(found(&|| transaction.get_many(&tree, &keys)), expected(&changed));
+        if let Some((snapshot, trees, model)) = self.snapshots.first()
+            && let Some(tree) = trees.get(index)
+        {
+            assert_eq!(found(&|| snapshot.get_many(tree, &keys)), expected(model));
+        }
+    }
+
     fn two_keys(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (one, other) = (self.key(), self.key());
         (one.clone().min(other.clone()), one.max(other))
@@ -295,6 +321,7 @@ impl History {
             45..55 => self.write_one(),
             55..65 => self.transact(db),
             65..75 => self.walk(),
+            75..79 => self.read_many(db),
             _ => self.read_some(db),
         }
     }

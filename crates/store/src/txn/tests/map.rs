@@ -50,6 +50,8 @@ impl Index for Map {
         Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
     }
 
+    fn bring(&self, _key: &[u8]) {}
+
     fn update<'v>(
         &self,
         key: &[u8],
