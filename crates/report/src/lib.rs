@@ -16,4 +16,13 @@ pub mod unit;
 
 pub use error::Error;
 pub use html::page as html;
+/// What pages are made of, for reports of other things than drives.
+pub mod page {
+    pub use crate::facts::Headline;
+    pub use crate::figure::{Figure, Key};
+    pub use crate::html::{Block, Captioned, Page, Section};
+    pub use crate::svg::{Axis, Bar, Growth, Mark, Plot, Series, bars};
+    pub use crate::table::{Cell, Kind, Table, Tone};
+    pub use crate::unit::Unit;
+}
 pub use terminal::{Style, comparison as terminal_comparison, diff as terminal_diff, profile as terminal};

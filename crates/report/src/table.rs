@@ -1,22 +1,30 @@
 //! Tables as data: made once, shown in a terminal and on the page.
 
+use textwrap::core::display_width;
+
+use crate::text::printable;
+
 /// A table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
+    /// From left to right.
     pub columns: Vec<Column>,
+    /// Each with as many entries as there are columns.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A column and how it may be laid out.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
+    /// At its head; empty for none.
     pub title: String,
+    /// What it holds.
     pub kind: Kind,
 }
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Short text, to the left.
     Label,
     /// A number, to the right.
@@ -27,14 +35,17 @@ pub(crate) enum Kind {
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub struct Cell {
+    /// What stands there.
     pub text: String,
+    /// How it is shown.
     pub tone: Tone,
 }
 
 /// How much an entry asks for attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// As most are.
     Plain,
     /// What the reader looks for.
     Strong,
@@ -57,11 +68,13 @@ impl Tone {
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// A plain one.
+    pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
-    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+    /// One with a tone.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
 }
@@ -84,14 +97,48 @@ impl Kind {
 }
 
 impl Table {
-    pub(crate) fn new(columns: &[(&str, Kind)]) -> Self {
+    /// An empty one with columns of these titles.
+    pub fn new(columns: &[(&str, Kind)]) -> Self {
         let columns =
             columns.iter().map(|(title, kind)| Column { title: (*title).into(), kind: *kind }).collect();
         Self { columns, rows: Vec::new() }
     }
 
-    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
+    /// Adds a row.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
         self.rows.push(row.into_iter().collect());
+    }
+
+    /// As in Markdown, columns in line.
+    pub fn markdown(&self) -> String {
+        let text = |cell: &str| printable(cell).replace('|', "\\|");
+        let titles: Vec<String> = self.columns.iter().map(|column| text(&column.title)).collect();
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(|cell| text(&cell.text)).collect()).collect();
+        let width = |place: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(place)).chain(titles.get(place));
+            cells.map(|cell| display_width(cell)).max().unwrap_or(0).max(3)
+        };
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let is_right =
+            |place: usize| self.columns.get(place).is_some_and(|column| column.kind == Kind::Number);
+        let line = |cells: &[String]| {
+            let padded = cells.iter().zip(&widths).enumerate().map(|(place, (cell, width))| {
+                let room = " ".repeat(width.saturating_sub(display_width(cell)));
+                if is_right(place) { format!("{room}{cell}") } else { format!("{cell}{room}") }
+            });
+            format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "))
+        };
+        let rule: Vec<String> = widths
+            .iter()
+            .enumerate()
+            .map(|(place, width)| match is_right(place) {
+                true => format!("{}:", "-".repeat(width - 1)),
+                false => "-".repeat(*width),
+            })
+            .collect();
+        let body: String = rows.iter().map(|row| line(row)).collect();
+        format!("{}{}{body}", line(&titles), line(&rule))
     }
 
     /// Takes the last column out and returns its entries.
@@ -114,5 +161,18 @@ impl Table {
             |row: usize| self.rows.get(row).and_then(|cells| cells.first()).map(|cell| cell.text.as_str());
         let has_groups = (1..self.rows.len()).any(|row| label(row) == label(row - 1));
         has_groups && *row > 0 && label(*row) != label(*row - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_has_its_columns_in_line_and_no_stray_bars() {
+        let mut table = Table::new(&[("name", Kind::Label), ("µs", Kind::Number)]);
+        table.push(["a|b".into(), "1.50".into()]);
+        table.push(["c".into(), "12".into()]);
+        assert_eq!(table.markdown(), "| name |   µs |\n| ---- | ---: |\n| a\\|b | 1.50 |\n| c    |   12 |\n");
     }
 }

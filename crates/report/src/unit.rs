@@ -2,7 +2,7 @@
 
 /// What a number counts; decides how it is printed and which tick marks an axis gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Bytes, in binary multiples.
     Bytes,
     /// Bytes per second, in binary multiples.
@@ -19,7 +19,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// The number with its unit, to three significant digits.
-    pub(crate) fn show(self, value: f64) -> String {
+    pub fn show(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".into();
         }
@@ -66,7 +66,7 @@ impl Unit {
     }
 
     /// A value and its interval in one unit, such as `2.70 (2.64 – 2.77) GiB/s`; the interval is left out where it does not differ in the digits shown.
-    pub(crate) fn show_interval(self, value: f64, low: f64, high: f64) -> String {
+    pub fn show_interval(self, value: f64, low: f64, high: f64) -> String {
         if low == high {
             return self.show(value);
         }

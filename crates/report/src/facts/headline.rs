@@ -9,9 +9,12 @@ use crate::unit;
 
 /// A number with its name and the circumstances.
 #[derive(Clone, Debug)]
-pub(crate) struct Headline {
+pub struct Headline {
+    /// What it is.
     pub name: &'static str,
+    /// The number with its unit.
     pub value: String,
+    /// The circumstances.
     pub detail: String,
 }
 

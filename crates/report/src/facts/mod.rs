@@ -11,7 +11,8 @@ mod store;
 pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
 pub(crate) use diff::{field_change_table, learned_change_table, rate_change_sentence, rate_change_table};
 pub(crate) use drive::{budget_sentence, drive_table, experiment_table};
-pub(crate) use headline::{Headline, headlines};
+pub use headline::Headline;
+pub(crate) use headline::headlines;
 pub(crate) use learned::{
     Detail, decision_table, learned_table, verification_sentence, verification_table, worst_verifications,
 };

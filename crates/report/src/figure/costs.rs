@@ -117,5 +117,11 @@ fn draw(
     }
     legend.push(Key::mark("fitted at each k, 95 % interval", "dot"));
     let caption = format!("{}. Lines are the rational functions of k.", words.join("; "));
-    Ok(Figure { id, title: title.into(), caption, legend, panels: vec![plot.finish("MQSSD costs over k")] })
+    Ok(Figure {
+        id: id.into(),
+        title: title.into(),
+        caption,
+        legend,
+        panels: vec![plot.finish("MQSSD costs over k")],
+    })
 }

@@ -57,7 +57,7 @@ pub(crate) fn depth_map(profile: &DeviceProfile, access: Access) -> Drawn {
         );
     }
     let id = if access == Access::Read { "fig-depth" } else { "fig-depth-writes" };
-    Ok(Figure { id, title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: id.into(), title, caption, legend: Vec::new(), panels })
 }
 
 fn map(
@@ -176,5 +176,11 @@ pub(crate) fn percentiles(profile: &DeviceProfile) -> Drawn {
     });
     let legend = series.iter().map(|(_, series)| Key::series(series, "line")).collect();
     let title = "Latency percentiles over requests in flight".to_owned();
-    Ok(Figure { id: "fig-latency", title, caption, legend, panels: vec![plot.finish("Latency percentiles")] })
+    Ok(Figure {
+        id: "fig-latency".into(),
+        title,
+        caption,
+        legend,
+        panels: vec![plot.finish("Latency percentiles")],
+    })
 }

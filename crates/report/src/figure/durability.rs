@@ -68,7 +68,7 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
             )
         })
         .unwrap_or_default();
-    Ok(Figure { id: "fig-interface", title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: "fig-interface".into(), title, caption, legend: Vec::new(), panels })
 }
 
 /// Rates of streams that never jump.
@@ -114,7 +114,7 @@ pub(crate) fn sequential(profile: &DeviceProfile) -> Drawn {
         [best(Access::Read), best(Access::Write)].into_iter().flatten().map(in_words).collect();
     let caption = format!("Fastest: {}. The models are not fitted to these.", fastest.join("; "));
     let panels = vec![bars(&title, "Streams × request size", &axis, &rows)];
-    Ok(Figure { id: "fig-sequential", title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: "fig-sequential".into(), title, caption, legend: Vec::new(), panels })
 }
 
 /// What a durable 4 KiB write takes, by method.
@@ -169,7 +169,7 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
         ),
         None => "No method that makes a write durable was measured.".into(),
     };
-    Ok(Figure { id: "fig-flush", title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: "fig-flush".into(), title, caption, legend: Vec::new(), panels })
 }
 
 /// Rate of sustained random writes over time.
@@ -227,5 +227,11 @@ pub(crate) fn sustain(profile: &DeviceProfile) -> Drawn {
             format!("Writes start at {}; no steady state: {why}.", unit::rate(sustain.burst_bytes_per_second))
         }
     };
-    Ok(Figure { id: "fig-sustain", title, caption, legend, panels: vec![plot.finish("Sustained writes")] })
+    Ok(Figure {
+        id: "fig-sustain".into(),
+        title,
+        caption,
+        legend,
+        panels: vec![plot.finish("Sustained writes")],
+    })
 }

@@ -30,7 +30,7 @@ pub(crate) fn errors(profile: &DeviceProfile) -> Drawn {
                    error of a repeat against the other repeats."
         .to_owned();
     let legend = series.iter().map(|series| Key::series(series, "line")).collect();
-    Ok(Figure { id: "fig-errors", title, caption, legend, panels })
+    Ok(Figure { id: "fig-errors".into(), title, caption, legend, panels })
 }
 
 fn panel(figure: &str, comparison: &Comparison, access: Option<Access>, series: &[Series]) -> Option<String> {

@@ -111,7 +111,7 @@ pub(crate) fn request_size(profile: &DeviceProfile) -> Drawn {
     ]);
     let title = "Request-size profile".to_owned();
     let panels = vec![plot.finish("Request-size profile")];
-    Ok(Figure { id: "fig-request-size", title, caption, legend, panels })
+    Ok(Figure { id: "fig-request-size".into(), title, caption, legend, panels })
 }
 
 /// Latency over the offset into a supposed chunk, one panel per chunk size.
@@ -141,7 +141,7 @@ pub(crate) fn location(profile: &DeviceProfile) -> Drawn {
     caption.push_str(" The vertical axes start at zero.");
     let legend =
         vec![Key::mark("mean of the offset group, 95 % interval", "dot"), Key::mark("median", "dash")];
-    Ok(Figure { id: "fig-location", title, caption, legend, panels })
+    Ok(Figure { id: "fig-location".into(), title, caption, legend, panels })
 }
 
 fn location_panel(figure: &str, chunk: f64, points: &[&LocationPoint], hot: Option<f64>) -> String {

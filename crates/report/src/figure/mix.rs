@@ -62,7 +62,7 @@ pub(crate) fn mix(profile: &DeviceProfile) -> Drawn {
         Some(None) => legend.push(Key::mark("MQSSD", "line")),
         None => {}
     }
-    Ok(Figure { id: "fig-mix", title, caption: caption(points, mqssd), legend, panels })
+    Ok(Figure { id: "fig-mix".into(), title, caption: caption(points, mqssd), legend, panels })
 }
 
 fn median_error(points: &[Point], predict: impl Fn(&Workload) -> Option<f64>) -> Option<f64> {

@@ -22,6 +22,8 @@ pub(crate) use store::store;
 pub(crate) use verification::verification;
 pub(crate) use working::{affine, parallel};
 
+use std::borrow::Cow;
+
 use flashgrain_model::{Access, IoModel, Workload};
 use flashgrain_profile::schema::Point;
 use flashgrain_profile::{DeviceProfile, describe_workload};
@@ -30,12 +32,14 @@ use crate::svg::{Mark, Series, colour};
 use crate::unit;
 
 /// A figure: panels drawn, words written.
-pub(crate) struct Figure {
+pub struct Figure {
     /// Anchor on the page.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
+    /// Above it.
     pub title: String,
     /// What to see in it, with numbers.
     pub caption: String,
+    /// What its colours and marks stand for.
     pub legend: Vec<Key>,
     /// SVG text.
     pub panels: Vec<String>,
@@ -53,10 +57,12 @@ impl Figure {
 }
 
 /// An entry of the legend.
-pub(crate) struct Key {
+pub struct Key {
     /// The series that it stands for; empty for a kind of mark.
     pub series: String,
+    /// What it is called.
     pub label: String,
+    /// CSS colour.
     pub colour: String,
     /// Class of its swatch: `line`, `dash`, `dot`, `ring`.
     pub shape: &'static str,
@@ -66,7 +72,8 @@ pub(crate) struct Key {
 pub(crate) type Drawn = Result<Figure, String>;
 
 impl Key {
-    fn series(series: &Series, shape: &'static str) -> Self {
+    /// Of a series.
+    pub fn series(series: &Series, shape: &'static str) -> Self {
         Self { series: series.key.clone(), label: series.label.clone(), colour: series.colour.clone(), shape }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn order(profile: &DeviceProfile, access: Access) -> Drawn {
     legend.push(Key::mark("measured, held out", "dot"));
     legend.push(Key::mark("measured, used for fitting", "ring"));
     let id = if access == Access::Read { "fig-order-reads" } else { "fig-order-writes" };
-    Ok(Figure { id, title, caption: caption(comparison, access), legend, panels })
+    Ok(Figure { id: id.into(), title, caption: caption(comparison, access), legend, panels })
 }
 
 /// A measured point with what the fits to everything say about it.

@@ -28,7 +28,7 @@ pub(crate) fn store(profile: &DeviceProfile) -> Drawn {
     let caption = look_ups.and_then(in_words).unwrap_or_else(|| {
         "What the store reached of what the raw device allows for the same requests.".to_owned()
     });
-    Ok(Figure { id: "fig-store", title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: "fig-store".into(), title, caption, legend: Vec::new(), panels })
 }
 
 fn in_words(look_ups: &StoreOperation) -> Option<String> {

@@ -54,5 +54,11 @@ pub(crate) fn verification(profile: &DeviceProfile) -> Drawn {
     legend.push(Key::series(&exact, "line"));
     legend.push(Key::series(&near, "dash"));
     let title = "Predicted and measured".to_owned();
-    Ok(Figure { id: "fig-verification", title, caption, legend, panels: vec![plot.finish("Verification")] })
+    Ok(Figure {
+        id: "fig-verification".into(),
+        title,
+        caption,
+        legend,
+        panels: vec![plot.finish("Verification")],
+    })
 }

@@ -49,7 +49,7 @@ pub(crate) fn parallel(profile: &DeviceProfile) -> Drawn {
     if knee.is_some() && saturation.is_some() {
         legend.push(Key::series(&fit, "line"));
     }
-    Ok(Figure { id: "fig-parallel", title, caption, legend, panels: vec![plot.finish("PDAM knee")] })
+    Ok(Figure { id: "fig-parallel".into(), title, caption, legend, panels: vec![plot.finish("PDAM knee")] })
 }
 
 /// Seconds of one request over its size with the affine model.
@@ -134,7 +134,7 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
         Estimate::Undetermined { why } => format!("The half-bandwidth size is undetermined: {why}."),
     };
     let title = "Time of a request over its size".to_owned();
-    Ok(Figure { id: "fig-affine", title, caption, legend, panels: vec![plot.finish("Affine line")] })
+    Ok(Figure { id: "fig-affine".into(), title, caption, legend, panels: vec![plot.finish("Affine line")] })
 }
 
 /// Seconds of setup and seconds per byte, as the learned half-bandwidth size was found; `None` where the points do not support them.

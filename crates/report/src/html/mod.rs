@@ -2,30 +2,33 @@
 
 mod sections;
 
+use std::borrow::Cow;
+
 use askama::Template;
 use flashgrain_profile::DeviceProfile;
 
 use crate::Error;
-use crate::facts;
+use crate::facts::{self, Headline};
 use crate::figure::Figure;
 use crate::table::{Kind, Table};
 use crate::text::printable;
 
 /// One part of the page with its place in the table of contents.
-struct Section {
-    id: &'static str,
-    title: &'static str,
+pub struct Section {
+    id: Cow<'static, str>,
+    title: String,
     blocks: Vec<Block>,
 }
 
 impl Section {
-    fn new(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
-        Self { id, title, blocks }
+    /// `id` is its anchor.
+    pub fn new(id: impl Into<Cow<'static, str>>, title: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Self { id: id.into(), title: title.into(), blocks }
     }
 }
 
 /// What a section is made of.
-enum Block {
+pub enum Block {
     /// A sentence.
     Text(String),
     /// Short sentences.
@@ -33,6 +36,7 @@ enum Block {
     /// Why there is nothing to show.
     Absent(String),
     /// Figures side by side, with a table in the room that they leave.
+    #[expect(missing_docs, reason = "said above")]
     Row { figures: Vec<Figure>, table: Option<Captioned> },
     /// A table of its own.
     Table(Captioned),
@@ -41,21 +45,57 @@ enum Block {
 /// A table with its caption.
 #[derive(Template)]
 #[template(path = "table.html")]
-struct Captioned {
-    caption: String,
-    table: Table,
+pub struct Captioned {
+    /// Above it.
+    pub caption: String,
+    /// The table.
+    pub table: Table,
+}
+
+/// A page: what stands around its sections.
+pub struct Page {
+    /// What kind of report it is.
+    pub kind: &'static str,
+    /// What it is about.
+    pub title: String,
+    /// Where and when.
+    pub subtitle: String,
+    /// What the reader should know first.
+    pub notes: Vec<String>,
+    /// The most important numbers.
+    pub headlines: Vec<Headline>,
+    /// In order.
+    pub sections: Vec<Section>,
+    /// The file that it is made from.
+    pub source: String,
+    /// What is said of that file.
+    pub source_remark: &'static str,
+    /// Flashgrain's, of the one that has measured.
+    pub version: String,
 }
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page<'a> {
+struct Rendered<'a> {
     style: &'static str,
     script: &'static str,
-    drive: String,
-    subtitle: String,
-    profile: &'a DeviceProfile,
-    headlines: Vec<facts::Headline>,
-    sections: Vec<Section>,
+    page: &'a Page,
+}
+
+impl Page {
+    /// One self-contained HTML page.
+    ///
+    /// # Errors
+    /// [`Error::Page`] if the page cannot be put together.
+    pub fn html(&self) -> Result<String, Error> {
+        let page = Rendered {
+            style: include_str!("../../templates/style.css"),
+            script: include_str!("../../templates/script.js"),
+            page: self,
+        };
+        // No line of the page holds a control character of ours, so whatever there is came from outside.
+        Ok(page.render()?.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
+    }
 }
 
 /// The report as one self-contained HTML page.
@@ -65,16 +105,17 @@ struct Page<'a> {
 pub fn page(profile: &DeviceProfile) -> Result<String, Error> {
     let identity = &profile.provenance.identity;
     let page = Page {
-        style: include_str!("../../templates/style.css"),
-        script: include_str!("../../templates/script.js"),
-        drive: identity.model.clone().unwrap_or_else(|| identity.target.clone()),
+        kind: "device profile",
+        title: identity.model.clone().unwrap_or_else(|| identity.target.clone()),
         subtitle: subtitle(profile),
-        profile,
+        notes: identity.notes.clone(),
         headlines: facts::headlines(profile),
         sections: sections::all(profile),
+        source: "profile.json".into(),
+        source_remark: "; the samples lie beside it",
+        version: profile.provenance.flashgrain_version.clone(),
     };
-    // No line of the page holds a control character of ours, so whatever there is came from outside.
-    Ok(page.render()?.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
+    page.html()
 }
 
 /// Target, file system, kernel, backend and date in one line.

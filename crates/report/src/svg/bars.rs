@@ -12,8 +12,10 @@ const BOTTOM: f64 = 24.0;
 
 /// One bar.
 #[derive(Clone, Debug)]
-pub(crate) struct Bar {
+pub struct Bar {
+    /// Before it.
     pub label: String,
+    /// Its length.
     pub value: f64,
     /// A second number, marked on it.
     pub dot: Option<f64>,
@@ -28,7 +30,7 @@ pub(crate) struct Bar {
 }
 
 /// A panel of bars that start at zero.
-pub(crate) fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> String {
+pub fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> String {
     let height = TOP + ROW * rows.len() as f64 + BOTTOM;
     let left = rows.iter().map(|bar| text_width(&bar.label)).fold(0.0, f64::max) + 8.0;
     let shown = rows.iter().map(|bar| text_width(&bar.shown)).fold(0.0, f64::max) + 8.0;

@@ -6,10 +6,10 @@ mod heat;
 mod plot;
 mod scale;
 
-pub(crate) use bars::{Bar, bars};
+pub use bars::{Bar, bars};
 pub(crate) use heat::{Cell as HeatCell, Heat, heat};
-pub(crate) use plot::{Mark, Plot, Series};
-pub(crate) use scale::{Axis, Growth};
+pub use plot::{Mark, Plot, Series};
+pub use scale::{Axis, Growth};
 
 use std::fmt::Write as _;
 

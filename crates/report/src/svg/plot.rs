@@ -13,7 +13,7 @@ const TICK_GAP: f64 = 6.0;
 
 /// A colour and a name that the legend and all panels of a figure share.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// Key within the figure, such as `k8`.
     pub key: String,
     /// What the legend says.
@@ -24,8 +24,10 @@ pub(crate) struct Series {
 
 /// One measured or fitted number.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
+    /// In the unit of the horizontal axis.
     pub x: f64,
+    /// In that of the vertical one.
     pub y: f64,
     /// Ends of the whisker.
     pub range: Option<(f64, f64)>,
@@ -36,7 +38,7 @@ pub(crate) struct Mark {
 }
 
 /// A panel being drawn. Later marks cover earlier ones.
-pub(crate) struct Plot {
+pub struct Plot {
     title: String,
     x: Axis,
     y: Axis,
@@ -49,7 +51,7 @@ pub(crate) struct Plot {
 
 impl Plot {
     /// A panel with its title and axes.
-    pub(crate) fn new(title: &str, x: Axis, y: Axis) -> Self {
+    pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         let widest = y.ticks(7).iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
         let left = widest + TICK_GAP + 4.0;
         Self { title: title.into(), x, y, left, clipped: String::new(), marks: String::new() }
@@ -72,12 +74,7 @@ impl Plot {
     }
 
     /// Joins points; what leaves the frame is cut off. `class` is `fit`, `guide` or `trace`.
-    pub(crate) fn line(
-        &mut self,
-        series: &Series,
-        class: &str,
-        points: impl IntoIterator<Item = (f64, f64)>,
-    ) {
+    pub fn line(&mut self, series: &Series, class: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         let mut path = String::new();
         let mut pen_down = false;
         for (x, y) in points {
@@ -99,14 +96,14 @@ impl Plot {
     }
 
     /// A curve, evaluated all along the axis.
-    pub(crate) fn curve(&mut self, series: &Series, class: &str, y_of: impl Fn(f64) -> Option<f64>) {
+    pub fn curve(&mut self, series: &Series, class: &str, y_of: impl Fn(f64) -> Option<f64>) {
         let points: Vec<(f64, f64)> =
             self.x.samples(64).into_iter().map(|x| (x, y_of(x).unwrap_or(f64::NAN))).collect();
         self.line(series, class, points);
     }
 
     /// Points with whiskers.
-    pub(crate) fn marks(&mut self, series: &Series, marks: &[Mark]) {
+    pub fn marks(&mut self, series: &Series, marks: &[Mark]) {
         let _ = write!(
             self.marks,
             r#"<g class="marks" data-s="{}" style="color:{}">"#,
@@ -128,7 +125,7 @@ impl Plot {
     }
 
     /// A vertical line at a value of interest; its label, if it has one, stands at its upper end.
-    pub(crate) fn rule(&mut self, value: f64, label: &str) {
+    pub fn rule(&mut self, value: f64, label: &str) {
         let x = self.x_at(value);
         let _ = write!(
             self.clipped,
@@ -146,7 +143,7 @@ impl Plot {
     }
 
     /// A shaded span of the horizontal axis.
-    pub(crate) fn span(&mut self, from: f64, to: f64) {
+    pub fn span(&mut self, from: f64, to: f64) {
         let (from, to) = (self.x_at(from), self.x_at(to));
         let _ = write!(
             self.clipped,
@@ -159,7 +156,7 @@ impl Plot {
     }
 
     /// The panel. `figure` names the figure for those who hear it.
-    pub(crate) fn finish(self, figure: &str) -> String {
+    pub fn finish(self, figure: &str) -> String {
         let (width, height) = (self.inner_width(), Self::inner_height());
         let (bottom, right) = (TOP + height, self.left + width);
         let mut out = open(WIDTH, HEIGHT, &format!("{figure}: {}", self.title));

@@ -4,7 +4,8 @@ use crate::unit::{Unit, three_digits};
 
 /// How an axis grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub enum Growth {
+    /// From zero on, in round steps.
     Linear,
     /// Ticks at powers of ten and their 1-2-5 parts.
     Log,
@@ -14,9 +15,10 @@ pub(crate) enum Growth {
 
 /// An axis: what it shows, over which range.
 #[derive(Clone, Debug)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// What is shown, without the unit.
     pub title: String,
+    /// In which unit.
     pub unit: Unit,
     growth: Growth,
     low: f64,
@@ -25,19 +27,16 @@ pub(crate) struct Axis {
 
 /// A tick mark.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
+pub struct Tick {
+    /// Where.
     pub value: f64,
+    /// What stands there.
     pub label: String,
 }
 
 impl Axis {
     /// An axis over all `values`, with some room at its ends. A linear one starts at zero.
-    pub(crate) fn over(
-        title: &str,
-        unit: Unit,
-        growth: Growth,
-        values: impl IntoIterator<Item = f64>,
-    ) -> Self {
+    pub fn over(title: &str, unit: Unit, growth: Growth, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = |value: &f64| value.is_finite() && (growth == Growth::Linear || *value > 0.0);
         let (mut low, mut high) = values
             .into_iter()
@@ -57,12 +56,12 @@ impl Axis {
     }
 
     /// The same axis over exactly this range.
-    pub(crate) fn exactly(title: &str, unit: Unit, low: f64, high: f64) -> Self {
+    pub fn exactly(title: &str, unit: Unit, low: f64, high: f64) -> Self {
         Self { title: title.into(), unit, growth: Growth::Linear, low, high }
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high end.
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    pub fn place(&self, value: f64) -> f64 {
         if self.growth == Growth::Linear {
             (value - self.low) / (self.high - self.low)
         } else {
@@ -71,7 +70,7 @@ impl Axis {
     }
 
     /// Values at even distances along the axis, both ends included: where to evaluate a curve.
-    pub(crate) fn samples(&self, count: usize) -> Vec<f64> {
+    pub fn samples(&self, count: usize) -> Vec<f64> {
         let last = count.saturating_sub(1).max(1) as f64;
         (0..count)
             .map(|index| {
@@ -86,7 +85,7 @@ impl Axis {
     }
 
     /// At most `most` tick marks.
-    pub(crate) fn ticks(&self, most: usize) -> Vec<Tick> {
+    pub fn ticks(&self, most: usize) -> Vec<Tick> {
         let most = most.max(2);
         match self.growth {
             Growth::Linear => self.linear_ticks(most),
