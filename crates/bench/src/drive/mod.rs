@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use flashgrain_device::{Nanos, clock, process_cpu};
 
-pub use pace::Pace;
-pub use tally::{Second, Tally};
+use pace::Pace;
+pub use tally::{Kind, Second, Tally};
 
-use crate::engine::{Engine, Session};
+use crate::engine::{Engine, Failure, Session};
 use crate::measure::{BlockCounters, BlockDevice, space_bytes};
 
 /// How long, and how fast.
@@ -34,11 +34,53 @@ pub struct Span {
     pub seed: u64,
 }
 
-/// What a client does, again and again; which kind of operation it was, and how many it counts for.
-pub type Step<'a> = Box<dyn FnMut(&mut dyn Session) -> anyhow::Result<(&'static str, u64)> + Send + 'a>;
+/// An operation that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What it was.
+    pub kind: &'static str,
+    /// How many it counts for.
+    pub count: u64,
+    /// How often it lost to another one and was tried again.
+    pub conflicts: u64,
+}
 
-/// Makes what the client of this number does, and when it works if not always.
-pub type MakeStep = Arc<dyn Fn(usize) -> (Step<'static>, Option<crate::workload::Burst>) + Send + Sync>;
+/// What one client does, again and again, with its session.
+pub trait Client {
+    /// Does the next operation.
+    ///
+    /// # Errors
+    /// Those of the engine, and results that cannot be.
+    fn step(&mut self) -> anyhow::Result<Done>;
+
+    /// As [`Session::wait_until`].
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn wait_until(&mut self, until: Duration) -> Result<(), Failure>;
+}
+
+/// Makes the client of this number.
+pub type MakeClient =
+    Arc<dyn for<'s> Fn(usize, &'s mut dyn Session) -> anyhow::Result<Box<dyn Client + 's>> + Send + Sync>;
+
+/// When clients work, if not always: at the beginning of each period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// From the beginning of one to that of the next.
+    pub period: Duration,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+/// Clients, and when they work.
+#[derive(Clone)]
+pub struct Clients {
+    /// Makes each.
+    pub make: MakeClient,
+    /// The bursts of the client of this number; `None`: it works all the time.
+    pub burst: Arc<dyn Fn(usize) -> Option<Burst> + Send + Sync>,
+}
 
 /// What was counted.
 #[derive(Debug, Default)]
@@ -75,7 +117,7 @@ struct Shared {
 pub fn drive(
     engine: &dyn Engine,
     span: &Span,
-    make: MakeStep,
+    clients: Clients,
     directory: &Path,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Driven> {
@@ -84,10 +126,10 @@ pub fn drive(
     let end = begin + Nanos::from(span.length);
     let shared = Arc::new(Shared { begin, end, stop: AtomicBool::new(false), tally: Mutex::default() });
     let (own, pacing) = (Arc::clone(&shared), span.clone());
-    let job = Arc::new(move |client: usize, session: &mut dyn Session| {
-        let (mut step, burst) = make(client);
-        let mut pace = Pace::new(&pacing, burst, now, client);
-        let tally = work(&own, &mut pace, &mut step, session);
+    let job = Arc::new(move |number: usize, session: &mut dyn Session| {
+        let mut pace = Pace::new(&pacing, (clients.burst)(number), now, number);
+        let tally =
+            (clients.make)(number, session).and_then(|mut client| work(&own, &mut pace, &mut *client));
         if tally.is_err() {
             // Nobody works on for a run that is lost.
             own.stop.store(true, Ordering::Relaxed);
@@ -106,30 +148,25 @@ pub fn drive(
     })
 }
 
-/// One client until the end.
-fn work(
-    shared: &Shared,
-    pace: &mut Pace,
-    step: &mut Step<'_>,
-    session: &mut dyn Session,
-) -> anyhow::Result<Tally> {
+/// One client until the end. In a closed loop the clock is read once an operation: with data in memory more would show.
+fn work(shared: &Shared, pace: &mut Pace, client: &mut dyn Client) -> anyhow::Result<Tally> {
     let mut tally = Tally::new(shared.begin);
+    let mut now = clock::now();
     while !shared.stop.load(Ordering::Relaxed) {
-        let wanted = pace.next_start();
-        if wanted > clock::now() {
-            if wanted >= shared.end {
-                break;
-            }
-            session.wait_until(wanted.into())?;
-        }
-        let began = if pace.is_open() { wanted } else { clock::now() };
-        let (operation, count) = step(session)?;
-        let ended = clock::now();
-        if ended >= shared.end {
+        let wanted = pace.next_start(now);
+        if wanted >= shared.end {
             break;
         }
-        if began >= shared.begin {
-            tally.count(operation, count, began, ended);
+        if wanted > now {
+            client.wait_until(wanted.into())?;
+        }
+        let done = client.step()?;
+        now = clock::now();
+        if now >= shared.end {
+            break;
+        }
+        if wanted >= shared.begin {
+            tally.count(done, wanted, now);
         }
     }
     Ok(tally)

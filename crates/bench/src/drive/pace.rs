@@ -1,14 +1,13 @@
 //! When a client begins its operations.
 
-use flashgrain_device::{Nanos, clock};
+use flashgrain_device::Nanos;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::Span;
-use crate::workload::Burst;
+use super::{Burst, Span};
 
 /// See the module.
-pub struct Pace {
+pub(super) struct Pace {
     kind: Kind,
     began: Nanos,
     burst: Option<Burst>,
@@ -36,15 +35,10 @@ impl Pace {
         Self { kind, began, burst }
     }
 
-    /// Whether latencies count from the moment that [`Pace::next_start`] gives.
-    pub fn is_open(&self) -> bool {
-        matches!(self.kind, Kind::Open { .. })
-    }
-
-    /// When the next operation should begin: perhaps long ago.
-    pub fn next_start(&mut self) -> Nanos {
+    /// When the operation after the one that has ended `now` should begin. Latencies count from there: perhaps from long ago in an open loop.
+    pub fn next_start(&mut self, now: Nanos) -> Nanos {
         let next = match &mut self.kind {
-            Kind::Closed => clock::now(),
+            Kind::Closed => now,
             Kind::Open { mean_ns, next_ns, random } => {
                 // From 0 to just below 1, of which 1 - x has a logarithm.
                 let uniform: f64 = random.random();
@@ -85,7 +79,7 @@ mod tests {
             seed: 1,
         };
         let mut pace = Pace::new(&span, None, Nanos(0), 3);
-        let last = (0..20_000).map(|_| pace.next_start()).last().unwrap();
+        let last = (0..20_000).map(|_| pace.next_start(Nanos(0))).last().unwrap();
         // 2,000 per second and client; the standard deviation is 0.7 %.
         assert!((last.seconds() - 10.0).abs() < 0.3, "{last:?}");
     }

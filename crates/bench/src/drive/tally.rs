@@ -1,9 +1,9 @@
 //! Counted operations.
 
-use std::collections::BTreeMap;
-
 use flashgrain_device::Nanos;
 use hdrhistogram::Histogram;
+
+use super::Done;
 
 /// Digits of latencies that are kept.
 const DIGITS: u8 = 2;
@@ -15,15 +15,22 @@ const COARSE_DIGITS: u8 = 1;
 #[derive(Debug, Default)]
 pub struct Tally {
     begin: Nanos,
-    kinds: BTreeMap<&'static str, Kind>,
+    /// Few, so that looking through them is faster than any map.
+    kinds: Vec<Kind>,
     seconds: Vec<Second>,
 }
 
 /// Operations of one kind.
 #[derive(Debug)]
-struct Kind {
-    count: u64,
-    latency_ns: Histogram<u64>,
+pub struct Kind {
+    /// Which.
+    pub name: &'static str,
+    /// How many.
+    pub count: u64,
+    /// How often they lost to others.
+    pub conflicts: u64,
+    /// Latencies in nanoseconds.
+    pub latency_ns: Histogram<u64>,
 }
 
 /// A second of the run.
@@ -46,37 +53,41 @@ impl Default for Second {
     }
 }
 
-impl Default for Kind {
-    fn default() -> Self {
-        Self { count: 0, latency_ns: histogram(DIGITS) }
-    }
-}
-
 impl Tally {
     /// Of a client; the first second begins at `begin`.
     pub fn new(begin: Nanos) -> Self {
         Self { begin, ..Self::default() }
     }
 
-    /// An operation, which counts for so many.
-    pub fn count(&mut self, kind: &'static str, count: u64, began: Nanos, ended: Nanos) {
+    /// An operation with its latency.
+    pub fn count(&mut self, done: Done, began: Nanos, ended: Nanos) {
         let latency_ns = ended.since(began).0;
-        let kind = self.kinds.entry(kind).or_default();
-        kind.count += count;
+        let kind = self.kind(done.kind);
+        kind.count += done.count;
+        kind.conflicts += done.conflicts;
         record(&mut kind.latency_ns, latency_ns);
         let second = (ended.since(self.begin).0 / 1_000_000_000) as usize;
         if self.seconds.len() <= second {
             self.seconds.resize_with(second + 1, Second::default);
         }
-        self.seconds[second].count += count;
+        self.seconds[second].count += done.count;
         record(&mut self.seconds[second].latency_ns, latency_ns);
+    }
+
+    fn kind(&mut self, name: &'static str) -> &mut Kind {
+        let place = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
+            self.kinds.push(Kind { name, count: 0, conflicts: 0, latency_ns: histogram(DIGITS) });
+            self.kinds.len() - 1
+        });
+        &mut self.kinds[place]
     }
 
     /// Everything of another one.
     pub fn add(&mut self, other: &Self) {
-        for (name, kind) in &other.kinds {
-            let own = self.kinds.entry(name).or_default();
+        for kind in &other.kinds {
+            let own = self.kind(kind.name);
             own.count += kind.count;
+            own.conflicts += kind.conflicts;
             add(&mut own.latency_ns, &kind.latency_ns);
         }
         if self.seconds.len() < other.seconds.len() {
@@ -90,18 +101,18 @@ impl Tally {
 
     /// Operations of all kinds.
     pub fn operations(&self) -> u64 {
-        self.kinds.values().map(|kind| kind.count).sum()
+        self.kinds.iter().map(|kind| kind.count).sum()
     }
 
-    /// Kinds of operations: how many, and their latencies in nanoseconds.
-    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, u64, &Histogram<u64>)> {
-        self.kinds.iter().map(|(name, kind)| (*name, kind.count, &kind.latency_ns))
+    /// Kinds of operations.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
     }
 
     /// Latencies of all operations in nanoseconds.
     pub fn latency_ns(&self) -> Histogram<u64> {
         let mut all = histogram(DIGITS);
-        self.kinds.values().for_each(|kind| add(&mut all, &kind.latency_ns));
+        self.kinds.iter().for_each(|kind| add(&mut all, &kind.latency_ns));
         all
     }
 
@@ -129,16 +140,17 @@ mod tests {
     fn tallies_add_up() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let (mut first, mut second) = (Tally::new(ms(1000)), Tally::new(ms(1000)));
-        first.count("read", 1, ms(1100), ms(1101));
-        second.count("read", 32, ms(2100), ms(2104));
-        second.count("update", 1, ms(2200), ms(2202));
+        let done = |kind, count| Done { kind, count, conflicts: 1 };
+        first.count(done("read", 1), ms(1100), ms(1101));
+        second.count(done("read", 32), ms(2100), ms(2104));
+        second.count(done("update", 1), ms(2200), ms(2202));
         first.add(&second);
         assert_eq!(first.operations(), 34);
         assert_eq!(first.latency_ns().len(), 3);
         let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
         assert_eq!(seconds, [1, 33]);
-        let reads = first.kinds().find(|(name, ..)| *name == "read").unwrap();
-        assert_eq!(reads.1, 33);
-        assert!((reads.2.max() as f64 - 4e6).abs() < 4e4);
+        let reads = &first.kinds()[0];
+        assert_eq!((reads.name, reads.count, reads.conflicts), ("read", 33, 2));
+        assert!((reads.latency_ns.max() as f64 - 4e6).abs() < 4e4);
     }
 }

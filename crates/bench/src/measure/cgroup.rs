@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use flashgrain_device::clock;
 
 /// Where control groups are mounted: the memory controller of version 1, or everything of version 2.
 const ROOTS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+
+/// How a group is told to give up its pages, in both versions, and what is written there.
+const EMPTYING: [(&str, &str); 2] = [("memory.force_empty", "0"), ("memory.reclaim", "1T")];
 
 /// A group with this process in it, until it is dropped.
 #[derive(Debug)]
@@ -26,7 +30,7 @@ impl MemoryLimit {
             bail!("there is no memory controller below /sys/fs/cgroup");
         };
         let root = PathBuf::from(root);
-        let group = root.join(format!("flashgrain-bench-{}", std::process::id()));
+        let group = root.join(format!("flashgrain-bench-{}-{}", std::process::id(), clock::now().0));
         std::fs::create_dir(&group).with_context(|| format!("make the control group {}", group.display()))?;
         // Dropped if anything fails from here on.
         let limit = Self { root, group };
@@ -53,6 +57,11 @@ fn is_controller(root: &Path, file: &str) -> bool {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
+        for (file, text) in EMPTYING {
+            // Pages that stay in the cache would be a present to the next run, which is not charged for what it finds there. The kernel says when some cannot be given up, such as this process's own.
+            let path = self.group.join(file);
+            let _refused = if path.exists() { std::fs::write(path, text) } else { Ok(()) };
+        }
         // A group that is left behind is empty, and in nobody's way.
         let _left = std::fs::write(self.root.join("cgroup.procs"), std::process::id().to_string());
         let _removed = std::fs::remove_dir(&self.group);

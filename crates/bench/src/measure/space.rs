@@ -17,12 +17,17 @@ pub fn space_bytes(directory: &Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// The most memory that this process had at any time, pages of mapped files included; 0 where the kernel does not say.
+/// The most memory that this process had since [`forget_peak_memory`], pages of mapped files included; 0 where the kernel does not say.
 pub fn peak_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// From now on, [`peak_memory_bytes`] tells of what comes. Where the kernel refuses that, of everything as before.
+pub fn forget_peak_memory() {
+    let _refused = std::fs::write("/proc/self/clear_refs", "5");
 }
 
 #[cfg(test)]
@@ -42,6 +47,11 @@ mod tests {
 
     #[test]
     fn this_process_uses_memory() {
-        assert!(peak_memory_bytes() > 1 << 20);
+        let before = peak_memory_bytes();
+        assert!(before > 1 << 20);
+        drop(std::hint::black_box(vec![1_u8; 64 << 20]));
+        assert!(peak_memory_bytes() > 64 << 20);
+        forget_peak_memory();
+        assert!(peak_memory_bytes() < before + (64 << 20));
     }
 }

@@ -1,33 +1,29 @@
-//! One run: an engine, a workload, what came of it.
+//! One run: an engine, a question, what came of it.
 
+mod benchmark;
 mod place;
 mod result;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use flashgrain_device::{clock, pin_thread};
 
+pub use benchmark::{Benchmark, Check, Contents, Sizes};
 pub use place::Place;
-pub use result::{KindResult, RunResult, SecondResult};
+pub use result::{DeviceResult, KindResult, RunResult, SecondResult};
 
-use crate::drive::{MakeStep, Span, Step, drive};
-use crate::engine::{Caching, Durability, EngineName, Setup};
-use crate::keys::Popularity;
-use crate::measure::{MemoryLimit, space_bytes};
-use crate::workload::{Client, Operation, Records, TABLES, Workload, load};
+use crate::drive::{Driven, Span, drive};
+use crate::engine::{Caching, Direction, Durability, Engine, EngineName, Setup};
+use crate::measure::{MemoryLimit, forget_peak_memory, peak_memory_bytes, space_bytes};
 
 /// What is run.
-#[derive(Clone, Debug)]
 pub struct Run {
     /// On which engine.
     pub engine: EngineName,
     /// What clients do.
-    pub workload: Workload,
-    /// On which records.
-    pub records: Records,
+    pub benchmark: Box<dyn Benchmark>,
     /// Memory for the engine.
     pub cache_bytes: u64,
     /// What commits promise.
@@ -42,11 +38,20 @@ pub struct Run {
     pub round: u32,
 }
 
-/// Memory of a process beside what its engine caches: code, stacks, histograms.
-const MEMORY_BESIDE_BYTES: u64 = 128 << 20;
+/// Memory of a process beside what its engine caches, while clients run: code, stacks, histograms.
+const MEMORY_BESIDE_BYTES: u64 = 48 << 20;
+
+/// The same while it is filled, without what the order of the records takes.
+const FILLING_BYTES: u64 = 256 << 20;
+
+/// Of so many bytes of data, one more is needed then.
+const DATA_OF_ORDER: u64 = 4;
+
+/// Hears what is going on.
+pub type Note<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 impl Run {
-    /// Fills a store below `place` if that has not been done, runs, and says what came of it. `note` hears what is going on.
+    /// Fills a store below `place` if that has not been done, runs, and says what came of it.
     ///
     /// # Errors
     /// Those of the engine.
@@ -54,10 +59,11 @@ impl Run {
         &self,
         place: &Place,
         interrupt: &Arc<AtomicBool>,
-        note: &(dyn Fn(&str) + Send + Sync),
+        note: Note<'_>,
     ) -> anyhow::Result<RunResult> {
-        let limit = self.limit_memory();
-        let limited = limit.is_ok();
+        self.fill(place, interrupt, note)?;
+        let limit = self.limit_memory(MEMORY_BESIDE_BYTES);
+        let is_limited = limit.is_ok();
         if let Err(error) = &limit {
             note(&format!("memory is not limited: {error:#}"));
         }
@@ -65,111 +71,101 @@ impl Run {
             // Threads that are started later stay there, too.
             pin_thread(0)?;
         }
-        if self.workload.is_empty {
-            place.remove()?;
+        if !self.benchmark.leaves_as_found() {
+            place.forget()?;
         }
-        let records =
-            if self.workload.is_empty { Records { count: 0, ..self.records } } else { self.records };
-        if !place.holds(&records)? {
-            place.remove()?;
-            self.fill(place, &records, interrupt, note)?;
-            place.keep(&records)?;
-        }
-        let engine = self.engine.open(&self.setup(place, self.durability))?;
-        note(&format!("running {} on {}", self.workload.name, self.engine));
-        let count = Arc::new(AtomicU64::new(records.count));
-        let driven = drive(&*engine, &self.span, self.steps(records, &count), place.directory(), interrupt)?;
-        let changes = self.workload.roles.iter().any(|role| role.mix.read + role.mix.scan < 1.0);
-        if changes {
-            place.changed(&Records { count: count.load(Ordering::Relaxed), ..records })?;
-        }
+        forget_peak_memory();
+        let engine = self.engine.open(&self.setup(place, self.durability, self.span.clients))?;
+        let driven = self.drive(&*engine, place, interrupt, note)?;
+        let peak_memory_bytes = peak_memory_bytes();
+        let check = self.check(&*engine, &driven, note)?;
         let settings = engine.settings();
         engine.close()?;
-        let space = space_bytes(place.directory()).context("measure the space that is used")?;
+        let space_bytes = space_bytes(place.directory()).context("measure the space that is used")?;
         drop(limit);
-        Ok(RunResult::new(self, driven, count.load(Ordering::Relaxed), space, settings, limited))
+        let left = result::Left { settings, space_bytes, peak_memory_bytes, check };
+        Ok(RunResult::new(self, &driven, left, is_limited))
     }
 
     /// Engines that cache in the kernel get what the others get as a cache, and a little more for what those have beside it.
-    fn limit_memory(&self) -> anyhow::Result<Option<MemoryLimit>> {
+    fn limit_memory(&self, beside_bytes: u64) -> anyhow::Result<Option<MemoryLimit>> {
         match self.engine.caching() == Caching::PageCache {
             false => Ok(None),
-            true => MemoryLimit::new(self.cache_bytes + MEMORY_BESIDE_BYTES).map(Some),
+            true => MemoryLimit::new(self.cache_bytes + beside_bytes).map(Some),
         }
     }
 
-    fn setup(&self, place: &Place, durability: Durability) -> Setup {
+    fn setup(&self, place: &Place, durability: Durability, clients_max: usize) -> Setup {
         Setup {
             dir: place.directory().to_owned(),
             cache_bytes: self.cache_bytes,
             durability,
-            clients_max: self.span.clients,
+            clients_max,
             cores: self.cores,
-            tables: TABLES,
+            tables: self.benchmark.tables(),
         }
     }
 
-    fn fill(
-        &self,
-        place: &Place,
-        records: &Records,
-        interrupt: &Arc<AtomicBool>,
-        note: &(dyn Fn(&str) + Send + Sync),
-    ) -> anyhow::Result<()> {
-        if records.count == 0 {
+    fn fill(&self, place: &Place, interrupt: &Arc<AtomicBool>, note: Note<'_>) -> anyhow::Result<()> {
+        let contents = self.benchmark.contents();
+        if place.holds(&contents)? {
             return Ok(());
         }
-        note(&format!("filling {} with {} records", self.engine, records.count));
-        let began = clock::now();
-        let engine = self.engine.open(&self.setup(place, Durability::None))?;
-        let is_done = load(&*engine, *records, interrupt, Arc::new(|_| ()))?;
-        engine.close()?;
-        anyhow::ensure!(is_done, "interrupted while {} was filled", self.engine);
-        note(&format!("filled in {:.0} s", clock::now().since(began).seconds()));
-        Ok(())
-    }
-
-    /// What clients do.
-    fn steps(&self, records: Records, count: &Arc<AtomicU64>) -> MakeStep {
-        let (workload, count, span) = (self.workload.clone(), Arc::clone(count), self.span.clone());
-        let popularity = Popularity::new(records.count.max(1), workload.distribution);
-        Arc::new(move |number| {
-            let role = *workload.role(number, span.clients);
-            let count = Arc::clone(&count);
-            let mut client = Client::new(role.mix, &records, popularity, span.seed, number, count);
-            let step: Step<'static> = Box::new(move |session| {
-                let (operation, count) = client.step(session)?;
-                Ok((name(operation), count))
-            });
-            (step, role.burst)
-        })
-    }
-
-    /// Bytes that users have written or asked for by `operations` of a kind.
-    fn user_bytes(&self, operations: u64) -> u64 {
-        operations * (self.records.key_bytes + self.records.value_bytes) as u64
-    }
-}
-
-/// In results.
-fn name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Update => "update",
-        Operation::Insert => "insert",
-        Operation::Scan => "scan",
-        Operation::Modify => "modify",
-    }
-}
-
-impl Default for Span {
-    fn default() -> Self {
-        Self {
-            clients: 64,
-            warmup: Duration::from_secs(5),
-            length: Duration::from_secs(20),
-            rate_per_s: None,
-            seed: 1,
+        place.empty()?;
+        if !contents.is_empty() {
+            note(&format!("filling {} with {contents}", self.engine));
+            let began = clock::now();
+            // Not for its own sake: what filling has left in the page cache goes with the group.
+            let _limit = self.limit_memory(FILLING_BYTES + self.benchmark.data_bytes() / DATA_OF_ORDER);
+            let setup = self.setup(place, Durability::None, self.benchmark.loaders());
+            let engine = self.engine.open(&setup)?;
+            self.benchmark.fill(&*engine, interrupt)?;
+            engine.close()?;
+            note(&format!("filled in {:.0} s", clock::now().since(began).seconds()));
         }
+        place.keep(&contents)
+    }
+
+    fn drive(
+        &self,
+        engine: &dyn Engine,
+        place: &Place,
+        interrupt: &AtomicBool,
+        note: Note<'_>,
+    ) -> anyhow::Result<Driven> {
+        if self.cache_bytes > self.benchmark.data_bytes() {
+            // Random accesses alone take very long to find the last page.
+            visit_everything(engine, self.benchmark.tables().len())?;
+        }
+        note(&format!("running {} on {}", self.benchmark.name(), self.engine));
+        let clients = self.benchmark.clients(self.span.clients);
+        drive(engine, &self.span, clients, place.directory(), interrupt)
+    }
+
+    fn check(&self, engine: &dyn Engine, driven: &Driven, note: Note<'_>) -> anyhow::Result<Option<Check>> {
+        if driven.is_interrupted {
+            return Ok(None);
+        }
+        let check = self.benchmark.check(engine).context("check what the run has left")?;
+        let violations = check.iter().flat_map(|check| &check.violations);
+        violations.for_each(|violation| note(&format!("{}: {violation}", self.engine)));
+        Ok(check)
+    }
+}
+
+fn visit_everything(engine: &dyn Engine, tables: usize) -> anyhow::Result<()> {
+    let scan = move |_, session: &mut dyn crate::engine::Session| {
+        for table in 0..tables {
+            session.scan(table, &[0], Direction::Forward, &mut |_, _| true)?;
+        }
+        Ok(())
+    };
+    engine.run(1, Arc::new(scan))
+}
+
+impl RunResult {
+    /// Whether it can be trusted: it ran to its end, and left what it should.
+    pub fn is_sound(&self) -> bool {
+        !self.is_interrupted && self.check.as_ref().is_none_or(|check| check.violations.is_empty())
     }
 }

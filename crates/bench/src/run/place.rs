@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::workload::Records;
+use super::Contents;
 
 /// A directory of one engine. Beside it stands a note of what it was filled with, so that later runs need not fill it again.
 #[derive(Clone, Debug)]
@@ -26,42 +26,42 @@ impl Place {
         &self.directory
     }
 
-    /// Whether the directory was filled with these records, and as many are there.
+    /// Whether the directory was filled with this, and nothing has changed it since.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn holds(&self, records: &Records) -> anyhow::Result<bool> {
+    pub fn holds(&self, contents: &Contents) -> anyhow::Result<bool> {
         let text = match std::fs::read_to_string(&self.note) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             text => text.with_context(|| format!("read {}", self.note.display()))?,
         };
         // What cannot be understood is another version's.
-        Ok(serde_json::from_str::<Records>(&text).is_ok_and(|found| found == *records))
+        Ok(serde_json::from_str::<Contents>(&text).is_ok_and(|found| found == *contents))
     }
 
     /// Notes that it was filled.
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn keep(&self, records: &Records) -> anyhow::Result<()> {
+    pub fn keep(&self, contents: &Contents) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.directory)?;
-        std::fs::write(&self.note, serde_json::to_string(records)?)
+        std::fs::write(&self.note, serde_json::to_string(contents)?)
             .with_context(|| format!("write {}", self.note.display()))
     }
 
-    /// Notes that there are other records by now: the next run that wants the first ones fills it again.
+    /// Notes nothing any more: the next run fills it again.
     ///
     /// # Errors
-    /// As [`Place::keep`].
-    pub fn changed(&self, records: &Records) -> anyhow::Result<()> {
-        self.keep(records)
+    /// If the note cannot be removed.
+    pub fn forget(&self) -> anyhow::Result<()> {
+        removed(std::fs::remove_file(&self.note)).with_context(|| format!("remove {}", self.note.display()))
     }
 
     /// An empty directory.
     ///
     /// # Errors
     /// If what is there cannot be removed.
-    pub fn remove(&self) -> anyhow::Result<()> {
+    pub fn empty(&self) -> anyhow::Result<()> {
         self.clear()?;
         std::fs::create_dir_all(&self.directory).with_context(|| format!("make {}", self.directory.display()))
     }
@@ -71,16 +71,18 @@ impl Place {
     /// # Errors
     /// If what is there cannot be removed.
     pub fn clear(&self) -> anyhow::Result<()> {
-        for result in [std::fs::remove_file(&self.note), std::fs::remove_dir_all(&self.directory)] {
-            match result {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("remove {}", self.directory.display()));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.forget()?;
+        removed(std::fs::remove_dir_all(&self.directory))
+            .with_context(|| format!("remove {}", self.directory.display()))
     }
+}
+
+/// It is as well if there was nothing.
+fn removed(result: std::io::Result<()>) -> std::io::Result<()> {
+    result.or_else(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
 }
 
 #[cfg(test)]
@@ -91,15 +93,15 @@ mod tests {
     fn what_was_filled_is_known_again() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::new(folder.path(), "engine");
-        let records = Records { count: 10, key_bytes: 8, value_bytes: 100 };
-        assert!(!place.holds(&records).unwrap());
-        place.remove().unwrap();
-        place.keep(&records).unwrap();
-        assert!(place.holds(&records).unwrap());
-        let more = Records { count: 11, ..records };
-        place.changed(&more).unwrap();
-        assert!(!place.holds(&records).unwrap() && place.holds(&more).unwrap());
-        place.remove().unwrap();
-        assert!(!place.holds(&more).unwrap() && place.directory().is_dir());
+        let contents = Contents::Tpcc { warehouses: 2, seed: 1 };
+        assert!(!place.holds(&contents).unwrap());
+        place.empty().unwrap();
+        place.keep(&contents).unwrap();
+        assert!(place.holds(&contents).unwrap());
+        assert!(!place.holds(&Contents::Tpcc { warehouses: 3, seed: 1 }).unwrap());
+        place.forget().unwrap();
+        assert!(!place.holds(&contents).unwrap());
+        place.empty().unwrap();
+        assert!(place.directory().is_dir());
     }
 }

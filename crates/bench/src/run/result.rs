@@ -6,24 +6,28 @@ use flashgrain_device::calendar_seconds;
 use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
-use super::Run;
-use crate::drive::Driven;
-use crate::engine::Durability;
-use crate::measure::{RawLimit, peak_memory_bytes};
+use super::{Check, Contents, Run};
+use crate::drive::{Driven, Tally};
+use crate::engine::{Caching, Durability};
+use crate::measure::{RawLimit, machine};
 
 /// See the module. Rates are per second of the counted span, amounts per operation of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
+    /// Where it ran.
+    pub machine: String,
     /// Which engine.
     pub engine: String,
     /// Its settings.
     pub settings: BTreeMap<String, String>,
+    /// Where it caches.
+    pub caching: Caching,
     /// Which workload.
     pub workload: String,
-    /// Records at the beginning.
-    pub records: u64,
-    /// Bytes of a key and of a value.
-    pub record_bytes: (usize, usize),
+    /// What the engine held at the beginning.
+    pub contents: Contents,
+    /// As in [`Benchmark::data_bytes`](super::Benchmark::data_bytes).
+    pub data_bytes: u64,
     /// Memory for its cache.
     pub cache_bytes: u64,
     /// Whether the kernel has bounded the memory of an engine that caches in it; true for others.
@@ -56,10 +60,8 @@ pub struct RunResult {
     pub kinds: BTreeMap<String, KindResult>,
     /// Processor time of the whole process, user and system.
     pub cpu_us_per_operation: f64,
-    /// Requests that reached the device; none where nobody counts them.
-    pub device_reads_per_operation: Option<f64>,
-    /// As above.
-    pub device_writes_per_operation: Option<f64>,
+    /// What reached the device; none where nobody counts it.
+    pub device: Option<DeviceResult>,
     /// Bytes read from the device over those that operations asked for.
     pub read_amplification: Option<f64>,
     /// Bytes written to the device over those that operations wrote.
@@ -67,13 +69,15 @@ pub struct RunResult {
     /// On the disk at the end.
     pub space_bytes: u64,
     /// Over the bytes of keys and values.
-    pub space_amplification: f64,
-    /// The most memory of the process.
+    pub space_amplification: Option<f64>,
+    /// The most memory of the process while clients ran, pages of mapped files included.
     pub peak_memory_bytes: u64,
     /// What the drive did alone in the same minute.
     pub raw: Option<RawLimit>,
     /// Second by second.
     pub seconds: Vec<SecondResult>,
+    /// Whether what was left is as it should be.
+    pub check: Option<Check>,
     /// It was ended early.
     pub is_interrupted: bool,
 }
@@ -83,8 +87,21 @@ pub struct RunResult {
 pub struct KindResult {
     /// Per second.
     pub operations_per_s: f64,
+    /// Times that one lost to another and was tried again, per operation.
+    pub conflicts: f64,
     /// Of each call.
     pub latency: Latency,
+}
+
+/// What reached the device, per operation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in BlockCounters")]
+pub struct DeviceResult {
+    pub reads: f64,
+    pub read_bytes: f64,
+    pub writes: f64,
+    pub written_bytes: f64,
+    pub flushes: f64,
 }
 
 /// A second of a run.
@@ -100,49 +117,30 @@ pub struct SecondResult {
     pub space_bytes: u64,
 }
 
+/// What a run has left.
+pub(super) struct Left {
+    pub settings: Vec<(String, String)>,
+    pub space_bytes: u64,
+    pub peak_memory_bytes: u64,
+    pub check: Option<Check>,
+}
+
 impl RunResult {
-    /// Of a run that has left so many records, and files of so many bytes.
-    pub fn new(
-        run: &Run,
-        driven: Driven,
-        records: u64,
-        space_bytes: u64,
-        settings: Vec<(String, String)>,
-        is_memory_limited: bool,
-    ) -> Self {
+    pub(super) fn new(run: &Run, driven: &Driven, left: Left, is_memory_limited: bool) -> Self {
         let elapsed_s = driven.elapsed.as_secs_f64();
-        let operations = driven.tally.operations();
-        let per_operation = |amount: f64| amount / operations.max(1) as f64;
-        let kinds: BTreeMap<String, KindResult> = driven
-            .tally
-            .kinds()
-            .map(|(name, count, latency_ns)| {
-                let operations_per_s = count as f64 / elapsed_s;
-                (name.to_owned(), KindResult { operations_per_s, latency: Latency::of(latency_ns) })
-            })
-            .collect();
-        let count_of = |names: &[&str]| -> u64 {
-            let counts = driven.tally.kinds().filter(|(name, ..)| names.contains(name));
-            counts.map(|(_, count, _)| count).sum()
-        };
-        let asked_for = run.user_bytes(count_of(&["read", "scan", "modify"]));
-        let written = run.user_bytes(count_of(&["update", "insert", "modify"]));
+        let tally = &driven.tally;
+        let operations = tally.operations();
+        let latency_ns = tally.latency_ns();
+        let (asked_for, written) = user_bytes(run, tally);
         let over = |bytes: u64, user: u64| (user > 0).then(|| bytes as f64 / user as f64);
-        let block = driven.block;
-        let latency_ns = driven.tally.latency_ns();
-        let seconds = driven.tally.seconds().iter().enumerate();
-        let seconds = seconds.map(|(index, second)| SecondResult {
-            operations: second.count,
-            p50_us: second.latency_ns.value_at_quantile(0.5) as f64 * 1e-3,
-            p99_us: second.latency_ns.value_at_quantile(0.99) as f64 * 1e-3,
-            space_bytes: driven.space.get(index).copied().unwrap_or(0),
-        });
         Self {
+            machine: machine(),
             engine: run.engine.to_string(),
-            settings: settings.into_iter().collect(),
-            workload: run.workload.name.clone(),
-            records: run.records.count,
-            record_bytes: (run.records.key_bytes, run.records.value_bytes),
+            settings: left.settings.into_iter().collect(),
+            caching: run.engine.caching(),
+            workload: run.benchmark.name().to_owned(),
+            contents: run.benchmark.contents(),
+            data_bytes: run.benchmark.data_bytes(),
             cache_bytes: run.cache_bytes,
             is_memory_limited,
             durability: run.durability,
@@ -157,18 +155,60 @@ impl RunResult {
             operations,
             operations_per_s: operations as f64 / elapsed_s,
             latency: (!latency_ns.is_empty()).then(|| Latency::of(&latency_ns)),
-            kinds,
-            cpu_us_per_operation: per_operation(driven.cpu.as_secs_f64() * 1e6),
-            device_reads_per_operation: block.map(|block| per_operation(block.reads as f64)),
-            device_writes_per_operation: block.map(|block| per_operation(block.writes as f64)),
-            read_amplification: block.and_then(|block| over(block.read_bytes, asked_for)),
-            write_amplification: block.and_then(|block| over(block.written_bytes, written)),
-            space_bytes,
-            space_amplification: space_bytes as f64 / run.user_bytes(records).max(1) as f64,
-            peak_memory_bytes: peak_memory_bytes(),
+            kinds: kinds(tally, elapsed_s),
+            cpu_us_per_operation: driven.cpu.as_secs_f64() * 1e6 / operations.max(1) as f64,
+            device: device(driven),
+            read_amplification: driven.block.and_then(|block| over(block.read_bytes, asked_for)),
+            write_amplification: driven.block.and_then(|block| over(block.written_bytes, written)),
+            space_bytes: left.space_bytes,
+            space_amplification: run
+                .benchmark
+                .user_bytes_at_end()
+                .and_then(|user| over(left.space_bytes, user)),
+            peak_memory_bytes: left.peak_memory_bytes,
             raw: None,
-            seconds: seconds.collect(),
+            seconds: seconds(driven),
+            check: left.check,
             is_interrupted: driven.is_interrupted,
         }
     }
+}
+
+/// Bytes that users have asked for, and have written.
+fn user_bytes(run: &Run, tally: &Tally) -> (u64, u64) {
+    tally.kinds().iter().fold((0, 0), |(asked_for, written), kind| {
+        let (of_read, of_write) = run.benchmark.user_bytes(kind.name).unwrap_or_default();
+        (asked_for + kind.count * of_read, written + kind.count * of_write)
+    })
+}
+
+fn kinds(tally: &Tally, elapsed_s: f64) -> BTreeMap<String, KindResult> {
+    let of = |kind: &crate::drive::Kind| KindResult {
+        operations_per_s: kind.count as f64 / elapsed_s,
+        conflicts: kind.conflicts as f64 / kind.count.max(1) as f64,
+        latency: Latency::of(&kind.latency_ns),
+    };
+    tally.kinds().iter().map(|kind| (kind.name.to_owned(), of(kind))).collect()
+}
+
+fn device(driven: &Driven) -> Option<DeviceResult> {
+    let block = driven.block?;
+    let each = |amount: u64| amount as f64 / driven.tally.operations().max(1) as f64;
+    Some(DeviceResult {
+        reads: each(block.reads),
+        read_bytes: each(block.read_bytes),
+        writes: each(block.writes),
+        written_bytes: each(block.written_bytes),
+        flushes: each(block.flushes),
+    })
+}
+
+fn seconds(driven: &Driven) -> Vec<SecondResult> {
+    let of = |(second, space_bytes): (&crate::drive::Second, &u64)| SecondResult {
+        operations: second.count,
+        p50_us: second.latency_ns.value_at_quantile(0.5) as f64 * 1e-3,
+        p99_us: second.latency_ns.value_at_quantile(0.99) as f64 * 1e-3,
+        space_bytes: *space_bytes,
+    };
+    driven.tally.seconds().iter().zip(&driven.space).map(of).collect()
 }

@@ -16,11 +16,11 @@ pub use plan::{Planned, Suite};
 
 use crate::engine::EngineName;
 use crate::measure::{Raw, RawLimit};
-use crate::run::RunResult;
+use crate::run::{Contents, Place, RunResult, Sizes};
 use crate::workload::Records;
 
 /// What is run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Suites {
     /// Which.
     pub suites: Vec<Suite>,
@@ -28,14 +28,12 @@ pub struct Suites {
     pub engines: Vec<EngineName>,
     /// How often.
     pub rounds: u32,
-    /// Records of the table.
-    pub records: Records,
+    /// Of the data.
+    pub sizes: Sizes,
     /// Counted seconds of each run.
     pub seconds: f64,
     /// Seconds before.
     pub warmup_s: f64,
-    /// Of everything random.
-    pub seed: u64,
     /// Where engines keep their files.
     pub directory: PathBuf,
     /// Where results are appended, a line each. Runs that are there already are left out.
@@ -44,71 +42,109 @@ pub struct Suites {
     pub cores: usize,
 }
 
-/// What tells runs apart: workload, engine, clients, cores, durability, share of the rate, round.
-type Identity = (String, String, usize, usize, String, Option<u64>, u32);
+/// How a suite ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Before its end.
+    pub is_interrupted: bool,
+    /// Runs that failed, or left what they should not.
+    pub failures: usize,
+}
 
-/// Bytes of the file for raw requests.
-const RAW_BYTES: u64 = 2 << 30;
+/// What tells runs apart, as text.
+type Identity = String;
 
-/// Seconds that the drive is measured alone, beside each question of each round.
+/// Bytes of the file for raw requests: as many as the data, within these.
+const RAW_BYTES: (u64, u64) = (256 << 20, 2 << 30);
+
+/// Seconds that the drive is measured alone, beside each question of each round; less if runs are short.
 const RAW_SECONDS: f64 = 3.0;
 
 /// A run of the plan.
 struct Step {
     planned: Planned,
+    contents: Contents,
+    data_bytes: u64,
     engine: EngineName,
     round: u32,
 }
 
 impl Suites {
-    /// Does all runs that are missing. `note` hears how far it is. `false` if it was interrupted; what has ended is kept.
+    /// Does all runs that are missing. `note` hears how far it is. What has ended is kept, also when it is interrupted or a run fails.
     ///
     /// # Errors
-    /// A run that fails; those before it are kept.
-    pub fn run(&self, interrupt: &AtomicBool, note: &dyn Fn(&str)) -> anyhow::Result<bool> {
+    /// If the drive cannot be measured, or results not be read or written.
+    pub fn run(&self, interrupt: &AtomicBool, note: &dyn Fn(&str)) -> anyhow::Result<Ended> {
         let mut known = self.known()?;
         let done: BTreeSet<Identity> = known.iter().map(identity_of).collect();
+        let planned = self.steps()?;
+        let all = planned.len();
         let steps: Vec<Step> =
-            self.steps().into_iter().filter(|step| !done.contains(&self.identity(step))).collect();
-        note(&format!("{} runs, {} of them done before", steps.len() + done.len(), done.len()));
-        let raw = Raw::new(&self.directory, RAW_BYTES, interrupt)?;
+            planned.into_iter().filter(|step| !done.contains(&self.identity(step))).collect();
+        note(&format!("{all} runs, {} of them done before", all - steps.len()));
+        let mut ended = Ended { is_interrupted: false, failures: 0 };
+        if steps.is_empty() {
+            return Ok(ended);
+        }
+        let raw = Raw::new(&self.directory, raw_bytes(&steps), interrupt)?;
         let mut out = OpenOptions::new().create(true).append(true).open(&self.results)?;
         let began = clock::now();
         let mut limit = None;
         for (number, step) in steps.iter().enumerate() {
             if interrupt.load(Ordering::Relaxed) {
-                return Ok(false);
+                break;
             }
-            let is_new_question = number == 0 || steps[number - 1].planned != step.planned;
-            if is_new_question {
+            if number == 0 || steps[number - 1].planned != step.planned {
                 limit = Some(self.raw(&raw, &step.planned, interrupt)?);
             }
-            let passed_s = clock::now().since(began).seconds();
-            let left_min = passed_s / number.max(1) as f64 * (steps.len() - number) as f64 / 60.0;
-            let left = if number > 0 { format!(", {left_min:.0} min left") } else { String::new() };
+            let left = left(clock::now().since(began).seconds(), number, steps.len());
             note(&format!("[{} of {}{left}] {}", number + 1, steps.len(), self.describe(step)));
-            let Some(result) = self.run_one(step, limit, &known)? else { return Ok(false) };
-            writeln!(out, "{}", serde_json::to_string(&result)?)?;
-            out.sync_data()?;
-            note(&format!(
-                "    {:.0}/s, {:.1} us of CPU",
-                result.operations_per_s, result.cpu_us_per_operation
-            ));
-            known.push(result);
-        }
-        Ok(true)
-    }
-
-    fn steps(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for round in 0..self.rounds {
-            for planned in self.suites.iter().flat_map(|suite| suite.runs()) {
-                for engine in &self.engines {
-                    steps.push(Step { planned: planned.clone(), engine: *engine, round });
+            match self.run_one(step, limit, &known) {
+                Ok(None) => break,
+                Ok(Some(result)) => {
+                    writeln!(out, "{}", serde_json::to_string(&result)?)?;
+                    out.sync_data()?;
+                    let (rate, cpu) = (result.operations_per_s, result.cpu_us_per_operation);
+                    note(&format!("    {rate:.0}/s, {cpu:.1} us of CPU each"));
+                    ended.failures += usize::from(!result.is_sound());
+                    known.push(result);
+                }
+                Err(error) => {
+                    note(&format!("    {error:#}"));
+                    ended.failures += 1;
                 }
             }
         }
-        steps
+        ended.is_interrupted = interrupt.load(Ordering::Relaxed);
+        Ok(ended)
+    }
+
+    /// Removes the engines' files.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub fn clear(&self) -> anyhow::Result<()> {
+        self.engines.iter().try_for_each(|engine| Place::new(&self.directory, &engine.to_string()).clear())
+    }
+
+    fn steps(&self) -> anyhow::Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        for round in 0..self.rounds {
+            for planned in self.suites.iter().flat_map(|suite| suite.runs()) {
+                let benchmark = self.sizes.benchmark(planned.workload)?;
+                let (contents, data_bytes) = (benchmark.contents(), benchmark.data_bytes());
+                for engine in &self.engines {
+                    steps.push(Step {
+                        planned: planned.clone(),
+                        contents,
+                        data_bytes,
+                        engine: *engine,
+                        round,
+                    });
+                }
+            }
+        }
+        Ok(steps)
     }
 
     /// Results that are there already.
@@ -120,27 +156,60 @@ impl Suites {
     }
 
     fn identity(&self, step: &Step) -> Identity {
-        let Step { planned, engine, round } = step;
-        let cores = planned.cores.unwrap_or(self.cores);
-        let load = planned.load.map(f64::to_bits);
-        let durability = format!("{:?}", planned.durability);
-        (planned.workload.to_owned(), engine.to_string(), planned.clients, cores, durability, load, *round)
+        let Step { planned, contents, engine, round, .. } = step;
+        format!(
+            "{engine} {} {contents:?} {} {} {} {:?} {:?} {round} {}",
+            planned.workload,
+            step.cache_bytes(),
+            planned.clients,
+            planned.cores.unwrap_or(self.cores),
+            planned.durability,
+            planned.load,
+            self.sizes.seed,
+        )
     }
 
     fn describe(&self, step: &Step) -> String {
-        let Step { planned, engine, round } = step;
+        let Step { planned, engine, round, .. } = step;
         let cores = planned.cores.unwrap_or(self.cores);
+        let load = planned.load.map(|load| format!(", at {:.0} % of its rate", load * 100.0));
         format!(
-            "round {}: {engine}, {}, {} clients on {cores} cores",
+            "round {}: {engine}, {}, {} clients on {cores} cores{}",
             round + 1,
             planned.workload,
-            planned.clients
+            planned.clients,
+            load.unwrap_or_default()
         )
     }
 
     fn raw(&self, raw: &Raw, planned: &Planned, interrupt: &AtomicBool) -> anyhow::Result<RawLimit> {
         let cores = planned.cores.unwrap_or(self.cores);
-        raw.measure(planned.clients as u32, cores as u32, RAW_SECONDS, self.seed, interrupt)
+        let seconds = RAW_SECONDS.min(self.seconds);
+        raw.measure(planned.clients as u32, cores as u32, seconds, self.sizes.seed, interrupt)
+    }
+
+    fn command(&self, step: &Step, known: &[RunResult]) -> anyhow::Result<Command> {
+        let Step { planned, engine, round, .. } = step;
+        let Sizes { records, warehouses, seed } = self.sizes;
+        let Records { count, key_bytes, value_bytes } = records;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["run", &engine.to_string(), planned.workload])
+            .arg(&self.directory)
+            .args(["--json", "--keep"])
+            .args(["--records", &count.to_string(), "--warehouses", &warehouses.to_string()])
+            .args(["--key-bytes", &key_bytes.to_string(), "--value-bytes", &value_bytes.to_string()])
+            .args(["--cache", &step.cache_bytes().to_string()])
+            .args(["--clients", &planned.clients.to_string()])
+            .args(["--cores", &planned.cores.unwrap_or(self.cores).to_string()])
+            .args(["--durability", &format!("{:?}", planned.durability).to_lowercase()])
+            .args(["--seconds", &self.seconds.to_string(), "--warmup", &self.warmup_s.to_string()])
+            .args(["--round", &round.to_string(), "--seed", &seed.to_string()]);
+        if let Some(load) = planned.load {
+            let rate = load * closed_rate(known, planned, *engine)?;
+            command.args(["--rate", &rate.to_string(), "--load", &load.to_string()]);
+        }
+        Ok(command)
     }
 
     /// `None` if it was interrupted.
@@ -150,32 +219,14 @@ impl Suites {
         raw: Option<RawLimit>,
         known: &[RunResult],
     ) -> anyhow::Result<Option<RunResult>> {
-        let Step { planned, engine, round } = step;
-        let Records { count, key_bytes, value_bytes } = self.records;
-        let data_bytes = count * (key_bytes + value_bytes) as u64;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["run", &engine.to_string(), planned.workload])
-            .arg(&self.directory)
-            .args(["--json", "--keep"])
-            .args(["--records", &count.to_string()])
-            .args(["--key-bytes", &key_bytes.to_string(), "--value-bytes", &value_bytes.to_string()])
-            .args(["--cache", &((data_bytes as f64 * planned.cache_share) as u64).to_string()])
-            .args(["--clients", &planned.clients.to_string()])
-            .args(["--cores", &planned.cores.unwrap_or(self.cores).to_string()])
-            .args(["--durability", &format!("{:?}", planned.durability).to_lowercase()])
-            .args(["--seconds", &self.seconds.to_string(), "--warmup", &self.warmup_s.to_string()])
-            .args(["--round", &round.to_string(), "--seed", &self.seed.to_string()]);
-        if let Some(load) = planned.load {
-            let rate = load * closed_rate(known, planned, *engine)?;
-            command.args(["--rate", &rate.to_string(), "--load", &load.to_string()]);
-        }
+        let mut command = self.command(step, known)?;
         let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         match output.status.code() {
-            Some(0) => {}
-            Some(130) | None => return Ok(None),
-            Some(code) => bail!("{} ended with code {code}", self.describe(step)),
+            Some(INTERRUPTED) => return Ok(None),
+            // It has said why.
+            _ if text.trim().is_empty() => bail!("{} failed: {}", self.describe(step), output.status),
+            _ => {}
         }
         let mut result: RunResult =
             serde_json::from_str(text.trim()).with_context(|| format!("read the result {text:?}"))?;
@@ -184,27 +235,62 @@ impl Suites {
     }
 }
 
-/// What the engine does in a closed loop: the median of what is known.
+impl Step {
+    fn cache_bytes(&self) -> u64 {
+        (self.data_bytes as f64 * self.planned.cache_share) as u64
+    }
+}
+
+fn raw_bytes(steps: &[Step]) -> u64 {
+    steps.iter().map(|step| step.data_bytes).max().unwrap_or(0).clamp(RAW_BYTES.0, RAW_BYTES.1)
+}
+
+/// Exit code after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// How long the rest will take, by what the first `done` of `all` took.
+fn left(passed_s: f64, done: usize, all: usize) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    format!(", {:.0} min left", (passed_s / done as f64 * (all - done) as f64 / 60.0).ceil())
+}
+
+/// What the engine does in a closed loop: the median of what is known of the same clients.
 fn closed_rate(known: &[RunResult], planned: &Planned, engine: EngineName) -> anyhow::Result<f64> {
     let mut rates: Vec<f64> = known
         .iter()
         .filter(|run| run.engine == engine.to_string() && run.workload == planned.workload)
+        .filter(|run| run.clients == planned.clients && run.durability == planned.durability)
         .filter(|run| run.load.is_none() && run.rate_per_s.is_none())
         .map(|run| run.operations_per_s)
         .collect();
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied().with_context(|| {
         format!(
-            "no closed-loop run of {engine} with {} is known: run the suite db-bench first",
+            "no run of {engine} with {} in a closed loop is known that the rate could follow from",
             planned.workload
         )
     })
 }
 
 fn identity_of(run: &RunResult) -> Identity {
-    let load = run.load.map(f64::to_bits);
-    let durability = format!("{:?}", run.durability);
-    (run.workload.clone(), run.engine.clone(), run.clients, run.cores, durability, load, run.round)
+    let RunResult {
+        engine,
+        workload,
+        contents,
+        cache_bytes,
+        clients,
+        cores,
+        durability,
+        load,
+        round,
+        seed,
+        ..
+    } = run;
+    format!(
+        "{engine} {workload} {contents:?} {cache_bytes} {clients} {cores} {durability:?} {load:?} {round} {seed}"
+    )
 }
 
 /// Reads lines of JSON.

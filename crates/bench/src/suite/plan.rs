@@ -23,6 +23,10 @@ pub enum Suite {
     Mixed,
     /// Small durable commits.
     Commits,
+    /// TPC-C out of memory, and with durable commits.
+    Tpcc,
+    /// A few questions of each kind, for trying.
+    Quick,
 }
 
 /// Runs that differ only in their engine, and are repeated in rounds.
@@ -49,7 +53,10 @@ const OUT_OF_MEMORY: f64 = 0.1;
 const IN_MEMORY: f64 = 3.0;
 
 /// What engines are tried with: each is judged by its best.
-const CLIENTS: [usize; 3] = [32, 64, 128];
+const CLIENTS: [usize; 5] = [1, 8, 32, 64, 128];
+
+/// Of mixes and of TPC-C.
+const MIX_CLIENTS: usize = 64;
 
 impl Planned {
     fn new(workload: &'static str, clients: usize) -> Self {
@@ -84,7 +91,7 @@ impl Suite {
             }
             Self::Ycsb => ["ycsb-c", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f", "ycsb-a"]
                 .into_iter()
-                .map(|workload| Planned::new(workload, 64))
+                .map(|workload| Planned::new(workload, MIX_CLIENTS))
                 .collect(),
             Self::DbBench => {
                 let workloads = [
@@ -97,32 +104,56 @@ impl Suite {
                 ];
                 workloads.into_iter().map(|workload| Planned::new(workload, 16)).collect()
             }
-            Self::Tail => [0.3, 0.5, 0.7, 0.85]
-                .into_iter()
-                .map(|load| Planned { load: Some(load), ..Planned::new("readrandomwriterandom", 64) })
-                .collect(),
+            Self::Tail => tail(MIX_CLIENTS, &[0.3, 0.5, 0.7, 0.85]),
             Self::Mixed => ["burst", "scan-while-writing"]
                 .into_iter()
                 .map(|workload| Planned::new(workload, 32))
                 .collect(),
-            Self::Commits => [1, 16, 128]
-                .into_iter()
-                .map(|clients| Planned { durability: Durability::Full, ..Planned::new("overwrite", clients) })
-                .collect(),
+            Self::Commits => [1, 16, 128].into_iter().map(|clients| durable("overwrite", clients)).collect(),
+            Self::Tpcc => vec![Planned::new("tpcc", MIX_CLIENTS), durable("tpcc", MIX_CLIENTS)],
+            Self::Quick => {
+                let mut runs = vec![Planned::new("lookup", 1), Planned::new("lookup", 32)];
+                runs.extend([Planned::new("overwrite", 32), durable("overwrite", 16)]);
+                runs.extend(tail(32, &[0.7]));
+                runs.push(Planned::new("tpcc", 32));
+                runs
+            }
         }
     }
+}
+
+fn durable(workload: &'static str, clients: usize) -> Planned {
+    Planned { durability: Durability::Full, ..Planned::new(workload, clients) }
+}
+
+/// A closed loop, and open ones at shares of the rate that each engine has reached in it.
+fn tail(clients: usize, loads: &[f64]) -> Vec<Planned> {
+    let closed = Planned::new("readrandomwriterandom", clients);
+    let open = loads.iter().map(|load| Planned { load: Some(*load), ..closed.clone() });
+    std::iter::once(closed.clone()).chain(open).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Workload;
+    use crate::run::Sizes;
 
     #[test]
     fn suites_run_workloads_that_there_are() {
         for suite in Suite::value_variants() {
             for planned in suite.runs() {
-                assert!(Workload::named(planned.workload).is_some(), "{planned:?}");
+                assert!(Sizes::names().any(|(name, _)| name == planned.workload), "{planned:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn open_loops_follow_the_closed_one_that_they_take_their_rate_from() {
+        for suite in Suite::value_variants() {
+            let runs = suite.runs();
+            for (place, run) in runs.iter().enumerate().filter(|(_, run)| run.load.is_some()) {
+                let closed = Planned { load: None, ..run.clone() };
+                assert!(runs[..place].contains(&closed), "{run:?}");
             }
         }
     }

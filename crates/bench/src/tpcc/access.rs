@@ -66,9 +66,13 @@ impl<'a> Access<'a> {
     /// Waits before the next try, and gives how long to wait after that. With some engines those that have won are not at their end by now, and trying is of no use until they are.
     fn stand_back(&mut self, patience: Duration) -> Result<Duration, Failure> {
         if !patience.is_zero() {
-            self.session.wait_until(Duration::from(clock::now()) + patience)?;
+            self.wait_until(Duration::from(clock::now()) + patience)?;
         }
         Ok((patience * 2).clamp(PATIENCE, PATIENCE_MAX))
+    }
+
+    pub fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
+        self.session.wait_until(until)
     }
 
     fn attempt<T>(

@@ -13,7 +13,7 @@ use super::random::{Constants, Random, Stream};
 use super::rows::{
     Address, Customer, District, History, Item, Order, OrderLine, Row, Stock, Text, Warehouse,
 };
-use super::{DISTRICTS, Dataset, Scale, districts_of};
+use super::{DISTRICTS, Dataset, LINES_MEAN, Scale, districts_of};
 use crate::engine::{Engine, Session, Table};
 
 /// Of a transaction of the load.
@@ -45,15 +45,15 @@ pub struct Progress {
     pub rows_expected: u64,
 }
 
-/// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no use. `progress` hears of it now and then, from any of them.
+/// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no use. `progress` hears of it now and then, from any of them, and ends it with an error.
 ///
 /// # Errors
-/// What the engine says.
+/// What the engine says, and what `progress` says.
 pub fn load(
     engine: &dyn Engine,
     dataset: &Dataset,
     clients: usize,
-    progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> anyhow::Result<()> + Send + Sync>,
 ) -> anyhow::Result<()> {
     dataset.scale.check()?;
     anyhow::ensure!(
@@ -73,8 +73,8 @@ pub fn load(
 
 fn rows_expected(scale: &Scale) -> u64 {
     let (items, customers) = (u64::from(scale.items), u64::from(scale.customers_per_district));
-    // Customer, name, payment, order, its place among the customer's, and ten lines on average.
-    let district = 1 + customers * (5 + 10) + u64::from(scale.new_orders_per_district);
+    // Customer, name, payment, order, its place among the customer's, and the lines.
+    let district = 1 + customers * (5 + LINES_MEAN) + u64::from(scale.new_orders_per_district);
     items + u64::from(scale.warehouses) * (1 + items + u64::from(DISTRICTS) * district)
 }
 
@@ -83,7 +83,7 @@ struct Shared {
     tables_begun: AtomicUsize,
     rows: AtomicU64,
     rows_expected: u64,
-    progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> anyhow::Result<()> + Send + Sync>,
 }
 
 impl Shared {
@@ -127,8 +127,7 @@ impl Appender<'_> {
         let rows = self.batch.len() as u64;
         self.batch.clear();
         let rows = self.shared.rows.fetch_add(rows, Ordering::Relaxed) + rows;
-        (self.shared.progress)(Progress { rows, rows_expected: self.shared.rows_expected });
-        Ok(())
+        (self.shared.progress)(Progress { rows, rows_expected: self.shared.rows_expected })
     }
 }
 

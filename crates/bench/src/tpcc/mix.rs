@@ -1,12 +1,9 @@
 //! Which transaction comes next (5.2.4.2).
 
-use serde::Serialize;
-
 use super::random::Random;
 
 /// One of the five transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Enters an order of 5 to 15 lines.
     NewOrder,
@@ -24,6 +21,17 @@ impl Kind {
     /// All of them, in the specification's order.
     pub const ALL: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
+
+    /// As in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewOrder => "new-order",
+            Self::Payment => "payment",
+            Self::OrderStatus => "order-status",
+            Self::Delivery => "delivery",
+            Self::StockLevel => "stock-level",
+        }
+    }
 
     /// Of a hundred transactions.
     fn cards(self) -> usize {

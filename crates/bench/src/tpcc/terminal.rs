@@ -1,5 +1,8 @@
 //! A client: which transaction comes next, and with what input.
 
+use std::time::Duration;
+
+use anyhow::ensure;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +15,9 @@ use super::order_status::OrderStatus;
 use super::payment::Payment;
 use super::random::{Constants, Random, Stream};
 use super::stock_level::StockLevel;
-use super::{DISTRICTS, Dataset, Options, Scale, districts_of};
-use crate::engine::Session;
+use super::{DISTRICTS, Dataset, Scale, districts_of};
+use crate::drive;
+use crate::engine::{Failure, Session};
 
 /// Where a client works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -23,6 +27,17 @@ pub enum Home {
     Fixed,
     /// At a warehouse that is drawn for each transaction, so that the whole database is in use with few clients, as in LeanStore's measurements.
     Random,
+}
+
+/// How clients work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where.
+    pub home: Home,
+    /// Of all that they draw.
+    pub seed: u64,
+    /// What is written as the date, in seconds since 1970; not 0.
+    pub date_seconds: u64,
 }
 
 /// A transaction that has ended.
@@ -76,6 +91,7 @@ impl<'a> Terminal<'a> {
         client: usize,
     ) -> anyhow::Result<Self> {
         dataset.scale.check()?;
+        ensure!(options.date_seconds > 0, "a run needs a date: 0 stands for orders that are not delivered");
         let mut access = Access::new(session);
         let writer = Writer::Client(client);
         let last = access.last_key(tables::HISTORY, &keys::history(writer, u64::MAX))?;
@@ -98,7 +114,7 @@ impl<'a> Terminal<'a> {
     ///
     /// # Errors
     /// What the engine says, and records that are not TPC-C's.
-    pub fn step(&mut self) -> anyhow::Result<Done> {
+    pub fn transact(&mut self) -> anyhow::Result<Done> {
         let kind = self.deck.deal(&mut self.random);
         let mut conflicts = 0;
         let outcome = match kind {
@@ -173,6 +189,24 @@ impl<'a> Terminal<'a> {
         Ok(committed())
     }
 }
+
+impl drive::Client for Terminal<'_> {
+    fn step(&mut self) -> anyhow::Result<drive::Done> {
+        let Done { kind, outcome, conflicts } = self.transact()?;
+        let kind = match outcome {
+            Outcome::Committed { .. } => kind.name(),
+            Outcome::RolledBack => ROLLED_BACK,
+        };
+        Ok(drive::Done { kind, count: 1, conflicts })
+    }
+
+    fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
+        self.access.wait_until(until)
+    }
+}
+
+/// New orders with a wrong item, in results.
+const ROLLED_BACK: &str = "new-order-rolled-back";
 
 fn committed() -> Outcome {
     Outcome::Committed { districts_skipped: 0 }

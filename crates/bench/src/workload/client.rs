@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{Mix, Operation};
+use crate::drive::{self, Done};
 use crate::engine::{Direction, Failure, Session, Table};
 use crate::keys::{self, Picker, Popularity};
 
@@ -21,8 +23,16 @@ pub struct Records {
     pub value_bytes: usize,
 }
 
+impl Records {
+    /// Bytes of one record.
+    pub fn record_bytes(&self) -> u64 {
+        (self.key_bytes + self.value_bytes) as u64
+    }
+}
+
 /// See the module.
-pub struct Client {
+pub(super) struct Client<'s> {
+    session: &'s mut dyn Session,
     mix: Mix,
     picker: Picker,
     /// Records by now, of all clients together.
@@ -30,6 +40,8 @@ pub struct Client {
     /// Of values that this client writes, so that each is another one.
     version: u64,
     is_loaded: bool,
+    /// Of the operation under way.
+    conflicts: u64,
     key: Vec<u8>,
     value: Vec<u8>,
     found: Vec<u8>,
@@ -37,62 +49,48 @@ pub struct Client {
 
 const RECORDS: Table = 0;
 
-impl Client {
-    /// The `number`-th one. `count`: of records, which inserts raise.
+impl<'s> Client<'s> {
+    /// The `number`-th one of a seed. `count`: of records, which inserts raise.
     pub fn new(
+        session: &'s mut dyn Session,
         mix: Mix,
         records: &Records,
         popularity: Popularity,
-        seed: u64,
-        number: usize,
+        (seed, number): (u64, usize),
         count: Arc<AtomicU64>,
     ) -> Self {
         Self {
+            session,
             mix,
             picker: Picker::new(popularity, seed, number as u64),
             count,
             version: (number as u64) << 40,
             is_loaded: records.count > 0,
+            conflicts: 0,
             key: vec![0; records.key_bytes],
             value: vec![0; records.value_bytes],
             found: Vec::with_capacity(records.value_bytes),
         }
     }
 
-    /// Does the next operation; which it was, and how many look-ups or records it is counted as.
-    ///
-    /// # Errors
-    /// Those of the engine, and a look-up that finds nothing, or what belongs to another record.
-    pub fn step(&mut self, session: &mut dyn Session) -> anyhow::Result<(Operation, u64)> {
-        let operation = self.mix.draw(&mut self.picker);
-        let count = match operation {
-            Operation::Read => self.read(session)?,
-            Operation::Update => self.update(session)?,
-            Operation::Insert => self.insert(session)?,
-            Operation::Scan => self.scan(session)?,
-            Operation::Modify => self.modify(session)?,
-        };
-        Ok((operation, count))
-    }
-
     fn pick(&mut self) -> u64 {
         self.picker.record_of(self.count.load(Ordering::Relaxed))
     }
 
-    fn read(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn read(&mut self) -> anyhow::Result<u64> {
         if self.mix.batch > 1 {
-            return self.read_many(session);
+            return self.read_many();
         }
         let record = self.pick();
         keys::scattered_key(record, &mut self.key);
-        let is_there = session.get(RECORDS, &self.key, &mut self.found)?;
+        let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
         // A record is counted before it is there.
         let is_new = !is_there && self.mix.insert > 0.0;
         ensure!(is_new || is_there && keys::is_of(record, &self.found), "record {record} is not there");
         Ok(1)
     }
 
-    fn read_many(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn read_many(&mut self) -> anyhow::Result<u64> {
         let records: Vec<u64> = (0..self.mix.batch).map(|_| self.pick()).collect();
         let length = self.key.len();
         let mut bytes = vec![0; length * records.len()];
@@ -101,19 +99,19 @@ impl Client {
         }
         let keys: Vec<&[u8]> = bytes.chunks(length).collect();
         let mut found = 0;
-        session.get_many(RECORDS, &keys, &mut |place, value| {
+        self.session.get_many(RECORDS, &keys, &mut |place, value| {
             found += u64::from(keys::is_of(records[place], value));
         })?;
         ensure!(found == records.len() as u64, "{found} of {} records are there", records.len());
         Ok(found)
     }
 
-    fn update(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn update(&mut self) -> anyhow::Result<u64> {
         let record = self.pick();
-        self.put(session, record)
+        self.put(record)
     }
 
-    fn put(&mut self, session: &mut dyn Session, record: u64) -> anyhow::Result<u64> {
+    fn put(&mut self, record: u64) -> anyhow::Result<u64> {
         self.version += 1;
         keys::value(record, self.version, &mut self.value);
         match self.mix.in_order {
@@ -121,27 +119,27 @@ impl Client {
             false => keys::scattered_key(record, &mut self.key),
         }
         loop {
-            match session.put(RECORDS, &self.key, &self.value) {
-                Err(Failure::Conflict) => {}
+            match self.session.put(RECORDS, &self.key, &self.value) {
+                Err(Failure::Conflict) => self.conflicts += 1,
                 result => break result?,
             }
         }
         Ok(1)
     }
 
-    fn insert(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn insert(&mut self) -> anyhow::Result<u64> {
         let record = self.count.fetch_add(1, Ordering::Relaxed);
-        self.put(session, record)
+        self.put(record)
     }
 
-    fn scan(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn scan(&mut self) -> anyhow::Result<u64> {
         let (fewest, most) = self.mix.scan_records;
         let wanted = self.picker.between(u64::from(fewest), u64::from(most));
         let record = self.pick();
         keys::scattered_key(record, &mut self.key);
         let mut left = wanted;
         let mut bytes = 0;
-        session.scan(RECORDS, &self.key, Direction::Forward, &mut |key, value| {
+        self.session.scan(RECORDS, &self.key, Direction::Forward, &mut |key, value| {
             bytes += key.len() + value.len();
             left -= 1;
             left > 0
@@ -150,11 +148,31 @@ impl Client {
         Ok(wanted - left)
     }
 
-    fn modify(&mut self, session: &mut dyn Session) -> anyhow::Result<u64> {
+    fn modify(&mut self) -> anyhow::Result<u64> {
         let record = self.pick();
         keys::scattered_key(record, &mut self.key);
-        let is_there = session.get(RECORDS, &self.key, &mut self.found)?;
+        let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
         ensure!(is_there && keys::is_of(record, &self.found), "record {record} is not there");
-        self.put(session, record)
+        self.put(record)
+    }
+}
+
+impl drive::Client for Client<'_> {
+    /// A look-up that finds nothing, or what belongs to another record, is an error.
+    fn step(&mut self) -> anyhow::Result<Done> {
+        self.conflicts = 0;
+        let operation = self.mix.draw(&mut self.picker);
+        let count = match operation {
+            Operation::Read => self.read()?,
+            Operation::Update => self.update()?,
+            Operation::Insert => self.insert()?,
+            Operation::Scan => self.scan()?,
+            Operation::Modify => self.modify()?,
+        };
+        Ok(Done { kind: operation.name(), count, conflicts: self.conflicts })
+    }
+
+    fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
+        self.session.wait_until(until)
     }
 }

@@ -1,7 +1,7 @@
 //! Records before anything is measured.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Records;
 use crate::engine::{Engine, Failure, Session};
@@ -11,20 +11,19 @@ use crate::keys;
 const BATCH: usize = 100;
 
 /// Clients that load, each a part of the keys.
-const CLIENTS: usize = 4;
+pub(super) const CLIENTS: usize = 4;
 
-/// Puts all records into the first table, in key order. `show` hears of how many are there. `false` if it was interrupted.
+/// Puts all records into the first table, in key order. `false` if it was interrupted.
 ///
 /// # Errors
 /// Those of the engine.
-pub fn load(
+pub(super) fn load(
     engine: &dyn Engine,
     records: Records,
     interrupt: &Arc<AtomicBool>,
-    show: Arc<dyn Fn(u64) + Send + Sync>,
 ) -> anyhow::Result<bool> {
     let order = Arc::new(keys::by_scattered_key(records.count));
-    let (done, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(interrupt));
+    let stop = Arc::clone(interrupt);
     engine.run(
         CLIENTS,
         Arc::new(move |client, session| {
@@ -36,8 +35,6 @@ pub fn load(
                     break;
                 }
                 while !put_all(session, batch, &records)? {}
-                let count = batch.len() as u64;
-                show(done.fetch_add(count, Ordering::Relaxed) + count);
             }
             Ok(())
         }),

@@ -1,12 +1,9 @@
 //! Shares of operations.
 
-use serde::{Deserialize, Serialize};
-
 use crate::keys::Picker;
 
 /// What a client does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A look-up by key.
     Read,
@@ -20,8 +17,21 @@ pub enum Operation {
     Modify,
 }
 
+impl Operation {
+    /// As in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Insert => "insert",
+            Self::Scan => "scan",
+            Self::Modify => "modify",
+        }
+    }
+}
+
 /// Shares, which add up to one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mix {
     /// Of [`Operation::Read`].
     pub read: f64,

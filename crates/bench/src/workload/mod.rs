@@ -1,15 +1,17 @@
 //! What clients do: mixes of operations on one table, named as in the papers and tools that they come from.
 
+mod benchmark;
 mod client;
 mod load;
 mod mix;
 
 use std::time::Duration;
 
-pub use client::{Client, Records};
-pub use load::load;
+pub use benchmark::OnRecords;
+pub use client::Records;
 pub use mix::{Mix, Operation};
 
+use crate::drive::Burst;
 use crate::keys::Distribution;
 
 /// The table that is measured.
@@ -22,17 +24,8 @@ pub struct Role {
     pub parts: u32,
     /// What they do.
     pub mix: Mix,
-    /// They work at the beginning of each such period only.
+    /// They work in bursts only, as in the study of RocksDB on 3D XPoint (section 4).
     pub burst: Option<Burst>,
-}
-
-/// Bursts, as in the study of RocksDB on 3D XPoint (section 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burst {
-    /// From the beginning of one to that of the next.
-    pub period: Duration,
-    /// How long it lasts.
-    pub length: Duration,
 }
 
 /// See the module.
@@ -117,6 +110,12 @@ impl Workload {
         };
         let is_empty = name.starts_with("fill");
         Some(Self { name: name.to_owned(), roles, distribution, is_empty })
+    }
+
+    /// Whether it only reads.
+    pub fn leaves_as_found(&self) -> bool {
+        let writes = |mix: &Mix| mix.update + mix.insert + mix.modify > 0.0;
+        !self.roles.iter().any(|role| writes(&role.mix))
     }
 
     /// What the `client`-th of `clients` does.

@@ -7,8 +7,6 @@ use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
-
 use self::district::Checker;
 use self::paid::Paid;
 use super::Dataset;
@@ -19,8 +17,7 @@ use crate::engine::{Engine, Session};
 const VIOLATIONS_MAX: usize = 100;
 
 /// What must hold when no transaction is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// 1: what a warehouse has earned is what its districts have.
     DistrictsOfWarehouse,
@@ -52,8 +49,13 @@ pub enum Condition {
     CustomerOrders,
 }
 
+impl Condition {
+    /// How many there are.
+    pub const COUNT: usize = Self::CustomerOrders as usize + 1;
+}
+
 /// A condition that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
     pub condition: Condition,

@@ -11,7 +11,7 @@ fn found(
     work: impl Fn(&mut Access<'_>) -> Result<(), Failure> + Send + Sync + 'static,
 ) -> Vec<(Condition, String)> {
     let store = Store::loaded(&SMALL);
-    store.run(&SMALL, &options(2, 100, Home::Random));
+    store.run(&SMALL, &RANDOM, 2, 100);
     assert_eq!(store.check(&SMALL), []);
     store.with(work);
     let violations = store.check(&SMALL).into_iter();

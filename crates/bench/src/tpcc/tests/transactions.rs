@@ -16,7 +16,7 @@ const TINY: Dataset = Dataset {
 };
 const SOME: DistrictId = DistrictId { warehouse: 1, district: 7 };
 
-fn committed<T>(ending: Ending<T>) -> T {
+fn result<T>(ending: Ending<T>) -> T {
     match ending {
         Ending::Commit(result) => result,
         Ending::RollBack => panic!("rolled back"),
@@ -65,12 +65,12 @@ fn of_several_customers_of_a_name_the_one_in_the_middle_is_meant() {
 #[test]
 fn a_customer_s_status_has_the_newest_order_with_all_of_its_lines() {
     let store = Store::loaded(&SMALL);
-    store.run(&SMALL, &options(2, 200, Home::Random));
+    store.run(&SMALL, &RANDOM, 2, 200);
     let (orders, lines) = (store.rows::<Order>(), store.rows::<OrderLine>());
     let mut later = 0;
     for customer in 1..=30 {
         let asked = OrderStatus { of: SOME, who: Who::Number(customer) };
-        let status = store.with(move |access| Ok(committed(asked.execute(access)?)));
+        let status = store.with(move |access| Ok(result(asked.execute(access)?)));
         let mut of_district = orders.iter().filter(|(key, _)| key.starts_with(&keys::district(SOME)));
         let newest = of_district.rfind(|(_, order)| order.customer == customer);
         let (key, order) = newest.unwrap();
@@ -86,7 +86,7 @@ fn a_customer_s_status_has_the_newest_order_with_all_of_its_lines() {
 #[test]
 fn the_stock_level_counts_each_low_item_of_the_last_twenty_orders_once() {
     let store = Store::loaded(&SMALL);
-    store.run(&SMALL, &options(2, 200, Home::Random));
+    store.run(&SMALL, &RANDOM, 2, 200);
     let (lines, stocks) = (store.rows::<OrderLine>(), store.rows::<Stock>());
     let district = store.rows::<District>()[&keys::district(SOME)[..]];
     let (from, to) = (district.next_order - 20, district.next_order);
@@ -96,7 +96,7 @@ fn the_stock_level_counts_each_low_item_of_the_last_twenty_orders_once() {
     for threshold in [10, 20, 50, 200] {
         let asked = StockLevel { of: SOME, threshold };
         let found = store.with(move |access| {
-            let items = committed(asked.items(access)?);
+            let items = result(asked.items(access)?);
             asked.low(access, &items)
         });
         assert_eq!(found, items.iter().filter(|item| quantity(item) < threshold).count());

@@ -1,0 +1,71 @@
+//! Suites.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use clap::Args;
+use flashgrain_bench::engine::EngineName;
+use flashgrain_bench::suite::{Suite, Suites};
+
+use super::{DataArguments, cores, exit_code, interrupt};
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Which suites.
+    #[arg(value_enum, required = true)]
+    suites: Vec<Suite>,
+    /// Directory for the engines' files.
+    #[arg(long)]
+    directory: PathBuf,
+    /// Where results are appended, a line of JSON each.
+    #[arg(long, default_value = "benchmarks.jsonl")]
+    results: PathBuf,
+    /// On these engines; all that are compiled in unless given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    engines: Vec<EngineName>,
+    /// How often.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Leave the engines' files at the end.
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    data: DataArguments,
+}
+
+/// Runs them; a run that fails does not keep the others from being done.
+pub fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    ensure!(arguments.directory.is_dir(), "{}: not a directory", arguments.directory.display());
+    let interrupt = interrupt()?;
+    let engines = match arguments.engines.is_empty() {
+        true => EngineName::all().iter().copied().filter(|engine| engine.is_compiled_in()).collect(),
+        false => arguments.engines,
+    };
+    let suites = Suites {
+        suites: arguments.suites,
+        engines,
+        rounds: arguments.rounds,
+        sizes: arguments.data.sizes(),
+        seconds: arguments.data.seconds,
+        warmup_s: arguments.data.warmup,
+        directory: arguments.directory,
+        results: arguments.results,
+        cores: cores(None)?,
+    };
+    let ended = suites.run(&interrupt, &|note| eprintln!("{note}"));
+    if !arguments.keep {
+        suites.clear()?;
+    }
+    let ended = ended?;
+    if ended.failures > 0 {
+        eprintln!("{} runs failed; the same command tries them again", ended.failures);
+    }
+    if ended.is_interrupted {
+        eprintln!(
+            "interrupted; the same command goes on after the last run that is in {}",
+            suites.results.display()
+        );
+    }
+    Ok(exit_code(&interrupt, ended.failures == 0))
+}

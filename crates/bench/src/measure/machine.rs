@@ -1,0 +1,35 @@
+//! Where something was measured.
+
+use std::fs::read_to_string;
+
+/// Kernel, processors and memory in a line, as far as the kernel says.
+pub fn machine() -> String {
+    let kernel = read_to_string("/proc/sys/kernel/osrelease").ok();
+    let about = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let memory = read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory_kib = field(&memory, "MemTotal").and_then(|size| size.split(' ').next()?.parse::<u64>().ok());
+    let parts = [
+        kernel.map(|kernel| format!("Linux {}", kernel.trim())),
+        Some(format!("{processors} × {}", field(&about, "model name").unwrap_or("processor"))),
+        memory_kib.map(|kib| format!("{} GiB", (kib + (1 << 19)) >> 20)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'));
+    line.map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "model\t\t: 1\nmodel name\t: Some Processor @ 2 GHz\n";
+        assert_eq!(field(text, "model name"), Some("Some Processor @ 2 GHz"));
+        assert_eq!(field(text, "MemTotal"), None);
+    }
+}
