@@ -17,3 +17,7 @@ compare-fio *ARGUMENTS:
 man:
     cargo run --release --quiet -- man --out target/man
     cargo run --release --quiet -- completions bash > target/flashgrain.bash
+
+# Measure beside the other stores and make the report; --quick for trying.
+bench-peers *ARGUMENTS:
+    scripts/bench-peers.sh {{ARGUMENTS}}
