@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Coverage of the store (crates/store/src, without tests and planted bugs), lines and ways out after an error: scripts/coverage.sh [--report-only]
 #
-# Runs the store's tests and short campaigns of flashgrain-simtest, all instrumented, in a target directory of their own (target/coverage), and prints a table of files, every place where an error is handled that was
+# Runs the store's tests, those of queues that fail, and short campaigns of flashgrain-simtest, all instrumented, in a target directory of their own (target/coverage), and prints a table of files, every place where an error is handled that was
 # never reached (those that no failing request leads to, by coverage_beyond.txt, apart from the others), and the sums. COVERAGE_CASES (default 2000) is the length of a campaign, COVERAGE_LINES_MIN (default 90) the
 # percentage of lines under which it fails. With `--report-only`, what an earlier run has measured is printed again. Needs python3 and llvm-profdata and llvm-cov of the LLVM that rustc has: `rustup component add llvm-tools`.
 set -euo pipefail
@@ -64,12 +64,15 @@ if ! $report_only; then
     # Built first, so that nothing but tests is measured and a failed build is seen.
     cargo test --locked --quiet -p flashgrain --features testing --no-run
     cargo build --locked --quiet -p flashgrain_simtest
+    cargo test --locked --quiet -p flashgrain_simtest --test queues --no-run
     cargo test --locked -p flashgrain --features testing --lib --tests
+    cargo test --locked -p flashgrain_simtest --test queues
     cases=${COVERAGE_CASES:-2000}
     simtest=$target/debug/flashgrain-simtest
     "$simtest" crash --cases "$cases"
-    # Each request of a life fails, three times: a life is about a thousand cases.
-    "$simtest" nth --cases "$((cases * 10))"
+    # Each request of a life fails, in four ways: a life is about a thousand cases.
+    "$simtest" nth --cases "$((cases * 3))"
+    "$simtest" inside --cases "$((cases * 2))"
     "$simtest" errors --cases "$((cases / 10))"
     # One bit of so many in each of two thousand sectors, and fewer cases of each of many kinds.
     "$simtest" rot --every 1009 --cases "$cases"
@@ -80,7 +83,7 @@ fi
 objects=()
 while read -r program; do
     objects+=(--object "$program")
-done < <(executables test -p flashgrain --features testing --lib --tests --no-run; executables build -p flashgrain_simtest)
+done < <(executables test -p flashgrain --features testing --lib --tests --no-run; executables build -p flashgrain_simtest; executables test -p flashgrain_simtest --test queues --no-run)
 # `llvm-cov` wants the first program without the option.
 export_as() { "$cov" export "--format=$1" --instr-profile "$target/coverage.profdata" "${objects[@]:1}" --sources "$PWD/crates/store/src"; }
 export_as lcov >"$target/coverage.lcov"

@@ -11,8 +11,8 @@ use clap::{Args, Parser, Subcommand};
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    Campaign, Counting, Crash, Decay, Errors, Extent, Faults, Histories, Hunt, Kind, Lives, Nth, Report, Rot,
-    Trial, run, shrink,
+    Campaign, Counting, Crash, Decay, Errors, Extent, Faults, Histories, Hunt, Inside, Kind, Lives, Nth,
+    Report, Rot, Trial, run, shrink,
 };
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,8 +39,10 @@ enum Command {
         #[command(flatten)]
         length: Length,
     },
-    /// Let the n-th request fail, once and for ever, for every n of a life.
+    /// Let the n-th request fail, in each of four ways, for every n of a life.
     Nth(Length),
+    /// Let pages be unreadable, memory be short and others' writes fail at any place inside of a store.
+    Inside(Length),
     /// Flip every bit of stores of one mebibyte; a seed is a sector, 2,048 of them are a store.
     Rot {
         /// Flip one of so many bits.
@@ -118,6 +120,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().campaign {
         Command::Crash(length) => play(&[&Crash::default()], &length),
         Command::Nth(length) => play(&[&Nth::default()], &length),
+        Command::Inside(length) => play(&[&Inside::default()], &length),
         Command::Rot { every, length } => play(&[&Rot::every(every)], &length),
         Command::Faults { only, length } => {
             let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };

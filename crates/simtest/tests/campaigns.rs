@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use flashgrain_simtest::campaign::{Campaign, Crash, Extent, Faults, Histories, Kind, Nth, Report, Rot, run};
+use flashgrain_simtest::campaign::{
+    Campaign, Crash, Extent, Faults, Histories, Inside, Kind, Nth, Report, Rot, run,
+};
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
@@ -43,6 +45,12 @@ fn every_kind_of_fault_has_only_allowed_ends() {
 #[test]
 fn any_request_may_fail() {
     let counts = keeps_all_promises(&Nth::default(), 4_000).counts;
+    assert!(counts.of("tasks that ended with an error") > 1_000, "{counts}");
+}
+
+#[test]
+fn a_store_may_be_in_trouble_anywhere_inside() {
+    let counts = keeps_all_promises(&Inside::default(), 2_000).counts;
     assert!(counts.of("tasks that ended with an error") > 1_000, "{counts}");
 }
 

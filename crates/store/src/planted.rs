@@ -1,4 +1,4 @@
-//! Where a planted bug takes effect.
+//! Where a planted bug, or planned trouble, takes effect.
 
 /// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature `testing` the constant `false`, so that what users build has nothing of it.
 ///
@@ -13,6 +13,21 @@ macro_rules! planted {
 #[cfg(not(feature = "testing"))]
 macro_rules! planted {
     ($bug:ident) => {
+        false
+    };
+}
+
+/// Whether this [`Trouble`](crate::testing::Trouble) happens now on the calling thread. The constant `false` without the feature `testing`.
+#[cfg(feature = "testing")]
+macro_rules! trouble {
+    ($trouble:ident) => {
+        $crate::testing::Trouble::$trouble.strikes()
+    };
+}
+
+#[cfg(not(feature = "testing"))]
+macro_rules! trouble {
+    ($trouble:ident) => {
         false
     };
 }

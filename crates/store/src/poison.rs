@@ -61,6 +61,21 @@ impl Poison {
     /// [`Error::Poisoned`] after a failure.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
+        self.meet_trouble();
+        self.look()
+    }
+
+    /// What tests want to happen before [`Poison::look`], for those who look while they hold what listeners need.
+    #[inline]
+    pub fn meet_trouble(&self) {
+        if trouble!(Poison) {
+            self.note("a write that was to fail".to_owned());
+        }
+    }
+
+    /// As [`Poison::check`], and no more.
+    #[inline]
+    pub fn look(&self) -> Result<(), Error> {
         match self.0.first.get() {
             Some(first) => Err(Error::Poisoned { first: first.clone() }),
             None => Ok(()),

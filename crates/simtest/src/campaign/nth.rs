@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flashgrain::testing::{Trouble, Troubled};
 use flashgrain::{Builder, CpuCosts, Error, ErrorKind, Simulated};
 use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
@@ -62,10 +63,7 @@ impl Campaign for Nth {
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
         let habits = self.habits(seed);
-        let start = match seed % 2 {
-            0 => Start::after_crash(seed, habits)?,
-            _ => Start::new_store(seed, habits),
-        };
+        let start = Start::draw(seed, habits)?;
         let mut counts = Counts::default();
         let plan = FailPlan::none();
         let played = Life::of(&start, habits, seed, &mut counts).play(&plan);
@@ -74,12 +72,7 @@ impl Campaign for Nth {
             for way in Way::ALL {
                 counts.add(CASES, 1);
                 let played = Life::of(&start, habits, seed, &mut counts).play(&FailPlan::new(nth, way));
-                let how = match way {
-                    Way::Once => "failed",
-                    Way::ForEver => "and all later ones failed",
-                    Way::Refused => "was refused",
-                    Way::Queue => "was done, and its queue failed",
-                };
+                let how = way.what();
                 played.map_err(|what| Failure::new(seed, format!("request {nth} {how}"), what))?;
             }
             if !goes_on() {
@@ -91,7 +84,7 @@ impl Campaign for Nth {
 }
 
 /// Where lives begin.
-struct Start {
+pub(super) struct Start {
     shape: Shape,
     data: Disk,
     /// If it is not on the other one.
@@ -101,6 +94,14 @@ struct Start {
 }
 
 impl Start {
+    /// Half of them where a power cut has left a store.
+    pub fn draw(seed: u64, habits: Habits) -> Result<Self, Failure> {
+        match seed % 2 {
+            0 => Self::after_crash(seed, habits),
+            _ => Ok(Self::new_store(seed, habits)),
+        }
+    }
+
     fn after_crash(seed: u64, habits: Habits) -> Result<Self, Failure> {
         let base = Base::make(seed, Habits { steps: BASE_STEPS, backup: 0.0, checkpoint: 0.02, ..habits })?;
         let before = base.open().map_err(|what| Failure::new(seed, "before any fault", what))?;
@@ -122,7 +123,8 @@ impl Start {
     }
 }
 
-struct Life<'a> {
+/// A store's life, which begins there.
+pub(super) struct Life<'a> {
     start: &'a Start,
     /// The store's drive, as long as it is by now.
     data: Disk,
@@ -133,14 +135,19 @@ struct Life<'a> {
 
 impl<'a> Life<'a> {
     /// One that begins as if there had been no other.
-    fn of(start: &'a Start, habits: Habits, seed: u64, counts: &'a mut Counts) -> Self {
+    pub fn of(start: &'a Start, habits: Habits, seed: u64, counts: &'a mut Counts) -> Self {
         start.data.back();
         start.log.iter().for_each(Disk::back);
         Self { start, data: start.data.of_bytes(start.shape.first_bytes()), habits, seed, counts }
     }
 
     /// A life with failures, and what is there afterwards.
-    fn play(mut self, plan: &Arc<FailPlan>) -> Result<(), String> {
+    pub fn play(self, plan: &Arc<FailPlan>) -> Result<(), String> {
+        self.play_with(plan, None).map(drop)
+    }
+
+    /// The same with trouble inside of the store at some occasion; how many of them there were.
+    pub fn play_with(mut self, plan: &Arc<FailPlan>, trouble: Option<(Trouble, u64)>) -> Result<u64, String> {
         let shared = match &self.start.crashed {
             None => Shared::listen(&Tape::default()),
             Some((base, before)) => {
@@ -149,9 +156,13 @@ impl<'a> Life<'a> {
                 shared
             }
         };
+        let troubled = trouble.map(|(trouble, nth)| trouble.at(nth));
         let live = quietly(|| self.live(plan, &shared)).and_then(|result| result);
+        let occasions = troubled.as_ref().map_or(0, Troubled::asked);
+        drop(troubled);
         let is_made = live?;
-        quietly(|| self.look(&shared, is_made)).and_then(|result| result)
+        quietly(|| self.look(&shared, is_made)).and_then(|result| result)?;
+        Ok(occasions)
     }
 
     /// The store, on drives that fail if there is a plan.

@@ -19,11 +19,24 @@ pub enum Way {
     Refused,
     /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has failed.
     Queue,
+    /// No request fails, but something inside of the store does.
+    Inside,
 }
 
 impl Way {
-    /// All there are.
+    /// All of requests.
     pub const ALL: [Self; 4] = [Self::Once, Self::ForEver, Self::Refused, Self::Queue];
+
+    /// For people: a request that ..
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Once => "failed",
+            Self::ForEver => "and all later ones failed",
+            Self::Refused => "was refused",
+            Self::Queue => "was done, and its queue failed",
+            Self::Inside => "was not to fail",
+        }
+    }
 }
 
 /// Counts the requests of all disks that have it, for channels and to grow among them, and says which fail.
@@ -45,6 +58,11 @@ impl FailPlan {
         Self::new(u64::MAX, Way::Once)
     }
 
+    /// No request fails, but something inside of the store does.
+    pub fn inside() -> Arc<Self> {
+        Self::new(u64::MAX, Way::Inside)
+    }
+
     /// Requests so far.
     pub fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
@@ -57,7 +75,11 @@ impl FailPlan {
 
     /// Whether all requests are done in the end, so that nobody may notice.
     pub fn is_harmless(&self) -> bool {
-        self.way == Way::Queue || self.asked() < self.first
+        match self.way {
+            Way::Inside => false,
+            Way::Queue => true,
+            Way::Once | Way::ForEver | Way::Refused => self.asked() < self.first,
+        }
     }
 
     /// How the request that comes now fails, if it does.
@@ -70,7 +92,7 @@ impl FailPlan {
     /// The same for what has no answer.
     pub(super) fn check(&self, doing: &str) -> Result<(), Error> {
         match self.next() {
-            None | Some(Way::Queue) => Ok(()),
+            None | Some(Way::Queue | Way::Inside) => Ok(()),
             Some(_) => Err(refused(doing)),
         }
     }

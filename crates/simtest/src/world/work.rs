@@ -187,7 +187,11 @@ impl Work {
     pub fn close(mut self) -> Result<(), Error> {
         let common = self.tree(COMMON.into())?;
         self.habits.sync = 0.0;
-        self.batch(&common, &common)?;
+        match self.batch(&common, &common) {
+            // There must be room to close it nevertheless.
+            Err(Error::Full { .. }) => {}
+            ended => ended?,
+        }
         let Self { db, shared, .. } = self;
         shared.durable(|| db.close())
     }

@@ -399,8 +399,9 @@ impl Shared {
 
     /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among them by then, under the lock, is woken.
     fn live_state(&self) -> Result<MutexGuard<'_, State>, Error> {
+        self.poison.meet_trouble();
         let state = self.state();
-        self.poison.check()?;
+        self.poison.look()?;
         Ok(state)
     }
 

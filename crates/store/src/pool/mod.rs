@@ -197,6 +197,9 @@ impl Pool {
     /// What stands in the way of writing pages, if the page needs memory and only dirty ones could give it.
     #[inline]
     pub fn read(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
+        if trouble!(Page) {
+            return Err(Error::Io { doing: format!("read page {}", id.0), errno: libc::EIO });
+        }
         match self.look(id, access) {
             Some(seen) => {
                 count(&self.counts[own_place()].hits);
@@ -276,7 +279,18 @@ impl Pool {
         if !self.table.has_room() {
             return Err(Error::Full { why: "there are no numbers left for new pages".into() });
         }
+        if trouble!(Frame) {
+            return Err(self.fail_write());
+        }
         Ok(Reserved::new(self, self.take_frame(class)?))
+    }
+
+    /// As after a write that has failed.
+    #[cold]
+    fn fail_write(&self) -> Error {
+        let first = "a write that was to fail".to_owned();
+        self.images.give_up(&first);
+        Error::Poisoned { first }
     }
 
     /// After [`Denied::NoRoom`].

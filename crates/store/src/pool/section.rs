@@ -93,6 +93,7 @@ impl<'a> Section<'a> {
     /// [`Denied`]; the page is as it was.
     #[inline]
     pub fn lock(&self, seen: &Seen<'a>) -> Result<Locked<'_>, Denied> {
+        self.check_trouble()?;
         if !seen.meta.latch.try_upgrade(seen.version) {
             return Err(Denied::Changed);
         }
@@ -104,6 +105,19 @@ impl<'a> Section<'a> {
             return Err(denied);
         }
         Ok(Locked { pool: self.pool, meta: seen.meta, frame: seen.frame, id: seen.id })
+    }
+
+    /// What tests want.
+    #[inline]
+    fn check_trouble(&self) -> Result<(), Denied> {
+        if trouble!(Write) {
+            return Err(Denied::Failed(self.pool.fail_write()));
+        }
+        if trouble!(Room) {
+            self.pool.fail_write();
+            return Err(Denied::NoRoom);
+        }
+        Ok(())
     }
 
     /// The page is clean, or dirty since an older epoch.
@@ -160,6 +174,7 @@ impl<'a> Section<'a> {
     /// # Errors
     /// [`Denied`], but for [`Denied::Changed`]; the page is as it was.
     pub fn gather(&self, page: &Locked<'_>) -> Result<Location, Denied> {
+        self.check_trouble()?;
         self.pool.append(page.id, page.frame, self.epoch).map_err(denied)?;
         Location::from_bits(page.meta.location.load(Ordering::Relaxed)).ok_or(Denied::Changed)
     }

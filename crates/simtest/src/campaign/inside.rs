@@ -1,0 +1,70 @@
+//! What a drive in trouble can make of a store's inside happens at any place: a page that is looked at is not in memory and cannot be read, there is no memory for another as what has changed cannot be written,
+//! somebody else's write has just failed.
+//!
+//! Beside [nth](super::Nth), whose requests fail only for those who wait for them: small stores have most pages in memory.
+
+use flashgrain::testing::Trouble;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::counts::{CASES, Counts};
+use super::failure::Failure;
+use super::nth::{Life, Nth, Start};
+use super::run::Campaign;
+use crate::media::FailPlan;
+use crate::world::Habits;
+
+/// See the module. A case is an occasion for one kind of trouble, drawn among all those that a life has.
+#[derive(Default)]
+pub struct Inside {
+    /// The lives.
+    pub lives: Nth,
+}
+
+/// Keeps these random numbers apart from others.
+const STREAM: u64 = 0x696e_7369_6465;
+
+/// Occasions of a kind that are taken of each life; if there are fewer, all.
+const OCCASIONS: u64 = 60;
+
+impl Campaign for Inside {
+    fn name(&self) -> &'static str {
+        "inside"
+    }
+
+    fn habits(&self, seed: u64) -> Habits {
+        self.lives.habits(seed)
+    }
+
+    fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
+        Box::new(Self { lives: Nth { habits: Some(habits) } })
+    }
+
+    fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let habits = self.habits(seed);
+        let start = Start::draw(seed, habits)?;
+        let mut counts = Counts::default();
+        let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
+        for trouble in Trouble::ALL {
+            let plan = FailPlan::none();
+            let played =
+                Life::of(&start, habits, seed, &mut counts).play_with(&plan, Some((trouble, u64::MAX)));
+            let occasions = played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
+            for taken in 0..occasions.min(OCCASIONS) {
+                let nth = match occasions > OCCASIONS {
+                    true => random.random_range(0..occasions) + 1,
+                    false => taken + 1,
+                };
+                counts.add(CASES, 1);
+                let life = Life::of(&start, habits, seed, &mut counts);
+                let played = life.play_with(&FailPlan::inside(), Some((trouble, nth)));
+                let how = || format!("{trouble:?} at occasion {nth} of {occasions}");
+                played.map_err(|what| Failure::new(seed, how(), what))?;
+                if !goes_on() {
+                    return Ok(counts);
+                }
+            }
+        }
+        Ok(counts)
+    }
+}

@@ -1,0 +1,90 @@
+//! Errors that no drive has to be in trouble for just then: a page that is not in memory and cannot be read, a write of somebody else that has failed.
+//!
+//! A small store has most pages in memory, and a request of it fails for the one who waits for it. The calls that may wait for a drive are few, though, and what they tell their callers can be told at each of them:
+//! `trouble!(Name)` asks there. As with [bugs](super::Bug), only stores are concerned whose workers run on the calling thread.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static NOW: Cell<Option<Plan>> = const { Cell::new(None) };
+}
+
+/// What happens. All but the first leave the store poisoned, as after a write that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// A page that is looked at is not in memory, and cannot be read.
+    Page,
+    /// There is no memory for a page, as those that have changed cannot be written.
+    Frame,
+    /// A page cannot be changed before its old state is written, there is no buffer for that, and there will be none.
+    Room,
+    /// The same, and it is known at once.
+    Write,
+    /// Somebody looks whether the store is poisoned, and now it is.
+    Poison,
+}
+
+#[derive(Clone, Copy)]
+struct Plan {
+    trouble: Trouble,
+    /// Counted from 1.
+    nth: u64,
+    asked: u64,
+}
+
+impl Trouble {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::Page, Self::Frame, Self::Room, Self::Write, Self::Poison];
+
+    /// From now on, until what is returned is dropped, the `nth` occasion for it on the calling thread is taken, counted from 1.
+    pub fn at(self, nth: u64) -> Troubled {
+        NOW.set(Some(Plan { trouble: self, nth, asked: 0 }));
+        Troubled { _of_this_thread: PhantomData }
+    }
+
+    /// Whether it happens now.
+    #[inline]
+    pub(crate) fn strikes(self) -> bool {
+        let Some(plan) = NOW.get().filter(|plan| plan.trouble == self) else { return false };
+        let asked = plan.asked + 1;
+        NOW.set(Some(Plan { asked, ..plan }));
+        asked == plan.nth
+    }
+}
+
+/// That there will be trouble, as long as this lives.
+#[must_use = "there is no trouble any more when this is dropped"]
+#[derive(Debug)]
+pub struct Troubled {
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Troubled {
+    /// Occasions so far.
+    pub fn asked(&self) -> u64 {
+        NOW.get().map_or(0, |plan| plan.asked)
+    }
+}
+
+impl Drop for Troubled {
+    fn drop(&mut self) {
+        NOW.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_trouble_once_on_one_thread() {
+        let planned = Trouble::Room.at(2);
+        let asked = [Trouble::Room, Trouble::Page, Trouble::Room, Trouble::Room].map(Trouble::strikes);
+        assert_eq!(asked, [false, false, true, false]);
+        assert!(!std::thread::spawn(|| Trouble::Room.at(1).asked() > 0).join().unwrap());
+        assert_eq!(planned.asked(), 3);
+        drop(planned);
+        assert!(!Trouble::Room.strikes());
+    }
+}
