@@ -39,8 +39,10 @@ pub struct Span {
 pub struct Done {
     /// What it was.
     pub kind: &'static str,
-    /// How many it counts for.
+    /// How many it counts for: look-ups of a batch are many.
     pub count: u64,
+    /// Records that were read or written by it, where that is known.
+    pub records: u64,
     /// How often it lost to another one and was tried again.
     pub conflicts: u64,
 }

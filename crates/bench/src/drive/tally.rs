@@ -27,6 +27,8 @@ pub struct Kind {
     pub name: &'static str,
     /// How many.
     pub count: u64,
+    /// Records that were read or written by them, where that is known.
+    pub records: u64,
     /// How often they lost to others.
     pub conflicts: u64,
     /// Latencies in nanoseconds.
@@ -64,6 +66,7 @@ impl Tally {
         let latency_ns = ended.since(began).0;
         let kind = self.kind(done.kind);
         kind.count += done.count;
+        kind.records += done.records;
         kind.conflicts += done.conflicts;
         record(&mut kind.latency_ns, latency_ns);
         let second = (ended.since(self.begin).0 / 1_000_000_000) as usize;
@@ -76,7 +79,7 @@ impl Tally {
 
     fn kind(&mut self, name: &'static str) -> &mut Kind {
         let place = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
-            self.kinds.push(Kind { name, count: 0, conflicts: 0, latency_ns: histogram(DIGITS) });
+            self.kinds.push(Kind { name, count: 0, records: 0, conflicts: 0, latency_ns: histogram(DIGITS) });
             self.kinds.len() - 1
         });
         &mut self.kinds[place]
@@ -87,6 +90,7 @@ impl Tally {
         for kind in &other.kinds {
             let own = self.kind(kind.name);
             own.count += kind.count;
+            own.records += kind.records;
             own.conflicts += kind.conflicts;
             add(&mut own.latency_ns, &kind.latency_ns);
         }
@@ -140,7 +144,7 @@ mod tests {
     fn tallies_add_up() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let (mut first, mut second) = (Tally::new(ms(1000)), Tally::new(ms(1000)));
-        let done = |kind, count| Done { kind, count, conflicts: 1 };
+        let done = |kind, count| Done { kind, count, records: 2, conflicts: 1 };
         first.count(done("read", 1), ms(1100), ms(1101));
         second.count(done("read", 32), ms(2100), ms(2104));
         second.count(done("update", 1), ms(2200), ms(2202));
@@ -150,7 +154,7 @@ mod tests {
         let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
         assert_eq!(seconds, [1, 33]);
         let reads = &first.kinds()[0];
-        assert_eq!((reads.name, reads.count, reads.conflicts), ("read", 33, 2));
+        assert_eq!((reads.name, reads.count, reads.records, reads.conflicts), ("read", 33, 4, 2));
         assert!((reads.latency_ns.max() as f64 - 4e6).abs() < 4e4);
     }
 }

@@ -44,7 +44,7 @@ pub trait Benchmark {
     /// Bytes of all keys and values by now, where that is known.
     fn user_bytes_at_end(&self) -> Option<u64>;
 
-    /// Bytes that users have asked for and have written by an operation of a kind, where that is known.
+    /// Bytes that users have asked for and have written by a record of an operation of this kind, where that is known.
     fn user_bytes(&self, kind: &str) -> Option<(u64, u64)>;
 
     /// Looks whether what the clients have left is as it should be; `None` if nothing is known of it.

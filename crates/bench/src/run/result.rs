@@ -87,6 +87,8 @@ pub struct RunResult {
 pub struct KindResult {
     /// Per second.
     pub operations_per_s: f64,
+    /// Records that were read or written by them, per second, where that is known.
+    pub records_per_s: f64,
     /// Times that one lost to another and was tried again, per operation.
     pub conflicts: f64,
     /// Of each call.
@@ -178,13 +180,14 @@ impl RunResult {
 fn user_bytes(run: &Run, tally: &Tally) -> (u64, u64) {
     tally.kinds().iter().fold((0, 0), |(asked_for, written), kind| {
         let (of_read, of_write) = run.benchmark.user_bytes(kind.name).unwrap_or_default();
-        (asked_for + kind.count * of_read, written + kind.count * of_write)
+        (asked_for + kind.records * of_read, written + kind.records * of_write)
     })
 }
 
 fn kinds(tally: &Tally, elapsed_s: f64) -> BTreeMap<String, KindResult> {
     let of = |kind: &crate::drive::Kind| KindResult {
         operations_per_s: kind.count as f64 / elapsed_s,
+        records_per_s: kind.records as f64 / elapsed_s,
         conflicts: kind.conflicts as f64 / kind.count.max(1) as f64,
         latency: Latency::of(&kind.latency_ns),
     };

@@ -55,7 +55,7 @@ pub struct Ended {
 type Identity = String;
 
 /// Bytes of the file for raw requests: as many as the data, within these.
-const RAW_BYTES: (u64, u64) = (256 << 20, 2 << 30);
+const RAW_BYTES: (u64, u64) = (64 << 20, 2 << 30);
 
 /// Seconds that the drive is measured alone, beside each question of each round; less if runs are short.
 const RAW_SECONDS: f64 = 3.0;
@@ -94,7 +94,8 @@ impl Suites {
             if interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            if number == 0 || steps[number - 1].planned != step.planned {
+            let before = number.checked_sub(1).and_then(|number| steps.get(number));
+            if before.is_none_or(|before| before.round != step.round || before.planned != step.planned) {
                 limit = Some(self.raw(&raw, &step.planned, interrupt)?);
             }
             let left = left(clock::now().since(began).seconds(), number, steps.len());
@@ -133,14 +134,12 @@ impl Suites {
             for planned in self.suites.iter().flat_map(|suite| suite.runs()) {
                 let benchmark = self.sizes.benchmark(planned.workload)?;
                 let (contents, data_bytes) = (benchmark.contents(), benchmark.data_bytes());
-                for engine in &self.engines {
-                    steps.push(Step {
-                        planned: planned.clone(),
-                        contents,
-                        data_bytes,
-                        engine: *engine,
-                        round,
-                    });
+                // No engine is always the first after the drive was measured.
+                let mut engines = self.engines.clone();
+                let first = round as usize % engines.len().max(1);
+                engines.rotate_left(first);
+                for engine in engines {
+                    steps.push(Step { planned: planned.clone(), contents, data_bytes, engine, round });
                 }
             }
         }
@@ -206,7 +205,7 @@ impl Suites {
             .args(["--seconds", &self.seconds.to_string(), "--warmup", &self.warmup_s.to_string()])
             .args(["--round", &round.to_string(), "--seed", &seed.to_string()]);
         if let Some(load) = planned.load {
-            let rate = load * closed_rate(known, planned, *engine)?;
+            let rate = load * closed_rate(known, step)?;
             command.args(["--rate", &rate.to_string(), "--load", &load.to_string()]);
         }
         Ok(command)
@@ -257,12 +256,14 @@ fn left(passed_s: f64, done: usize, all: usize) -> String {
 }
 
 /// What the engine does in a closed loop: the median of what is known of the same clients.
-fn closed_rate(known: &[RunResult], planned: &Planned, engine: EngineName) -> anyhow::Result<f64> {
+fn closed_rate(known: &[RunResult], step: &Step) -> anyhow::Result<f64> {
+    let Step { planned, contents, engine, .. } = step;
     let mut rates: Vec<f64> = known
         .iter()
         .filter(|run| run.engine == engine.to_string() && run.workload == planned.workload)
+        .filter(|run| run.contents == *contents && run.cache_bytes == step.cache_bytes())
         .filter(|run| run.clients == planned.clients && run.durability == planned.durability)
-        .filter(|run| run.load.is_none() && run.rate_per_s.is_none())
+        .filter(|run| run.rate_per_s.is_none())
         .map(|run| run.operations_per_s)
         .collect();
     rates.sort_by(f64::total_cmp);

@@ -197,7 +197,7 @@ impl drive::Client for Terminal<'_> {
             Outcome::Committed { .. } => kind.name(),
             Outcome::RolledBack => ROLLED_BACK,
         };
-        Ok(drive::Done { kind, count: 1, conflicts })
+        Ok(drive::Done { kind, count: 1, records: 0, conflicts })
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {

@@ -162,14 +162,16 @@ impl drive::Client for Client<'_> {
     fn step(&mut self) -> anyhow::Result<Done> {
         self.conflicts = 0;
         let operation = self.mix.draw(&mut self.picker);
-        let count = match operation {
+        let records = match operation {
             Operation::Read => self.read()?,
             Operation::Update => self.update()?,
             Operation::Insert => self.insert()?,
             Operation::Scan => self.scan()?,
             Operation::Modify => self.modify()?,
         };
-        Ok(Done { kind: operation.name(), count, conflicts: self.conflicts })
+        // A scan is one operation, however long.
+        let count = if operation == Operation::Scan { 1 } else { records };
+        Ok(Done { kind: operation.name(), count, records, conflicts: self.conflicts })
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
