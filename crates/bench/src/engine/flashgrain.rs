@@ -1,5 +1,6 @@
 //! Flashgrain: clients are tasks of its workers.
 
+use std::ops::Bound;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -147,20 +148,20 @@ impl Session for Client {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Failure> {
         let tree = &self.trees[table];
-        let mut cursor = match &self.transaction {
-            Some(transaction) => transaction.cursor(tree)?,
-            None => tree.cursor()?,
+        let range: (Bound<&[u8]>, Bound<&[u8]>) = match direction {
+            Direction::Forward => (Bound::Included(from), Bound::Unbounded),
+            Direction::Backward => (Bound::Unbounded, Bound::Included(from)),
         };
-        match direction {
-            Direction::Forward => cursor.seek(from),
-            Direction::Backward => cursor.seek_behind(from),
-        }
+        let mut records = match &self.transaction {
+            Some(transaction) => transaction.range::<&[u8]>(tree, range)?,
+            None => tree.range::<&[u8]>(range)?,
+        };
         loop {
             let record = match direction {
-                Direction::Forward => cursor.next()?,
-                Direction::Backward => cursor.prev()?,
+                Direction::Forward => records.next(),
+                Direction::Backward => records.next_back(),
             };
-            match record {
+            match record.transpose()? {
                 Some((key, value)) if visit(&key, &value) => {}
                 _ => return Ok(()),
             }

@@ -27,12 +27,16 @@ pub struct Raw {
 
 const REQUEST_BYTES: f64 = 4096.0;
 
+/// The file is written in whole requests.
+const WRITE_BYTES: u64 = 1 << 20;
+
 impl Raw {
-    /// Of so many bytes in `directory`, written once so that reads reach the drive. It vanishes with this value.
+    /// Of at least so many bytes in `directory`, written once so that reads reach the drive. It vanishes with this value.
     ///
     /// # Errors
     /// Those of the device.
     pub fn new(directory: &Path, bytes: u64, interrupt: &AtomicBool) -> anyhow::Result<Self> {
+        let bytes = bytes.next_multiple_of(WRITE_BYTES);
         let device = FileDevice::scratch(&[PathBuf::from(directory)], bytes, &OpenOptions::default())?;
         let region = Region { offset_bytes: 0, length_bytes: bytes };
         load::lay_out(&device, region, interrupt)?;
@@ -72,5 +76,18 @@ impl Raw {
             cpu_us_per_read: reads.cpu_us_per_request(),
             writes_per_s: writes.iops(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drive_is_measured_on_a_file_of_any_size() {
+        let (folder, interrupt) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+        let raw = Raw::new(folder.path(), (1 << 20) + 1, &interrupt).unwrap();
+        let limit = raw.measure(4, 2, 0.1, 1, &interrupt).unwrap();
+        assert!(limit.reads_per_s > 0.0 && limit.writes_per_s > 0.0, "{limit:?}");
     }
 }

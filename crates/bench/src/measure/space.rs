@@ -47,11 +47,12 @@ mod tests {
 
     #[test]
     fn this_process_uses_memory() {
-        let before = peak_memory_bytes();
-        assert!(before > 1 << 20);
-        drop(std::hint::black_box(vec![1_u8; 64 << 20]));
-        assert!(peak_memory_bytes() > 64 << 20);
+        const MUCH: u64 = 256 << 20;
+        drop(std::hint::black_box(vec![1_u8; MUCH as usize]));
+        let peak = peak_memory_bytes();
+        assert!(peak > MUCH, "{peak}");
         forget_peak_memory();
-        assert!(peak_memory_bytes() < before + (64 << 20));
+        // Other tests use memory meanwhile, but not that much more.
+        assert!(peak_memory_bytes() < peak - MUCH / 2);
     }
 }
