@@ -28,7 +28,7 @@ def test_lines(source):
             continue
         indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
         end = at + 1
-        while end < len(lines) and not re.match(rf"{indent}(\}}|.*;$|.*,$|.*\}}$)", lines[end]):
+        while end < len(lines) and not re.match(rf"{indent}(\}}|\S.*[;,}}]$)", lines[end]):
             end += 1
         found.update(range(at + 1, end + 2))
         at = end + 1

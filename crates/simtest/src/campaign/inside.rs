@@ -51,9 +51,10 @@ impl Campaign for Inside {
                 Life::of(&start, habits, seed, &mut counts).play_with(&plan, Some((trouble, u64::MAX)));
             let occasions = played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
             for taken in 0..occasions.min(OCCASIONS) {
-                let nth = match occasions > OCCASIONS {
-                    true => random.random_range(0..occasions) + 1,
-                    false => taken + 1,
+                // Stores are made and recovered at first.
+                let nth = match taken < OCCASIONS / 2 || occasions <= OCCASIONS {
+                    true => taken + 1,
+                    false => random.random_range(taken..occasions) + 1,
                 };
                 counts.add(CASES, 1);
                 let life = Life::of(&start, habits, seed, &mut counts);

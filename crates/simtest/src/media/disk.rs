@@ -174,7 +174,13 @@ impl Device for Disk {
     fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
         self.check_plan("open a channel")?;
         let (disk, depth) = (self.clone(), options.depth as usize);
-        Ok(Box::new(DiskChannel { disk, depth, done: VecDeque::new(), is_queue_failed: false }))
+        Ok(Box::new(DiskChannel {
+            disk,
+            depth,
+            done: VecDeque::new(),
+            is_queue_failed: false,
+            is_asleep: false,
+        }))
     }
 
     fn simulation(&self) -> Option<&dyn Simulation> {
@@ -205,6 +211,8 @@ struct DiskChannel {
     done: VecDeque<(u64, Result<(), i32>, Nanos)>,
     /// Whether who looks for answers next is told that there is no queue.
     is_queue_failed: bool,
+    /// Whether who waits next is told so, and nobody sees an answer before.
+    is_asleep: bool,
 }
 
 impl Channel for DiskChannel {
@@ -223,6 +231,7 @@ impl Channel for DiskChannel {
             }
             Some(Way::Refused) => return Err(refused("submit a request")),
             Some(Way::Queue) => self.is_queue_failed = true,
+            Some(Way::Sleep) => self.is_asleep = true,
         }
         let (start, length) = (request.offset_bytes as usize, request.length_bytes as usize);
         match request.op {
@@ -247,6 +256,9 @@ impl Channel for DiskChannel {
         if std::mem::take(&mut self.is_queue_failed) {
             return Err(refused("look for answers"));
         }
+        if self.is_asleep {
+            return Ok(0);
+        }
         let count = self.done.len().min(completions.capacity() - completions.len());
         if count > 0 {
             let state = self.disk.state();
@@ -264,6 +276,9 @@ impl Channel for DiskChannel {
         until: Option<Nanos>,
         completions: &mut Vec<Completion>,
     ) -> Result<usize, Error> {
+        if std::mem::take(&mut self.is_asleep) {
+            return Err(refused("wait for answers"));
+        }
         let count = self.poll(completions)?;
         if let Some(until) = until.filter(|_| count == 0) {
             self.disk.pass(until);

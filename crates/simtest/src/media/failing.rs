@@ -19,12 +19,14 @@ pub enum Way {
     Refused,
     /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has failed.
     Queue,
+    /// It is taken and done, but its answer comes to nobody who does not wait, and who does is told at first that the queue as a whole has failed. For threads: in virtual time, nobody waits for what is done at once.
+    Sleep,
     /// No request fails, but something inside of the store does.
     Inside,
 }
 
 impl Way {
-    /// All of requests.
+    /// All of requests, in virtual time.
     pub const ALL: [Self; 4] = [Self::Once, Self::ForEver, Self::Refused, Self::Queue];
 
     /// For people: a request that ..
@@ -34,6 +36,7 @@ impl Way {
             Self::ForEver => "and all later ones failed",
             Self::Refused => "was refused",
             Self::Queue => "was done, and its queue failed",
+            Self::Sleep => "was done, and its queue failed those who waited",
             Self::Inside => "was not to fail",
         }
     }
@@ -77,7 +80,7 @@ impl FailPlan {
     pub fn is_harmless(&self) -> bool {
         match self.way {
             Way::Inside => false,
-            Way::Queue => true,
+            Way::Queue | Way::Sleep => true,
             Way::Once | Way::ForEver | Way::Refused => self.asked() < self.first,
         }
     }
@@ -92,7 +95,7 @@ impl FailPlan {
     /// The same for what has no answer.
     pub(super) fn check(&self, doing: &str) -> Result<(), Error> {
         match self.next() {
-            None | Some(Way::Queue | Way::Inside) => Ok(()),
+            None | Some(Way::Queue | Way::Sleep | Way::Inside) => Ok(()),
             Some(_) => Err(refused(doing)),
         }
     }
