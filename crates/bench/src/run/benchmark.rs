@@ -72,6 +72,7 @@ impl Display for Contents {
             Self::Records(Records { count, key_bytes, value_bytes }) => {
                 write!(to, "{count} records of {key_bytes} + {value_bytes} bytes")
             }
+            Self::Tpcc { warehouses: 1, .. } => write!(to, "1 warehouse"),
             Self::Tpcc { warehouses, .. } => write!(to, "{warehouses} warehouses"),
         }
     }

@@ -39,7 +39,7 @@ pub struct Run {
 }
 
 /// Memory of a process beside what its engine caches, while clients run: code, stacks, histograms.
-const MEMORY_BESIDE_BYTES: u64 = 48 << 20;
+const MEMORY_BESIDE_BYTES: u64 = 64 << 20;
 
 /// The same while it is filled, without what the order of the records takes.
 const FILLING_BYTES: u64 = 256 << 20;

@@ -5,12 +5,14 @@ mod plan;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use flashgrain_device::clock;
+use signal_hook::consts::SIGKILL;
 
 pub use plan::{Planned, Suite};
 
@@ -224,7 +226,13 @@ impl Suites {
         match output.status.code() {
             Some(INTERRUPTED) => return Ok(None),
             // It has said why.
-            _ if text.trim().is_empty() => bail!("{} failed: {}", self.describe(step), output.status),
+            _ if text.trim().is_empty() => {
+                let why = match output.status.signal() {
+                    Some(SIGKILL) => " (by the kernel, if it needed more memory than it may use)",
+                    _ => "",
+                };
+                bail!("{} failed: {}{why}", self.describe(step), output.status)
+            }
             _ => {}
         }
         let mut result: RunResult =
