@@ -128,7 +128,7 @@ fn durability(durability: Durability) -> &'static str {
 fn conditions(question: &Question<'_>) -> String {
     let promise = match question.durability {
         Durability::Full => "a commit that has returned survives a power cut",
-        Durability::Buffered => "a commit that has returned survives the end of the process",
+        Durability::Buffered => "a commit that has returned is in a log that is written soon",
         Durability::None => "commits promise nothing",
     };
     format!(
