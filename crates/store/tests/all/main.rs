@@ -7,6 +7,7 @@ mod bad_input;
 mod basics;
 mod bulk;
 mod contention;
+mod dropped;
 mod format;
 mod full;
 mod large_values;
