@@ -21,14 +21,13 @@ impl Engine {
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
-            // In this order: who is told to wait by the locks has announced itself before.
+            // Before anything is looked at: who has written a large value by now, and waits for the locks to commit it, has announced itself; who does so later gets other pages.
+            let candidates = self.parts().pool.all_pages();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.load(Ordering::SeqCst) || self.trees.has_dropped();
             if is_written || is_freed || self.large.is_freeing() {
                 return Ok(None);
             }
-            // What comes from now on is none of them.
-            let candidates = self.parts().pool.all_pages();
             let known = self.referred_to()?;
             let mut freed = 0;
             for page in candidates.into_iter().filter(|page| !known.contains(page)) {

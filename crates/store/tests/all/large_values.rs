@@ -1,6 +1,7 @@
 //! Values that do not fit into a node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flashgrain::{Db, Durability, ErrorKind, Readable};
 use flashgrain_device::{Device, MemoryDevice};
@@ -78,4 +79,30 @@ fn a_refused_commit_leaves_nothing_of_its_large_values() {
         // Otherwise the device were full of them.
     }
     assert_eq!(tree.get("key").unwrap().unwrap(), "small");
+}
+
+/// It took the pages of values that were written, and not yet committed, if their writers came just after it had looked for some.
+#[test]
+fn regression_pages_of_a_value_that_is_being_written_are_not_reclaimed() {
+    const VALUES: u32 = 3000;
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree("t").unwrap();
+    let writer = {
+        let (db, tree) = (db.clone(), tree.clone());
+        std::thread::spawn(move || {
+            for key in 0..VALUES {
+                tree.insert(key.to_be_bytes(), value(9000, key as u8)).unwrap();
+                db.sleep_until(db.now() + Duration::from_micros(u64::from(key % 7) * 50)).unwrap();
+            }
+        })
+    };
+    while !writer.is_finished() {
+        db.reclaim().unwrap();
+    }
+    writer.join().unwrap();
+    for key in 0..VALUES {
+        assert_eq!(tree.get(key.to_be_bytes()).unwrap().unwrap(), value(9000, key as u8), "value {key}");
+    }
+    db.check().unwrap();
 }
