@@ -87,7 +87,7 @@ impl std::str::FromStr for Distribution {
             "zipf" if is_skew => Ok(Self::Zipf { theta }),
             "latest" if is_skew => Ok(Self::Latest { theta }),
             _ => {
-                Err("expected uniform, or zipf, zipf:THETA, latest, latest:THETA with a skew between 0 and 1"
+                Err("expected uniform, zipf, zipf:THETA, latest or latest:THETA, with a skew THETA between 0 and 1"
                     .into())
             }
         }

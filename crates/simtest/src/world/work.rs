@@ -372,7 +372,7 @@ impl Work {
         Ok(())
     }
 
-    /// A part of it, too, in both directions.
+    /// A part of it, too, in both directions, and key by key.
     fn look_between(
         &self,
         snapshot: &Snapshot,
@@ -385,8 +385,17 @@ impl Work {
         let forwards = records()?.map(|record| record.map(own)).collect::<Result<Vec<_>, _>>()?;
         let mut backwards = records()?.rev().map(|record| record.map(own)).collect::<Result<Vec<_>, _>>()?;
         backwards.reverse();
-        let expected = expected.range(range.clone()).map(|(key, value)| (key.clone(), value.clone()));
-        if forwards == expected.collect::<Vec<_>>() && backwards == forwards {
+        let within = expected.range(range.clone()).map(|(key, value)| (key.clone(), value.clone()));
+        // The one at the end may be there as well.
+        let keys: Vec<_> = forwards.iter().map(|(key, _)| key).chain([&range.end]).collect();
+        let values = snapshot.get_many(tree, &keys)?;
+        let is_same = |(key, value): (&&Vec<u8>, &Option<Value>)| {
+            expected.get(*key).map(Vec::as_slice) == value.as_deref()
+        };
+        if forwards == within.collect::<Vec<_>>()
+            && backwards == forwards
+            && keys.iter().zip(&values).all(is_same)
+        {
             return Ok(());
         }
         let [from, to] = [&range.start, &range.end].map(|key| String::from_utf8_lossy(key));
