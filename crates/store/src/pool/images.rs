@@ -35,6 +35,10 @@ pub(crate) trait Images: Send + Sync {
     /// A page was left half changed: nothing may be written any more.
     fn give_up(&self, why: &str);
 
+    /// # Errors
+    /// [`Error::Poisoned`] if nothing is written any more.
+    fn check(&self) -> Result<(), Error>;
+
     /// Loads a page.
     ///
     /// # Safety
@@ -76,6 +80,10 @@ impl Images for Segments {
 
     fn give_up(&self, why: &str) {
         self.poison.note(why.to_owned());
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.poison.check()
     }
 
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {

@@ -282,6 +282,8 @@ impl Pool {
         if trouble!(Frame) {
             return Err(self.fail_write());
         }
+        // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead here, again and again.
+        self.images.check()?;
         Ok(Reserved::new(self, self.take_frame(class)?))
     }
 

@@ -165,6 +165,16 @@ fn when_writes_fail_pages_that_did_not_change_make_room() {
     assert!(read_all(&mut world, &ids, Access::Normal) > 500);
 }
 
+/// With memory full of changed pages that nobody would write, a split took the memory for its new node from the nodes on its way, found them gone, and began again, for ever.
+#[test]
+fn regression_nothing_is_split_when_nothing_is_written_any_more() {
+    let mut world = World::new(LEAST_BUDGET_BYTES, 1);
+    world.pool.images.give_up("a write that failed");
+    let pool = Arc::clone(&world.pool);
+    let refused = world.harness.run(move || pool.reserve(0).map(drop));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
 #[test]
 fn prefetched_pages_are_there() {
     let (mut world, ids) = world_with(2000);
