@@ -89,6 +89,7 @@ fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    search.confirm_end(devices)?;
     Ok(search)
 }
 
@@ -169,6 +170,17 @@ impl Search<'_> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Looks once more at the block behind the log's end: what was misread, from another place or with a flipped bit, must not pass for a torn tail.
+    fn confirm_end(&self, devices: &Devices) -> Result<(), Error> {
+        let Some(beyond) = &self.beyond else { return Ok(()) };
+        let mut block = Block::new(self.ring.block_bytes as usize)?;
+        block.read(devices, Role::Log, self.ring.place(beyond.end))?;
+        match follow(block.bytes(), self.known.store, beyond.end, self.chain) {
+            Ok(_) => Err(self.corrupt(beyond, "a second look")),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Somebody knows that what is missing at the end was durable.

@@ -1,6 +1,7 @@
 //! Damage at rest: what was acknowledged is an error when it is gone, never silently missing.
 
 use flashgrain_device::MemoryDevice;
+use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Trigger};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -150,4 +151,34 @@ fn a_timestamp_beyond_all_others_is_corruption() {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// All that is durable lay in the range that was misread, those among it who could have said so.
+#[test]
+fn regression_a_misread_log_is_not_taken_for_a_short_one() {
+    let device = device(3);
+    let (log, _) = open(&device, &layout(), NEW).unwrap();
+    for round in 0..20_u8 {
+        log.append(&[round; 300]).unwrap();
+        log.wait(log.end(), Durability::Sync).unwrap();
+    }
+    drop(log);
+    let mut noticed = 0;
+    for kind in [
+        FaultKind::MisdirectedRead { by_bytes: 1 << 20 },
+        FaultKind::MisdirectedRead { by_bytes: 4096 },
+        FaultKind::ReadError { done_bytes: 512 },
+    ] {
+        for nth in 1..5 {
+            device.inject(Fault::new(kind.clone()).on(Operation::Read).at(Trigger::Nth(nth)));
+            match open(&device, &layout(), NEW) {
+                Ok((_, seen)) => assert_eq!(seen.len(), 20, "{kind:?} at read {nth}"),
+                Err(Error::Corrupt { .. } | Error::Io { .. }) => noticed += 1,
+                Err(error) => panic!("{error}"),
+            }
+            device.disarm_faults();
+            assert_eq!(open(&device, &layout(), NEW).unwrap().1.len(), 20);
+        }
+    }
+    assert!(noticed >= 3, "{noticed}");
 }
