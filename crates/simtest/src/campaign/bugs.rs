@@ -22,7 +22,7 @@ pub struct Hunt {
 
 impl Default for Hunt {
     fn default() -> Self {
-        Self { seed: 0, seeds: 40 }
+        Self { seed: 0, seeds: 120 }
     }
 }
 

@@ -12,6 +12,12 @@ use super::history::{Change, Shared};
 use super::look::{same, text};
 use super::store::{Shape, small};
 
+/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and the smallest log has 84 KiB.
+const BATCH_BYTES: usize = 6000;
+
+/// Values of more bytes are not in the log, only where they are.
+const LOGGED_VALUE_BYTES: usize = 4096;
+
 /// How often what is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habits {
@@ -286,10 +292,15 @@ impl Work {
     fn writes(&mut self, trees: [&Tree; 2]) -> Vec<(Tree, Vec<u8>, Option<Vec<u8>>)> {
         let count = [1, 1, 2, 5, 12][self.random.random_range(0..5)];
         let mut writes: Vec<(Tree, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
+        let mut bytes = 0;
         for _ in 0..count {
+            if bytes > BATCH_BYTES {
+                break;
+            }
             let (tree, key) = (trees[self.random.random_range(0..2)], self.key());
             if writes.iter().all(|(other, same, _)| other.name() != tree.name() || *same != key) {
                 let value = self.random.random_bool(0.75).then(|| self.value());
+                bytes += key.len() + value.as_ref().map_or(0, Vec::len).min(LOGGED_VALUE_BYTES);
                 writes.push((tree.clone(), key, value));
             }
         }
