@@ -10,11 +10,12 @@ use rand_pcg::Pcg64;
 use super::counts::{CASES, Counts};
 use super::failure::Failure;
 use super::nth::{Life, Nth, Start};
+use super::paths::Paths;
 use super::run::Campaign;
 use crate::media::FailPlan;
 use crate::world::Habits;
 
-/// See the module. A case is an occasion for one kind of trouble, drawn among all those that a life has.
+/// See the module. A case is an occasion for one kind of trouble, of those that a life has.
 #[derive(Default)]
 pub struct Inside {
     /// The lives.
@@ -25,7 +26,7 @@ pub struct Inside {
 const STREAM: u64 = 0x696e_7369_6465;
 
 /// Occasions of a kind that are taken of each life; if there are fewer, all.
-const OCCASIONS: u64 = 60;
+const OCCASIONS: u64 = 80;
 
 impl Campaign for Inside {
     fn name(&self) -> &'static str {
@@ -46,19 +47,14 @@ impl Campaign for Inside {
         let mut counts = Counts::default();
         let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
         for trouble in Trouble::ALL {
-            let plan = FailPlan::none();
-            let played =
-                Life::of(&start, habits, seed, &mut counts).play_with(&plan, Some((trouble, u64::MAX)));
+            let (plan, paths) = (FailPlan::none(), Paths::default());
+            let listened = trouble.listen(paths.listener());
+            let played = Life::of(&start, habits, seed, &mut counts).play_with(&plan, Some(listened));
             let occasions = played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
-            for taken in 0..occasions.min(OCCASIONS) {
-                // Stores are made and recovered at first.
-                let nth = match taken < OCCASIONS / 2 || occasions <= OCCASIONS {
-                    true => taken + 1,
-                    false => random.random_range(taken..occasions) + 1,
-                };
+            for nth in chosen(occasions, &paths.rarest(), &mut random) {
                 counts.add(CASES, 1);
                 let life = Life::of(&start, habits, seed, &mut counts);
-                let played = life.play_with(&FailPlan::inside(), Some((trouble, nth)));
+                let played = life.play_with(&FailPlan::inside(), Some(trouble.at(nth)));
                 let how = || format!("{trouble:?} at occasion {nth} of {occasions}");
                 played.map_err(|what| Failure::new(seed, how(), what))?;
                 if !goes_on() {
@@ -68,4 +64,16 @@ impl Campaign for Inside {
         }
         Ok(counts)
     }
+}
+
+/// All occasions if they are few. Otherwise one on each way that leads to some, those first that are seldom gone and that nobody would come across, and some of all.
+fn chosen(occasions: u64, rarest: &[u64], random: &mut Pcg64) -> Vec<u64> {
+    if occasions <= OCCASIONS {
+        return (1..=occasions).collect();
+    }
+    let mut chosen: Vec<_> = rarest.iter().copied().take((OCCASIONS / 4 * 3) as usize).collect();
+    chosen.extend((chosen.len() as u64..OCCASIONS).map(|_| random.random_range(1..=occasions)));
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
 }

@@ -16,6 +16,7 @@ mod kind;
 mod life;
 mod lives;
 mod nth;
+mod paths;
 mod rot;
 mod run;
 mod seen;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::testing::{Trouble, Troubled};
+use flashgrain::testing::Troubled;
 use flashgrain::{Builder, CpuCosts, Error, ErrorKind, Simulated};
 use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
@@ -49,6 +49,8 @@ impl Campaign for Nth {
             // Enough old versions not to be in memory, in some lives.
             behind: [1, 1, 40][seed as usize / 2 % 3],
             drop_tree: 0.08,
+            long: [0.0, 0.2][seed as usize / 2 % 2],
+            single: 0.5,
             remove_range: 0.08,
             load: 0.05,
             backup: 0.05,
@@ -146,8 +148,8 @@ impl<'a> Life<'a> {
         self.play_with(plan, None).map(drop)
     }
 
-    /// The same with trouble inside of the store at some occasion; how many of them there were.
-    pub fn play_with(mut self, plan: &Arc<FailPlan>, trouble: Option<(Trouble, u64)>) -> Result<u64, String> {
+    /// The same with trouble inside of the store, if there is to be some; how many occasions for it there were.
+    pub fn play_with(mut self, plan: &Arc<FailPlan>, troubled: Option<Troubled>) -> Result<u64, String> {
         let shared = match &self.start.crashed {
             None => Shared::listen(&Tape::default()),
             Some((base, before)) => {
@@ -156,7 +158,6 @@ impl<'a> Life<'a> {
                 shared
             }
         };
-        let troubled = trouble.map(|(trouble, nth)| trouble.at(nth));
         let live = quietly(|| self.live(plan, &shared)).and_then(|result| result);
         let occasions = troubled.as_ref().map_or(0, Troubled::asked);
         drop(troubled);

@@ -31,6 +31,10 @@ pub struct Habits {
     pub value_bytes: usize,
     /// Share of values that need pages of their own.
     pub large: f64,
+    /// Share of those that need more pages than a record names.
+    pub long: f64,
+    /// Share of durable commits of one write that go the way of those.
+    pub single: f64,
     /// Share of steps that make a checkpoint.
     pub checkpoint: f64,
     /// Share of steps that take a snapshot, and look at it later.
@@ -63,6 +67,8 @@ impl Default for Habits {
             keys: 60,
             value_bytes: 200,
             large: 0.03,
+            long: 0.0,
+            single: 0.0,
             checkpoint: 0.02,
             snapshot: 0.05,
             behind: 1,
@@ -274,12 +280,18 @@ impl Work {
         self.values += 1;
         let mut value = format!("{}/{}:", self.task, self.values).into_bytes();
         let length = match self.random.random::<f64>() < self.habits.large {
+            true if self.is(self.habits.long) => self.random.random_range(34_000..60_000),
             true => self.random.random_range(2000..12_000),
             false => self.random.random_range(8..self.habits.value_bytes),
         };
         let fill = b'a' + (self.values % 26) as u8;
         value.resize(length, fill);
         value
+    }
+
+    /// Whether something of such a share is to be. Draws nothing for what never is.
+    fn is(&mut self, share: f64) -> bool {
+        share > 0.0 && self.random.random::<f64>() < share
     }
 
     fn durability(&mut self) -> Durability {
@@ -308,7 +320,10 @@ impl Work {
     }
 
     fn batch(&mut self, common: &Tree, own: &Tree) -> Result<(), Error> {
-        let (writes, durability) = (self.writes([common, own]), self.durability());
+        let (mut writes, durability) = (self.writes([common, own]), self.durability());
+        if writes.len() == 1 && durability == Durability::Sync && self.is(self.habits.single) {
+            return writes.pop().map_or(Ok(()), |write| self.write(write));
+        }
         let mut batch = self.db.batch().durability(durability);
         for (tree, key, value) in &writes {
             match value {
@@ -318,6 +333,15 @@ impl Work {
         }
         let changes = changes(writes);
         self.shared.commit(changes, durability == Durability::Sync, || batch.commit())
+    }
+
+    /// A write that is a commit of its own.
+    fn write(&mut self, write: (Tree, Vec<u8>, Option<Vec<u8>>)) -> Result<(), Error> {
+        let (tree, key, value) = write.clone();
+        self.shared.commit(changes(vec![write]), true, || match value {
+            Some(value) => tree.insert(&key, value),
+            None => tree.remove(&key),
+        })
     }
 
     /// Reads and writes; may lose to others, and is not repeated then.

@@ -10,4 +10,4 @@ pub use bugs::{Bug, Finder, Planted};
 pub(crate) use observe::tell_committed;
 pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub use small::Small;
-pub use trouble::{Trouble, Troubled};
+pub use trouble::{Listener, Trouble, Troubled};

@@ -3,18 +3,24 @@
 //! A small store has most pages in memory, and a request of it fails for the one who waits for it. The calls that may wait for a drive are few, though, and what they tell their callers can be told at each of them:
 //! `trouble!(Name)` asks there. As with [bugs](super::Bug), only stores are concerned whose workers run on the calling thread.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+
+/// Hears of every occasion for trouble, from where it is. It must not use the store.
+pub type Listener = Box<dyn FnMut()>;
 
 thread_local! {
     static NOW: Cell<Option<Plan>> = const { Cell::new(None) };
+    static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
 }
 
-/// What happens. All but the first leave the store poisoned, as after a write that has failed.
+/// What happens. All but the first two leave the store poisoned, as after a write that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// A page that is looked at is not in memory, and cannot be read.
     Page,
+    /// The same, and from then on with all pages.
+    Pages,
     /// There is no memory for a page, as those that have changed cannot be written.
     Frame,
     /// A page cannot be changed before its old state is written, there is no buffer for that, and there will be none.
@@ -35,7 +41,7 @@ struct Plan {
 
 impl Trouble {
     /// All there are.
-    pub const ALL: [Self; 5] = [Self::Page, Self::Frame, Self::Room, Self::Write, Self::Poison];
+    pub const ALL: [Self; 6] = [Self::Page, Self::Pages, Self::Frame, Self::Room, Self::Write, Self::Poison];
 
     /// From now on, until what is returned is dropped, the `nth` occasion for it on the calling thread is taken, counted from 1.
     pub fn at(self, nth: u64) -> Troubled {
@@ -43,13 +49,25 @@ impl Trouble {
         Troubled { _of_this_thread: PhantomData }
     }
 
+    /// Nothing happens, but until what is returned is dropped, `listener` hears of every occasion for it on the calling thread.
+    pub fn listen(self, listener: Listener) -> Troubled {
+        LISTENER.set(Some(listener));
+        self.at(u64::MAX)
+    }
+
+    /// The one whose occasions are also this one's.
+    fn asked_as(self) -> Self {
+        if self == Self::Pages { Self::Page } else { self }
+    }
+
     /// Whether it happens now.
     #[inline]
     pub(crate) fn strikes(self) -> bool {
-        let Some(plan) = NOW.get().filter(|plan| plan.trouble == self) else { return false };
+        let Some(plan) = NOW.get().filter(|plan| plan.trouble.asked_as() == self) else { return false };
         let asked = plan.asked + 1;
         NOW.set(Some(Plan { asked, ..plan }));
-        asked == plan.nth
+        LISTENER.with_borrow_mut(|listener| listener.iter_mut().for_each(|hear| hear()));
+        asked == plan.nth || asked > plan.nth && plan.trouble == Self::Pages
     }
 }
 
@@ -70,11 +88,14 @@ impl Troubled {
 impl Drop for Troubled {
     fn drop(&mut self) {
         NOW.set(None);
+        LISTENER.set(None);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
 
     #[test]
@@ -86,5 +107,18 @@ mod tests {
         assert_eq!(planned.asked(), 3);
         drop(planned);
         assert!(!Trouble::Room.strikes());
+        let _for_ever = Trouble::Pages.at(2);
+        assert_eq!([Trouble::Page; 3].map(Trouble::strikes), [false, true, true]);
+    }
+
+    #[test]
+    fn who_listens_hears_of_every_occasion() {
+        let heard = Rc::new(Cell::new(0));
+        let own = Rc::clone(&heard);
+        let listened = Trouble::Page.listen(Box::new(move || own.set(own.get() + 1)));
+        assert!(![Trouble::Page, Trouble::Room, Trouble::Page].map(Trouble::strikes).contains(&true));
+        drop(listened);
+        assert!(!Trouble::Page.strikes());
+        assert_eq!(heard.get(), 2);
     }
 }
