@@ -285,20 +285,19 @@ impl Run {
             pool.snapshot(epoch, &mut |id, location| {
                 writer.push(Change::Page(id, Some(location)), &mut write)
             })?;
-        } else {
-            for moved in &self.carried {
-                if moved.to.is_none() && planted!(FreedPageLeftInMap) {
-                    continue;
-                }
-                writer.push(Change::Page(moved.id, moved.to), &mut write)?;
-            }
         }
-        let known = if anew { &[] } else { self.base.openings.as_slice() };
+        let (carried, known) = match anew {
+            true => (&[][..], &[][..]),
+            false => (self.carried.as_slice(), self.base.openings.as_slice()),
+        };
+        let is_left_out = |moved: &&Moved| moved.to.is_none() && planted!(FreedPageLeftInMap);
+        let moved = carried.iter().filter(|moved| !is_left_out(moved));
+        let moved = moved.map(|moved| Change::Page(moved.id, moved.to));
         let (_, openings) = segments.sequences();
-        for (index, opening) in &openings {
-            if known.get(*index as usize).is_none_or(|known| known != opening) {
-                writer.push(Change::Segment(*index, *opening), &mut write)?;
-            }
+        let opened = openings.iter().filter(|(index, opening)| known.get(*index as usize) != Some(opening));
+        let opened = opened.map(|(index, opening)| Change::Segment(*index, *opening));
+        for change in moved.chain(opened) {
+            writer.push(change, &mut write)?;
         }
         let (priors, next_serial) = writer.finish(&mut write)?;
         let last = priors.first().copied().ok_or(Error::Closed)?;

@@ -105,11 +105,6 @@ impl Site {
         }
     }
 
-    /// Whether the data is in files, which are made with the store.
-    pub fn is_in_files(&self) -> bool {
-        self.data.is_in_files()
-    }
-
     /// Whether the log has files of its own, which take the size that they are given.
     pub fn log_may_grow(&self) -> bool {
         self.log.as_ref().is_some_and(Place::is_in_files)

@@ -59,11 +59,11 @@ impl Prepared {
         };
         let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
         let (devices, made) = site.create(stripe_unit)?;
-        if site.is_in_files() {
-            // Before the file has its size, so that what a crash leaves is known for what it is.
+        let data = devices.device(Role::Data);
+        if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {
+            // Before it has its size, so that what a crash leaves is known for what it is.
             slots::erase(&devices)?;
         }
-        let data = devices.device(Role::Data);
         let ground = Ground {
             profile: *profile,
             data: data.geometry(),

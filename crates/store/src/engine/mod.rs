@@ -76,16 +76,15 @@ impl Engine {
     /// As [`Large::write`], and then nothing is left.
     pub fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
         let _wanted = self.parts.segments.want(values.iter().map(|value| value.len() as u64).sum());
-        for _ in 1..LARGE_TRIES {
+        let mut tries = 1;
+        loop {
             self.transactions().admit_large()?;
             match self.large.write(values) {
                 // The cleaner was faster.
-                Err(Error::Full { .. }) => {}
+                Err(Error::Full { .. }) if tries < LARGE_TRIES => tries += 1,
                 ended => return ended,
             }
         }
-        self.transactions().admit_large()?;
-        self.large.write(values)
     }
 
     /// What it found when it was opened.

@@ -166,21 +166,8 @@ impl Engine {
         slots::erase(devices)?;
         label::save(devices, store)?;
         let Storage { poison, segments, pool } = given.storage(&layout)?;
-        let known = Known {
-            store: log_store(store),
-            tail: Lsn(0),
-            durable: Lsn(0),
-            timestamp: Timestamp(0),
-            closed: true,
-        };
-        let log = Log::open(
-            &layout,
-            devices.clone(),
-            given.crew.clone(),
-            poison.clone(),
-            known,
-            &mut |_, _, _| Ok(()),
-        )?;
+        let log =
+            Log::create(&layout, devices.clone(), given.crew.clone(), poison.clone(), log_store(store))?;
         let trees = Arc::new(Trees::create(&pool)?);
         let superblock = Superblock {
             store,

@@ -163,6 +163,22 @@ impl Log {
         recover::scan(devices, Ring::of(layout), known, see)
     }
 
+    /// An empty log.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no memory.
+    pub fn create(
+        layout: &Layout,
+        devices: Devices,
+        crew: Crew,
+        poison: Poison,
+        store: u64,
+    ) -> Result<Self, Error> {
+        let nothing = Lsn(0);
+        let known = Known { store, tail: nothing, durable: nothing, timestamp: Timestamp(0), closed: true };
+        Self::open(layout, devices, crew, poison, known, &mut |_, _, _| Ok(()))
+    }
+
     /// The log, as a checkpoint knows it. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors

@@ -235,8 +235,7 @@ impl History {
         let index = (self.make)()?;
         if !takes(&*index, record) {
             let (got, limit) = (record.0.len(), index.max_key_bytes());
-            index.destroy()?;
-            return Err(Error::KeyLength { got, limit });
+            return index.destroy().and(Err(Error::KeyLength { got, limit }));
         }
         let mut list = lock(list);
         let is_same =
