@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-NOT_COUNTED = re.compile(r"/(testing|tests)/|/(tests|explored|planted|speed)\.rs$")
+NOT_COUNTED = re.compile(r"/(testing|tests)/|/(tests|explored|planted|speed|broken|trouble)\.rs$")
 ERROR = re.compile(r"map_err\((?=\|)|\breturn Err\(|=> Err\(|\bErr\(Error::|\.refuse\(|\bpoison\.by\(")
 BEYOND = os.path.join(sys.path[0], "coverage_beyond.txt")
 

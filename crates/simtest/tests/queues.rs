@@ -121,6 +121,51 @@ fn without_channels_a_store_is_refused_and_nothing_is_lost() {
     assert_eq!(read.unwrap_or_else(|error| panic!("{error}")).as_deref(), Some(&value(7)[..]));
 }
 
+/// Each request of making a store that grows: the drive cannot be marked, or made as large as the store is at first.
+#[test]
+fn a_store_that_could_not_be_made_can_be_made_later() {
+    let segments = |count| Disk::new(vec![0; Small::default().bytes(count) as usize]);
+    for nth in 1.. {
+        let (disk, plan) =
+            (segments(SEGMENTS).of_bytes(Small::default().bytes(1)), FailPlan::new(nth, Way::Once));
+        let store = |plan| {
+            let drive = Arc::new(disk.failing(plan));
+            Db::builder().device(drive).small(&Small::default()).growable(true)
+        };
+        let made = Simulated::create(store(&plan), CpuCosts::default()).map(drop);
+        if plan.is_harmless() {
+            made.unwrap_or_else(|error| panic!("nothing failed: {error}"));
+            assert!(nth > 20, "{nth}");
+            break;
+        }
+        if let Err(error) = made {
+            assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned), "request {nth}: {error}");
+        }
+        let made = Simulated::create(store(&FailPlan::none()), CpuCosts::default());
+        made.map(drop).unwrap_or_else(|error| panic!("after request {nth} had failed: {error}"));
+    }
+}
+
+/// The first requests to the drive of a copy, made by the threads of the copy: its source goes on, and can be copied later.
+#[test]
+fn a_copy_that_could_not_be_made_can_be_made_later() {
+    let source = Drives::new(false);
+    let db = source.store(&FailPlan::none()).create().unwrap_or_else(|error| panic!("{error}"));
+    let tree = db.tree("fruit").unwrap_or_else(|error| panic!("{error}"));
+    tree.insert("apple", "red").unwrap_or_else(|error| panic!("{error}"));
+    for nth in 1..6 {
+        let (copy, plan) = (Drives::new(false), FailPlan::new(nth, Way::Once));
+        if let Err(error) = db.backup(copy.store(&plan)) {
+            assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned), "request {nth}: {error}");
+        }
+        db.backup(copy.store(&FailPlan::none()))
+            .unwrap_or_else(|error| panic!("after request {nth}: {error}"));
+        let copied = copy.store(&FailPlan::none()).open().unwrap_or_else(|error| panic!("{error}"));
+        let value = copied.tree("fruit").and_then(|tree| tree.get("apple"));
+        assert_eq!(value.unwrap_or_else(|error| panic!("{error}")).as_deref(), Some(&b"red"[..]));
+    }
+}
+
 /// A simulated store whose queue fails for a moment at its 60th request.
 fn simulate(retries: u32) {
     let (drives, plan) = (Drives::new(false), FailPlan::new(60, Way::Queue));

@@ -21,6 +21,8 @@ mod speed;
 #[cfg(test)]
 mod tests;
 mod tree;
+#[cfg(all(test, feature = "testing"))]
+mod trouble;
 
 pub(crate) use check::Census;
 pub(crate) use scan::{Direction, Fate, Piece, Scan};

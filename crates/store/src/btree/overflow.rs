@@ -321,7 +321,8 @@ impl Overflow {
     /// # Errors
     /// As [`Overflow::read`].
     pub fn pages_of(&self, reference: &[u8]) -> Result<Vec<PageId>, Error> {
-        let Pages { mut inner, mut data, .. } = self.resolve(&decode(reference)?)?;
+        let reference = decode(reference)?;
+        let Pages { mut inner, mut data, .. } = self.resolve(&reference)?;
         inner.append(&mut data);
         Ok(inner)
     }
@@ -345,7 +346,8 @@ impl Overflow {
     /// # Errors
     /// The pool's; some pages are left then.
     pub fn free(&self, reference: &[u8]) -> Result<(), Error> {
-        let Pages { inner, data, .. } = self.resolve(&decode(reference)?)?;
+        let reference = decode(reference)?;
+        let Pages { inner, data, .. } = self.resolve(&reference)?;
         self.free_pages(&data)?;
         self.free_pages(&inner)
     }
@@ -386,16 +388,16 @@ impl Overflow {
         {
             return Ok(false);
         }
-        let mut adopted = Vec::new();
+        for (page, _) in &pages {
+            if self.pool.exists(*page) && !self.is_of(*page, owner)? {
+                return Ok(false);
+            }
+        }
         for (page, location) in pages {
             // In a statement of its own, so that the section ends.
             let is_new = self.pool.section().adopt(page, location);
             if is_new {
                 live(page, location)?;
-                adopted.push(page);
-            } else if !self.is_of(page, owner)? {
-                self.free_pages(&adopted)?;
-                return Ok(false);
             }
         }
         Ok(true)
@@ -518,7 +520,9 @@ mod tests {
         assert!(matches!(read(&overflow, &other_checksum), Err(Error::Corrupt { .. })));
         for length in 0..logged[0].len() {
             let part = &logged[0][..length];
-            assert!(length >= kept(&logged[0]).len() || read(&overflow, part).is_err());
+            let is_whole = length >= kept(&logged[0]).len();
+            assert!(is_whole || read(&overflow, part).is_err());
+            assert!(is_whole || overflow.free(part).is_err() && overflow.pages_of(part).is_err());
             assert!(overflow.adopt(part, Epoch(0), &mut not_live).is_err());
         }
     }
@@ -566,5 +570,30 @@ mod tests {
         let later = Overflow::new(&pool, 0);
         assert!(!later.adopt(&logged, Epoch(7), &mut not_live).unwrap());
         assert_eq!(pool.pages(), 0);
+    }
+
+    /// With the pages of their numbers, and whatever fails first.
+    #[cfg(feature = "testing")]
+    #[test]
+    fn a_value_that_cannot_be_written_leaves_nothing_and_one_that_cannot_be_read_stays() {
+        use crate::testing::Trouble;
+
+        let pool = pool_in_memory(1 << 20);
+        let (overflow, value) = (Overflow::new(&pool, 0), value(40_000, 1));
+        for nth in 1..=11 {
+            let troubled = Trouble::Frame.at(nth);
+            assert!(matches!(overflow.write(&value), Err(Error::Poisoned { .. })), "page {nth}");
+            drop(troubled);
+            assert_eq!(pool.pages(), 0);
+        }
+        let logged = overflow.write(&value).unwrap();
+        let unreadable = |result: Result<(), Error>| matches!(result, Err(Error::Io { .. }));
+        let troubled = Trouble::Page.at(1);
+        assert!(unreadable(overflow.free(kept(&logged))));
+        drop(troubled);
+        let troubled = Trouble::Page.at(3);
+        assert!(unreadable(overflow.adopt(&logged, Epoch(0), &mut not_live).map(drop)));
+        drop(troubled);
+        assert!(read(&overflow, &logged).unwrap() == value);
     }
 }

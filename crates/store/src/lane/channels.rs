@@ -103,6 +103,14 @@ impl Lane {
         Ok(&mut self.guests[index])
     }
 
+    /// The lane to these devices, if there was need for one.
+    pub(super) fn opened(&mut self, devices: &Devices) -> Option<&mut Self> {
+        match devices.are(&self.owner) {
+            true => Some(self),
+            false => self.guests.iter_mut().find(|guest| devices.are(&guest.owner)),
+        }
+    }
+
     /// Closes lanes to devices that nobody has any more.
     fn see_off(&mut self) {
         self.guests.retain(|guest| guest.in_flight > 0 || guest.owner.strong_count() > 0);
@@ -186,15 +194,20 @@ impl Lane {
         Some(result)
     }
 
-    /// Waits for the answer to a request that an ordinary thread has submitted. A queue that has failed as a whole still has it, and with it the memory of whoever asked, and is waited for again.
+    /// Waits for the answer to a request that an ordinary thread has submitted.
     pub fn wait_for(&mut self, number: u32) -> Result<(), i32> {
         loop {
             if let Some(result) = self.take(number) {
                 return result;
             }
-            if self.wait(None, |_| ()).is_err() {
-                thread::park_timeout(PAUSE);
-            }
+            self.wait_for_any();
+        }
+    }
+
+    /// Waits for an answer on an ordinary thread. A queue that has failed as a whole still has the requests, and with them the memory of whoever asked, and is waited for again.
+    pub fn wait_for_any(&mut self) {
+        if self.wait(None, |_| ()).is_err() {
+            thread::park_timeout(PAUSE);
         }
     }
 
@@ -279,5 +292,62 @@ impl Lane {
         waiting.drain(..count.min(waiting.len())).for_each(wake);
         self.in_flight -= count;
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashgrain_device::{MemoryDevice, Op};
+    use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+    use super::super::broken::{Broken, Part};
+    use super::*;
+
+    const BYTES: u32 = 4096;
+
+    fn simulated() -> Arc<dyn Device> {
+        Arc::new(SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap())
+    }
+
+    fn in_memory() -> Arc<dyn Device> {
+        Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap())
+    }
+
+    /// Has a lane to `first` read from both devices, which may be one lane or a lane and a guest, while the queue of the second fails once; both are read then.
+    fn reads_both(first: &Devices, second: &Devices, broken: &Broken, part: Part) {
+        let mut lane = first.open_lane(8).unwrap();
+        let mut memory = vec![7; 2 * BYTES as usize];
+        let read = |memory| Request { op: Op::Read, offset_bytes: 0, length_bytes: BYTES, memory, tag: 0 };
+        let last = second.all().len() - 1;
+        // SAFETY: the memory lives until both are answered, and nobody else uses it.
+        let numbers = unsafe {
+            let one = lane.submit(0, read(memory.as_mut_ptr())).unwrap().unwrap();
+            let rest = memory.as_mut_ptr().add(BYTES as usize);
+            (one, lane.to(second).unwrap().submit(last, read(rest)).unwrap().unwrap())
+        };
+        broken.fail(part, 1);
+        let failed = (0..100).find_map(|_| lane.wait(None, |_| ()).err());
+        assert!(failed.is_some(), "{part:?} was to fail");
+        let mut answers = [None, None];
+        while answers.iter().any(Option::is_none) {
+            lane.wait(None, |_| ()).unwrap();
+            answers[0] = answers[0].or(lane.take(numbers.0));
+            let second = lane.opened(second).unwrap();
+            answers[1] = answers[1].or_else(|| second.take(numbers.1));
+        }
+        assert_eq!((answers, lane.in_flight()), ([Some(Ok(())); 2], 0));
+        assert!(memory.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn when_one_queue_fails_as_a_whole_no_answer_is_lost() {
+        for (device, part) in [(simulated as fn() -> _, Part::Wait), (in_memory, Part::Poll)] {
+            let broken = Broken::new(device());
+            let both = Devices::new(device(), Some(Arc::clone(&broken) as _));
+            reads_both(&both, &both, &broken, part);
+            let broken = Broken::new(device());
+            let (own, guest) = (Devices::new(device(), None), Devices::new(Arc::clone(&broken) as _, None));
+            reads_both(&own, &guest, &broken, part);
+        }
     }
 }

@@ -285,7 +285,7 @@ unsafe fn ask_in_task(
     };
     loop {
         park();
-        if let Some(result) = lane.borrow_mut().to(devices)?.take(number) {
+        if let Some(result) = lane.borrow_mut().opened(devices).and_then(|lane| lane.take(number)) {
             return result.map_err(Failed::Errno);
         }
     }
@@ -298,8 +298,8 @@ unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Resu
         // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
         match unsafe { lane.submit(device, request) }? {
             Some(number) => break number,
-            None => lane.wait(None, |_| ())?,
-        };
+            None => lane.wait_for_any(),
+        }
     };
     lane.wait_for(number).map_err(Failed::Errno)
 }
@@ -308,6 +308,7 @@ unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Resu
 mod tests {
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
+    use super::super::broken::{Broken, Part};
     use super::*;
     use crate::worker::Harness;
 
@@ -325,6 +326,20 @@ mod tests {
             read(devices, Role::Data, place * 4096, found.as_mut_ptr(), 4096).unwrap();
         }
         assert_eq!(found, written);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_wait_is_told() {
+        for part in [Part::Open, Part::Wait] {
+            let broken = Broken::new(Arc::clone(devices().device(Role::Data)));
+            let devices = Devices::new(Arc::clone(&broken) as _, None);
+            broken.fail(part, 2);
+            let refused = sleep_until(&devices, Nanos(1_000_000)).map_err(|error| error.kind());
+            assert_eq!(refused, Err(crate::ErrorKind::Io), "{part:?}");
+            broken.fail(part, 0);
+            sleep_until(&devices, Nanos(1_000_000)).unwrap();
+            assert_eq!(now(&devices), Nanos(1_000_000));
+        }
     }
 
     #[test]

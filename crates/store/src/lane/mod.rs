@@ -4,6 +4,8 @@
 //! thread they wait. No request allocates.
 
 mod block;
+#[cfg(test)]
+pub(crate) mod broken;
 mod channels;
 mod current;
 mod flushes;

@@ -39,7 +39,8 @@ struct Victim {
 }
 
 /// Why a segment was not cleaned to its end.
-enum Stop {
+#[derive(Debug)]
+pub(super) enum Stop {
     /// There is no segment for what is moved: a checkpoint must come first.
     NoSegment,
     Failed,
@@ -65,7 +66,12 @@ impl Segments {
         }
     }
 
-    fn clean_segment(&self, index: usize, tenant: &dyn Tenant, block: &mut Block) -> Result<(), Stop> {
+    pub(super) fn clean_segment(
+        &self,
+        index: usize,
+        tenant: &dyn Tenant,
+        block: &mut Block,
+    ) -> Result<(), Stop> {
         let changed_at = self.space.changed_at(index);
         let mut victim = Victim { index, changed_at, damaged: false };
         let range = self.space.range(index);

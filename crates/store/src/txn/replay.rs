@@ -189,7 +189,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::tests::map::Map;
+    use super::super::tests::map::{Map, fail_at};
     use super::*;
     use crate::catalog::TreeId;
     use crate::index::Index;
@@ -264,5 +264,32 @@ mod tests {
         assert_eq!(map.changes(), 1000);
         harness.run(replay);
         assert_eq!(map.changes(), 1000);
+    }
+
+    /// It is told at the latest by whoever waits for the end of everything.
+    #[test]
+    fn a_batch_that_failed_is_not_forgotten() {
+        for (count, gives_back) in [(OPERATIONS_MAX, true), (1, false)] {
+            let map = Arc::new(Map::default());
+            let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+            let large = [&Version::overflow(Timestamp(1)).bits().to_le_bytes()[..], b"reference"].concat();
+            map.update(&0_u64.to_be_bytes(), &mut |_| Change::Put(&large)).unwrap();
+            let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
+            let crew = harness.crew().clone();
+            let refused = harness.run(move || {
+                let give_back: GiveBack = Arc::new(move |_| match gives_back {
+                    true => Ok(()),
+                    false => Err(Error::Io { doing: "free a page".into(), errno: libc::EIO }),
+                });
+                let mut replayer = Replayer::new(crew, give_back);
+                for number in 0..count as u64 {
+                    let version = Version::put(Timestamp(number + 2));
+                    replayer.put(&tree, &number.to_be_bytes(), version, b"value").unwrap();
+                }
+                fail_at(if gives_back { 7 } else { 0 });
+                replayer.finish()
+            });
+            assert_eq!(refused.unwrap_err().kind(), crate::ErrorKind::Io);
+        }
     }
 }

@@ -303,6 +303,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::ErrorKind;
+    use crate::lane::broken::{Broken, Part};
     use crate::log::tests::device;
     use crate::worker::Harness;
 
@@ -358,5 +360,32 @@ mod tests {
         let put = Arc::clone(&throttle);
         assert!(harness.run(move || put.admit(1, 0, true, &Poison::default()).is_ok()));
         assert_eq!(throttle.stats().refused, 1);
+    }
+
+    /// A thread waits on a queue of its own, on which time may fail to pass.
+    #[test]
+    fn who_cannot_wait_is_told() {
+        for (no_removes, dirty) in [(true, 0.0), (false, 0.5)] {
+            let broken = Broken::new(device(1) as _);
+            let devices = Devices::new(Arc::clone(&broken) as _, None);
+            let throttle = Throttle::default();
+            throttle.watch(devices, Box::new(move |_| Load { no_removes, dirty, ..Load::default() }));
+            let poison = Poison::default();
+            let wait = || throttle.admit(LOOK_EVERY + 1, 0, true, &poison)?.pause();
+            wait().unwrap();
+            broken.fail(Part::Wait, 1);
+            assert_eq!(wait().unwrap_err().kind(), ErrorKind::Io);
+            wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_room_that_will_not_come() {
+        let (throttle, _, _) = under(Load::default());
+        let poison = Poison::default();
+        let admitted = throttle.admit(1, 0, true, &poison).unwrap();
+        admitted.wait().unwrap();
+        poison.note("the drive is gone".into());
+        assert_eq!(admitted.wait().unwrap_err().kind(), ErrorKind::Poisoned);
     }
 }

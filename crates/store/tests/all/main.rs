@@ -14,4 +14,6 @@ mod large_values;
 mod many_keys;
 mod model;
 mod places;
+#[cfg(feature = "testing")]
+mod trouble;
 mod waiting;

@@ -149,3 +149,23 @@ fn a_chain_that_does_not_begin_where_it_should_is_refused() {
     assert!(medium.state(priors[0], 0).is_ok());
     assert!(matches!(medium.state(priors[0], 1), Err(Error::Corrupt { .. })));
 }
+
+/// Whichever page it is.
+#[test]
+fn a_map_that_cannot_be_written_is_not_gone_on_with() {
+    for nth in 1..=3 {
+        let (mut writer, mut pages) = (Writer::new(PAGE_BYTES, Vec::new(), 1), 0);
+        let mut write = |_: u64, _: Page<'_>| {
+            pages += 1;
+            match pages == nth {
+                true => Err(Error::Io { doing: "write a page".into(), errno: libc::EIO }),
+                false => Ok(Location::new(pages << 20, PAGE_BYTES, 0)),
+            }
+        };
+        let change = |id| Change::Page(PageId(id), Some(Location::new(id << 20, PAGE_BYTES, 0)));
+        let pushed = (0..1200).try_for_each(|id| writer.push(change(id), &mut write));
+        let written = pushed.and_then(|()| writer.finish(&mut write).map(drop));
+        assert_eq!(written.map_err(|error| error.kind()), Err(crate::ErrorKind::Io), "page {nth}");
+        assert_eq!(pages, nth);
+    }
+}

@@ -4,4 +4,6 @@ mod full;
 mod nonsense;
 mod opening;
 mod speed;
+#[cfg(feature = "testing")]
+mod trouble;
 mod world;

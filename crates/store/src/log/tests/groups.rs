@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashgrain_device::{MemoryDevice, Nanos};
-use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
+use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, Repeat, Trigger};
 
 use super::*;
+use crate::ErrorKind;
+use crate::lane::broken::Broken;
 use crate::lane::now;
 use crate::worker::Harness;
 
@@ -104,6 +106,57 @@ fn a_failed_write_or_flush_ends_all_promises() {
         assert_eq!((first, rest), (1, 9), "{kind:?}");
         assert!(matches!(log.append(b"x"), Err(Error::Poisoned { .. })));
     }
+}
+
+/// From now on all such operations fail.
+fn inject(device: &SimDevice, kind: FaultKind, operation: Operation) {
+    device.inject(Fault::new(kind).on(operation).repeat(Repeat::Sticky));
+}
+
+fn kinds<T>(log: &Log, tried: Result<T, Error>) -> [Option<ErrorKind>; 2] {
+    [tried.err(), log.append(b"x").err()].map(|error| error.map(|error| error.kind()))
+}
+
+/// Nobody asks for durability, but so much is not durable that recovery would look for the log's end in vain.
+#[test]
+fn a_flush_that_the_window_needs_may_fail() {
+    let device = volatile_device(1);
+    let (log, _) = open(&device, &layout(), NEW).unwrap();
+    inject(&device, FaultKind::FlushError { data: FlushLoss::Dropped }, Operation::Flush);
+    let write = || {
+        let logged = log.append(&[7; 400])?;
+        log.wait(logged.end, Durability::Buffered)
+    };
+    let window = RING_BYTES / 8 / BLOCK_BYTES;
+    assert!((0..window).all(|_| write().is_ok()), "they fit into the window");
+    assert_eq!(kinds(&log, write()), [Some(ErrorKind::Io), Some(ErrorKind::Poisoned)]);
+    assert_eq!(log.durable(), Lsn(0));
+}
+
+/// Whoever appends to a group that is full writes it first.
+#[test]
+fn a_full_group_that_cannot_be_written_takes_no_more() {
+    let device = device(1);
+    let layout = Layout { log_bytes: 64 << 20, log_block_bytes: 4096, ..layout() };
+    let (log, _) = open(&device, &layout, NEW).unwrap();
+    inject(&device, FaultKind::WriteError { done_bytes: 0 }, Operation::Write);
+    let record = vec![7; GROUP_BYTES_MAX / 2 + 1];
+    log.append(&record).unwrap();
+    assert_eq!(kinds(&log, log.append(&record)), [Some(ErrorKind::Io), Some(ErrorKind::Poisoned)]);
+    assert_eq!(log.last(), Timestamp(1));
+}
+
+/// The ring of a log in a file is written to with zeros first.
+#[test]
+fn a_ring_that_cannot_be_prepared_takes_no_commits() {
+    let device = device(1);
+    let devices = Devices::new(Broken::of_kind(Arc::clone(&device) as _, "file"), None);
+    let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+    inject(&device, FaultKind::WriteError { done_bytes: 0 }, Operation::Write);
+    let logged = log.append(b"first").unwrap();
+    let waited = log.wait(logged.end, Durability::Sync);
+    assert_eq!(kinds(&log, waited), [Some(ErrorKind::Io), Some(ErrorKind::Poisoned)]);
+    assert_eq!(log.stats().groups, 0);
 }
 
 /// The ring is full, and nobody goes on before a checkpoint makes room.

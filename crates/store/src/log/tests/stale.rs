@@ -1,7 +1,7 @@
 //! What a crash left behind the log's end is never taken for a part of it, and a durable write vouches for all before it.
 
 use flashgrain_device::MemoryDevice;
-use flashgrain_ssdsim::fault::{PowerCut, Survivors};
+use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut, Survivors};
 
 use super::*;
 use crate::lane::{Block, Role};
@@ -55,6 +55,30 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     stale.write(&devices, Role::Log, place(third)).unwrap();
     let (_, seen) = open_on(&devices, &layout(), NEW).unwrap();
     assert_eq!(seen.len(), 2);
+}
+
+/// Neither a write of zeros over stale blocks nor the flush behind them may be missing: who opens the log is told, and it can be opened later.
+#[test]
+fn a_torn_tail_that_cannot_be_erased_is_not_opened() {
+    let zeros = Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write);
+    let flush = Fault::new(FaultKind::FlushError { data: FlushLoss::Dropped }).on(Operation::Flush);
+    for fault in [zeros, flush] {
+        let device = device(1);
+        let (log, _) = open(&device, &layout(), NEW).unwrap();
+        let [_, second, third] =
+            [b"first", b"secnd", b"third"].map(|record| append(&log, record, Durability::Buffered));
+        drop(log);
+        let devices = Devices::new(Arc::clone(&device) as _, None);
+        Block::new(BLOCK_BYTES as usize).unwrap().write(&devices, Role::Log, place(second)).unwrap();
+        let was = block_of(&devices, third).bytes().to_vec();
+        let injected = device.inject(fault);
+        let refused = open(&device, &layout(), NEW).err().map(|error| error.kind());
+        assert_eq!((refused, device.fired(injected)), (Some(crate::ErrorKind::Io), 1));
+        device.disarm_faults();
+        let (log, seen) = open(&device, &layout(), NEW).unwrap();
+        assert_eq!((seen.len(), log.last()), (1, Timestamp(1)));
+        assert!(block_of(&devices, third).bytes() != was, "it is gone for good");
+    }
 }
 
 /// A write that is durable by itself does not make those before it durable.

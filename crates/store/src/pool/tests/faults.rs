@@ -165,6 +165,20 @@ fn when_writes_fail_pages_that_did_not_change_make_room() {
     assert!(read_all(&mut world, &ids, Access::Normal) > 500);
 }
 
+#[test]
+fn a_checkpoint_that_waits_for_buffers_is_told_that_writes_fail() {
+    // More than all buffers take.
+    let mut world = World::new(96 << 20, 1);
+    let pool = Arc::clone(&world.pool);
+    world.harness.run(move || create(&pool, 12_000));
+    world.device.inject(
+        Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
+    );
+    let pool = Arc::clone(&world.pool);
+    let refused = world.harness.run(move || pool.flush_epoch(pool.epoch()));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
 /// With memory full of changed pages that nobody would write, a split took the memory for its new node from the nodes on its way, found them gone, and began again, for ever.
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {

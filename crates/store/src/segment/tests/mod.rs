@@ -1,6 +1,7 @@
 //! Segments over a simulated drive.
 
 mod amplification;
+mod failing;
 mod model;
 
 use std::sync::Arc;

@@ -177,6 +177,21 @@ impl Model {
         result
     }
 
+    /// The one with the page that has been where it is for the longest time.
+    #[cfg(feature = "testing")]
+    pub fn oldest_segment(&self) -> usize {
+        let (state, layout) = (self.state(), &self.segments.layout);
+        let oldest = state.pages.values().min_by_key(|kept| kept.unit).unwrap();
+        ((oldest.location.offset_bytes() - layout.segments_start_bytes) / layout.segment_bytes) as usize
+    }
+
+    pub fn verify_all(&self) -> Result<(), Error> {
+        self.held(|| {
+            let pages = self.state().pages.clone();
+            pages.into_iter().try_for_each(|(id, kept)| self.verify(id, kept))
+        })
+    }
+
     fn verify_durable(&self) -> Result<(), Error> {
         self.held(|| {
             let pages = self.state().durable.pages.clone();
@@ -218,7 +233,7 @@ impl Tenant for Model {
 }
 
 /// Small segments at the end of the drive: 64 of them.
-fn small(world: &World) -> Layout {
+pub(super) fn small(world: &World) -> Layout {
     let segment_bytes = 64 << 10;
     let capacity = world.devices.device(Role::Data).capacity_bytes();
     Layout {

@@ -2,12 +2,27 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::Error;
 use crate::index::{Census, Change, Direction, Index, Piece, Steps};
 use crate::task::yield_now;
+
+thread_local! {
+    static FAILS_IN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Of the accesses to maps on the calling thread, the `nth` from now on fails, counted from 1, as one does whose page cannot be read; none if it is 0.
+pub(crate) fn fail_at(nth: u64) {
+    FAILS_IN.set(nth);
+}
+
+/// Whether that was so.
+pub(crate) fn has_failed() -> bool {
+    FAILS_IN.get() == 0
+}
 
 #[derive(Default)]
 pub(crate) struct Map {
@@ -31,15 +46,21 @@ impl Map {
     }
 
     /// As a page fault does.
-    fn dawdle(&self) {
+    fn dawdle(&self) -> Result<(), Error> {
         let draw = self.draws.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
         (0..draw.saturating_sub(5)).for_each(|_| yield_now());
+        let fails_in = FAILS_IN.get();
+        FAILS_IN.set(fails_in.saturating_sub(1));
+        match fails_in {
+            1 => Err(Error::Io { doing: "look at a record".into(), errno: libc::EIO }),
+            _ => Ok(()),
+        }
     }
 }
 
 impl Index for Map {
     fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
-        self.dawdle();
+        self.dawdle()?;
         let records = self.records.lock().unwrap();
         Ok(records.get(key).map(|value| into.extend_from_slice(value)).is_some())
     }
@@ -57,7 +78,7 @@ impl Index for Map {
         key: &[u8],
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
-        self.dawdle();
+        self.dawdle()?;
         let mut records = self.records.lock().unwrap();
         let change = decide(records.get(key).map(Vec::as_slice));
         self.changes.fetch_add(u64::from(!matches!(change, Change::Keep)), Ordering::Relaxed);
@@ -95,6 +116,7 @@ impl Index for Map {
     }
 
     fn destroy(&self) -> Result<(), Error> {
+        self.dawdle()?;
         self.records.lock().unwrap().clear();
         Ok(())
     }
@@ -110,7 +132,7 @@ struct MapSteps {
 impl Steps for MapSteps {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         const STEP: usize = 3;
-        self.map.dawdle();
+        self.map.dawdle()?;
         piece.clear();
         let (lower, upper) = &mut self.bounds;
         if self.ended || upper.as_ref().is_some_and(|upper| upper <= lower) {

@@ -1,10 +1,11 @@
 mod explored;
+mod failing;
 mod isolation;
 pub(super) mod map;
 
 use std::sync::Arc;
 
-use flashgrain_device::MemoryDevice;
+use flashgrain_device::{Device, MemoryDevice};
 
 use super::*;
 use crate::lane::Devices;
@@ -15,7 +16,10 @@ use map::Map;
 
 /// A log in memory, and workers on this thread.
 fn store(workers: usize) -> (Arc<Transactions>, Harness) {
-    let device = Arc::new(MemoryDevice::new(8 << 20, 8 << 20).unwrap());
+    store_on(Arc::new(MemoryDevice::new(8 << 20, 8 << 20).unwrap()), workers)
+}
+
+fn store_on(device: Arc<dyn Device>, workers: usize) -> (Arc<Transactions>, Harness) {
     let devices = Devices::new(device, None);
     let harness = Harness::new(&devices, workers);
     let mut layout = layout();

@@ -1,0 +1,181 @@
+//! A page that cannot be read, or a write that fails, at every single occasion of a piece of work.
+
+use std::sync::Arc;
+
+use flashgrain_ssdsim::SimDevice;
+use flashgrain_ssdsim::fault::PowerCut;
+
+use super::world::{Content, create, drive, layout, open, options, values, world};
+use crate::Error;
+use crate::btree::overflow::kept;
+use crate::catalog::IndexKind;
+use crate::checkpoint::StoreId;
+use crate::engine::Engine;
+use crate::error::ErrorKind;
+use crate::layout::{Layout, SyncMethod};
+use crate::log::Durability;
+use crate::testing::Trouble;
+use crate::txn::{Write, Written};
+
+/// More than the pages that a record names.
+const LONG_BYTES: usize = 40 << 10;
+
+fn put(engine: &Engine, tree: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    let known = engine.trees().named(tree).ok_or(Error::Closed)?;
+    let logged = match value.len() > 400 {
+        true => engine.write_large(&[value])?,
+        false => Vec::new(),
+    };
+    let write = match logged.first() {
+        Some(logged) => Write::PutOverflow { reference: kept(logged), logged },
+        None => Write::Put(value),
+    };
+    let written = Written { tree: &known.tree, key, write };
+    engine.transactions().write(written, Durability::Sync).map(drop)
+}
+
+fn long(fill: u8) -> Vec<u8> {
+    (0..LONG_BYTES).map(|at| fill ^ (at >> 6) as u8).collect()
+}
+
+/// Nothing is freed to which somebody refers, and what is left is freed the next time.
+#[test]
+fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() {
+    let (mut harness, given) = world(&drive(1), 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    let own = Arc::clone(&engine);
+    let content = harness.run(move || {
+        (0..40_u32).try_for_each(|key| put(&own, "apples", &key.to_be_bytes(), &[7; 300])).unwrap();
+        put(&own, "pears", b"long", &long(1)).unwrap();
+        values(&own)
+    });
+    let mut failures = 0;
+    for nth in 1.. {
+        let own = Arc::clone(&engine);
+        let reclaimed = harness.run(move || {
+            own.write_large(&[&long(2)]).unwrap();
+            let pages = own.parts().pool.pages();
+            let troubled = Trouble::Page.at(nth);
+            let reclaimed = own.reclaim();
+            drop(troubled);
+            let freed = pages - own.parts().pool.pages();
+            let rest = own.reclaim().unwrap().unwrap();
+            assert!(freed + rest >= 11, "{freed} and {rest} pages");
+            reclaimed
+        });
+        let looked = Arc::clone(&engine);
+        assert!(harness.run(move || values(&looked)) == content, "occasion {nth}");
+        match reclaimed {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "occasion {nth}: {error}"),
+        }
+        failures += 1;
+    }
+    assert!(failures > 20, "{failures}");
+}
+
+/// A store whose log has everything to be replayed that there is; what is in it.
+fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
+    let (mut harness, given) = world(device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    let own = Arc::clone(&engine);
+    let work = move || -> Result<Content, Error> {
+        put(&own, "apples", b"replaced", &long(1))?;
+        put(&own, "pears", b"replaced", &long(2))?;
+        put(&own, "apples", b"removed", b"small")?;
+        own.checkpoint()?;
+        for key in 0..30_u32 {
+            put(&own, "apples", &key.to_be_bytes(), &[7; 300])?;
+        }
+        own.create_tree("plums", IndexKind::BTree, 0)?;
+        put(&own, "plums", b"a", b"small")?;
+        // In the log, but its pages are part of the next checkpoint.
+        put(&own, "apples", b"replaced", &long(3))?;
+        put(&own, "pears", b"replaced", b"small")?;
+        put(&own, "pears", b"new", &long(4))?;
+        own.drop_tree("plums")?;
+        put(&own, "pears", b"last", b"small")?;
+        Ok(values(&own))
+    };
+    let content = harness.run(work).unwrap();
+    device.power_cut(&PowerCut::default());
+    device.power_on();
+    content
+}
+
+#[test]
+fn a_store_that_could_not_be_recovered_is_recovered_later() {
+    for trouble in [Trouble::Page, Trouble::Write] {
+        let device = drive(1);
+        let content = to_be_recovered(&device);
+        let image = device.image();
+        let mut failures = 0;
+        for nth in 1.. {
+            let (mut harness, given) = world(&device, 1, options());
+            let troubled = trouble.at(nth);
+            let opened = open(&mut harness, given);
+            let is_over = troubled.asked() < nth;
+            drop(troubled);
+            let found = opened.map(|engine| harness.run(move || values(&engine)));
+            match found {
+                Ok(found) => assert!(found == content, "{trouble:?} at {nth}"),
+                Err(error) => {
+                    let is_told = matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned);
+                    assert!(is_told, "{trouble:?} at {nth}: {error}");
+                    failures += 1;
+                }
+            }
+            drop(harness);
+            if is_over {
+                break;
+            }
+            device.restore(&image).unwrap();
+        }
+        assert!(failures > 2, "{trouble:?}: {failures}");
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        assert!(harness.run(move || values(&engine)) == content);
+    }
+}
+
+/// A checkpoint that writes a page table of several pages, new or gone on with, while somebody finds the store poisoned at the `nth` occasion. How many there were.
+fn checkpoint(is_new: bool, nth: u64) -> u64 {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    let small = Layout { unit_bytes: 4 << 10, pack_bytes: 4 << 10, ..layout(SyncMethod::Dsync) };
+    let engine = harness.run(move || Engine::create(given, small, StoreId([5; 16])).unwrap());
+    let own = Arc::clone(&engine);
+    let (content, asked, ended) = harness.run(move || {
+        own.create_tree("apples", IndexKind::BTree, 0).unwrap();
+        let fill = |from: u8| (from..from + 60).try_for_each(|key| put(&own, "apples", &[key], &long(key)));
+        fill(0).unwrap();
+        if !is_new {
+            own.checkpoint().unwrap();
+            fill(60).unwrap();
+        }
+        let content = values(&own);
+        let troubled = Trouble::Poison.at(nth);
+        let ended = own.checkpoint();
+        (content, troubled.asked(), ended)
+    });
+    let kind = ended.map_err(|error| error.kind()).err();
+    let expected = (asked >= nth).then_some(ErrorKind::Poisoned);
+    // After the last one that matters, it counts although the store takes nothing more.
+    assert!(kind == expected || kind.is_none(), "new {is_new}, {nth} of {asked}: {kind:?}");
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = open(&mut harness, given).unwrap();
+    assert!(harness.run(move || values(&engine)) == content, "new {is_new}, {nth} of {asked}");
+    asked
+}
+
+#[test]
+fn a_checkpoint_whose_page_table_cannot_be_written_does_not_count() {
+    for is_new in [true, false] {
+        let asked = checkpoint(is_new, u64::MAX);
+        // The table is written near the end.
+        for back in 0..12 {
+            checkpoint(is_new, asked - back);
+        }
+    }
+}
