@@ -103,11 +103,15 @@ impl<'a> Access<'a> {
         row.ok_or_else(|| Failure::Broken(anyhow!("{} {key:?} is not there", TABLES[R::TABLE])))
     }
 
-    /// Visits those rows that are there, in any order, without regard to the transaction.
-    pub fn get_many<R: Row>(&mut self, keys: &[&[u8]], mut visit: impl FnMut(R)) -> Result<(), Failure> {
+    /// Visits those rows that are there, in any order, by their places in `keys`.
+    pub fn get_many<R: Row>(
+        &mut self,
+        keys: &[&[u8]],
+        mut visit: impl FnMut(usize, R),
+    ) -> Result<(), Failure> {
         let mut refused = None;
         let mut seen = |place: usize, value: &[u8]| match decode(keys[place], value) {
-            Ok(row) => visit(row),
+            Ok(row) => visit(place, row),
             Err(error) => refused = Some(error),
         };
         self.session.get_many(R::TABLE, keys, &mut seen)?;

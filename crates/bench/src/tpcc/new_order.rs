@@ -58,7 +58,21 @@ impl NewOrder {
         Self { of, customer, lines: lines.collect(), date }
     }
 
-    pub fn execute(&self, access: &mut Access<'_>) -> Result<Ending<Total>, Failure> {
+    /// Before the transaction: its items, which never change, by line; and a look at what it is going to read and few others do.
+    pub fn look(&self, access: &mut Access<'_>) -> Result<Vec<Option<Item>>, Failure> {
+        let mut items = vec![None; self.lines.len()];
+        let item_keys: Vec<_> = self.lines.iter().map(|line| keys::item(line.item)).collect();
+        let item_keys: Vec<&[u8]> = item_keys.iter().map(<[u8; 4]>::as_slice).collect();
+        access.get_many(&item_keys, |place, item: Item| items[place] = Some(item))?;
+        let stocks: Vec<_> = self.lines.iter().map(|line| keys::stock(line.supplier, line.item)).collect();
+        let stocks: Vec<&[u8]> = stocks.iter().map(<[u8; 8]>::as_slice).collect();
+        access.get_many(&stocks, |_, _: Stock| ())?;
+        access.find::<Customer>(&keys::customer(self.of, self.customer))?;
+        Ok(items)
+    }
+
+    /// With the items of its lines.
+    pub fn execute(&self, items: &[Option<Item>], access: &mut Access<'_>) -> Result<Ending<Total>, Failure> {
         let of = self.of;
         let warehouse: Warehouse = access.get(&keys::warehouse(of.warehouse))?;
         let mut district: District = access.get(&keys::district(of))?;
@@ -77,11 +91,9 @@ impl NewOrder {
         access.put_key(tables::NEW_ORDER, &keys::order(of, number))?;
         access.put_key(tables::CUSTOMER_ORDER, &keys::customer_order(of, self.customer, number))?;
         let (mut sum, mut originals) = (0, 0);
-        for (place, line) in (1..).zip(&self.lines) {
-            // The user has made a mistake: nobody could know before.
-            let Some(item) = access.find::<Item>(&keys::item(line.item))? else {
-                return Ok(Ending::RollBack);
-            };
+        for (place, (line, item)) in (1..).zip(self.lines.iter().zip(items)) {
+            // The user has made a mistake.
+            let Some(item) = item else { return Ok(Ending::RollBack) };
             let key = keys::stock(line.supplier, line.item);
             let mut stock: Stock = access.get(&key)?;
             line.take_from(&mut stock, of);

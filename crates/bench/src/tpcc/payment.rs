@@ -78,9 +78,16 @@ impl Payment {
         Self { of, customer_of, who, amount, date, history }
     }
 
-    pub fn execute(&self, access: &mut Access<'_>) -> Result<Ending<()>, Failure> {
+    /// Before the transaction: the customer's number, as names never change; and a look at what it is going to read and few others do.
+    pub fn look(&self, access: &mut Access<'_>) -> Result<u32, Failure> {
+        let number = self.who.find(access, self.customer_of)?;
+        access.find::<Customer>(&keys::customer(self.customer_of, number))?;
+        Ok(number)
+    }
+
+    /// With the customer's number.
+    pub fn execute(&self, number: u32, access: &mut Access<'_>) -> Result<Ending<()>, Failure> {
         let (of, customer_of) = (self.of, self.customer_of);
-        let number = self.who.find(access, customer_of)?;
         let key = keys::customer(customer_of, number);
         let mut customer: Customer = access.get(&key)?;
         customer.balance -= self.amount;

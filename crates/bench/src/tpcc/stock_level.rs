@@ -46,7 +46,7 @@ impl StockLevel {
         let stocks: Vec<_> = items.iter().map(|item| keys::stock(self.of.warehouse, *item)).collect();
         let stocks: Vec<&[u8]> = stocks.iter().map(<[u8; 8]>::as_slice).collect();
         let mut low = 0;
-        access.get_many(&stocks, |stock: Stock| low += usize::from(stock.quantity < self.threshold))?;
+        access.get_many(&stocks, |_, stock: Stock| low += usize::from(stock.quantity < self.threshold))?;
         Ok(low)
     }
 }

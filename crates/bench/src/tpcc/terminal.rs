@@ -139,7 +139,9 @@ impl<'a> Terminal<'a> {
         let warehouse = self.warehouse();
         let order =
             NewOrder::draw(&mut self.random, &self.constants, &self.dataset.scale, warehouse, self.date);
-        let total = self.access.transaction(Intent::Write, conflicts, |access| order.execute(access))?;
+        let items = order.look(&mut self.access)?;
+        let execute = |access: &mut Access<'_>| order.execute(&items, access);
+        let total = self.access.transaction(Intent::Write, conflicts, execute)?;
         Ok(total.map_or(Outcome::RolledBack, |_| committed()))
     }
 
@@ -148,7 +150,9 @@ impl<'a> Terminal<'a> {
         let history = (Writer::Client(self.client), self.history_rows);
         let scale = &self.dataset.scale;
         let payment = Payment::draw(&mut self.random, &self.constants, scale, warehouse, self.date, history);
-        self.access.transaction(Intent::Write, conflicts, |access| payment.execute(access))?;
+        let customer = payment.look(&mut self.access)?;
+        let execute = |access: &mut Access<'_>| payment.execute(customer, access);
+        self.access.transaction(Intent::Write, conflicts, execute)?;
         self.history_rows += 1;
         Ok(committed())
     }

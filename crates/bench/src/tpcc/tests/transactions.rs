@@ -31,7 +31,8 @@ fn an_order_with_a_wrong_item_leaves_nothing() {
         let before = store.all_records();
         let order = NewOrder::draw(&mut random, &constants, &TINY.scale, 1, 2);
         let total = store.with(move |access| {
-            Ok(access.transaction(Intent::Write, &mut 0, |access| order.execute(access))?)
+            let items = order.look(access)?;
+            Ok(access.transaction(Intent::Write, &mut 0, |access| order.execute(&items, access))?)
         });
         let changed = store.all_records() != before;
         assert_eq!(changed, total.is_some());
