@@ -163,7 +163,6 @@ impl Log {
             state.leader = Some(leader);
             return Err(error);
         }
-        leader.marked = state.open.blocks_end();
         state.sync_wanted = state.sync_wanted.max(state.open.end());
         drop(state);
         shared.lead(leader)
@@ -190,6 +189,10 @@ impl Shared {
         if result.is_ok() {
             self.counters.groups.fetch_add(1, Ordering::Relaxed);
             self.counters.records.fetch_add(records as u64, Ordering::Relaxed);
+        }
+        // Records that came while companions were waited for share the marker's block: then they have no successor to testify.
+        if records == 0 && leader.group.blocks() > 0 {
+            leader.marked = leader.group.blocks_end();
         }
         let mut state = self.state();
         let (ready, next) = self.ready(&mut state);

@@ -7,6 +7,8 @@ use rand_pcg::Pcg64;
 
 use super::*;
 use crate::lane::{Block, Role};
+use crate::task::JoinHandle;
+use crate::worker::Harness;
 
 /// A log of durable groups of one to five records, and the records.
 fn written(settled: bool) -> (Devices, Vec<u8>, Seen) {
@@ -181,4 +183,29 @@ fn regression_a_misread_log_is_not_taken_for_a_short_one() {
         }
     }
     assert!(noticed >= 3, "{noticed}");
+}
+
+/// It came while the marker's writer waited for companions.
+#[test]
+fn regression_a_record_that_joins_the_marker_is_settled_like_others() {
+    let devices = Devices::new(device(4) as _, None);
+    let mut harness = Harness::new(&devices, 1);
+    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let log = Log::open(&layout(), devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let commit = |log: Log| move || log.wait(log.append(&[1; 100]).unwrap().end, Durability::Sync).unwrap();
+    let commits = [(); 3].map(|()| harness.spawn(0, commit(log.clone())));
+    while !commits.iter().all(JoinHandle::is_finished) {
+        assert!(harness.turn());
+    }
+    assert_eq!(log.stats().groups, 2, "two shared a write, so the next writer waits for companions, too");
+    let (settling, appending) = (log.clone(), log.clone());
+    let settled = harness.spawn(0, move || settling.settle().unwrap());
+    let appended = harness.spawn(0, move || appending.append(&[2; 100]).unwrap());
+    while harness.turn() {}
+    settled.join().unwrap();
+    let last = appended.join().unwrap();
+    assert!(!log.is_unsettled());
+    let place = layout().log_start_bytes + last.start.0 / BLOCK_BYTES * BLOCK_BYTES;
+    Block::new(BLOCK_BYTES as usize).unwrap().write(&devices, Role::Log, place).unwrap();
+    assert!(matches!(open_on(&devices, &layout(), NEW), Err(Error::Corrupt { .. })));
 }
