@@ -193,6 +193,7 @@ mod tests {
     use std::sync::Arc;
 
     use flashgrain_device::Device;
+    use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss};
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::*;
@@ -210,6 +211,17 @@ mod tests {
         match check(devices, STORE) {
             Err(Error::Member { path, why }) => (path, why),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn labels_that_are_not_durable_do_not_count() {
+        for role in [Role::Data, Role::Log] {
+            let (data, log) = (drives(2, "/data"), drives(2, "/log"));
+            let devices = Devices::new(data.clone(), Some(log.clone()));
+            let failing = if role == Role::Data { &data } else { &log };
+            failing.inject(Fault::new(FaultKind::FlushError { data: FlushLoss::Dropped }));
+            assert!(matches!(save(&devices, STORE), Err(Error::Io { .. })), "{role:?}");
         }
     }
 

@@ -93,8 +93,11 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         put(&own, "apples", b"replaced", &long(3))?;
         put(&own, "pears", b"replaced", b"small")?;
         put(&own, "pears", b"new", &long(4))?;
+        put(&own, "apples", &7_u32.to_be_bytes(), b"once more")?;
         own.drop_tree("plums")?;
-        put(&own, "pears", b"last", b"small")?;
+        put(&own, "apples", &17_u32.to_be_bytes(), b"once more")?;
+        own.create_tree("cherries", IndexKind::BTree, 0)?;
+        put(&own, "cherries", b"last", b"small")?;
         Ok(values(&own))
     };
     let content = harness.run(work).unwrap();
@@ -105,7 +108,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
 
 #[test]
 fn a_store_that_could_not_be_recovered_is_recovered_later() {
-    for trouble in [Trouble::Page, Trouble::Write] {
+    for trouble in [Trouble::Page, Trouble::Frame, Trouble::Write] {
         let device = drive(1);
         let content = to_be_recovered(&device);
         let image = device.image();
@@ -131,7 +134,7 @@ fn a_store_that_could_not_be_recovered_is_recovered_later() {
             }
             device.restore(&image).unwrap();
         }
-        assert!(failures > 2, "{trouble:?}: {failures}");
+        assert!(failures > 0, "{trouble:?}: {failures}");
         let (mut harness, given) = world(&device, 1, options());
         let engine = open(&mut harness, given).unwrap();
         assert!(harness.run(move || values(&engine)) == content);
