@@ -12,7 +12,7 @@ use super::history::{Change, Shared};
 use super::look::{same, text};
 use super::store::{Shape, small};
 
-/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and the smallest log has 84 KiB.
+/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and the smallest that [`Shape::draw`] makes has 84 KiB.
 const BATCH_BYTES: usize = 6000;
 
 /// Values of more bytes are not in the log, only where they are.
@@ -33,7 +33,7 @@ pub struct Habits {
     pub large: f64,
     /// Share of those that need more pages than a record names.
     pub long: f64,
-    /// Share of durable commits of one write that go the way of those.
+    /// Share of durable batches of one write that are made without a batch, as that takes another way through the store.
     pub single: f64,
     /// Share of steps that make a checkpoint.
     pub checkpoint: f64,
@@ -280,7 +280,7 @@ impl Work {
         self.values += 1;
         let mut value = format!("{}/{}:", self.task, self.values).into_bytes();
         let length = match self.random.random::<f64>() < self.habits.large {
-            true if self.is(self.habits.long) => self.random.random_range(34_000..60_000),
+            true if self.happens(self.habits.long) => self.random.random_range(34_000..60_000),
             true => self.random.random_range(2000..12_000),
             false => self.random.random_range(8..self.habits.value_bytes),
         };
@@ -289,8 +289,8 @@ impl Work {
         value
     }
 
-    /// Whether something of such a share is to be. Draws nothing for what never is.
-    fn is(&mut self, share: f64) -> bool {
+    /// Whether what has such a share happens now. Draws nothing for what never is.
+    fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && self.random.random::<f64>() < share
     }
 
@@ -321,7 +321,7 @@ impl Work {
 
     fn batch(&mut self, common: &Tree, own: &Tree) -> Result<(), Error> {
         let (mut writes, durability) = (self.writes([common, own]), self.durability());
-        if writes.len() == 1 && durability == Durability::Sync && self.is(self.habits.single) {
+        if writes.len() == 1 && durability == Durability::Sync && self.happens(self.habits.single) {
             return writes.pop().map_or(Ok(()), |write| self.write(write));
         }
         let mut batch = self.db.batch().durability(durability);
