@@ -55,8 +55,16 @@ fn decoders_of_pages_take_any_bytes() {
 
 #[test]
 fn decoders_of_sectors_and_the_log_take_any_bytes() {
-    let names =
-        ["superblock", "label", "log_block", "log_stream", "log_record", "reference", "catalog_entry"];
+    let names = [
+        "superblock",
+        "label",
+        "witness",
+        "log_block",
+        "log_stream",
+        "log_record",
+        "reference",
+        "catalog_entry",
+    ];
     replay_and_mutate(part(&names).as_slice());
 }
 
@@ -74,7 +82,7 @@ fn part(names: &[&str]) -> Vec<Target> {
 
 #[test]
 fn every_target_is_in_a_test_and_has_a_binary() {
-    assert_eq!(TARGETS.len(), 18, "a new target goes into one of the tests above, and into fuzz/");
+    assert_eq!(TARGETS.len(), 19, "a new target goes into one of the tests above, and into fuzz/");
     for target in TARGETS {
         let manifest = include_str!("../../../fuzz/Cargo.toml");
         assert!(

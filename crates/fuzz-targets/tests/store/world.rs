@@ -16,8 +16,8 @@ pub const SHORT: u32 = 500;
 pub const LONG: u32 = 60;
 
 pub fn small() -> Small {
-    // Nodes of 16 KiB need more than the least.
-    Small { cache_bytes: 512 << 10, ..Small::default() }
+    // Nodes of 16 KiB need more than the least, and so do the longest commits of the log.
+    Small { cache_bytes: 512 << 10, log_bytes: 160 << 10, ..Small::default() }
 }
 
 pub fn drive() -> Arc<SimDevice> {

@@ -1,4 +1,4 @@
-//! Fields one behind another in one sector, for what is written rarely and read first: superblocks and labels.
+//! Fields one behind another in one sector, for what is written rarely and read first: superblocks, labels, and the log's witness.
 //!
 //! ```text
 //! 0        8          12       16
@@ -14,7 +14,7 @@ use crate::checksum::crc32c;
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 
 const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;

@@ -292,7 +292,7 @@ fn is_sound(layout: &Layout, own_log: bool) -> bool {
         && LOG_BLOCK_BYTES.contains(&layout.log_block_bytes)
         && u64::from(layout.log_block_bytes).is_multiple_of(sector)
         && layout.log_start_bytes.is_multiple_of(sector)
-        && layout.log_bytes >= u64::from(layout.log_block_bytes)
+        && layout.log_bytes > 2 * u64::from(layout.log_block_bytes)
         && layout.log_bytes.is_multiple_of(layout.log_block_bytes.into())
         && log_is_within
         && log_end <= DEVICE_BYTES_MAX

@@ -241,8 +241,6 @@ impl Engine {
         };
         let Storage { poison, segments, pool } = given.storage(&layout)?;
         let mut base = load(superblock, &segments, &pool, &given.crew)?;
-        base.superblock = base.superblock.opened(segments.sequences().0);
-        slots::save(devices, &base.superblock)?;
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
         let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
@@ -254,6 +252,8 @@ impl Engine {
             epoch = epoch.max(made_in);
             Ok(())
         })?;
+        base.superblock = base.superblock.opened(segments.sequences().0);
+        slots::save(devices, &base.superblock)?;
         // What is made from now on is younger than all that the log knows.
         pool.restored(epoch, next_page);
         segments.begin_epoch(pool.epoch());

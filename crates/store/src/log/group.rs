@@ -93,13 +93,6 @@ impl Group {
         Ok(start)
     }
 
-    /// A block without records.
-    pub fn push_marker(&mut self) -> Result<(), Error> {
-        self.make_room(self.used + self.block_bytes)?;
-        self.begin_block_if_due();
-        Ok(())
-    }
-
     fn begin_block_if_due(&mut self) {
         if self.used.is_multiple_of(self.block_bytes) {
             self.used += HEADER_BYTES;

@@ -5,7 +5,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
-use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting};
+use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, witness};
 use crate::Error;
 use crate::lane::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
@@ -31,8 +31,8 @@ pub(super) struct Leader {
     chain: u32,
     /// How many came along with the last group: so many may want to again.
     companions: usize,
-    /// What an idle marker says durable.
-    marked: Lsn,
+    /// What the [witness](super::witness) says durable.
+    witnessed: Lsn,
     /// Up to where the ring's places were written to at least once.
     prepared: Lsn,
 }
@@ -63,7 +63,7 @@ impl Leader {
     /// `prepares`: whether places of the ring are to be written to before they are used for the first time.
     pub fn new(group: Group, chain: u32, prepares: bool) -> Self {
         let prepared = if prepares { group.start() } else { Lsn(u64::MAX) };
-        Self { group, chain, companions: 0, marked: Lsn(0), prepared }
+        Self { group, chain, companions: 0, witnessed: Lsn(0), prepared }
     }
 }
 
@@ -111,6 +111,9 @@ impl Log {
             let before = self.end_and_last();
             let slept = sleep_until(&shared.devices, now(&shared.devices) + PAUSE);
             if slept.is_err() || shared.is_poisoned() {
+                // After a failure nothing is written but this, if it can be: what was durable before stays so, and nobody else will say it.
+                let durable = Lsn(shared.durable.load(Ordering::Acquire));
+                let _tried = witness::write(&shared.devices, shared.ring, shared.store, durable);
                 return;
             }
             // Failures poison: whoever commits next hears of them.
@@ -133,11 +136,11 @@ impl Log {
     /// Whether [`Log::settle`] has something to do.
     pub fn is_unsettled(&self) -> bool {
         let state = self.shared.state();
-        let marked = state.leader.as_ref().is_some_and(|leader| leader.marked == state.open.start());
-        !(planted!(LogNeverSettles) || state.open.is_empty() && marked)
+        let witnessed = state.leader.as_ref().is_some_and(|leader| leader.witnessed == state.open.start());
+        !(planted!(LogNeverSettles) || state.open.is_empty() && witnessed)
     }
 
-    /// To be called when the store has been idle for a moment: makes everything durable and writes a block that says so, so that damage to the last group is told from a torn tail. Does
+    /// To be called when the store has been idle for a moment: makes everything durable and has the [witness](super::witness) say so, so that damage to the last group is told from a torn tail. Does
     /// nothing if nothing was appended since the last time, or somebody is writing.
     ///
     /// # Errors
@@ -152,20 +155,14 @@ impl Log {
         if !state.open.is_empty() || state.open.start().0 != shared.durable.load(Ordering::Acquire) {
             return Ok(());
         }
-        let Some(mut leader) = state.leader.take() else { return Ok(()) };
-        let end = shared.ring.room_until(Lsn(shared.tail.load(Ordering::Acquire)));
-        if state.open.start() >= end {
-            leader.marked = state.open.start();
-            state.leader = Some(leader);
-            return Ok(());
-        }
-        if let Err(error) = state.open.push_marker() {
-            state.leader = Some(leader);
-            return Err(error);
-        }
-        state.sync_wanted = state.sync_wanted.max(state.open.end());
+        let (Some(mut leader), durable) = (state.leader.take(), state.open.start()) else { return Ok(()) };
         drop(state);
-        shared.lead(leader)
+        let _nobody_else_can_lead = shared.poison.guard("the log's witness was written");
+        let written = witness::write(&shared.devices, shared.ring, shared.store, durable)
+            .map_err(|error| shared.poison.by(error));
+        leader.witnessed = durable;
+        shared.hand_over(leader);
+        written
     }
 }
 
@@ -190,17 +187,18 @@ impl Shared {
             self.counters.groups.fetch_add(1, Ordering::Relaxed);
             self.counters.records.fetch_add(records as u64, Ordering::Relaxed);
         }
-        // Records that came while companions were waited for share the marker's block: then they have no successor to testify.
-        if records == 0 && leader.group.blocks() > 0 {
-            leader.marked = leader.group.blocks_end();
-        }
+        self.hand_over(leader);
+        result
+    }
+
+    /// Gives up the right to write, and wakes who has what he waited for and who writes next.
+    fn hand_over(&self, mut leader: Leader) {
         let mut state = self.state();
         let (ready, next) = self.ready(&mut state);
         leader.companions = ready.len();
         state.leader = Some(leader);
         drop(state);
         ready.into_iter().chain(next).for_each(|waker| waker.wake());
-        result
     }
 
     /// Lets those run who probably have a record to bring along.

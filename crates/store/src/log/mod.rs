@@ -4,7 +4,7 @@
 //! wakes all whose records were in it. Each group begins with a new block, so durable bytes are never written again. At most [`Ring::window_bytes`] are written beyond what is durable.
 //!
 //! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is
-//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] writes an empty block behind it. It is called when nothing was appended for a moment. Until
+//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] has the [witness] do it. It is called when nothing was appended for a moment. Until
 //! that is done, damage to the last group cannot be told from a torn tail.
 //!
 //! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
@@ -16,6 +16,7 @@ pub(crate) mod recover;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod witness;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -155,10 +156,11 @@ struct Waiting {
 }
 
 impl Log {
-    /// Calls `see` with each record that [`Log::open`] is going to replay. Changes nothing.
+    /// Calls `see` with each record that [`Log::open`] is going to replay, and sees to it that they stay there whatever happens next: they are flushed, as a process that was killed may have left them in the drive's
+    /// cache, and the [witness] vouches for them. To be called before anything else is written.
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// As [`Log::open`]; of the device.
     pub fn scan(layout: &Layout, devices: &Devices, known: Known, see: Replay<'_>) -> Result<(), Error> {
         recover::scan(devices, Ring::of(layout), known, see)
     }
@@ -179,7 +181,7 @@ impl Log {
         Self::open(layout, devices, crew, poison, known, &mut |_, _, _| Ok(()))
     }
 
-    /// The log, as a checkpoint knows it. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
+    /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is not an error.
@@ -426,9 +428,7 @@ impl Shared {
         reached.load(Ordering::Acquire) >= end.0
     }
 
-    /// A block is kept for [`Log::settle`].
     fn room_until(&self) -> Lsn {
-        let room = self.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
-        Lsn(room.0 - self.ring.block_bytes)
+        self.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
-use super::{Known, Lsn, Recovered, Replay, Timestamp};
+use super::{Known, Lsn, Recovered, Replay, Timestamp, witness};
 use crate::Error;
 use crate::lane::{Block, Devices, Role, flush, read_pieces};
 
@@ -62,15 +62,22 @@ pub(super) fn recover(
     Ok(Found { end, chain: search.chain.unwrap_or(0), last, recovered })
 }
 
-/// Calls `see` with the records that [`recover`] will replay. Changes nothing.
+/// Calls `see` with the records that [`recover`] will replay, and has the witness vouch for them.
 pub(super) fn scan(devices: &Devices, ring: Ring, known: Known, see: Replay<'_>) -> Result<(), Error> {
-    if !known.closed {
-        search(devices, ring, known, see)?;
+    if known.closed {
+        return Ok(());
+    }
+    let search = search(devices, ring, known, see)?;
+    let end = search.beyond.as_ref().map_or(search.at, |beyond| beyond.end);
+    if end > search.known.durable {
+        flush(devices, Role::Log).map_err(|failed| failed.error("flush the log"))?;
+        witness::write(devices, ring, known.store, end)?;
     }
     Ok(())
 }
 
 fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -> Result<Search<'a>, Error> {
+    let known = Known { durable: known.durable.max(witness::read(devices, ring, known.store)?), ..known };
     let limit = ring.room_until(known.tail);
     let mut search = Search {
         ring,
@@ -149,8 +156,8 @@ impl Search<'_> {
                 }
                 Err(why) => {
                     let beyond = Beyond { end: at, why, stale: Vec::new() };
-                    if self.known.durable > at {
-                        return Err(self.corrupt(&beyond, "the checkpoint"));
+                    if self.known.durable > at && !planted!(DamageTakenForTornTail) {
+                        return Err(self.corrupt(&beyond, "the checkpoint or the witness"));
                     }
                     self.beyond = Some(beyond);
                 }

@@ -3,7 +3,7 @@
 use super::Lsn;
 use crate::layout::Layout;
 
-/// A ring of blocks: positions grow for ever, their places repeat.
+/// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the [witness](super::witness).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub start_bytes: u64,
@@ -14,10 +14,15 @@ pub(super) struct Ring {
 impl Ring {
     pub fn of(layout: &Layout) -> Self {
         Self {
-            start_bytes: layout.log_start_bytes,
-            length_bytes: layout.log_bytes,
+            start_bytes: layout.log_start_bytes + u64::from(layout.log_block_bytes),
+            length_bytes: layout.log_bytes - 2 * u64::from(layout.log_block_bytes),
             block_bytes: u64::from(layout.log_block_bytes),
         }
+    }
+
+    /// Where the copies of the witness are.
+    pub fn witnesses(&self) -> [u64; 2] {
+        [self.start_bytes - self.block_bytes, self.start_bytes + self.length_bytes]
     }
 
     /// The place on the device.

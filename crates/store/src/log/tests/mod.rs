@@ -15,6 +15,10 @@ use crate::layout::Placement;
 
 pub(super) const BLOCK_BYTES: u64 = 512;
 pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
+/// The log with both copies of the witness.
+const LOG: std::ops::Range<u64> = 4096..4096 + RING_BYTES + 2 * BLOCK_BYTES;
+/// Where the log's first record is.
+pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;
 
 pub(crate) fn layout() -> Layout {
     Layout {
@@ -23,8 +27,8 @@ pub(crate) fn layout() -> Layout {
         segment_bytes: 1 << 20,
         segments_start_bytes: 1 << 20,
         pack_bytes: 4096,
-        log_start_bytes: 4096,
-        log_bytes: RING_BYTES,
+        log_start_bytes: LOG.start,
+        log_bytes: LOG.end - LOG.start,
         log_block_bytes: BLOCK_BYTES as u32,
         placement: Placement::OutOfPlace,
         sync_method: SyncMethod::Dsync,
@@ -64,6 +68,7 @@ pub(super) fn open_on(devices: &Devices, layout: &Layout, known: Known) -> Resul
         seen.push((lsn, timestamp, record.to_vec()));
         Ok(())
     };
+    Log::scan(layout, &devices, known, &mut |_, _, _| Ok(()))?;
     let log = Log::open(layout, devices, nobody(), Poison::default(), known, &mut replay)?;
     Ok((log, seen))
 }

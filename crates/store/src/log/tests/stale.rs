@@ -8,7 +8,7 @@ use crate::lane::{Block, Role};
 
 /// Where the block is that a record begins in.
 fn place(record: Logged) -> u64 {
-    layout().log_start_bytes + record.start.0 / BLOCK_BYTES * BLOCK_BYTES
+    RING_START + record.start.0 / BLOCK_BYTES * BLOCK_BYTES
 }
 
 fn block_of(devices: &Devices, record: Logged) -> Block {
@@ -100,6 +100,27 @@ fn buffered_groups_are_durable_when_a_later_one_is() {
         let (_, seen) = open(&device, &layout, NEW).unwrap();
         assert_eq!(seen.len(), 6, "{sync_method:?}");
     }
+}
+
+/// A process that is killed leaves in the drive's cache what it had written. The next one's writes are durable by themselves, and would be all that is there after a power cut.
+#[test]
+fn regression_what_a_killed_process_has_written_is_durable_before_more_is() {
+    // As many as need no flush of their own.
+    const GROUPS: usize = (RING_BYTES / 8 / BLOCK_BYTES) as usize;
+    let config = SimConfig::from_toml(include_str!("disk.toml"), "disk.toml").unwrap();
+    let device = Arc::new(SimDevice::new(&config, "sim:disk", 1).unwrap());
+    let (log, _) = open(&device, &layout(), NEW).unwrap();
+    for _ in 0..GROUPS {
+        append(&log, b"buffered", Durability::Buffered);
+    }
+    drop(log);
+    let (log, seen) = open(&device, &layout(), NEW).unwrap();
+    assert_eq!(seen.len(), GROUPS);
+    append(&log, b"durable", Durability::Sync);
+    drop(log);
+    device.power_cut(&PowerCut { survivors: Survivors::None, ..PowerCut::default() });
+    device.power_on();
+    assert_eq!(open(&device, &layout(), NEW).unwrap().1.len(), GROUPS + 1);
 }
 
 /// A store is closed with its log ending within a block or at its end, used again, and not closed.

@@ -8,4 +8,4 @@ mod sectors;
 
 pub use log::{catalog_entry, log_block, log_record, log_stream, reference};
 pub use pages::{image, map, node, overflow, unit};
-pub use sectors::{label, superblock};
+pub use sectors::{label, superblock, witness};

@@ -1,10 +1,11 @@
-//! Superblocks and labels.
+//! Superblocks, labels and witnesses.
 
 use std::fmt::Debug;
 
 use crate::checkpoint::label::Label;
 use crate::checkpoint::sector::{Found, SECTOR_BYTES, sealed};
 use crate::checkpoint::superblock::Superblock;
+use crate::log::witness::Witness;
 
 /// A superblock: the first 512 bytes.
 pub fn superblock(bytes: &[u8]) {
@@ -17,6 +18,11 @@ pub fn label(bytes: &[u8]) {
     let mut member = vec![0; 8 << 10];
     member.extend_from_slice(bytes);
     assert_eq!(Label::of_member(&member), whole(Label::decode(bytes)));
+}
+
+/// A witness: the first 512 bytes.
+pub fn witness(bytes: &[u8]) {
+    each(bytes, |sector| whole(Witness::decode(sector)), Witness::encode);
 }
 
 fn whole<T>(found: Found<T>) -> Option<T> {

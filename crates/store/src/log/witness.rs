@@ -1,0 +1,81 @@
+//! The witness: up to where an idle log was durable, beside the ring.
+//!
+//! ```text
+//! byte  bytes  field
+//!    0      8  magic "flshgrnw"
+//!    8      4  CRC-32C of bytes 12 to 512
+//!   12      4  version of the format
+//!   16      8  the first 8 bytes of the store's id
+//!   24      8  the log was durable up to this position
+//! ```
+//!
+//! While the log is written, each group testifies for those before it. Nobody comes after the last one before an idle spell, and what could be written behind it would lie next to it: one misdirected write
+//! could take both away, and that would look like a torn tail. So there are two copies, in the blocks before and behind the ring, which no write reaches both of.
+
+use super::Lsn;
+use super::ring::Ring;
+use crate::Error;
+use crate::checkpoint::sector::{Fields, Found, Reader, SECTOR_BYTES};
+use crate::lane::{Block, Devices, Role, flush};
+
+const MAGIC: [u8; 8] = *b"flshgrnw";
+
+/// Makes it durable that everything before `durable` is.
+///
+/// # Errors
+/// Of the device.
+pub(super) fn write(devices: &Devices, ring: Ring, store: u64, durable: Lsn) -> Result<(), Error> {
+    let mut block = Block::new(ring.block_bytes as usize)?;
+    block.bytes()[..SECTOR_BYTES].copy_from_slice(&Witness { store, durable }.encode());
+    for place in ring.witnesses() {
+        block.write(devices, Role::Log, place)?;
+    }
+    flush(devices, Role::Log).map_err(|failed| failed.error("flush the log's witness"))
+}
+
+/// Everything before the position that it returns was durable once; 0 if no copy is whole.
+///
+/// # Errors
+/// If a copy cannot be read and the other one is not whole.
+pub(super) fn read(devices: &Devices, ring: Ring, store: u64) -> Result<Lsn, Error> {
+    let mut block = Block::new(ring.block_bytes as usize)?;
+    let (mut newest, mut unreadable) = (None, None);
+    for place in ring.witnesses() {
+        match block.read(devices, Role::Log, place).map(|()| Witness::decode(block.bytes())) {
+            Ok(Found::Whole(witness)) if witness.store == store => newest = newest.max(Some(witness.durable)),
+            Ok(_) => {}
+            Err(error) => unreadable = Some(error),
+        }
+    }
+    match (newest, unreadable) {
+        (None, Some(error)) => Err(error),
+        (newest, _) => Ok(newest.unwrap_or(Lsn(0))),
+    }
+}
+
+/// What a copy says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Witness {
+    store: u64,
+    durable: Lsn,
+}
+
+impl Witness {
+    pub(crate) fn encode(&self) -> [u8; SECTOR_BYTES] {
+        let mut fields = Fields::new(MAGIC);
+        fields.long(self.store);
+        fields.long(self.durable.0);
+        fields.seal()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Found<Self> {
+        match Reader::open(bytes, MAGIC) {
+            Found::Whole(mut fields) => {
+                Found::Whole(Self { store: fields.long(), durable: Lsn(fields.long()) })
+            }
+            Found::Foreign => Found::Foreign,
+            Found::Version(version) => Found::Version(version),
+            Found::Damaged => Found::Damaged,
+        }
+    }
+}
