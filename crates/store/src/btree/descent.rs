@@ -6,6 +6,9 @@ use crate::Error;
 use crate::header::PageId;
 use crate::pool::{Access, Seen};
 
+/// Attempts after which it matters whether the store is poisoned. Others rarely get into somebody's way more than a few times in a row.
+const ATTEMPTS: u32 = 64;
+
 /// A node on the way down, and which of its children came next.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
@@ -21,6 +24,27 @@ impl<'a> Step<'a> {
 }
 
 impl BTree {
+    /// What `attempt` gives, as soon as nothing that it looked at has changed or left memory meanwhile: before that it gives `None`.
+    ///
+    /// # Errors
+    /// Those of `attempt`; [`Error::Poisoned`] if nothing is written any more and memory may be too full of what has changed: then a node takes the memory of the one above it, again and again.
+    #[inline]
+    pub(super) fn until_whole<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let mut attempts = 0;
+        loop {
+            if let Some(whole) = attempt()? {
+                return Ok(whole);
+            }
+            attempts += 1;
+            if attempts >= ATTEMPTS {
+                self.pool.check()?;
+            }
+        }
+    }
+
     /// The leaf that covers `key`; `access` is how it is going to be used.
     #[inline]
     pub(super) fn leaf(&self, key: &[u8], access: Access) -> Result<Seen<'_>, Error> {
@@ -66,45 +90,40 @@ impl BTree {
         access: Access,
         choose: impl Fn(Node<'_>) -> u32,
     ) -> Result<Seen<'_>, Error> {
-        loop {
+        self.until_whole(|| {
             let mut seen = self.pool.read(self.root, Access::Normal)?;
             let mut own_level = Node::new(seen.page()).level();
             while own_level > level {
                 let node = Node::new(seen.page());
                 let child = node.child(choose(node));
                 let access = if own_level == level + 1 { access } else { Access::Normal };
-                match self.follow(&seen, own_level, child, access)? {
-                    Some(next) => seen = next,
-                    None => break,
-                }
+                let Some(next) = self.follow(&seen, own_level, child, access)? else { return Ok(None) };
+                seen = next;
                 own_level -= 1;
             }
-            if own_level <= level {
-                return Ok(seen);
-            }
-        }
+            Ok(Some(seen))
+        })
     }
 
     /// All nodes from the root down to the one of `level` that covers `key`, or only the root if it is not above that level.
     pub(super) fn path(&self, key: &[u8], level: u8) -> Result<Vec<Step<'_>>, Error> {
-        let mut path = Vec::new();
-        'again: loop {
-            path.clear();
+        self.until_whole(|| {
+            let mut path = Vec::new();
             let mut seen = self.pool.read(self.root, Access::Normal)?;
             let mut own_level = Node::new(seen.page()).level();
             while own_level > level {
                 let node = Node::new(seen.page());
                 let slot = node.child_slot(key);
                 let Some(next) = self.follow(&seen, own_level, node.child(slot), Access::Normal)? else {
-                    continue 'again;
+                    return Ok(None);
                 };
                 path.push(Step { seen, slot });
                 seen = next;
                 own_level -= 1;
             }
             path.push(Step { seen, slot: 0 });
-            return Ok(path);
-        }
+            Ok(Some(path))
+        })
     }
 
     /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has changed since.

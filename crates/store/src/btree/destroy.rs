@@ -16,14 +16,15 @@ impl BTree {
     /// # Errors
     /// The pool's.
     pub fn clear(&self) -> Result<(), Error> {
-        loop {
-            match self.free_some() {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(denied) => self.pool.recover(denied)?,
+        let free_some = || {
+            let freed = self.free_some();
+            if !matches!(freed, Ok(true)) {
+                yield_now();
             }
-            yield_now();
-        }
+            freed.map(Some).or_else(|denied| self.pool.recover(denied).map(|()| None))
+        };
+        while !self.until_whole(free_some)? {}
+        Ok(())
     }
 
     /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can be cleared further and no more be gone through. Nobody uses the tree any more.
@@ -31,23 +32,19 @@ impl BTree {
     /// # Errors
     /// The pool's.
     pub fn is_cut_off(&self) -> Result<bool, Error> {
-        'again: loop {
+        self.until_whole(|| {
             let mut seen = self.pool.read(self.root, Access::Normal)?;
             loop {
                 let node = Node::new(seen.page());
                 let Some(last) = node.count().checked_sub(1).filter(|_| !node.is_leaf()) else {
                     let is_cut_off = !node.is_leaf() || node.upper_fence(&mut Vec::new());
-                    if seen.is_still() {
-                        return Ok(is_cut_off);
-                    }
-                    continue 'again;
+                    return Ok(seen.is_still().then_some(is_cut_off));
                 };
-                match self.follow(&seen, node.level(), node.child(last), Access::Normal)? {
-                    Some(child) => seen = child,
-                    None => continue 'again,
-                }
+                let child = self.follow(&seen, node.level(), node.child(last), Access::Normal)?;
+                let Some(child) = child else { return Ok(None) };
+                seen = child;
             }
-        }
+        })
     }
 
     /// Frees all pages. Once only: the root's number may be another page's soon.

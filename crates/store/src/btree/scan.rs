@@ -210,32 +210,43 @@ impl BTree {
     pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
         let mut fence = Vec::new();
         while !scan.ended {
-            self.read_ahead(scan)?;
-            let leaf =
-                self.descend(0, Access::Scan, |node| slot_at(node, scan.direction, scan.next_bound()))?;
-            let node = Node::new(leaf.page());
-            let is_there = match scan.direction {
-                Direction::Forward => node.begins_before(&scan.lower),
-                Direction::Backward => node.reaches(scan.upper.as_deref()),
-            };
-            let has_fence = Self::copy_out(node, scan, piece, &mut fence, || leaf.is_still());
-            if leaf.is_still() {
-                // Otherwise records in between would be left out, or the same ones come again for ever.
-                if !is_there || !scan.pass(has_fence.then_some(&fence)) {
-                    piece.clear();
-                    let expected = "the keys where a scan goes on".to_owned();
-                    return Err(self.damaged(leaf.id(), expected, "others".into()));
-                }
-                if !piece.is_empty() {
-                    return Ok(true);
-                }
-                if planted!(ScanEndsAtEmptyLeaf) {
-                    break;
-                }
+            self.until_whole(|| self.pass_leaf(scan, piece, &mut fence))?;
+            if !piece.is_empty() {
+                return Ok(true);
+            }
+            if planted!(ScanEndsAtEmptyLeaf) {
+                break;
             }
         }
         piece.clear();
         Ok(false)
+    }
+
+    /// Copies the records of the next leaf, of which there may be none, and moves on; `None` if it changed meanwhile.
+    fn pass_leaf(
+        &self,
+        scan: &mut Scan,
+        piece: &mut Piece,
+        fence: &mut Vec<u8>,
+    ) -> Result<Option<()>, Error> {
+        self.read_ahead(scan)?;
+        let leaf = self.descend(0, Access::Scan, |node| slot_at(node, scan.direction, scan.next_bound()))?;
+        let node = Node::new(leaf.page());
+        let is_there = match scan.direction {
+            Direction::Forward => node.begins_before(&scan.lower),
+            Direction::Backward => node.reaches(scan.upper.as_deref()),
+        };
+        let has_fence = Self::copy_out(node, scan, piece, fence, || leaf.is_still());
+        if !leaf.is_still() {
+            return Ok(None);
+        }
+        // Otherwise records in between would be left out, or the same ones come again for ever.
+        if !is_there || !scan.pass(has_fence.then_some(fence)) {
+            piece.clear();
+            let expected = "the keys where a scan goes on".to_owned();
+            return Err(self.damaged(leaf.id(), expected, "others".into()));
+        }
+        Ok(Some(()))
     }
 
     /// The records of a leaf that belong to the scan, and the fence at its far end, if it has one.

@@ -72,7 +72,7 @@ impl BTree {
     /// Appends the value of `key` to `into`; `false` if there is none.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
         let start = into.len();
-        loop {
+        self.until_whole(|| {
             let leaf = self.leaf(key, Access::Normal)?;
             let node = Node::new(leaf.page());
             let place = node.find(key).map(|index| node.value_place(index));
@@ -82,22 +82,21 @@ impl BTree {
                 leaf.page().copy_to(offset, length, into);
             }
             if leaf.is_still() {
-                return Ok(place.is_ok());
+                return Ok(Some(place.is_ok()));
             }
             into.truncate(start);
-        }
+            Ok(None)
+        })
     }
 
     /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
     pub fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        loop {
+        self.until_whole(|| {
             let leaf = self.leaf(key, Access::Normal)?;
             let node = Node::new(leaf.page());
             let head = node.find(key).ok().map(|index| node.value_head(index));
-            if leaf.is_still() {
-                return Ok(head);
-            }
-        }
+            Ok(leaf.is_still().then_some(head))
+        })
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
@@ -113,14 +112,14 @@ impl BTree {
             return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
         }
         note_change();
-        loop {
+        self.until_whole(|| {
             let leaf = self.leaf(key, Access::Normal)?;
             match self.attempt(&leaf, key, decide) {
-                Ok(Attempt::Done) => return Ok(()),
+                Ok(Attempt::Done) => return Ok(Some(())),
                 Ok(Attempt::Shrunk) => {
                     // What was asked for is done, whatever becomes of this.
                     let _merged = self.shrink(key);
-                    return Ok(());
+                    return Ok(Some(()));
                 }
                 Ok(Attempt::Full) => self.make_room(key)?,
                 Ok(Attempt::Lost) | Err(Denied::Changed) => {
@@ -131,7 +130,8 @@ impl BTree {
                 }
                 Err(denied) => self.pool.recover(denied)?,
             }
-        }
+            Ok(None)
+        })
     }
 
     fn attempt<'v>(

@@ -295,6 +295,12 @@ impl Pool {
         Error::Poisoned { first }
     }
 
+    /// # Errors
+    /// [`Error::Poisoned`] if nothing is written any more.
+    pub fn check(&self) -> Result<(), Error> {
+        self.images.check()
+    }
+
     /// After [`Denied::NoRoom`].
     ///
     /// # Errors

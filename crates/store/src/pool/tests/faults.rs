@@ -7,6 +7,7 @@ use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat};
 
 use super::world::{World, fill, seed_of};
 use crate::ErrorKind;
+use crate::btree::{BTree, Change};
 use crate::header::{PageId, PageKind};
 use crate::pool::{Access, LEAST_BUDGET_BYTES, Pool};
 
@@ -187,6 +188,55 @@ fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     let pool = Arc::clone(&world.pool);
     let refused = world.harness.run(move || pool.reserve(0).map(drop));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
+/// With memory full of changed pages that nobody would write, but for one frame, a node took it from the one above, and the look-up began again, for ever.
+#[test]
+fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory() {
+    let mut world = World::new(LEAST_BUDGET_BYTES, 1);
+    let key = |number: u32| [&number.to_be_bytes()[..], &[b'.'; 900]].concat();
+    let (pool, segments) = (Arc::clone(&world.pool), Arc::clone(&world.segments));
+    let root = world.harness.run(move || {
+        let tree = BTree::create(&pool, 0, false).unwrap();
+        for number in 0..100 {
+            tree.update(&key(number), &mut |_| Change::Put(b"value")).unwrap();
+        }
+        pool.flush_epoch(pool.epoch()).unwrap();
+        segments.write_all().unwrap();
+        tree.root()
+    });
+    world.device.inject(
+        Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
+    );
+    let pool = Arc::clone(&world.pool);
+    let mut made = world.harness.run(move || {
+        let mut made = Vec::new();
+        while let Ok(memory) = pool.reserve(0) {
+            made.push(pool.section().create(memory, PageKind::Node, false).id());
+        }
+        made
+    });
+    let mut look_up = || {
+        let tree = BTree::open(&world.pool, root, 0);
+        let found = world.harness.spawn(0, move || tree.get(&key(70), &mut Vec::new()));
+        (0..100_000).for_each(|_| _ = world.harness.turn());
+        assert!(found.is_finished(), "it goes on for ever");
+        found.join().unwrap()
+    };
+    let mut refused = 0;
+    loop {
+        match look_up() {
+            Ok(found) => break assert!(found),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}"),
+        }
+        refused += 1;
+        // Memory for one more.
+        let newest = world.pool.read(made.pop().unwrap(), Access::Normal).unwrap();
+        let section = world.pool.section();
+        section.free(section.lock(&newest).unwrap());
+    }
+    // With no frame, and with one.
+    assert!(refused == 2, "{refused}");
 }
 
 #[test]
