@@ -1,9 +1,10 @@
 //! `flashgrain-simtest`: campaigns against the store's contract.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,15 +12,17 @@ use clap::{Args, Parser, Subcommand};
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    Campaign, Counting, Crash, Decay, Errors, Extent, Faults, Histories, Hunt, Inside, Kind, Lives, Nth,
-    Report, Rot, Trial, run, shrink,
+    Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, Inside, Kind,
+    Lives, Nth, Report, Rot, Trial, run, shrink,
 };
+use flashgrain_simtest::world::Habits;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// Campaigns against the store's contract, on simulated drives: nothing on this machine is touched.
 ///
-/// Every case is drawn from a seed; a failure prints the seed that leads to it, and the smallest case like it that was found. Exit code 0: all promises were kept; 1: one was broken; 130: ended by Ctrl-C before that.
+/// Every case is drawn from a seed; a failure prints the seed that leads to it, and the smallest case like it that was found. Exit code 0: all promises were kept; 1: one was broken; 130: ended by Ctrl-C before that. A second Ctrl-C does not wait for cases that are under way, and says which seeds they belong to.
 #[derive(Debug, Parser)]
 #[command(name = "flashgrain-simtest", version, max_term_width = 100)]
 struct Cli {
@@ -157,19 +160,72 @@ fn plant(planting: &Planting) -> anyhow::Result<ExitCode> {
 
 /// Plays one campaign after the other.
 fn play(campaigns: &[&dyn Campaign], length: &Length) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let (stop, running) = (Arc::new(AtomicBool::new(false)), Running::default());
+    stop_at_signals(&stop, &running)?;
     let mut all_kept = true;
     for campaign in campaigns {
-        all_kept &= play_one(*campaign, length, &stop)?;
+        let watched = Watched { campaign: *campaign, running: &running };
+        all_kept &= play_one(&watched, length, &stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(ExitCode::from(130));
         }
     }
     Ok(if all_kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// At the first signal no more cases begin; at the second one the process ends, as a case may hang.
+fn stop_at_signals(stop: &Arc<AtomicBool>, running: &Running) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let (stop, running) = (Arc::clone(stop), running.clone());
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if stop.swap(true, Ordering::Relaxed) {
+                running
+                    .lock()
+                    .iter()
+                    .for_each(|(name, seed)| eprintln!("not at its end: {name} --seed {seed}"));
+                std::process::exit(128 + signal);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The seeds that are being played, each with its campaign's name.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<BTreeSet<(&'static str, u64)>>>);
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<(&'static str, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A campaign that says which seeds are being played.
+struct Watched<'a> {
+    campaign: &'a dyn Campaign,
+    running: &'a Running,
+}
+
+impl Campaign for Watched<'_> {
+    fn name(&self) -> &'static str {
+        self.campaign.name()
+    }
+
+    fn habits(&self, seed: u64) -> Habits {
+        self.campaign.habits(seed)
+    }
+
+    fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
+        self.campaign.with_habits(habits)
+    }
+
+    fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        self.running.lock().insert((self.name(), seed));
+        let played = self.campaign.play(seed, goes_on);
+        self.running.lock().remove(&(self.name(), seed));
+        played
+    }
 }
 
 /// Whether all promises were kept.
