@@ -141,8 +141,8 @@ fn a_store_that_could_not_be_recovered_is_recovered_later() {
     }
 }
 
-/// A checkpoint that writes a page table of several pages, new or gone on with, while somebody finds the store poisoned at the `nth` occasion. How many there were.
-fn checkpoint(is_new: bool, nth: u64) -> u64 {
+/// A checkpoint that writes a page table of several pages after so many others, while somebody finds the store poisoned at the `nth` occasion. How many there were, and page tables begun anew.
+fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let device = drive(1);
     let (mut harness, given) = world(&device, 1, options());
     let small = Layout { unit_bytes: 4 << 10, pack_bytes: 4 << 10, ..layout(SyncMethod::Dsync) };
@@ -150,11 +150,17 @@ fn checkpoint(is_new: bool, nth: u64) -> u64 {
     let own = Arc::clone(&engine);
     let (content, asked, ended) = harness.run(move || {
         own.create_tree("apples", IndexKind::BTree, 0).unwrap();
-        let fill = |from: u8| (from..from + 60).try_for_each(|key| put(&own, "apples", &[key], &long(key)));
+        // Of many pages, and so few that the log does not ask for a checkpoint before.
+        let fill = |from: u8| {
+            (from..from + 10).try_for_each(|key| put(&own, "apples", &[key], &long(key).repeat(10)))
+        };
         fill(0).unwrap();
-        if !is_new {
+        for number in 0..others {
             own.checkpoint().unwrap();
-            fill(60).unwrap();
+            put(&own, "apples", b"number", &number.to_le_bytes()).unwrap();
+        }
+        if others == 1 {
+            fill(10).unwrap();
         }
         let content = values(&own);
         let troubled = Trouble::Poison.at(nth);
@@ -164,21 +170,25 @@ fn checkpoint(is_new: bool, nth: u64) -> u64 {
     let kind = ended.map_err(|error| error.kind()).err();
     let expected = (asked >= nth).then_some(ErrorKind::Poisoned);
     // After the last one that matters, it counts although the store takes nothing more.
-    assert!(kind == expected || kind.is_none(), "new {is_new}, {nth} of {asked}: {kind:?}");
+    assert!(kind == expected || kind.is_none(), "after {others}, {nth} of {asked}: {kind:?}");
+    let chains = engine.stats().checkpoints.map_chains;
     drop((engine, harness));
     let (mut harness, given) = world(&device, 1, options());
     let engine = open(&mut harness, given).unwrap();
-    assert!(harness.run(move || values(&engine)) == content, "new {is_new}, {nth} of {asked}");
-    asked
+    assert!(harness.run(move || values(&engine)) == content, "after {others}, {nth} of {asked}");
+    (asked, chains)
 }
 
 #[test]
 fn a_checkpoint_whose_page_table_cannot_be_written_does_not_count() {
-    for is_new in [true, false] {
-        let asked = checkpoint(is_new, u64::MAX);
+    let chains = |others: u32| checkpoint(others, u64::MAX).1;
+    let anew = (2..100).find(|others| chains(*others) > chains(1)).expect("chains do not grow for ever");
+    // The first, one that goes on with its table, and one that begins anew.
+    for others in [0, 1, anew] {
+        let (asked, _) = checkpoint(others, u64::MAX);
         // The table is written near the end.
-        for back in 0..12 {
-            checkpoint(is_new, asked - back);
+        for back in 0..asked.min(30) {
+            checkpoint(others, asked - back);
         }
     }
 }
