@@ -21,15 +21,19 @@ use crate::txn::{Write, Written};
 const LONG_BYTES: usize = 40 << 10;
 
 fn put(engine: &Engine, tree: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    if value.len() > 400 {
+        return put_written(engine, tree, key, &engine.write_large(&[value])?[0]);
+    }
+    commit(engine, tree, key, Write::Put(value))
+}
+
+/// A large value that was written before.
+fn put_written(engine: &Engine, tree: &str, key: &[u8], logged: &[u8]) -> Result<(), Error> {
+    commit(engine, tree, key, Write::PutOverflow { reference: kept(logged), logged })
+}
+
+fn commit(engine: &Engine, tree: &str, key: &[u8], write: Write<'_>) -> Result<(), Error> {
     let known = engine.trees().named(tree).ok_or(Error::Closed)?;
-    let logged = match value.len() > 400 {
-        true => engine.write_large(&[value])?,
-        false => Vec::new(),
-    };
-    let write = match logged.first() {
-        Some(logged) => Write::PutOverflow { reference: kept(logged), logged },
-        None => Write::Put(value),
-    };
     let written = Written { tree: &known.tree, key, write };
     engine.transactions().write(written, Durability::Sync).map(drop)
 }
@@ -87,6 +91,10 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         for key in 0..30_u32 {
             put(&own, "apples", &key.to_be_bytes(), &[7; 300])?;
         }
+        let written = own.write_large(&[&long(5)])?;
+        own.checkpoint()?;
+        // The checkpoint has its pages, but not the commit.
+        put_written(&own, "apples", b"written", &written[0])?;
         own.create_tree("plums", IndexKind::BTree, 0)?;
         put(&own, "plums", b"a", b"small")?;
         // In the log, but its pages are part of the next checkpoint.
