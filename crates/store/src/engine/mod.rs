@@ -3,6 +3,7 @@
 //! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses
 //! nothing that was acknowledged as durable; opening it again then replays the log.
 
+mod errand;
 mod large;
 mod open;
 mod reclaim;
@@ -13,13 +14,13 @@ mod tests;
 mod upkeep;
 
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::catalog::{Entry, IndexKind, Known, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
 use crate::task::{Crew, yield_now};
 use crate::txn::{Operation, Transactions};
+use errand::Errand;
 pub(crate) use large::Large;
 pub(crate) use open::{Given, Recovery};
 use upkeep::Pages;
@@ -39,7 +40,7 @@ pub(crate) struct Engine {
     recovery: Recovery,
     large: Arc<Large>,
     /// Whether dropped trees are being freed.
-    sweeping: Arc<AtomicBool>,
+    sweeping: Arc<Errand>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
 }
@@ -140,27 +141,15 @@ impl Engine {
 
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
     fn sweep_soon(&self) {
-        if !self.trees.has_dropped() || self.sweeping.swap(true, Ordering::SeqCst) {
+        if !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
         }
         let (trees, large, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
         self.crew.spawn(move || {
-            loop {
-                // Only who sweeps asks: what others were told could be swept by now.
-                let Some(entry) = trees.abandoned().pop() else {
-                    sweeping.store(false, Ordering::SeqCst);
-                    // Who dropped a tree meanwhile has left it to this task.
-                    if trees.abandoned().is_empty() || sweeping.swap(true, Ordering::SeqCst) {
-                        return;
-                    }
-                    continue;
-                };
-                if trees.free(entry, &|reference| large.free(reference)).is_err() {
-                    // It is tried again when the store is opened.
-                    return sweeping.store(false, Ordering::SeqCst);
-                }
-            }
+            // What fails is tried again when the store is opened.
+            let free = |entry| trees.free(entry, &|reference| large.free(reference));
+            sweeping.finish(|| trees.abandoned().pop(), free);
         });
     }
 

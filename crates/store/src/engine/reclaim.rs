@@ -24,7 +24,7 @@ impl Engine {
             // Before anything is looked at: who has written a large value by now, and waits for the locks to commit it, has announced itself; who does so later gets other pages.
             let candidates = self.parts().pool.all_pages();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
-            let is_freed = self.sweeping.load(Ordering::SeqCst) || self.trees.has_dropped();
+            let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
             if is_written || is_freed || self.large.is_freeing() {
                 return Ok(None);
             }

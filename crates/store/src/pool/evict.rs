@@ -356,18 +356,13 @@ impl Pool {
         if needed > self.frames.budget_bytes() {
             return Err(self.too_small_for(class, needed));
         }
-        let (mut entered, mut thorough) = (false, false);
-        // Places in the queue that may still be there when this returns: a wake-up that comes to one of them is another one's.
-        let mut places = 0;
+        let (mut place, mut thorough) = (None, false);
         loop {
             let made = self.evict_anything(needed, thorough);
             if let Some(frame) = self.frames.take(class) {
+                drop(place);
                 // Whoever else was woken in vain may find what is left.
-                if places > 1 {
-                    self.room.wake_all(FRAME)
-                } else {
-                    self.room.wake_one(FRAME)
-                }
+                self.room.wake_one(FRAME);
                 return Ok(frame);
             }
             if made.freed_bytes > 0 {
@@ -378,10 +373,8 @@ impl Pool {
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
                 Made { denied: Some(_), .. } => self.images.wait_for_room(Stream::Fresh),
                 // All frames are being loaded, or are reserved. To be looked at once more, as one may have become free just before.
-                _ if !entered => {
-                    self.room.enter(FRAME);
-                    places += 1;
-                    entered = true;
+                _ if place.is_none() => {
+                    place = Some(self.room.enter(FRAME));
                     continue;
                 }
                 _ => {
@@ -389,10 +382,10 @@ impl Pool {
                     Ok(())
                 }
             };
-            entered = false;
+            place = None;
             match waited {
                 Err(error) if thorough => {
-                    self.room.wake_all(FRAME);
+                    self.room.wake_one(FRAME);
                     return Err(error);
                 }
                 // Nothing can be written, but pages may be left that have not changed.

@@ -39,7 +39,7 @@ impl Pool {
     }
 
     fn wait_for_load(&self, id: PageId, entry: &Entry, word: Word) {
-        self.queue(id).enter(id.0);
+        let _place = self.queue(id).enter(id.0);
         if entry.load() == word {
             park();
         }

@@ -13,7 +13,36 @@ use crate::task::{Waker, waker};
 #[repr(align(128))]
 pub(super) struct Waiters {
     count: AtomicUsize,
-    queue: Mutex<VecDeque<(u64, Waker)>>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Those who wait, the longest first.
+    places: VecDeque<Waiting>,
+    /// Places given out so far.
+    given: u64,
+}
+
+struct Waiting {
+    key: u64,
+    number: u64,
+    waker: Waker,
+}
+
+/// A place in the queue, until this is dropped or its owner woken. One that stayed behind would take a wake-up that is another one's.
+#[must_use = "who has no place is not woken"]
+pub(super) struct Place<'a> {
+    waiters: &'a Waiters,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.waiters.count.load(Ordering::Relaxed) > 0 {
+            self.waiters.take(|waiting| waiting.number == self.number);
+        }
+    }
 }
 
 /// To be called between a change and waking those who wait for it: either they are seen waiting, or they see the change.
@@ -24,12 +53,15 @@ pub(super) fn changed() {
 
 impl Waiters {
     /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on every change of it wakes him.
-    pub fn enter(&self, key: u64) {
+    pub fn enter(&self, key: u64) -> Place<'_> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push_back((key, waker()));
-        self.count.store(queue.len(), Ordering::Relaxed);
+        queue.given += 1;
+        let number = queue.given;
+        queue.places.push_back(Waiting { key, number, waker: waker() });
+        self.count.store(queue.places.len(), Ordering::Relaxed);
         drop(queue);
         fence(Ordering::SeqCst);
+        Place { waiters: self, number }
     }
 
     /// Wakes all who wait for `key`, after a change and [`changed`].
@@ -50,17 +82,18 @@ impl Waiters {
 
     #[cold]
     fn wake(&self, key: u64, most: usize) {
-        let mut left = most;
-        while left > 0 {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(index) = queue.iter().position(|(waits_for, _)| *waits_for == key) else { return };
-            let found = queue.remove(index);
-            self.count.store(queue.len(), Ordering::Relaxed);
-            drop(queue);
-            if let Some((_, waker)) = found {
-                waker.wake();
-            }
-            left -= 1;
+        for _ in 0..most {
+            let Some(first) = self.take(|waiting| waiting.key == key) else { return };
+            first.waker.wake();
         }
+    }
+
+    /// The first in the queue who is meant.
+    fn take(&self, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = queue.places.iter().position(is_meant)?;
+        let taken = queue.places.remove(index);
+        self.count.store(queue.places.len(), Ordering::Relaxed);
+        taken
     }
 }

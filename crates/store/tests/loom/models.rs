@@ -134,7 +134,7 @@ fn waiters() {
     };
     let (waiters, word) = &*shared;
     while word.load(Ordering::Acquire) == 0 {
-        waiters.enter(7);
+        let _place = waiters.enter(7);
         if word.load(Ordering::Acquire) == 0 {
             park();
         }

@@ -7,6 +7,7 @@ mod history;
 mod latch;
 mod speed;
 mod threads;
+mod waiters;
 mod world;
 
 use super::testing::pool_in_memory;

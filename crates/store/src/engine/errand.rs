@@ -1,0 +1,81 @@
+//! Work that one does for all: who has more of it leaves it to whoever is at it.
+
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether somebody is at it.
+#[derive(Default)]
+pub(super) struct Errand(AtomicBool);
+
+impl Errand {
+    /// Whether it is the caller who is at it from now on, and has to [finish](Errand::finish). To be called when there is something to do.
+    pub fn begin(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Does one thing after the other until there is nothing to do, or one fails. `next` looks what is to be done and takes nothing away: only who is at it may rely on what it says.
+    pub fn finish<T, E>(&self, next: impl Fn() -> Option<T>, act: impl Fn(T) -> Result<(), E>) {
+        loop {
+            match next().map(&act) {
+                Some(Ok(())) => {}
+                Some(Err(_)) => return self.0.store(false, Ordering::SeqCst),
+                None => {
+                    self.0.store(false, Ordering::SeqCst);
+                    // Who had something meanwhile has left it to this one.
+                    if next().is_none() || !self.begin() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use shuttle::thread::spawn;
+
+    use super::*;
+    use crate::sync::Mutex;
+    use crate::sync::explored::{explore, point};
+
+    /// Two who wanted to sweep dropped trees at the same time could sweep the same one twice.
+    #[test]
+    fn regression_everything_is_done_once_and_by_one_at_a_time() {
+        explore(10_000, || {
+            let shared = Arc::new((Errand::default(), Mutex::new(BTreeSet::new()), AtomicBool::new(false)));
+            let threads: Vec<_> = (0..2)
+                .map(|number| {
+                    let shared = Arc::clone(&shared);
+                    spawn(move || {
+                        let (errand, due, busy) = &*shared;
+                        for round in 0..4 {
+                            assert!(due.lock().unwrap().insert((number, round)));
+                            if !errand.begin() {
+                                continue;
+                            }
+                            errand.finish(
+                                || due.lock().unwrap().first().copied(),
+                                |what| {
+                                    assert!(!busy.swap(true, Ordering::SeqCst), "two are at it");
+                                    point();
+                                    assert!(due.lock().unwrap().remove(&what), "it was done before");
+                                    busy.store(false, Ordering::SeqCst);
+                                    Ok::<(), ()>(())
+                                },
+                            );
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(shared.1.lock().unwrap().is_empty(), "nobody was at it");
+        });
+    }
+}
