@@ -99,6 +99,9 @@ impl Simulated {
     }
 
     /// Runs all tasks until nothing is going to happen any more.
+    ///
+    /// # Panics
+    /// If something always does.
     pub fn run_until_idle(&mut self) {
         self.harness.run_until_idle();
     }

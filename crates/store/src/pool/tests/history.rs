@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::world::{World, fill, seed_at, seed_of};
+use crate::Error;
 use crate::header::{PageId, PageKind};
 use crate::page::{OwnPage, Page};
 use crate::poison::Poison;
@@ -17,6 +18,15 @@ use crate::task::yield_now;
 
 /// What the pages should be: with which seed they are filled.
 type Model = BTreeMap<PageId, u32>;
+
+/// A task's part ends, be it by a panic.
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// Shared by the tasks of a history.
 pub(super) struct History {
@@ -45,6 +55,7 @@ impl History {
 
     /// A task's part of the history.
     pub fn run(&self, seed: u64, steps: usize) {
+        let _ends = Ends(&self.changing);
         let mut random = Pcg64::seed_from_u64(seed);
         for _ in 0..steps {
             match random.random_range(0..100) {
@@ -57,7 +68,6 @@ impl History {
                 _ => yield_now(),
             }
         }
-        self.changing.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn any(&self, random: &mut Pcg64) -> Option<PageId> {
@@ -95,10 +105,10 @@ impl History {
         for _ in 0..10 {
             let mut seen = Vec::new();
             for id in ids {
+                let before = self.seed(*id);
                 match self.pool.read(*id, Access::Normal) {
                     Ok(page) => seen.push(page),
-                    Err(error) if self.model.lock().unwrap().contains_key(id) => panic!("{id:?}: {error}"),
-                    Err(_) => return,
+                    Err(error) => return self.assert_gone(*id, before, &error),
                 }
             }
             let section = self.pool.section();
@@ -122,16 +132,25 @@ impl History {
         let Some(id) = self.any(random) else { return };
         let access = if random.random_ratio(1, 3) { Access::Scan } else { Access::Normal };
         loop {
+            let before = self.seed(id);
             let found = self.pool.read(id, access);
             let found = found.as_ref().map(|seen| (seen, seed_of(seen.page(), id)));
-            let expected = self.model.lock().unwrap().get(&id).copied();
+            let expected = self.seed(id);
             match found {
                 Ok((seen, seed)) if seen.is_still() => return assert_eq!(seed, expected, "{id:?}"),
-                Err(error) if expected.is_some() => panic!("{id:?}: {error}"),
-                Err(_) => return,
+                Err(error) => return self.assert_gone(id, before, error),
                 Ok(_) => yield_now(),
             }
         }
+    }
+
+    fn seed(&self, id: PageId) -> Option<u32> {
+        self.model.lock().unwrap().get(&id).copied()
+    }
+
+    /// A page that had this seed before it was looked at and could not be read is gone now. Its number may be another one's, with another seed.
+    fn assert_gone(&self, id: PageId, before: Option<u32>, error: &Error) {
+        assert!(before.is_none() || self.seed(id) != before, "{id:?}: {error}");
     }
 
     fn free(&self, random: &mut Pcg64) {
