@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 
 /// Width of a panel in its own units; a unit is about a pixel on a wide page.
 pub(crate) const WIDTH: f64 = 320.0;
-/// Width of a character of the axis labels, slightly overestimated: no font is asked.
-const CHARACTER: f64 = 6.1;
+/// Width of a character of the axis labels, in a wide font (DejaVu Sans): no font is asked.
+const CHARACTER: f64 = 6.8;
 
 /// Text that cannot end an element or attribute.
 pub(crate) fn escape(text: &str) -> String {
