@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Error;
 use crate::pool::testing::pool_in_memory;
 use crate::testing::Trouble;
+use crate::{Error, ErrorKind};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -114,6 +114,25 @@ fn a_scan_says_when_it_cannot_go_on() {
             if is_over {
                 break;
             }
+        }
+    }
+}
+
+/// Whether a dropped tree is whole is found out node by node.
+#[test]
+fn whether_a_tree_is_cut_off_is_not_known_when_a_node_cannot_be_read() {
+    let pool = pool_in_memory(1 << 20);
+    let tree = BTree::create(&pool, 0, false).unwrap();
+    history().take(64).for_each(|(key, value)| change(&tree, &key, value.as_deref()).unwrap());
+    for nth in 1.. {
+        let troubled = Trouble::Page.at(nth);
+        let found = tree.is_cut_off();
+        let is_over = troubled.asked() < nth;
+        drop(troubled);
+        assert_eq!(found.map_err(|error| error.kind()), if is_over { Ok(false) } else { Err(ErrorKind::Io) });
+        if is_over {
+            assert!(nth > 2, "three levels");
+            break;
         }
     }
 }

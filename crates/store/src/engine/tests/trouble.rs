@@ -78,6 +78,42 @@ fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() 
     assert!(failures > 20, "{failures}");
 }
 
+/// What is left of a dropped tree is freed when the store is opened again.
+#[test]
+fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
+    let mut failures = 0;
+    for nth in 1.. {
+        let device = drive(1);
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+        let own = Arc::clone(&engine);
+        let content = harness.run(move || {
+            let content = values(&own);
+            own.create_tree("plums", IndexKind::BTree, 0).unwrap();
+            (0..4).try_for_each(|key| put(&own, "plums", &[key], &long(key))).unwrap();
+            content
+        });
+        let (own, pages) = (Arc::clone(&engine), engine.parts().pool.pages());
+        harness.run(move || own.drop_tree("plums").unwrap());
+        let troubled = Trouble::Page.at(nth);
+        harness.run_until_idle();
+        let is_over = troubled.asked() < nth;
+        drop(troubled);
+        let freed = pages - engine.parts().pool.pages();
+        failures += u32::from(freed < 40);
+        drop((engine, harness));
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        harness.run_until_idle();
+        assert!(!engine.trees().has_dropped() && pages - engine.parts().pool.pages() >= 40, "occasion {nth}");
+        assert!(harness.run(move || values(&engine)) == content, "occasion {nth}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(failures > 5, "{failures}");
+}
+
 /// A store whose log has everything to be replayed that there is; what is in it.
 fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
     let (mut harness, given) = world(device, 1, options());

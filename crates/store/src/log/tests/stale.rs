@@ -1,7 +1,7 @@
 //! What a crash left behind the log's end is never taken for a part of it, and a durable write vouches for all before it.
 
 use flashgrain_device::MemoryDevice;
-use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut, Survivors};
+use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut, Survivors, Trigger};
 
 use super::*;
 use crate::lane::{Block, Role};
@@ -57,12 +57,16 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Neither a write of zeros over stale blocks nor the flush behind them may be missing: who opens the log is told, and it can be opened later.
+/// Nothing that is written and flushed then may be missing, the witness and zeros over stale blocks: who opens the log is told, and it can be opened later.
 #[test]
 fn a_torn_tail_that_cannot_be_erased_is_not_opened() {
-    let zeros = Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write);
-    let flush = Fault::new(FaultKind::FlushError { data: FlushLoss::Dropped }).on(Operation::Flush);
-    for fault in [zeros, flush] {
+    let write =
+        |nth| Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).at(Trigger::Nth(nth));
+    let flush = |nth| {
+        let dropped = FaultKind::FlushError { data: FlushLoss::Dropped };
+        Fault::new(dropped).on(Operation::Flush).at(Trigger::Nth(nth))
+    };
+    for fault in [write(1), write(2), write(3), flush(1), flush(2), flush(3)] {
         let device = device(1);
         let (log, _) = open(&device, &layout(), NEW).unwrap();
         let [_, second, third] =

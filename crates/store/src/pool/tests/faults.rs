@@ -180,6 +180,22 @@ fn a_checkpoint_that_waits_for_buffers_is_told_that_writes_fail() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
+#[test]
+fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_more() {
+    let (mut world, ids) = world_with(1);
+    let pool = Arc::clone(&world.pool);
+    pool.cut(|| ());
+    pool.images.give_up("a write that failed");
+    let refused = world.harness.run(move || {
+        let seen = pool.read(ids[0], Access::Normal).unwrap();
+        let section = pool.section();
+        let refused = section.lock(&seen).err();
+        drop(section);
+        (refused.map(|denied| pool.recover(denied).unwrap_err().kind()), seed_of(seen.page(), ids[0]))
+    });
+    assert_eq!(refused, (Some(ErrorKind::Poisoned), Some(0)));
+}
+
 /// With memory full of changed pages that nobody would write, a split took the memory for its new node from the nodes on its way, found them gone, and began again, for ever.
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
