@@ -169,6 +169,8 @@ bugs! {
     OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
     /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.
     OldVersionDropped: "old-version-dropped", Model;
+    /// A commit that keeps nothing of what it replaces does not say so: a snapshot that comes before it can be seen misses the record.
+    UnkeptNotSaid: "unkept-not-said", Model;
     /// Old versions are given up while the oldest snapshot that sees them is still in use.
     HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
     /// A removed record leaves no trace in its tree while a snapshot still sees it.

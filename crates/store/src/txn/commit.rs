@@ -151,8 +151,16 @@ impl Transactions {
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
         let logged = {
-            let _held = self.lock(reads, writes);
-            let before = Self::validate(snapshot, reads, writes)?;
+            let held = self.lock(reads, writes);
+            let before = match Self::validate(snapshot, reads, writes) {
+                Err(Error::Conflict) => {
+                    drop(held);
+                    // Who began again before the winner can be seen would lose to it once more.
+                    self.visible.wait(self.visible.given(), &self.poison)?;
+                    return Err(Error::Conflict);
+                }
+                before => before?,
+            };
             if writes.is_empty() {
                 return Ok(None);
             }
@@ -294,16 +302,16 @@ impl Transactions {
     fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {
         let (tree, key) = (written.tree, written.key);
         let before = before.0.filter(|before| !before.is_tombstone());
-        let is_kept = before.is_some_and(|before| self.snapshots.may_see(before.timestamp()));
+        let is_kept = before.is_some_and(|before| self.snapshots.keeps(before.timestamp(), timestamp));
         if !is_kept && !before.is_some_and(Version::is_overflow) {
-            return self.replace(timestamp, written, before);
+            return self.replace(timestamp, written, before, is_kept);
         }
         with_memory(|old| {
             let found = tree.index.get(key, old)?;
             if found && is_kept {
                 self.history.keep(&self.snapshots, tree.id, key, old, timestamp)?;
             }
-            self.replace(timestamp, written, before)?;
+            self.replace(timestamp, written, before, is_kept)?;
             if (!is_kept || planted!(LargeFreedUnderSnapshot))
                 && let Some((version, reference)) = Version::split(old)
                 && version.is_overflow()
@@ -320,6 +328,7 @@ impl Transactions {
         timestamp: Timestamp,
         written: &Written<'_>,
         before: Option<Version>,
+        is_kept: bool,
     ) -> Result<(), Error> {
         let (tree, key) = (written.tree, written.key);
         let (version, rest) = match written.write {
@@ -327,7 +336,8 @@ impl Transactions {
             Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
             // It leads those to older versions who may have one.
             Write::Remove
-                if before.is_some() && self.snapshots.any() && !planted!(RemovalLeavesNoTombstone) =>
+                if (is_kept || before.is_some() && self.snapshots.any())
+                    && !planted!(RemovalLeavesNoTombstone) =>
             {
                 self.history.bury(tree, key, timestamp)?;
                 (Version::tombstone(timestamp), &[][..])

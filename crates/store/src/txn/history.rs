@@ -23,10 +23,10 @@ use crate::index::{Change, Direction, Index, Piece};
 use crate::log::Timestamp;
 
 /// Records that a generation takes before another one is begun.
-const RECORDS_MAX: u64 = 1 << 14;
+const RECORDS_MAX: u64 = 1 << 11;
 
 /// Generations with fewer records are kept while the store is busy: others would follow at once.
-const RECORDS_MIN: u64 = 1 << 10;
+const RECORDS_MIN: u64 = 1 << 9;
 
 /// Makes empty indexes with volatile pages.
 pub(crate) type MakeIndex = Box<dyn Fn() -> Result<Arc<dyn Index>, Error> + Send + Sync>;

@@ -1,7 +1,7 @@
 //! Which snapshots are in use, so that what they see is kept.
 //!
-//! A commit keeps the version that it replaces if a snapshot may see it. So a new snapshot first says that it comes (from then on every commit keeps everything), then looks which
-//! timestamp was given last, and waits until all up to that one can be seen. That is its timestamp: commits that looked before it came are not after it.
+//! A commit keeps the version that it replaces if a snapshot may see it; otherwise it says that it does not. A new snapshot first says that it comes (from then on every commit keeps everything), then
+//! waits for the last of those who have said so. The last commit that can be seen then is its timestamp: nobody behind it, who may still be under way, has replaced anything without keeping it.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,8 @@ pub(crate) struct Snapshots {
     /// The newest in use; the largest number while one is coming; 0 if there is none. A snapshot of an
     /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
+    /// The last commit that replaced a version without keeping it. This and `newest` are sequentially consistent: of a commit that says so and a snapshot that says that it comes, one must see the other.
+    unkept: AtomicU64,
 }
 
 #[derive(Default)]
@@ -31,22 +33,22 @@ impl Snapshots {
     /// A snapshot of everything that was committed before.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if a commit failed while it was applied: it kept nothing of what it replaced, for nobody wanted it then, and never becomes visible.
+    /// [`Error::Poisoned`] if a commit that failed while it was applied had kept nothing of what it replaced, as nobody wanted it then: it never becomes visible.
     pub fn take(&self, visible: &Visible, poison: &Poison) -> Result<Timestamp, Error> {
         {
             let mut state = self.state();
             state.coming += 1;
             self.note(&state);
         }
-        let timestamp = visible.given();
-        let waited = visible.wait(timestamp, poison);
+        let unkept = Timestamp(self.unkept.load(Ordering::SeqCst));
+        let taken = visible.wait(unkept, poison).map(|()| visible.get());
         let mut state = self.state();
         state.coming -= 1;
-        if waited.is_ok() {
+        if let Ok(timestamp) = taken {
             *state.active.entry(timestamp.0).or_default() += 1;
         }
         self.note(&state);
-        waited.map(|()| timestamp)
+        taken
     }
 
     /// Gives a snapshot back. Whether nobody else has it.
@@ -62,15 +64,24 @@ impl Snapshots {
         ended
     }
 
-    /// Whether a snapshot may see a version that was committed with that timestamp and is about to be replaced.
+    /// Whether the commit `by` has to keep a version, committed with that timestamp, that it is about to replace: a snapshot may see it. If not, those that come wait for the commit.
     #[inline]
-    pub fn may_see(&self, timestamp: Timestamp) -> bool {
+    pub fn keeps(&self, timestamp: Timestamp, by: Timestamp) -> bool {
+        self.may_see(timestamp) || {
+            if self.unkept.load(Ordering::SeqCst) < by.0 && !planted!(UnkeptNotSaid) {
+                self.unkept.fetch_max(by.0, Ordering::SeqCst);
+            }
+            self.may_see(timestamp)
+        }
+    }
+
+    #[inline]
+    fn may_see(&self, timestamp: Timestamp) -> bool {
         let (newest, needed) = (self.newest.load(Ordering::SeqCst), timestamp.0.max(1));
         newest > needed || newest == needed && !planted!(OldVersionDropped)
     }
 
     /// Whether there is a snapshot, or one is coming.
-    #[inline]
     pub fn any(&self) -> bool {
         self.newest.load(Ordering::SeqCst) > 0
     }

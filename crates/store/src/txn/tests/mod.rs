@@ -196,22 +196,54 @@ fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
 /// It has replaced some records and kept nothing of them, as there was no snapshot: what was before it can no more be told.
 #[test]
 fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it() {
-    let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
-    put(&transactions, &tree, b"a", b"1");
-    put(&transactions, &tree, b"b", b"1");
-    let before = transactions.snapshot().unwrap();
-    put(&transactions, &tree, b"b", b"2");
-    let logged =
-        transactions.log.append_noting(b"a and c", |logged| transactions.visible.begin(logged)).unwrap();
-    map.update(b"a", &mut |_| crate::index::Change::Remove).unwrap();
-    transactions.poison.note("the drive is gone".into());
-    let poisoned = |result: Result<Option<Version>, Error>| matches!(result, Err(Error::Poisoned { .. }));
-    let read = |key: &[u8]| transactions.get(&tree, key, None, &mut Vec::new());
-    assert!(logged.timestamp > transactions.visible.get());
-    assert!(transactions.snapshot().is_err_and(|error| matches!(error, Error::Poisoned { .. })));
-    assert!(poisoned(read(b"a")) && poisoned(read(b"c")));
-    // What it cannot have changed is there, also for snapshots that were there before.
-    assert!(read(b"b").unwrap().is_some());
-    assert_eq!(get(&transactions, &tree, b"b", Some(&before)), Some(b"1".to_vec()));
+    for is_kept in [false, true] {
+        let (transactions, _harness) = store(1);
+        let (tree, _) = tree(1);
+        put(&transactions, &tree, b"b", b"1");
+        let before = transactions.snapshot().unwrap();
+        put(&transactions, &tree, b"b", b"2");
+        put(&transactions, &tree, b"a", b"1");
+        let newer = is_kept.then(|| transactions.snapshot().unwrap());
+        let write = |key, write| Written { tree: &tree, key, write };
+        let writes = [write(b"a", Write::Remove), write(b"c", Write::Put(b"1"))];
+        // Each is looked at first; the tombstone is noted; what is kept is looked at once more.
+        map::fail_at(if is_kept { 7 } else { 5 });
+        let failed = transactions.commit(None, &[], &writes, Durability::None).unwrap_err();
+        assert!(map::has_failed() && failed.kind() == crate::ErrorKind::Io);
+        let poisoned = |result: Result<Option<Version>, Error>| matches!(result, Err(Error::Poisoned { .. }));
+        let read = |key: &[u8]| transactions.get(&tree, key, None, &mut Vec::new());
+        assert!(transactions.log.last() > transactions.visible.get());
+        match transactions.snapshot() {
+            Ok(now) => assert!(is_kept && get(&transactions, &tree, b"a", Some(&now)) == Some(b"1".to_vec())),
+            Err(error) => assert!(!is_kept && matches!(error, Error::Poisoned { .. })),
+        }
+        assert!(poisoned(read(b"a")) && poisoned(read(b"c")));
+        // What it cannot have changed is there, also for snapshots that were there before.
+        assert!(read(b"b").unwrap().is_some());
+        assert_eq!(get(&transactions, &tree, b"b", Some(&before)), Some(b"1".to_vec()));
+        drop(newer);
+    }
+}
+
+/// Somebody is slow: the winner is applied, but cannot be seen before him.
+#[test]
+fn who_has_lost_sees_the_winner_when_he_begins_again() {
+    let (transactions, mut harness) = store(1);
+    let (tree, _) = tree(1);
+    let old = transactions.snapshot().unwrap();
+    let slow = transactions.log.append_noting(b"", |logged| transactions.visible.begin(logged)).unwrap();
+    let own = (Arc::clone(&transactions), tree.clone());
+    let winner = harness.spawn(0, move || put(&own.0, &own.1, b"a", b"1"));
+    let own = (Arc::clone(&transactions), tree.clone());
+    let loser = harness.spawn(0, move || {
+        let written = Written { tree: &own.1, key: b"a", write: Write::Put(b"2") };
+        let lost = own.0.commit(Some(old.timestamp()), &[], &[written], Durability::None);
+        assert!(matches!(lost, Err(Error::Conflict)));
+        own.0.snapshot().unwrap().timestamp()
+    });
+    harness.run_until_idle();
+    assert!(!winner.is_finished() && !loser.is_finished());
+    transactions.visible.applied(slow.timestamp);
+    harness.run_until_idle();
+    assert!(loser.join().unwrap() >= winner.join().unwrap());
 }
