@@ -16,8 +16,8 @@ pub struct Counting;
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x0063_6f75_6e74;
 
-/// Counters that all transactions raise, so many that a commit does not apply them at once.
-const COUNTERS: u32 = 80;
+/// Counters that all transactions raise, so many that a commit does not apply them at once, and so few that it fits into the smallest log.
+const COUNTERS: u32 = 72;
 
 /// Conflicts in a row after which nobody gets ahead: far more than there are commits.
 const TRIES: u32 = 10_000;
