@@ -2,6 +2,7 @@
 //!
 //! Values are bytes that begin with a [version](crate::txn::Version). An index knows nothing of them; it only gives the first eight bytes out alone, which is cheaper than a whole value.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::Error;
@@ -23,8 +24,12 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::get`].
     fn head(&self, key: &[u8]) -> Result<Option<u64>, Error>;
 
-    /// Begins to load what a look at `key` needs, as far as it is not in memory; does not wait for it. May do nothing.
-    fn bring(&self, key: &[u8]);
+    /// As [`Index::get`], if what that takes is in memory. Otherwise begins to load it, does not wait for it, and `into` stays as it is. What a following [`Index::update`] of the key needs is in
+    /// memory afterwards, most likely.
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool>;
+
+    /// Begins to load what a look at `key` takes, as far as it is not in memory; does not wait for it. May do nothing. Whether all of it is in memory.
+    fn bring(&self, key: &[u8]) -> bool;
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
@@ -76,28 +81,37 @@ pub(crate) trait Steps: Send {
 /// Keys whose nodes are loaded at a time for one caller: enough for most drives to be busy.
 const BROUGHT_AT_A_TIME: usize = 64;
 
-/// Calls `act` for one item after the other, while what the next ones need is loaded; `place` says what that is.
+/// Has `act` do something for every item, whose place it gets, too. If that cannot be done without waiting, `act` has what it takes loaded and says `false`, and is asked again later, when it may wait.
 ///
 /// # Errors
 /// The first of `act`.
 pub(crate) fn each_brought<'a, T>(
     items: &'a [T],
-    place: impl Fn(&'a T) -> (&'a dyn Index, &'a [u8]),
-    mut act: impl FnMut(&'a T) -> Result<(), Error>,
+    mut act: impl FnMut(usize, &'a T, May) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    let bring = |item| {
-        let (index, key) = place(item);
-        index.bring(key);
-    };
-    if items.len() > 1 {
-        items.iter().take(BROUGHT_AT_A_TIME).for_each(bring);
+    if let [only] = items {
+        return act(0, only, May::Wait).map(drop);
     }
-    let mut next = items.iter().skip(BROUGHT_AT_A_TIME);
-    for item in items {
-        act(item)?;
-        next.next().into_iter().for_each(bring);
+    let mut next = items.iter().enumerate();
+    let mut missed = VecDeque::new();
+    loop {
+        while missed.len() < BROUGHT_AT_A_TIME
+            && let Some((place, item)) = next.next()
+        {
+            if !act(place, item, May::NotWait)? {
+                missed.push_back((place, item));
+            }
+        }
+        let Some((place, item)) = missed.pop_front() else { return Ok(()) };
+        act(place, item, May::Wait)?;
     }
-    Ok(())
+}
+
+/// Whether something may wait for what is not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum May {
+    Wait,
+    NotWait,
 }
 
 /// Steps of a B+-tree.
@@ -121,8 +135,12 @@ impl Index for BTree {
         Self::head(self, key)
     }
 
-    fn bring(&self, key: &[u8]) {
-        Self::bring(self, key);
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        Self::get_at_hand(self, key, into)
+    }
+
+    fn bring(&self, key: &[u8]) -> bool {
+        Self::bring(self, key)
     }
 
     fn update<'v>(

@@ -31,3 +31,17 @@ macro_rules! trouble {
         false
     };
 }
+
+#[cfg(feature = "testing")]
+macro_rules! trouble_is_expected {
+    ($trouble:ident) => {
+        $crate::testing::Trouble::$trouble.is_expected()
+    };
+}
+
+#[cfg(not(feature = "testing"))]
+macro_rules! trouble_is_expected {
+    ($trouble:ident) => {
+        false
+    };
+}

@@ -51,11 +51,17 @@ impl BTree {
         self.descend(0, access, |node| node.child_slot(key))
     }
 
-    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
-    pub fn bring(&self, key: &[u8]) {
-        if self.is_at_hand(key) {
-            return;
+    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing. Whether all that is in memory already.
+    pub fn bring(&self, key: &[u8]) -> bool {
+        let is_at_hand = self.peek(key, |_| ()).is_some();
+        if !is_at_hand {
+            self.begin_to_load(key);
         }
+        is_at_hand
+    }
+
+    /// Does what [`BTree::bring`] says of what is not in memory.
+    pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (Self::open(&self.pool, self.root, self.class), key.to_vec());
         self.pool.in_background(move || {
             // Who needs the leaf will meet the error.
@@ -63,23 +69,23 @@ impl BTree {
         });
     }
 
-    /// Whether the leaf that covers `key` is in memory, as far as can be seen without waiting.
-    fn is_at_hand(&self, key: &[u8]) -> bool {
-        let (mut id, mut level) = (self.root, u8::MAX);
-        while let Some(seen) = self.pool.at_hand(id) {
+    /// What `look` gives for the leaf that covers `key`, if it is whole and all on the way to it is in memory, as far as can be seen without waiting.
+    pub(super) fn peek<T>(&self, key: &[u8], look: impl FnOnce(Node<'_>) -> T) -> Option<T> {
+        let mut seen = self.pool.at_hand(self.root)?;
+        let mut level = Node::new(seen.page()).level();
+        while level > 0 {
             let node = Node::new(seen.page());
-            // What is being changed may lead in circles.
-            let is_further = node.level() < level;
-            level = node.level();
-            if level == 0 || !is_further {
-                return seen.is_still();
+            let child = node.child(node.child_slot(key));
+            let next = Some(child).filter(|_| seen.is_still()).and_then(|child| self.pool.at_hand(child))?;
+            let next_level = Node::new(next.page()).level();
+            // Only now is it certain that the child, as it was found, covers the key. What is being changed may lead in circles.
+            if !seen.is_still() || next_level.checked_add(1) != Some(level) {
+                return None;
             }
-            id = node.child(node.child_slot(key));
-            if !seen.is_still() {
-                return false;
-            }
+            (seen, level) = (next, next_level);
         }
-        false
+        let found = look(Node::new(seen.page()));
+        seen.is_still().then_some(found)
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.

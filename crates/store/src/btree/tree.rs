@@ -89,6 +89,20 @@ impl BTree {
         })
     }
 
+    /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
+    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        let start = into.len();
+        let found = self.peek(key, |leaf| {
+            let place = leaf.find(key).map(|index| leaf.value_place(index));
+            place.map(|(offset, length)| leaf.page().copy_to(offset, length, into)).is_ok()
+        });
+        if found.is_none() {
+            into.truncate(start);
+            self.begin_to_load(key);
+        }
+        found
+    }
+
     /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
     pub fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         self.until_whole(|| {

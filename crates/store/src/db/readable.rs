@@ -8,7 +8,7 @@ use super::source::{Range, Source};
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
-use crate::index::each_brought;
+use crate::index::{May, each_brought};
 
 /// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was when it was taken) and
 /// [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
@@ -70,15 +70,15 @@ pub trait Readable: Source {
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Value>>, Error> {
         let keys: Vec<K> = keys.into_iter().collect();
-        let mut values = Vec::with_capacity(keys.len());
-        each_brought(
-            &keys,
-            |key| (tree.index(), key.as_ref()),
-            |key| {
-                values.push(self.look_up(tree, key.as_ref())?);
-                Ok(())
-            },
-        )?;
+        let mut values = vec![None; keys.len()];
+        each_brought(&keys, |place, key, may| {
+            let key = key.as_ref();
+            if may == May::NotWait && !tree.index().bring(key) {
+                return Ok(false);
+            }
+            values[place] = self.look_up(tree, key)?;
+            Ok(true)
+        })?;
         Ok(values)
     }
 

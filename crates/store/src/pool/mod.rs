@@ -209,9 +209,13 @@ impl Pool {
         }
     }
 
-    /// The page, if it is in memory and nobody is changing it. Does not count as a look at it.
+    /// The page, if it is in memory and nobody is changing it.
+    #[inline]
     pub fn at_hand(&self, id: PageId) -> Option<Seen<'_>> {
-        self.look(id, Access::Normal)
+        // Trouble is for those who wait.
+        let seen = self.look(id, Access::Normal).filter(|_| !trouble_is_expected!(Page))?;
+        count(&self.counts[own_place()].hits);
+        Some(seen)
     }
 
     /// Lets a task do something that nobody waits for.

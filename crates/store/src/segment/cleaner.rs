@@ -50,10 +50,12 @@ impl Segments {
     /// Cleans segments until there are enough free ones, or none is worth it.
     pub(super) fn clean(&self, tenant: &dyn Tenant) {
         let Ok(mut block) = Block::new(self.layout.unit_bytes as usize) else { return };
-        while !self.is_stopped()
-            && self.poison.check().is_ok()
-            && self.space.need(tenant.dirty_bytes()).cleaning
-        {
+        while !self.is_stopped() && self.poison.check().is_ok() {
+            let dirty_bytes = tenant.dirty_bytes();
+            let need = self.space.need(dirty_bytes);
+            if !need.cleaning || !need.urgent && self.grow_if_dear(dirty_bytes) {
+                break;
+            }
             let is_written = |range| !self.buffers.holds_any_of(range);
             let Some(index) = self.space.take_victim(is_written) else { break };
             let result = self.clean_segment(index, tenant, &mut block);

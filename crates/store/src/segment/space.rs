@@ -335,6 +335,12 @@ impl Space {
         Some(index)
     }
 
+    /// Whether more than half of the segment that is cleaned next would have to be moved.
+    pub fn is_cleaning_dear(&self) -> bool {
+        let victim = self.victim(&self.lock(), |_| true);
+        victim.is_some_and(|index| self.live_bytes_of(index) > self.segment_bytes / 2)
+    }
+
     /// The cleaner has gone through it.
     pub fn end_victim(&self, index: usize) {
         let mut inner = self.lock();

@@ -14,6 +14,9 @@ use crate::task::{park, waker, yield_now};
 /// The device grows before it is fuller than this: cleaning is cheap only with room to spare.
 const GROWN_BEFORE_PERCENT: u64 = 70;
 
+/// It grows before it is fuller than this if cleaning is not cheap even so.
+const GROWN_IF_DEAR_PERCENT: u64 = 55;
+
 /// What goes on in the background.
 #[derive(Default)]
 pub(super) struct Upkeep {
@@ -81,8 +84,11 @@ impl Segments {
         let need = self.space.need(dirty_bytes);
         let out_of_room =
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
-        let grows = self.grow_if_full(dirty_bytes) || out_of_room && self.begin_growing();
-        if clean && need.cleaning {
+        let cleans = clean && need.cleaning;
+        let grows = self.grow_if_full(dirty_bytes)
+            || out_of_room && self.begin_growing()
+            || cleans && self.grow_if_dear(dirty_bytes);
+        if cleans && (need.urgent || !grows) {
             self.begin_cleaning(tenant.clone());
         }
         let is_anything_coming = need.checkpoint && need.pending || need.freeing || grows;
@@ -211,9 +217,19 @@ impl Segments {
 
     /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
     fn grow_if_full(&self, dirty_bytes: u64) -> bool {
-        let full = self.space.live_bytes() + dirty_bytes + self.space.wanted_bytes()
-            > self.space.bytes() / 100 * GROWN_BEFORE_PERCENT;
-        full && self.begin_growing()
+        self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_growing()
+    }
+
+    /// Has the device grown if more than half of what is cleaned next would have to be moved, and there is no plenty of room. Returns whether it is growing.
+    pub(super) fn grow_if_dear(&self, dirty_bytes: u64) -> bool {
+        self.is_fuller_than(GROWN_IF_DEAR_PERCENT, dirty_bytes)
+            && self.space.is_cleaning_dear()
+            && self.begin_growing()
+    }
+
+    fn is_fuller_than(&self, percent: u64, dirty_bytes: u64) -> bool {
+        let used_bytes = self.space.live_bytes() + dirty_bytes + self.space.wanted_bytes();
+        used_bytes > self.space.bytes() / 100 * percent
     }
 
     /// Has the device grown if it may grow. Returns whether it is growing.

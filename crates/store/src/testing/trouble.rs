@@ -55,6 +55,11 @@ impl Trouble {
         self.at(u64::MAX)
     }
 
+    /// Whether it is going to happen, or somebody listens.
+    pub(crate) fn is_expected(self) -> bool {
+        NOW.get().is_some_and(|plan| plan.trouble.asked_as() == self)
+    }
+
     /// The one whose occasions are also this one's.
     fn asked_as(self) -> Self {
         if self == Self::Pages { Self::Page } else { self }

@@ -12,7 +12,7 @@ use super::throttle::Admitted;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
-use crate::index::{Change, each_brought};
+use crate::index::{Change, May, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
 
 /// What a transaction does to a key.
@@ -43,8 +43,12 @@ pub(crate) struct Read<'a> {
 }
 
 /// What was there before a commit.
-#[derive(Clone, Copy)]
-struct Before(Option<Version>);
+#[derive(Clone, Copy, Default)]
+struct Before {
+    version: Option<Version>,
+    /// Where the value is among those that validation has read, with its version; it may be too long for that.
+    value: Option<(usize, usize)>,
+}
 
 impl Written<'_> {
     /// Refuses what cannot be applied: afterwards it is too late.
@@ -81,6 +85,9 @@ impl Written<'_> {
 /// Operations of a commit between two looks whether what is dirty finds a place.
 const OPERATIONS_PER_PAUSE: usize = 32;
 
+/// Values that validation reads are handed on as long as they take no more than this.
+const OLDS_BYTES_MAX: usize = SPARE_BYTES_MAX;
+
 /// Nodes that an operation may change: both halves of a leaf, and their parent.
 const NODES_PER_OPERATION: u64 = 3;
 
@@ -95,21 +102,21 @@ fn dirtied_by_one(tree: &Tree) -> u64 {
 }
 
 thread_local! {
-    /// Memory that commits of this thread use one after another: for the record and for the value that is applied. Those that come meanwhile take new memory.
-    static SPARE: Cell<[Vec<u8>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
+    /// Memory that commits of this thread use one after another: for what was there before, for the record, and for the value that is applied. Those that come meanwhile take new memory.
+    static SPARE: Cell<[Vec<u8>; 3]> = const { Cell::new([Vec::new(), Vec::new(), Vec::new()]) };
 }
 
 /// The most memory that is kept for the next commit.
 const SPARE_BYTES_MAX: usize = 64 << 10;
 
 fn with_memory<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let [mut memory, other] = SPARE.take();
-    SPARE.set([other, Vec::new()]);
+    let [mut memory, second, third] = SPARE.take();
+    SPARE.set([second, third, Vec::new()]);
     memory.clear();
     let result = act(&mut memory);
     if memory.capacity() <= SPARE_BYTES_MAX {
-        let [other, _] = SPARE.take();
-        SPARE.set([memory, other]);
+        let [first, second, _] = SPARE.take();
+        SPARE.set([memory, first, second]);
     }
     result
 }
@@ -124,10 +131,11 @@ impl Transactions {
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
-            let before = Before(written.tree.index.head(written.key)?.map(Version::from_bits));
+            let version = written.tree.index.head(written.key)?.map(Version::from_bits);
+            let before = Before { version, value: None };
             with_memory(|record| {
                 written.encode(record);
-                self.log_and_apply(record, &[written], &[before], &admitted)
+                self.log_and_apply(record, &[written], (&[before], &[]), &admitted)
             })?
         };
         self.finish(logged, durability)
@@ -150,26 +158,23 @@ impl Transactions {
         writes.iter().try_for_each(Written::check)?;
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
-        let logged = {
-            let held = self.lock(reads, writes);
-            let before = match Self::validate(snapshot, reads, writes) {
-                Err(Error::Conflict) => {
-                    drop(held);
-                    // Who began again before the winner can be seen would lose to it once more.
-                    self.visible.wait(self.visible.given(), &self.poison)?;
-                    return Err(Error::Conflict);
-                }
-                before => before?,
-            };
+        let held = self.lock(reads, writes);
+        let logged = with_memory(|olds| {
+            let before = Self::validate(snapshot, reads, writes, olds)?;
             if writes.is_empty() {
                 return Ok(None);
             }
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, writes, &before, &admitted)
-            })?
-        };
-        self.finish(logged, durability).map(Some)
+                self.log_and_apply(record, writes, (&before, olds), &admitted).map(Some)
+            })
+        });
+        drop(held);
+        if matches!(logged, Err(Error::Conflict)) {
+            // Who began again before the winner can be seen would lose to it once more.
+            self.visible.wait(self.visible.given(), &self.poison)?;
+        }
+        logged?.map(|logged| self.finish(logged, durability)).transpose()
     }
 
     /// Removes the keys that `look` finds in a tree, while nobody else commits anything: for those who would lose to others time and again.
@@ -193,10 +198,12 @@ impl Transactions {
         if writes.is_empty() {
             return Ok(found);
         }
-        let before = Self::validate(None, &[], &writes)?;
-        let logged = with_memory(|record| {
-            writes.iter().for_each(|written| written.encode(record));
-            self.log_and_apply(record, &writes, &before, &admitted)
+        let logged = with_memory(|olds| {
+            let before = Self::validate(None, &[], &writes, olds)?;
+            with_memory(|record| {
+                writes.iter().for_each(|written| written.encode(record));
+                self.log_and_apply(record, &writes, (&before, olds), &admitted)
+            })
         })?;
         drop((writes, held));
         self.finish(logged, durability)?;
@@ -231,34 +238,41 @@ impl Transactions {
         self.locks.lock_many(written.chain(read).collect())
     }
 
-    /// What is there before, if nobody was faster.
+    /// What is there before, if nobody was faster; values are appended to `olds`, as far as they are not too long together.
     fn validate(
         snapshot: Option<Timestamp>,
         reads: &[Read<'_>],
         writes: &[Written<'_>],
+        olds: &mut Vec<u8>,
     ) -> Result<Vec<Before>, Error> {
-        let look = |tree: &Tree, key: &[u8]| {
-            let before = tree.index.head(key)?.map(Version::from_bits);
-            let is_newer = |snapshot| before.is_some_and(|before| before.timestamp() > snapshot);
-            match snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
-                true => Err(Error::Conflict),
-                false => Ok(Before(before)),
+        let mut look = |tree: &Tree, key: &[u8], may| -> Result<Option<Before>, Error> {
+            let start = olds.len();
+            let found = match may {
+                May::Wait => Some(tree.index.get(key, olds)?),
+                May::NotWait => tree.index.get_at_hand(key, olds),
+            };
+            if found.is_none() {
+                return Ok(None);
             }
+            let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
+            let is_newer = |snapshot| version.is_some_and(|version| version.timestamp() > snapshot);
+            if snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
+                return Err(Error::Conflict);
+            }
+            let value =
+                version.is_some().then_some((start, olds.len())).filter(|(_, end)| *end <= OLDS_BYTES_MAX);
+            if value.is_none() {
+                olds.truncate(start);
+            }
+            Ok(Some(Before { version, value }))
         };
-        each_brought(
-            reads,
-            |read| (&*read.tree.index, read.key),
-            |read| look(read.tree, read.key).map(drop),
-        )?;
-        let mut before = Vec::with_capacity(writes.len());
-        each_brought(
-            writes,
-            |written| (&*written.tree.index, written.key),
-            |written| {
-                before.push(look(written.tree, written.key)?);
-                Ok(())
-            },
-        )?;
+        each_brought(reads, |_, read, may| Ok(look(read.tree, read.key, may)?.is_some()))?;
+        let mut before = vec![Before::default(); writes.len()];
+        each_brought(writes, |place, written, may| {
+            let found = look(written.tree, written.key, may)?;
+            before[place] = found.unwrap_or_default();
+            Ok(found.is_some())
+        })?;
         Ok(before)
     }
 
@@ -267,7 +281,7 @@ impl Transactions {
         &self,
         record: &[u8],
         writes: &[Written<'_>],
-        before: &[Before],
+        (before, olds): (&[Before], &[u8]),
         admitted: &Admitted<'_>,
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
@@ -280,7 +294,8 @@ impl Transactions {
             if number % OPERATIONS_PER_PAUSE == OPERATIONS_PER_PAUSE - 1 {
                 admitted.pause()?;
             }
-            while let Err(error) = self.apply(logged.timestamp, written, *before) {
+            let value = before.value.and_then(|(start, end)| olds.get(start..end));
+            while let Err(error) = self.apply(logged.timestamp, written, before.version, value) {
                 match error {
                     // There was room when it was let in, and there will be when others' pages are written.
                     Error::Full { .. } => admitted.wait()?,
@@ -299,17 +314,22 @@ impl Transactions {
         crate::testing::tell_committed(self.log.store(), logged.timestamp);
     }
 
-    fn apply(&self, timestamp: Timestamp, written: &Written<'_>, before: Before) -> Result<(), Error> {
-        let (tree, key) = (written.tree, written.key);
-        let before = before.0.filter(|before| !before.is_tombstone());
+    /// `old` is the value that the key has, with its version, if that was read already.
+    fn apply(
+        &self,
+        timestamp: Timestamp,
+        written: &Written<'_>,
+        before: Option<Version>,
+        old: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let before = before.filter(|before| !before.is_tombstone());
         let is_kept = before.is_some_and(|before| self.snapshots.keeps(before.timestamp(), timestamp));
         if !is_kept && !before.is_some_and(Version::is_overflow) {
             return self.replace(timestamp, written, before, is_kept);
         }
-        with_memory(|old| {
-            let found = tree.index.get(key, old)?;
-            if found && is_kept {
-                self.history.keep(&self.snapshots, tree.id, key, old, timestamp)?;
+        let replace = |old: &[u8]| {
+            if is_kept {
+                self.history.keep(&self.snapshots, written.tree.id, written.key, old, timestamp)?;
             }
             self.replace(timestamp, written, before, is_kept)?;
             if (!is_kept || planted!(LargeFreedUnderSnapshot))
@@ -319,7 +339,14 @@ impl Transactions {
                 self.give_back_large(reference);
             }
             Ok(())
-        })
+        };
+        match old {
+            Some(old) => replace(old),
+            None => with_memory(|old| {
+                written.tree.index.get(written.key, old)?;
+                replace(old)
+            }),
+        }
     }
 
     /// The newest version of a key is the written one from now on.

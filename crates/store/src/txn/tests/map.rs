@@ -71,7 +71,17 @@ impl Index for Map {
         Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
     }
 
-    fn bring(&self, _key: &[u8]) {}
+    /// Some have to wait for it. Failures are for those who wait.
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        let is_at_hand = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
+        let value = self.records.lock().unwrap().get(key).filter(|_| is_at_hand).cloned();
+        into.extend_from_slice(value.as_deref().unwrap_or_default());
+        is_at_hand.then_some(value.is_some())
+    }
+
+    fn bring(&self, _key: &[u8]) -> bool {
+        true
+    }
 
     fn update<'v>(
         &self,
