@@ -17,11 +17,14 @@ macro_rules! planted {
     };
 }
 
-/// Whether this [`Trouble`](crate::testing::Trouble) happens now on the calling thread. The constant `false` without the feature `testing`.
+/// Whether this [`Trouble`](crate::testing::Trouble) happens now on the calling thread, or with `expected` whether it is going to. The constant `false` without the feature `testing`.
 #[cfg(feature = "testing")]
 macro_rules! trouble {
     ($trouble:ident) => {
         $crate::testing::Trouble::$trouble.strikes()
+    };
+    (expected $trouble:ident) => {
+        $crate::testing::Trouble::$trouble.is_expected()
     };
 }
 
@@ -30,18 +33,7 @@ macro_rules! trouble {
     ($trouble:ident) => {
         false
     };
-}
-
-#[cfg(feature = "testing")]
-macro_rules! trouble_is_expected {
-    ($trouble:ident) => {
-        $crate::testing::Trouble::$trouble.is_expected()
-    };
-}
-
-#[cfg(not(feature = "testing"))]
-macro_rules! trouble_is_expected {
-    ($trouble:ident) => {
+    (expected $trouble:ident) => {
         false
     };
 }

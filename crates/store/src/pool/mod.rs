@@ -213,7 +213,7 @@ impl Pool {
     #[inline]
     pub fn at_hand(&self, id: PageId) -> Option<Seen<'_>> {
         // Trouble is for those who wait.
-        let seen = self.look(id, Access::Normal).filter(|_| !trouble_is_expected!(Page))?;
+        let seen = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
         count(&self.counts[own_place()].hits);
         Some(seen)
     }

@@ -222,7 +222,9 @@ impl Segments {
 
     /// Has the device grown if more than half of what is cleaned next would have to be moved, and there is no plenty of room. Returns whether it is growing.
     pub(super) fn grow_if_dear(&self, dirty_bytes: u64) -> bool {
-        self.is_fuller_than(GROWN_IF_DEAR_PERCENT, dirty_bytes)
+        // Only who may grow goes through all segments for it.
+        self.may_grow()
+            && self.is_fuller_than(GROWN_IF_DEAR_PERCENT, dirty_bytes)
             && self.space.is_cleaning_dear()
             && self.begin_growing()
     }
@@ -232,16 +234,20 @@ impl Segments {
         used_bytes > self.space.bytes() / 100 * percent
     }
 
+    fn may_grow(&self) -> bool {
+        self.devices.device(Role::Data).capacity_bytes() < self.upkeep.limit_bytes.load(Ordering::Acquire)
+    }
+
     /// Has the device grown if it may grow. Returns whether it is growing.
     fn begin_growing(&self) -> bool {
-        let device = self.devices.device(Role::Data);
-        let (now, limit) = (device.capacity_bytes(), self.upkeep.limit_bytes.load(Ordering::Acquire));
-        if now >= limit {
+        if !self.may_grow() {
             return false;
         }
         let Some(own) = self.own.upgrade() else { return false };
         if !self.upkeep.growing.swap(true, Ordering::AcqRel) {
+            let now = self.devices.device(Role::Data).capacity_bytes();
             let step = self.upkeep.step_bytes.load(Ordering::Relaxed).max(self.layout.segment_bytes);
+            let limit = self.upkeep.limit_bytes.load(Ordering::Acquire);
             let target = now.saturating_add(step.max(now / 8)).min(limit);
             self.crew.spawn(move || own.grow(target));
         }
