@@ -9,7 +9,7 @@ use crate::header::PageId;
 use crate::layout::Layout;
 use crate::options::Options;
 use crate::pool::Pool;
-use crate::segment::{Location, Pressure, Tenant};
+use crate::segment::{Dirty, Location, Pressure, Tenant};
 use crate::task::{Crew, Upkeep};
 use crate::txn::{Load, Space};
 
@@ -103,8 +103,8 @@ impl Tenant for Pages {
         (self.want)();
     }
 
-    fn dirty_bytes(&self) -> u64 {
-        self.pool.dirty_bytes()
+    fn dirty(&self) -> Dirty {
+        Dirty { bytes: self.pool.dirty_bytes(), durable_bytes: self.pool.durable_dirty_bytes() }
     }
 }
 
@@ -113,7 +113,7 @@ impl Upkeep for Pages {
         // Counting is cheaper than looking; that workers miscount together does not matter.
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
-        if steps.is_multiple_of(STEPS_PER_LOOK) && self.pool.dirty_bytes() > self.dirty_bytes_max {
+        if steps.is_multiple_of(STEPS_PER_LOOK) && self.pool.durable_dirty_bytes() > self.dirty_bytes_max {
             (self.want_if_idle)();
         }
     }

@@ -105,6 +105,8 @@ pub(crate) struct Pool {
 struct Counts {
     /// Bytes of pages that they made dirty, less those that they made clean.
     dirty_bytes: AtomicI64,
+    /// Of these, those of volatile pages.
+    volatile_dirty_bytes: AtomicI64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -323,7 +325,16 @@ impl Pool {
 
     /// Bytes of pages in memory that have changed since they were written.
     pub fn dirty_bytes(&self) -> u64 {
-        self.counts.iter().map(|part| part.dirty_bytes.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+        self.sum(|part| &part.dirty_bytes)
+    }
+
+    /// Of these, those that a checkpoint writes.
+    pub fn durable_dirty_bytes(&self) -> u64 {
+        self.dirty_bytes().saturating_sub(self.sum(|part| &part.volatile_dirty_bytes))
+    }
+
+    fn sum(&self, of: fn(&Counts) -> &AtomicI64) -> u64 {
+        self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
 
     /// See [`Hits`].
@@ -344,14 +355,22 @@ impl Pool {
         Epoch(self.gate.epoch())
     }
 
-    fn mark_dirty(&self, meta: &Meta, frame: Frame, epoch: u32) {
-        meta.dirty_epoch.store(epoch, Ordering::Release);
-        self.counts[own_place()].dirty_bytes.fetch_add(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+    fn mark_dirty(&self, id: PageId, frame: Frame, epoch: u32) {
+        self.frames.meta(frame).dirty_epoch.store(epoch, Ordering::Release);
+        self.count_dirty(id, class_bytes(frame.class()) as i64);
     }
 
-    fn mark_clean(&self, meta: &Meta, frame: Frame) {
-        meta.dirty_epoch.store(0, Ordering::Release);
-        self.counts[own_place()].dirty_bytes.fetch_sub(class_bytes(frame.class()) as i64, Ordering::Relaxed);
+    fn mark_clean(&self, id: PageId, frame: Frame) {
+        self.frames.meta(frame).dirty_epoch.store(0, Ordering::Release);
+        self.count_dirty(id, -(class_bytes(frame.class()) as i64));
+    }
+
+    fn count_dirty(&self, id: PageId, more_bytes: i64) {
+        let counts = &self.counts[own_place()];
+        counts.dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+        if id.is_volatile() {
+            counts.volatile_dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+        }
     }
 
     /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the latch.
@@ -366,7 +385,7 @@ impl Pool {
         }
         meta.location.store(appended.location.bits(), Ordering::Relaxed);
         meta.unit.store(appended.unit.0, Ordering::Relaxed);
-        self.mark_clean(meta, frame);
+        self.mark_clean(id, frame);
         Ok(appended.unit)
     }
 

@@ -136,7 +136,7 @@ impl<'a> Section<'a> {
         if let Some(location) = Location::from_bits(seen.meta.location.load(Ordering::Relaxed)) {
             self.pool.images.release(location);
         }
-        self.pool.mark_dirty(seen.meta, seen.frame, self.epoch);
+        self.pool.mark_dirty(seen.id, seen.frame, self.epoch);
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl<'a> Section<'a> {
         };
         header.store(page);
         meta.location.store(0, Ordering::Relaxed);
-        pool.mark_dirty(meta, frame, self.epoch);
+        pool.mark_dirty(id, frame, self.epoch);
         pool.publish(id, frame, HOT);
         if let Some(entry) = pool.table.entry(id) {
             entry.store(Word::memory(frame));
@@ -196,7 +196,7 @@ impl<'a> Section<'a> {
             let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
             pool.changes.note(self.epoch, Moved { id, from, to: None });
         }
-        pool.mark_clean(meta, frame);
+        pool.mark_clean(id, frame);
         meta.page.store(0, Ordering::Release);
         pool.table.entry(id).map(Entry::clear);
         meta.latch.unlock();

@@ -51,9 +51,9 @@ impl Segments {
     pub(super) fn clean(&self, tenant: &dyn Tenant) {
         let Ok(mut block) = Block::new(self.layout.unit_bytes as usize) else { return };
         while !self.is_stopped() && self.poison.check().is_ok() {
-            let dirty_bytes = tenant.dirty_bytes();
-            let need = self.space.need(dirty_bytes);
-            if !need.cleaning || !need.urgent && self.grow_if_dear(dirty_bytes) {
+            let dirty = tenant.dirty();
+            let need = self.space.need(dirty);
+            if !need.cleaning || !need.urgent && self.grow_if_dear(dirty.bytes) {
                 break;
             }
             let is_written = |range| !self.buffers.holds_any_of(range);

@@ -96,8 +96,17 @@ pub(crate) trait Tenant: Send + Sync {
     /// A checkpoint would make segments free: do one soon. Returns at once.
     fn want_checkpoint(&self);
 
-    /// Bytes of the pages that are newer in memory than on the device.
-    fn dirty_bytes(&self) -> u64;
+    /// The pages that are newer in memory than on the device.
+    fn dirty(&self) -> Dirty;
+}
+
+/// Bytes of pages that are newer in memory than on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dirty {
+    /// Of all: they need a place when they leave the memory.
+    pub bytes: u64,
+    /// Of those that the next checkpoint writes.
+    pub durable_bytes: u64,
 }
 
 /// See the module.

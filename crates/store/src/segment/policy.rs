@@ -55,9 +55,9 @@ pub(super) fn worth(live_bytes: u64, filled_bytes: u64, age_bytes: u64) -> Optio
     (live_share <= FULLEST).then_some(worth)
 }
 
-/// The same when hardly a segment is free to move things to: only what is live counts. What fills less than half a segment certainly finds place in one, however badly it packs.
-pub(super) fn worth_now(live_bytes: u64, segment_bytes: u64) -> Option<f64> {
-    worth(live_bytes, segment_bytes, 0)
+/// The same when hardly a segment is free to move things to: only what is live counts, of all that it takes. What fills less than half a segment certainly finds place in one, however badly it packs.
+pub(super) fn worth_now(live_bytes: u64, taken_bytes: u64) -> Option<f64> {
+    worth(live_bytes, taken_bytes, 0)
 }
 
 #[cfg(test)]

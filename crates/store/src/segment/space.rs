@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::location::{DEVICE_BYTES_MAX, Location};
 use super::table::Table;
 use super::tally::Tally;
-use super::{Stream, UnitSequence, policy};
+use super::{Dirty, Stream, UnitSequence, policy};
 use crate::layout::Layout;
 use crate::pool::Epoch;
 
@@ -75,9 +75,12 @@ pub(super) struct Segment {
     pub suspect: bool,
     /// Some of it cannot be read: it stays as it is.
     pub damaged: bool,
+    /// The cleaner has filled it, as densely as it can.
+    pub packed: bool,
 }
 
-const FREE: Segment = Segment { state: State::Free, in_hand: 0, suspect: false, damaged: false };
+const FREE: Segment =
+    Segment { state: State::Free, in_hand: 0, suspect: false, damaged: false, packed: false };
 
 /// What is known of a segment without the lock.
 #[derive(Default)]
@@ -296,7 +299,10 @@ impl Space {
             _ if self.live_bytes_of(index) == 0 => State::Pending(self.epoch()),
             _ => State::Full,
         };
-        inner.change(index, |segment| segment.state = state);
+        inner.change(index, |segment| {
+            segment.state = state;
+            segment.packed = stream == Stream::Moved;
+        });
     }
 
     fn epoch(&self) -> Epoch {
@@ -355,11 +361,12 @@ impl Space {
                 continue;
             }
             let live = self.live_bytes_of(index);
+            let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
             let worth = if inner.free.len() > inner.kept_for_checkpoint() + EMERGENCY {
-                let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
                 policy::worth(live, filled, self.age_of(index))
             } else {
-                policy::worth_now(live, self.segment_bytes)
+                // Gaps between images are won as well, but where they are the cleaner's own: it would make the same ones again, for ever.
+                policy::worth_now(live, if segment.packed { filled } else { self.segment_bytes })
             };
             if let Some(worth) = worth
                 && best.is_none_or(|(most, _)| worth > most)
@@ -514,10 +521,10 @@ impl Space {
         usage
     }
 
-    /// What there is too little of, with so many bytes of pages dirty in memory.
-    pub fn need(&self, dirty_bytes: u64) -> Need {
+    /// What there is too little of, with so much dirty in memory.
+    pub fn need(&self, dirty: Dirty) -> Need {
         let mut inner = self.lock();
-        inner.dirty_segments = dirty_bytes.div_ceil(self.segment_bytes) as usize;
+        inner.dirty_segments = dirty.bytes.div_ceil(self.segment_bytes) as usize;
         let inner = &*inner;
         debug_assert_eq!(inner.tally, Tally::of_all(&inner.segments), "a change that was not counted");
         let Tally { settled: pending, moving, freed, .. } = inner.tally;
@@ -532,7 +539,8 @@ impl Space {
         let free = inner.free.len();
         let urgent = free <= kept;
         // What is dirty keeps segments from the cleaner, and from those who wait.
-        let written_helps = dirty_bytes >= self.segment_bytes || dirty_bytes > 0 && !inner.can_clean();
+        let written_bytes = dirty.durable_bytes;
+        let written_helps = written_bytes >= self.segment_bytes || written_bytes > 0 && !inner.can_clean();
         Need {
             cleaning: free + coming < enough && inner.can_clean(),
             urgent,

@@ -6,7 +6,7 @@ use crate::sync::{Arc, PoisonError};
 use super::cleaner::CLEANERS;
 use super::policy::Target;
 use super::stats::add;
-use super::{Segments, Stream, Tenant};
+use super::{Dirty, Segments, Stream, Tenant};
 use crate::Error;
 use crate::lane::{self, Role};
 use crate::task::{park, waker, yield_now};
@@ -80,8 +80,8 @@ impl Segments {
         {
             return;
         }
-        let dirty_bytes = tenant.dirty_bytes();
-        let need = self.space.need(dirty_bytes);
+        let dirty = tenant.dirty();
+        let (dirty_bytes, need) = (dirty.bytes, self.space.need(dirty));
         let out_of_room =
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
         let cleans = clean && need.cleaning;
@@ -144,9 +144,9 @@ impl Segments {
     /// Whether those who write large values, with which so many bytes would be live besides those that are, may expect the room that they lack.
     fn pressure_for_large(&self, more_bytes: u64) -> Pressure {
         self.tend();
-        let tenant_bytes = self.tenant().map_or(0, |tenant| tenant.dirty_bytes());
+        let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
         let is_too_much = self.space.usage().available_bytes() < more_bytes;
-        let is_full = is_too_much || self.space.need(tenant_bytes).hopeless;
+        let is_full = is_too_much || self.space.need(dirty).hopeless;
         if is_full && !self.begin_growing() { Pressure::Full } else { Pressure::Tight }
     }
 
@@ -346,10 +346,10 @@ impl Segments {
     /// # Errors
     /// [`Error::Full`] if nothing that is going on will make a segment free.
     fn check_hope(&self) -> Result<(), Error> {
-        let dirty_bytes = self.tenant().map_or(0, |tenant| tenant.dirty_bytes());
+        let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
         let busy =
             self.upkeep.cleaners.load(Ordering::Acquire) > 0 || self.upkeep.growing.load(Ordering::Acquire);
-        let need = self.space.need(dirty_bytes);
+        let need = self.space.need(dirty);
         // While a checkpoint is under way, what it would make free does not help itself.
         let is_alone = self.tenant.get().is_none();
         let stuck =

@@ -303,6 +303,7 @@ fn pages_are_what_they_should_be_and_checkpoints_what_they_were() {
             history.map.lock().unwrap().values().map(|location| u64::from(location.length_bytes())).sum();
         assert!(world.segments.usage().live_bytes >= live);
         assert_eq!(world.pool.dirty_bytes(), volatile_dirty_bytes(&world.pool));
+        assert_eq!(world.pool.durable_dirty_bytes(), 0);
         reopen(&mut world, history);
     }
 }
