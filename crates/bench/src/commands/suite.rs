@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
@@ -27,6 +28,9 @@ pub struct Arguments {
     /// How often.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Minutes that a run may take, filling included. Then it has failed, and the next one follows.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    patience: u64,
     /// Leave the engines' files at the end.
     #[arg(long)]
     keep: bool,
@@ -52,6 +56,7 @@ pub fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
         directory: arguments.directory,
         results: arguments.results,
         cores: cores(None)?,
+        patience: Duration::from_secs(60 * arguments.patience),
     };
     let ended = suites.run(&interrupt, &|note| eprintln!("{note}"));
     if !arguments.keep {

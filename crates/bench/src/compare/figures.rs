@@ -5,6 +5,7 @@ use flashgrain_report::page::{Axis, Bar, Figure, Growth, Key, Mark, Plot, Series
 use flashgrain_report::unit;
 
 use super::question::{Cell, Question, Rounds, place_of};
+use super::time::over_time;
 use crate::run::RunResult;
 
 /// Colours of the engines in the order of their names' list, told apart by colour-blind readers too; the rest is grey.
@@ -31,7 +32,7 @@ pub(super) const PERCENTILES: [(f64, Percentile); 4] = [
 
 /// All that there is something to show in; `id` is the section's.
 pub(super) fn all(question: &Question<'_>, id: &str) -> Vec<Figure> {
-    [throughput(question), latency(question), load(question), amplification(question)]
+    [throughput(question), latency(question), load(question), amplification(question), over_time(question)]
         .into_iter()
         .flatten()
         .enumerate()
@@ -268,12 +269,12 @@ fn in_words(unit: Unit, rounds: &Rounds) -> String {
     unit.show_interval(rounds.median, rounds.low, rounds.high)
 }
 
-fn series(engine: &str) -> Series {
+pub(super) fn series(engine: &str) -> Series {
     let colour = COLOURS.get(place_of(engine)).copied().unwrap_or("var(--quiet)");
     Series { key: engine.into(), label: engine.into(), colour: colour.into() }
 }
 
-fn legend(question: &Question<'_>) -> Vec<Key> {
+pub(super) fn legend(question: &Question<'_>) -> Vec<Key> {
     let keys = question.engines().into_iter().map(|engine| {
         let cell = question.closed.iter().chain(&question.open).find(|cell| cell.engine == engine);
         let note = cell.map_or("", Cell::memory_note);

@@ -6,6 +6,7 @@
 mod figures;
 mod question;
 mod tables;
+mod time;
 
 use std::collections::BTreeSet;
 

@@ -45,6 +45,24 @@ pub struct Done {
     pub records: u64,
     /// How often it lost to another one and was tried again.
     pub conflicts: u64,
+    /// What its user has asked for and has written.
+    pub user: UserBytes,
+}
+
+/// Bytes of keys and values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserBytes {
+    /// Of the records that a user got.
+    pub read: u64,
+    /// Of those that he wrote, and keys that he removed.
+    pub written: u64,
+}
+
+impl std::ops::AddAssign for UserBytes {
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.written += other.written;
+    }
 }
 
 /// What one client does, again and again, with its session.

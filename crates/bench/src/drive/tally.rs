@@ -3,7 +3,7 @@
 use flashgrain_device::Nanos;
 use hdrhistogram::Histogram;
 
-use super::Done;
+use super::{Done, UserBytes};
 
 /// Digits of latencies that are kept.
 const DIGITS: u8 = 2;
@@ -18,6 +18,7 @@ pub struct Tally {
     /// Few, so that looking through them is faster than any map.
     kinds: Vec<Kind>,
     seconds: Vec<Second>,
+    user: UserBytes,
 }
 
 /// Operations of one kind.
@@ -69,6 +70,7 @@ impl Tally {
         kind.records += done.records;
         kind.conflicts += done.conflicts;
         record(&mut kind.latency_ns, latency_ns);
+        self.user += done.user;
         let second = (ended.since(self.begin).0 / 1_000_000_000) as usize;
         if self.seconds.len() <= second {
             self.seconds.resize_with(second + 1, Second::default);
@@ -94,6 +96,7 @@ impl Tally {
             own.conflicts += kind.conflicts;
             add(&mut own.latency_ns, &kind.latency_ns);
         }
+        self.user += other.user;
         if self.seconds.len() < other.seconds.len() {
             self.seconds.resize_with(other.seconds.len(), Second::default);
         }
@@ -120,6 +123,11 @@ impl Tally {
         all
     }
 
+    /// What users have asked for and have written.
+    pub fn user(&self) -> UserBytes {
+        self.user
+    }
+
     /// What happened second by second.
     pub fn seconds(&self) -> &[Second] {
         &self.seconds
@@ -144,13 +152,20 @@ mod tests {
     fn tallies_add_up() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let (mut first, mut second) = (Tally::new(ms(1000)), Tally::new(ms(1000)));
-        let done = |kind, count| Done { kind, count, records: 2, conflicts: 1 };
+        let done = |kind, count| Done {
+            kind,
+            count,
+            records: 2,
+            conflicts: 1,
+            user: UserBytes { read: 10, written: 1 },
+        };
         first.count(done("read", 1), ms(1100), ms(1101));
         second.count(done("read", 32), ms(2100), ms(2104));
         second.count(done("update", 1), ms(2200), ms(2202));
         first.add(&second);
         assert_eq!(first.operations(), 34);
         assert_eq!(first.latency_ns().len(), 3);
+        assert_eq!(first.user(), UserBytes { read: 30, written: 3 });
         let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
         assert_eq!(seconds, [1, 33]);
         let reads = &first.kinds()[0];

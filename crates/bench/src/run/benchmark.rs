@@ -41,11 +41,11 @@ pub trait Benchmark {
     /// What so many clients do.
     fn clients(&self, clients: usize) -> Clients;
 
-    /// Bytes of all keys and values by now, where that is known.
-    fn user_bytes_at_end(&self) -> Option<u64>;
-
-    /// Bytes that users have asked for and have written by a record of an operation of this kind, where that is known.
-    fn user_bytes(&self, kind: &str) -> Option<(u64, u64)>;
+    /// Bytes of all keys and values by now.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn user_bytes_at_end(&self, engine: &dyn Engine) -> anyhow::Result<u64>;
 
     /// Looks whether what the clients have left is as it should be; `None` if nothing is known of it.
     ///

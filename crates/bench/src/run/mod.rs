@@ -79,11 +79,15 @@ impl Run {
         let driven = self.drive(&*engine, place, interrupt, note)?;
         let peak_memory_bytes = peak_memory_bytes();
         let check = self.check(&*engine, &driven, note)?;
+        let user_bytes = match driven.is_interrupted {
+            true => None,
+            false => Some(self.benchmark.user_bytes_at_end(&*engine).context("add up what the engine has")?),
+        };
         let settings = engine.settings();
         engine.close()?;
         let space_bytes = space_bytes(place.directory()).context("measure the space that is used")?;
         drop(limit);
-        let left = result::Left { settings, space_bytes, peak_memory_bytes, check };
+        let left = result::Left { settings, space_bytes, user_bytes, peak_memory_bytes, check };
         Ok(RunResult::new(self, &driven, left, is_limited))
     }
 

@@ -7,7 +7,7 @@ use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
 use super::{Check, Contents, Run};
-use crate::drive::{Driven, Tally};
+use crate::drive::{Driven, Tally, UserBytes};
 use crate::engine::{Caching, Durability};
 use crate::measure::{RawLimit, machine};
 
@@ -123,6 +123,8 @@ pub struct SecondResult {
 pub(super) struct Left {
     pub settings: Vec<(String, String)>,
     pub space_bytes: u64,
+    /// Of all keys and values, unless the run was ended early.
+    pub user_bytes: Option<u64>,
     pub peak_memory_bytes: u64,
     pub check: Option<Check>,
 }
@@ -133,7 +135,7 @@ impl RunResult {
         let tally = &driven.tally;
         let operations = tally.operations();
         let latency_ns = tally.latency_ns();
-        let (asked_for, written) = user_bytes(run, tally);
+        let UserBytes { read, written } = tally.user();
         let over = |bytes: u64, user: u64| (user > 0).then(|| bytes as f64 / user as f64);
         Self {
             machine: machine(),
@@ -160,13 +162,10 @@ impl RunResult {
             kinds: kinds(tally, elapsed_s),
             cpu_us_per_operation: driven.cpu.as_secs_f64() * 1e6 / operations.max(1) as f64,
             device: device(driven),
-            read_amplification: driven.block.and_then(|block| over(block.read_bytes, asked_for)),
+            read_amplification: driven.block.and_then(|block| over(block.read_bytes, read)),
             write_amplification: driven.block.and_then(|block| over(block.written_bytes, written)),
             space_bytes: left.space_bytes,
-            space_amplification: run
-                .benchmark
-                .user_bytes_at_end()
-                .and_then(|user| over(left.space_bytes, user)),
+            space_amplification: left.user_bytes.and_then(|user| over(left.space_bytes, user)),
             peak_memory_bytes: left.peak_memory_bytes,
             raw: None,
             seconds: seconds(driven),
@@ -174,14 +173,6 @@ impl RunResult {
             is_interrupted: driven.is_interrupted,
         }
     }
-}
-
-/// Bytes that users have asked for, and have written.
-fn user_bytes(run: &Run, tally: &Tally) -> (u64, u64) {
-    tally.kinds().iter().fold((0, 0), |(asked_for, written), kind| {
-        let (of_read, of_write) = run.benchmark.user_bytes(kind.name).unwrap_or_default();
-        (asked_for + kind.records * of_read, written + kind.records * of_write)
-    })
 }
 
 fn kinds(tally: &Tally, elapsed_s: f64) -> BTreeMap<String, KindResult> {

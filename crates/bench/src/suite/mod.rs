@@ -4,14 +4,15 @@ mod plan;
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use flashgrain_device::clock;
+use flashgrain_device::{Nanos, clock};
 use signal_hook::consts::SIGKILL;
 
 pub use plan::{Planned, Suite};
@@ -42,6 +43,8 @@ pub struct Suites {
     pub results: PathBuf,
     /// Processors of this machine.
     pub cores: usize,
+    /// How long a run may take, filling included; then its engine is taken to hang.
+    pub patience: Duration,
 }
 
 /// How a suite ended.
@@ -61,6 +64,9 @@ const RAW_BYTES: (u64, u64) = (64 << 20, 2 << 30);
 
 /// Seconds that the drive is measured alone, beside each question of each round; less if runs are short.
 const RAW_SECONDS: f64 = 3.0;
+
+/// Between two looks whether a run has ended.
+const TICK: Duration = Duration::from_millis(50);
 
 /// A run of the plan.
 struct Step {
@@ -220,18 +226,23 @@ impl Suites {
         raw: Option<RawLimit>,
         known: &[RunResult],
     ) -> anyhow::Result<Option<RunResult>> {
-        let mut command = self.command(step, known)?;
-        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        match output.status.code() {
+        let child = self
+            .command(step, known)?
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let Finished { status, text, is_hanging } = finish(child, self.patience)?;
+        match status.code() {
             Some(INTERRUPTED) => return Ok(None),
             // It has said why.
             _ if text.trim().is_empty() => {
-                let why = match output.status.signal() {
+                let why = match status.signal() {
+                    _ if is_hanging => " as it took longer than `--patience`",
                     Some(SIGKILL) => " (by the kernel, if it needed more memory than it may use)",
                     _ => "",
                 };
-                bail!("{} failed: {}{why}", self.describe(step), output.status)
+                bail!("{} failed: {status}{why}", self.describe(step))
             }
             _ => {}
         }
@@ -240,6 +251,37 @@ impl Suites {
         result.raw = raw;
         Ok(Some(result))
     }
+}
+
+/// A run that has ended.
+struct Finished {
+    status: ExitStatus,
+    /// What it printed.
+    text: String,
+    /// It had to be ended.
+    is_hanging: bool,
+}
+
+/// Waits for a run, but not longer than `patience`.
+fn finish(mut child: Child, patience: Duration) -> anyhow::Result<Finished> {
+    let mut out = child.stdout.take().context("a run has no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.read_to_string(&mut text).map(|_| text)
+    });
+    let (began, mut is_hanging) = (clock::now(), false);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if !is_hanging && Duration::from(clock::now().since(began)) > patience {
+            is_hanging = true;
+            child.kill()?;
+        }
+        clock::sleep_until(clock::now() + Nanos::from(TICK));
+    };
+    let text = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    Ok(Finished { status, text, is_hanging })
 }
 
 impl Step {
@@ -316,4 +358,22 @@ pub fn read_results(lines: impl BufRead, name: &str) -> anyhow::Result<Vec<RunRe
         }
     }
     Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str, patience: Duration) -> Finished {
+        let mut command = Command::new("sh");
+        finish(command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap(), patience).unwrap()
+    }
+
+    #[test]
+    fn what_hangs_is_ended_and_what_does_not_is_heard() {
+        let long = run("yes 123456789 | head -100000; exit 3", Duration::from_secs(600));
+        assert!(long.text.len() == 1_000_000 && long.status.code() == Some(3) && !long.is_hanging);
+        let hanging = run("exec sleep 600", Duration::ZERO);
+        assert!(hanging.is_hanging && hanging.status.signal() == Some(SIGKILL));
+    }
 }

@@ -7,6 +7,7 @@ use flashgrain_device::clock;
 
 use super::TABLES;
 use super::rows::Row;
+use crate::drive::UserBytes;
 use crate::engine::{Direction, Failure, Session, Table};
 
 /// How long a transaction that has lost twice waits before it is tried again; twice as long after each further time, up to the longest.
@@ -18,6 +19,8 @@ pub(super) struct Access<'a> {
     session: &'a mut dyn Session,
     /// Used again and again: transactions allocate little.
     value: Vec<u8>,
+    /// So far, without what was in vain.
+    user: UserBytes,
 }
 
 /// What a transaction is going to do.
@@ -36,7 +39,12 @@ pub(super) enum Ending<T> {
 
 impl<'a> Access<'a> {
     pub fn new(session: &'a mut dyn Session) -> Self {
-        Self { session, value: Vec::new() }
+        Self { session, value: Vec::new(), user: UserBytes::default() }
+    }
+
+    /// What was read and written since this was asked last, without what lost to others.
+    pub fn take_user(&mut self) -> UserBytes {
+        std::mem::take(&mut self.user)
     }
 
     /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is told how often that was. `None` if it was rolled back.
@@ -47,6 +55,7 @@ impl<'a> Access<'a> {
         mut body: impl FnMut(&mut Self) -> Result<Ending<T>, Failure>,
     ) -> anyhow::Result<Option<T>> {
         let mut patience = Duration::ZERO;
+        let before = self.user;
         loop {
             let ended = self.attempt(intent, &mut body);
             if !matches!(ended, Ok(Some(_))) {
@@ -55,6 +64,7 @@ impl<'a> Access<'a> {
             match ended {
                 Err(Failure::Conflict) => {
                     *conflicts += 1;
+                    self.user = before;
                     patience = self.stand_back(patience)?;
                 }
                 Err(Failure::Broken(error)) => return Err(error),
@@ -94,6 +104,7 @@ impl<'a> Access<'a> {
         if !self.session.get(R::TABLE, key, &mut self.value)? {
             return Ok(None);
         }
+        self.user.read += bytes_of(key, &self.value);
         Ok(Some(decode(key, &self.value)?))
     }
 
@@ -110,9 +121,13 @@ impl<'a> Access<'a> {
         mut visit: impl FnMut(usize, R),
     ) -> Result<(), Failure> {
         let mut refused = None;
-        let mut seen = |place: usize, value: &[u8]| match decode(keys[place], value) {
-            Ok(row) => visit(place, row),
-            Err(error) => refused = Some(error),
+        let user = &mut self.user;
+        let mut seen = |place: usize, value: &[u8]| {
+            user.read += bytes_of(keys[place], value);
+            match decode(keys[place], value) {
+                Ok(row) => visit(place, row),
+                Err(error) => refused = Some(error),
+            }
         };
         self.session.get_many(R::TABLE, keys, &mut seen)?;
         refused.map_or(Ok(()), |error| Err(Failure::Broken(error)))
@@ -121,19 +136,22 @@ impl<'a> Access<'a> {
     pub fn put<R: Row>(&mut self, key: &[u8], row: &R) -> Result<(), Failure> {
         self.value.clear();
         row.write(&mut self.value);
+        self.user.written += bytes_of(key, &self.value);
         self.session.put(R::TABLE, key, &self.value)
     }
 
     /// Puts a record that is all key.
     pub fn put_key(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
-        self.session.put(table, key, &[])
+        self.put_bytes(table, key, &[])
     }
 
     pub fn put_bytes(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.user.written += bytes_of(key, value);
         self.session.put(table, key, value)
     }
 
     pub fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure> {
+        self.user.written += bytes_of(key, &[]);
         self.session.remove(table, key)
     }
 
@@ -146,7 +164,9 @@ impl<'a> Access<'a> {
         mut visit: impl FnMut(&[u8], &[u8]) -> anyhow::Result<bool>,
     ) -> Result<(), Failure> {
         let mut refused = None;
+        let user = &mut self.user;
         let mut visit = |key: &[u8], value: &[u8]| {
+            user.read += bytes_of(key, value);
             key.starts_with(prefix)
                 && visit(key, value).unwrap_or_else(|error| {
                     refused = Some(error);
@@ -175,12 +195,18 @@ impl<'a> Access<'a> {
     /// The key of the last record that is not above `from`.
     pub fn last_key(&mut self, table: Table, from: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         let mut last = None;
-        self.session.scan(table, from, Direction::Backward, &mut |key, _| {
+        let user = &mut self.user;
+        self.session.scan(table, from, Direction::Backward, &mut |key, value| {
+            user.read += bytes_of(key, value);
             last = Some(key.to_vec());
             false
         })?;
         Ok(last)
     }
+}
+
+fn bytes_of(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64
 }
 
 /// The row of a record.

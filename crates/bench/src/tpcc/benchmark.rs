@@ -1,13 +1,13 @@
 //! TPC-C for the runner.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::ensure;
 
 use super::{Condition, Dataset, Home, Options, Scale, TABLES, Terminal, check, load};
 use crate::drive::Clients;
-use crate::engine::Engine;
+use crate::engine::{Direction, Engine, Session};
 use crate::run::{Benchmark, Check, Contents};
 
 /// When databases are loaded; orders of the run are entered a second later.
@@ -80,12 +80,8 @@ impl Benchmark for Tpcc {
         }
     }
 
-    fn user_bytes_at_end(&self) -> Option<u64> {
-        None
-    }
-
-    fn user_bytes(&self, _: &str) -> Option<(u64, u64)> {
-        None
+    fn user_bytes_at_end(&self, engine: &dyn Engine) -> anyhow::Result<u64> {
+        bytes_held(engine)
     }
 
     fn check(&self, engine: &dyn Engine) -> anyhow::Result<Option<Check>> {
@@ -93,4 +89,21 @@ impl Benchmark for Tpcc {
         let violations = violations.iter().map(ToString::to_string).collect();
         Ok(Some(Check { conditions: Condition::COUNT, violations }))
     }
+}
+
+/// Bytes of all keys and values, by a scan of each table.
+pub(super) fn bytes_held(engine: &dyn Engine) -> anyhow::Result<u64> {
+    let bytes = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&bytes);
+    let add_table = move |table, session: &mut dyn Session| {
+        let mut own_bytes = 0;
+        session.scan(table, &[0], Direction::Forward, &mut |key, value| {
+            own_bytes += (key.len() + value.len()) as u64;
+            true
+        })?;
+        sum.fetch_add(own_bytes, Ordering::Relaxed);
+        Ok(())
+    };
+    engine.run(TABLES.len(), Arc::new(add_table))?;
+    Ok(bytes.load(Ordering::Relaxed))
 }

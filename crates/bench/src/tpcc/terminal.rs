@@ -117,6 +117,7 @@ impl<'a> Terminal<'a> {
     pub fn transact(&mut self) -> anyhow::Result<Done> {
         let kind = self.deck.deal(&mut self.random);
         let mut conflicts = 0;
+        self.access.take_user();
         let outcome = match kind {
             Kind::NewOrder => self.new_order(&mut conflicts)?,
             Kind::Payment => self.payment(&mut conflicts)?,
@@ -201,7 +202,7 @@ impl drive::Client for Terminal<'_> {
             Outcome::Committed { .. } => kind.name(),
             Outcome::RolledBack => ROLLED_BACK,
         };
-        Ok(drive::Done { kind, count: 1, records: 0, conflicts })
+        Ok(drive::Done { kind, count: 1, records: 0, conflicts, user: self.access.take_user() })
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {

@@ -83,17 +83,8 @@ impl Benchmark for OnRecords {
         }
     }
 
-    fn user_bytes_at_end(&self) -> Option<u64> {
-        Some(self.count.load(Ordering::Relaxed) * self.records.record_bytes())
-    }
-
-    fn user_bytes(&self, kind: &str) -> Option<(u64, u64)> {
-        let bytes = self.records.record_bytes();
-        match kind {
-            "read" | "scan" => Some((bytes, 0)),
-            "modify" => Some((bytes, bytes)),
-            _ => Some((0, bytes)),
-        }
+    fn user_bytes_at_end(&self, _: &dyn Engine) -> anyhow::Result<u64> {
+        Ok(self.count.load(Ordering::Relaxed) * self.records.record_bytes())
     }
 
     fn check(&self, _: &dyn Engine) -> anyhow::Result<Option<Check>> {

@@ -8,7 +8,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{Mix, Operation};
-use crate::drive::{self, Done};
+use crate::drive::{self, Done, UserBytes};
 use crate::engine::{Direction, Failure, Session, Table};
 use crate::keys::{self, Picker, Popularity};
 
@@ -171,7 +171,13 @@ impl drive::Client for Client<'_> {
         };
         // A scan is one operation, however long.
         let count = if operation == Operation::Scan { 1 } else { records };
-        Ok(Done { kind: operation.name(), count, records, conflicts: self.conflicts })
+        let bytes = records * (self.key.len() + self.value.len()) as u64;
+        let user = match operation {
+            Operation::Read | Operation::Scan => UserBytes { read: bytes, written: 0 },
+            Operation::Update | Operation::Insert => UserBytes { read: 0, written: bytes },
+            Operation::Modify => UserBytes { read: bytes, written: bytes },
+        };
+        Ok(Done { kind: operation.name(), count, records, conflicts: self.conflicts, user })
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use super::look::{same, text};
 use super::store::{Shape, small};
 
 /// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and the smallest that [`Shape::draw`] makes has 84 KiB.
-const BATCH_BYTES: usize = 6000;
+const BATCH_BYTES: usize = 5000;
 
 /// Values of more bytes are not in the log, only where they are.
 const LOGGED_VALUE_BYTES: usize = 4096;

@@ -6,10 +6,12 @@ mod transactions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::access::Access;
+use super::access::{Access, Ending, Intent};
+use super::benchmark::bytes_held;
 use super::keys::{self, DistrictId, tables};
 use super::rows::{District, Row, Stock};
 use super::*;
+use crate::drive::UserBytes;
 use crate::engine::{Durability, Engine, EngineName, Failure, Setup, Table};
 
 const SMALL: Dataset = Dataset {
@@ -210,10 +212,29 @@ fn a_load_ends_when_it_is_told() {
 
 #[test]
 fn what_a_database_holds_is_known_before_it_is_loaded() {
-    let records = Store::loaded(&SMALL).all_records();
+    let store = Store::loaded(&SMALL);
+    let records = store.all_records();
     let sizes = records.iter().flatten().map(|(key, value)| key.len() + value.len());
     let (expected, found) = (SMALL.scale.data_bytes() as f64, sizes.sum::<usize>() as f64);
     assert!((found / expected - 1.0).abs() < 0.05, "{found} instead of {expected}");
+    assert_eq!(bytes_held(&*store.engine).unwrap(), found as u64);
+}
+
+#[test]
+fn bytes_are_counted_once_however_often_a_transaction_is_tried() {
+    let user = Store::empty().with(|access| {
+        let (mut tries, mut conflicts) = (0, 0);
+        let twice = |access: &mut Access<'_>| {
+            access.put_bytes(0, b"key", b"value")?;
+            access.last_key(0, b"key")?;
+            tries += 1;
+            if tries == 1 { Err(Failure::Conflict) } else { Ok(Ending::Commit(())) }
+        };
+        access.transaction(Intent::Write, &mut conflicts, twice)?;
+        assert_eq!(conflicts, 1);
+        Ok(access.take_user())
+    });
+    assert_eq!(user, UserBytes { read: 8, written: 8 });
 }
 
 #[test]
