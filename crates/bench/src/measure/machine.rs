@@ -6,7 +6,7 @@ use std::fs::read_to_string;
 pub fn machine() -> String {
     let kernel = read_to_string("/proc/sys/kernel/osrelease").ok();
     let about = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = processors(&about);
     let memory = read_to_string("/proc/meminfo").unwrap_or_default();
     let memory_kib = field(&memory, "MemTotal").and_then(|size| size.split(' ').next()?.parse::<u64>().ok());
     let parts = [
@@ -15,6 +15,13 @@ pub fn machine() -> String {
         memory_kib.map(|kib| format!("{} GiB", (kib + (1 << 19)) >> 20)),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// All that the kernel has, also for a process that is kept on one.
+fn processors(about: &str) -> usize {
+    let is_one =
+        |line: &&str| line.strip_prefix("processor").is_some_and(|rest| rest.trim_start().starts_with(':'));
+    about.lines().filter(is_one).count().max(1)
 }
 
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -31,5 +38,7 @@ mod tests {
         let text = "model\t\t: 1\nmodel name\t: Some Processor @ 2 GHz\n";
         assert_eq!(field(text, "model name"), Some("Some Processor @ 2 GHz"));
         assert_eq!(field(text, "MemTotal"), None);
+        assert_eq!(processors("processor\t: 0\nmodel name\t: A processor\n\nprocessor\t: 1\n"), 2);
+        assert_eq!(processors(""), 1);
     }
 }

@@ -79,7 +79,9 @@ impl Suite {
                 let mut runs: Vec<_> =
                     CLIENTS.iter().map(|clients| Planned::new("lookup", *clients)).collect();
                 runs.push(Planned::new("lookup-many", 8));
-                runs.push(Planned { cores: Some(1), ..Planned::new("lookup", 64) });
+                runs.extend(
+                    [64, 128].map(|clients| Planned { cores: Some(1), ..Planned::new("lookup", clients) }),
+                );
                 runs
             }
             Self::Writes => ["insert", "overwrite"]

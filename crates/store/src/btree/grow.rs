@@ -6,27 +6,26 @@ use super::reshape::{Cut, cut, cut_beside, split};
 use super::scratch::with_page;
 use super::tree::BTree;
 use crate::Error;
-use crate::header::PageKind;
+use crate::header::{PageId, PageKind};
 use crate::pool::{Denied, Seen};
 
 impl BTree {
     /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another child the parent, and so on. Changes nothing if another
     /// was faster. Whoever needs the room tries again then, and comes back as long as there is none.
     pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
-        self.split_on_the_way(key, |leaf, index| cut(leaf, index, key), true)
+        self.split_on_the_way(key, |leaf, index| cut(leaf, index, key))
     }
 
     /// Splits the leaf of `key` beside its record, as [`BTree::make_room`] does, if it has enough records for that. Nothing depends on it.
     pub(super) fn part(&self, key: &[u8]) -> Result<(), Error> {
-        self.split_on_the_way(key, cut_beside, false)
+        self.split_on_the_way(key, cut_beside)
     }
 
-    /// `cut_leaf` says where to split the leaf, given the key's slot; it `must` be possible.
+    /// `cut_leaf` says where to split the leaf, given the key's slot, if anywhere.
     fn split_on_the_way(
         &self,
         key: &[u8],
         cut_leaf: impl Fn(Node<'_>, u32) -> Option<Cut>,
-        must: bool,
     ) -> Result<(), Error> {
         let path = self.path(key, 0)?;
         let mut incoming = key.to_vec();
@@ -37,15 +36,16 @@ impl BTree {
             let found = if is_leaf { cut_leaf(node, index) } else { cut(node, index, &incoming) };
             // Halves of what is no node may have no more room than it had, and theirs neither.
             let is_sound = node.adds_up() && found.as_ref().is_none_or(|cut| node.has_within(&cut.separator));
-            if !is_sound && step.seen.is_still() {
+            if !step.seen.is_still() {
+                return Ok(());
+            }
+            if !is_sound {
                 let expected = "a node whose bytes add up and whose keys lie within its fences".into();
                 return Err(self.damaged(step.seen.id(), expected, "something else".into()));
             }
             let Some(cut) = found else {
-                if (must || !is_leaf) && step.seen.is_still() {
-                    return Err(self.damaged(step.seen.id(), "room for a record".into(), "none".into()));
-                }
-                return Ok(());
+                // There is room in an empty leaf: somebody has emptied it, or made it by a split, since the key was refused.
+                return if is_leaf { Ok(()) } else { Err(self.no_room(step.seen.id())) };
             };
             let done = match depth.checked_sub(1).map(|above| &path[above]) {
                 None => self.raise(&step.seen)?,
@@ -60,6 +60,12 @@ impl BTree {
             return done.or_else(|denied| self.pool.recover(denied));
         }
         Ok(())
+    }
+
+    /// No sound node refuses a record or child while it has none, or one.
+    #[cold]
+    pub(super) fn no_room(&self, page: PageId) -> Error {
+        self.damaged(page, "room for a record".into(), "none".into())
     }
 
     /// Moves what is in the root to a new page, its only child.

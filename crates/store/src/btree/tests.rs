@@ -12,6 +12,8 @@ use super::*;
 use crate::Error;
 use crate::pool::testing::pool_in_memory;
 use crate::pool::{Access, Pool};
+use crate::sync::explored::explore;
+use shuttle::thread::spawn;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -382,6 +384,52 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
         let records = super::node::Node::new(leaf.page()).count();
         assert!(records < 4, "{records} records beside {hot}");
     }
+}
+
+/// A split where keys ascend leaves an empty leaf for the next one: who was refused with that one, and comes later, finds room there and no damage.
+#[test]
+fn regression_room_that_another_has_made_is_no_damage() {
+    let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
+    (0..20_u32).for_each(|number| assert_eq!(put(&tree, &number.to_be_bytes(), &[7; 100]), None));
+    let next = 20_u32.to_be_bytes();
+    for _ in 0..4 {
+        tree.make_room(&next).unwrap();
+    }
+    let empty = tree.leaf(&next, Access::Normal).unwrap();
+    assert_eq!(Node::new(empty.page()).count(), 0);
+    assert_eq!(tree.check(&mut |_, _| ()).unwrap().leaves, 2);
+    assert_eq!(put(&tree, &next, &[7; 100]), None);
+}
+
+/// Threads that append to the end of a tree whose only leaf is full, and take away what another may have appended.
+#[test]
+fn threads_append_side_by_side() {
+    const THREADS: u32 = 3;
+    const BEFORE: u32 = 7;
+    explore(4000, || {
+        let tree = Arc::new(BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap());
+        let value = [7; 500];
+        (0..BEFORE).for_each(|number| assert_eq!(put(&tree, &number.to_be_bytes(), &value), None));
+        assert_eq!(tree.check(&mut |_, _| ()).unwrap().leaves, 1);
+        let threads: Vec<_> = (0..THREADS)
+            .map(|own| {
+                let tree = Arc::clone(&tree);
+                spawn(move || {
+                    for first in [BEFORE, BEFORE + THREADS] {
+                        put(&tree, &(first + own).to_be_bytes(), &value);
+                        if own == 0 {
+                            remove(&tree, &(first + 1).to_be_bytes());
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let is_left = |number: &u32| *number < BEFORE || (number - BEFORE) % THREADS != 1;
+        let left = (0..BEFORE + 2 * THREADS).filter(is_left);
+        assert!(left.into_iter().all(|number| get(&tree, &number.to_be_bytes()).is_some()));
+        tree.check(&mut |_, _| ()).unwrap();
+    });
 }
 
 /// A tree with two levels, of which `spoil` changes the root's page.

@@ -186,6 +186,8 @@ impl BTree {
             (None, Err(_)) => Ok(()),
         });
         Ok(match changed {
+            // A split gives it no more room.
+            Err(Full) if node.count() == 0 => return Err(Denied::Failed(self.no_room(leaf.id()))),
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
             Ok(()) => Attempt::Done,

@@ -353,7 +353,7 @@ fn a_full_store_takes_pages_again_when_some_are_freed() {
 
 /// Two pages of this size leave a gap in each unit: more than the cleaner thinks worth its while, and nothing that it could win.
 #[test]
-fn a_full_store_whose_pages_leave_gaps_comes_to_rest() {
+fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     let mut world = World::new(1);
     let layout = small(&world);
     let model = Model::new(&world, &layout, Durable::default());
@@ -371,6 +371,10 @@ fn a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     model.segments.tend();
     world.harness.run_until_idle();
     assert_eq!(model.segments.written().moved_images, written.moved_images);
+    // No checkpoint writes what is dirty, so that nobody waits for one.
+    let own = Arc::clone(&model);
+    let refused = world.harness.run(move || (1..100).find_map(|id| own.change(id, 2, 7000).err()));
+    assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
 }
 
 #[test]
