@@ -84,7 +84,7 @@ impl BTree {
     }
 
     /// Moves the right part of a node, the child that `parent` leads to, to a new page.
-    fn split_below(
+    pub(super) fn split_below(
         &self,
         parent: &Step<'_>,
         child: &Seen<'_>,
@@ -93,11 +93,11 @@ impl BTree {
         // Before the section, in which there is no waiting.
         let memory = self.pool.reserve(self.class)?;
         let section = self.pool.section();
-        let (upper, left) =
-            match section.lock(&parent.seen).and_then(|upper| Ok((upper, section.lock(child)?))) {
-                Ok(locked) => locked,
-                Err(denied) => return Ok(Err(denied)),
-            };
+        let locked = section.lock(&parent.seen).and_then(|upper| section.lock_below(upper, child));
+        let (upper, left) = match locked {
+            Ok(locked) => locked,
+            Err(denied) => return Ok(Err(denied)),
+        };
         let right = section.create(memory, PageKind::Node, self.volatile);
         let (upper, node) = (Node::new(upper.page()), Node::new(left.page()));
         with_page(node.page().len_bytes(), |scratch| {

@@ -426,6 +426,15 @@ impl<'a> Node<'a> {
         self.needed_bytes(key.len(), 0) <= self.free_bytes()
     }
 
+    /// Whether a leaf takes a value of `value_length` bytes for a key, which [`Node::find`] has `found` or not.
+    pub(super) fn has_room(self, found: Result<u32, u32>, key_length: usize, value_length: usize) -> bool {
+        let more_bytes = match found {
+            Ok(index) => padded(value_length as u32).saturating_sub(padded(self.slot(index).value_length())),
+            Err(_) => self.needed_bytes(key_length, value_length),
+        };
+        more_bytes <= self.free_bytes()
+    }
+
     /// Puts a key and its value into a leaf, at `index`, which [`Node::find`] gave for it.
     pub fn insert(self, index: u32, key: &[u8], value: &[u8], scratch: &OwnPage) -> Result<(), Full> {
         self.insert_content(index, key, Content::Value(value), scratch)

@@ -8,10 +8,12 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::node::Node;
+use super::reshape::cut;
+use super::tree::Attempt;
 use super::*;
 use crate::Error;
 use crate::pool::testing::pool_in_memory;
-use crate::pool::{Access, Pool};
+use crate::pool::{Access, Denied, Pool, Seen};
 use crate::sync::explored::explore;
 use shuttle::thread::spawn;
 
@@ -399,6 +401,30 @@ fn regression_room_that_another_has_made_is_no_damage() {
     assert_eq!(Node::new(empty.page()).count(), 0);
     assert_eq!(tree.check(&mut |_, _| ()).unwrap().leaves, 2);
     assert_eq!(put(&tree, &next, &[7; 100]), None);
+}
+
+/// Tasks that take turns on one thread would otherwise keep each other from splitting it for ever.
+#[test]
+fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
+    let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    let put = |seen: &Seen<'_>, number, value: &[u8]| {
+        tree.attempt(seen, &key(number), &mut |_| Change::Put(value)).unwrap()
+    };
+    let leaf = || tree.leaf(&key(0), Access::Normal).unwrap();
+    let last = (0..).find(|number| matches!(put(&leaf(), *number, &[7; 100]), Attempt::Full)).unwrap();
+    let seen = leaf();
+    assert!(matches!(put(&seen, last, &[7; 100]), Attempt::Full));
+    assert!(matches!(put(&seen, 0, &[7; 500]), Attempt::Full), "nor for a longer value");
+    assert!(seen.is_still());
+    // Nor has a parent changed whose child could not be split.
+    tree.make_room(&key(last)).unwrap();
+    let path = tree.path(&key(0), 0).unwrap();
+    let [parent, child] = path.as_slice() else { panic!("a root and its only child") };
+    assert!(matches!(put(&child.seen, 0, &[8; 100]), Attempt::Done));
+    let cut = cut(child.node(), 1, &key(1)).unwrap();
+    assert!(matches!(tree.split_below(parent, &child.seen, &cut).unwrap(), Err(Denied::Changed)));
+    assert!(parent.seen.is_still());
 }
 
 /// Threads that append to the end of a tree whose only leaf is full, and take away what another may have appended.

@@ -29,7 +29,7 @@ pub(crate) struct BTree {
 }
 
 /// What came of an attempt to change a record.
-enum Attempt {
+pub(super) enum Attempt {
     Done,
     /// Done, and the leaf has become so small that a neighbour may take it in.
     Shrunk,
@@ -148,7 +148,7 @@ impl BTree {
         })
     }
 
-    fn attempt<'v>(
+    pub(super) fn attempt<'v>(
         &self,
         leaf: &Seen<'_>,
         key: &[u8],
@@ -170,6 +170,16 @@ impl BTree {
         if let Some(got) = value.map(<[u8]>::len).filter(|got| *got > limit) {
             return Err(Denied::Failed(Error::ValueLength { got: got as u64, limit: limit as u64 }));
         }
+        let node = Node::new(leaf.page());
+        if value.is_some_and(|value| !node.has_room(found, key.len(), value.len())) {
+            // Without the latch: who finds no room must not be in the way of somebody who makes some.
+            return match leaf.is_still() {
+                false => Ok(Attempt::Lost),
+                // A split gives it no more room.
+                true if node.count() == 0 => Err(Denied::Failed(self.no_room(leaf.id()))),
+                true => Ok(Attempt::Full),
+            };
+        }
         let section = self.pool.section();
         // It comes only if nothing has changed since what was decided on was read.
         let locked = section.lock(leaf)?;
@@ -186,8 +196,6 @@ impl BTree {
             (None, Err(_)) => Ok(()),
         });
         Ok(match changed {
-            // A split gives it no more room.
-            Err(Full) if node.count() == 0 => return Err(Denied::Failed(self.no_room(leaf.id()))),
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
             Ok(()) => Attempt::Done,

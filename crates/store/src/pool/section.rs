@@ -120,6 +120,25 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
+    /// Locks another page. If that is denied, `upper` has not changed: whoever has read it goes on.
+    ///
+    /// # Errors
+    /// As [`Section::lock`].
+    pub fn lock_below<'s>(
+        &'s self,
+        upper: Locked<'s>,
+        seen: &Seen<'a>,
+    ) -> Result<(Locked<'s>, Locked<'s>), Denied> {
+        match self.lock(seen) {
+            Ok(locked) => Ok((upper, locked)),
+            Err(denied) => {
+                upper.meta.latch.unlock_unchanged();
+                std::mem::forget(upper);
+                Err(denied)
+            }
+        }
+    }
+
     /// The page is clean, or dirty since an older epoch.
     fn make_ready(&self, seen: &Seen<'a>, dirty_epoch: u32) -> Result<(), Denied> {
         if dirty_epoch != 0 {

@@ -13,10 +13,7 @@ use super::home::{Home, Job, Mail};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
-/// Tasks that the processor fetches memory for at a time: as many as hide its latency, and as few as keep their stacks in its first cache.
-const FETCHING_MAX: usize = 8;
-
-/// So often a round goes on with one of them.
+/// So often a round goes on with a task that the processor has fetched memory for.
 const FETCHING_TURNS: usize = 512;
 
 /// The most tasks of a class that run in a round, where their order is drawn: the fewer, the more finely workers interleave.
@@ -89,13 +86,16 @@ impl Scheduler {
         }
     }
 
-    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it waits or gives way; those that overlap take several turns. Returns how many ran.
+    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it waits or gives way; those that overlap take several turns. While foreground tasks use up their
+    /// share, background tasks get a quarter of it. Returns how many ran.
     ///
     /// # Errors
     /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call. All others have run.
     pub fn run(&mut self, foreground: usize, background: usize) -> std::io::Result<usize> {
         let begun = self.begin_jobs();
         let core = Rc::clone(&self.core);
+        let is_full = core.ready(Class::Foreground).borrow().len() >= foreground;
+        let background = if is_full { foreground.div_ceil(4) } else { background };
         let share = |most: usize| match core.schedule.is_random() {
             true => most.min(core.schedule.draw(DRAWN_ROUND_MAX) + 1),
             false => most,
@@ -122,9 +122,8 @@ impl Scheduler {
         let (mut count, mut turns) = (0, FETCHING_TURNS);
         core.interleaves.set(true);
         loop {
-            let fetching = core.fetching.borrow().len();
-            let fetched_first = fetching > 0 && turns > 0 && core.schedule.draw(2) > 0;
-            let next = if ready > 0 && fetching < FETCHING_MAX && !fetched_first {
+            let fetched_first = turns > 0 && !core.fetching.borrow().is_empty() && core.schedule.draw(2) > 0;
+            let next = if ready > 0 && !fetched_first {
                 ready -= 1;
                 count += 1;
                 core.schedule.take_from(&mut core.ready(Class::Foreground).borrow_mut())
@@ -269,6 +268,7 @@ mod tests {
 
     #[test]
     fn tasks_overlap_in_small_groups_and_all_get_their_turn() {
+        const GROUP: usize = 8;
         let (home, mut scheduler) = scheduler();
         let log = Arc::new(Mutex::new(Vec::new()));
         for number in 0..20 {
@@ -280,11 +280,11 @@ mod tests {
                 }
             });
         }
-        scheduler.run(64, 64).unwrap();
+        scheduler.run(GROUP, GROUP).unwrap();
         let first = std::mem::take(&mut *log.lock().unwrap());
-        let group: Vec<usize> = (0..FETCHING_MAX).collect();
-        assert_eq!(first[..2 * FETCHING_MAX], [group.clone(), group].concat());
-        scheduler.run(64, 64).unwrap();
+        let group: Vec<usize> = (0..GROUP).collect();
+        assert_eq!(first[..2 * GROUP], [group.clone(), group].concat());
+        scheduler.run(GROUP, GROUP).unwrap();
         assert_eq!(log.lock().unwrap()[..3], [8, 9, 10], "the next round begins with others");
         while scheduler.alive() > 0 {
             scheduler.run_all();

@@ -10,10 +10,11 @@ use crate::Error;
 use crate::lane::{Devices, Lane, enter};
 use crate::task::{Bell, Crew, Home, KnownUpkeep, Schedule, Scheduler};
 
-/// Foreground tasks that a step lets run at most, each until it waits.
-const FOREGROUND_SHARE: usize = 64;
+/// Foreground tasks that a step lets run at most, each until it waits. They take turns while the processor fetches memory: as many as hide its latency. And few, as what they ask of the drive is handed over
+/// when all of them wait: with 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
+const FOREGROUND_SHARE: usize = 4;
 
-/// Background tasks that a step lets run at most.
+/// Background tasks that a step lets run at most, unless foreground tasks use up their share.
 const BACKGROUND_SHARE: usize = 16;
 
 /// How much a worker takes on.

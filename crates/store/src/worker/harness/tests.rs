@@ -201,7 +201,7 @@ fn neither_class_starves_the_other() {
             crew.spawn(endless);
         }
     }
-    for _ in 0..1000 {
+    for _ in 0..16_000 {
         harness.turn();
     }
     end.store(1, Ordering::Relaxed);
