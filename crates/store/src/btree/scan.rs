@@ -27,8 +27,8 @@ impl Direction {
     }
 }
 
-/// The first read-ahead of a scan, in leaves.
-const FIRST_AHEAD: u32 = 2;
+/// Leaves of a short scan. It should load little in vain, and what it reads is as likely to be read again as what look-ups read; a longer one should not wait, nor push out what others need.
+const SHORT: u32 = 4;
 
 /// What a scan has yet to give.
 #[derive(Clone, Debug)]
@@ -47,9 +47,9 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// How many to have on their way now; grows with the scan.
-    wanted: u32,
-    /// How many are.
+    /// How many the scan has passed.
+    passed: u32,
+    /// How many are on their way.
     leaves: u32,
     /// The bound behind them.
     behind: Vec<u8>,
@@ -149,6 +149,20 @@ impl Piece {
     }
 }
 
+impl Ahead {
+    /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes, and so it loads less than twice what it comes to.
+    fn wanted(&self) -> u32 {
+        self.passed.min(self.most)
+    }
+
+    /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
+    fn is_due(&self) -> bool {
+        // The next leaf loads itself.
+        let wanted = self.wanted();
+        !self.ended && wanted > 1 && self.leaves <= wanted.saturating_sub(SHORT) / 2
+    }
+}
+
 impl Scan {
     /// The keys from `lower` up to but without `upper`. At most `ahead` leaves are loaded before they are asked for.
     pub fn new(direction: Direction, lower: &[u8], upper: Option<&[u8]>, ahead: u32) -> Self {
@@ -157,7 +171,7 @@ impl Scan {
             lower: lower.to_vec(),
             upper: upper.map(<[u8]>::to_vec),
             ended: upper.is_some_and(|upper| upper <= lower),
-            ahead: Ahead { most: ahead, wanted: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
+            ahead: Ahead { most: ahead, passed: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
         }
     }
 
@@ -184,7 +198,7 @@ impl Scan {
             }
         }
         self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
-        self.ahead.wanted = (self.ahead.wanted * 2).max(FIRST_AHEAD).min(self.ahead.most);
+        self.ahead.passed = self.ahead.passed.saturating_add(1);
         true
     }
 
@@ -230,7 +244,8 @@ impl BTree {
         fence: &mut Vec<u8>,
     ) -> Result<Option<()>, Error> {
         self.read_ahead(scan)?;
-        let leaf = self.descend(0, Access::Scan, |node| slot_at(node, scan.direction, scan.next_bound()))?;
+        let access = if scan.ahead.passed < SHORT { Access::Normal } else { Access::Scan };
+        let leaf = self.descend(0, access, |node| slot_at(node, scan.direction, scan.next_bound()))?;
         let node = Node::new(leaf.page());
         let is_there = match scan.direction {
             Direction::Forward => node.begins_before(&scan.lower),
@@ -281,13 +296,9 @@ impl BTree {
         if is_backward { !fence.is_empty() } else { bounded }
     }
 
-    /// Begins to load leaves that the scan will come to, when half of those that it asked for before are used up.
+    /// Begins to load leaves that the scan will probably come to.
     fn read_ahead(&self, scan: &mut Scan) -> Result<(), Error> {
-        // A scan of one leaf needs none.
-        if scan.ahead.wanted == 0 {
-            return Ok(());
-        }
-        while !scan.ahead.ended && scan.ahead.leaves <= scan.ahead.wanted / 2 {
+        while scan.ahead.is_due() {
             if scan.ahead.leaves == 0 {
                 // The first time, or the scan has caught up with it.
                 scan.ahead.behind.clear();
@@ -305,27 +316,40 @@ impl BTree {
         let (direction, ahead) = (scan.direction, &mut scan.ahead);
         let parent = self.descend(1, Access::Normal, |node| slot_at(node, direction, Some(&ahead.behind)))?;
         let node = Node::new(parent.page());
-        let (first, room) = (slot_at(node, direction, Some(&ahead.behind)), ahead.wanted - ahead.leaves);
-        let slots = match direction {
-            Direction::Forward => first..node.count().min(first.saturating_add(room)),
-            Direction::Backward => first.saturating_sub(room - 1)..first.saturating_add(1),
+        let (first, room) = (slot_at(node, direction, Some(&ahead.behind)), ahead.wanted() - ahead.leaves);
+        let mut behind = Vec::new();
+        // What lies behind the scan's end is no part of it.
+        let (slots, more) = match direction {
+            Direction::Forward => {
+                let bounded = node.upper_fence(&mut behind);
+                let end = match scan.upper.as_deref() {
+                    Some(upper) if !bounded || upper <= behind.as_slice() => {
+                        node.child_slot_below(Some(upper)).saturating_add(1)
+                    }
+                    _ => node.count(),
+                };
+                let slots = first..end.min(first.saturating_add(room));
+                let is_last = slots.end >= node.count();
+                if !is_last {
+                    behind.clear();
+                    node.key(slots.end, &mut behind);
+                }
+                (slots, bounded || !is_last)
+            }
+            Direction::Backward => {
+                node.lower_fence(&mut behind);
+                let is_within = scan.lower > behind;
+                let start = if is_within { node.child_slot(&scan.lower) } else { 0 };
+                let slots = start.max(first.saturating_sub(room - 1))..first.saturating_add(1);
+                behind.clear();
+                node.key(slots.start, &mut behind);
+                (slots, !behind.is_empty())
+            }
         };
-        let mut children: Vec<_> = slots.clone().map(|slot| node.child(slot)).collect();
+        let mut children: Vec<_> = slots.map(|slot| node.child(slot)).collect();
         if direction == Direction::Backward {
             children.reverse();
         }
-        let mut behind = Vec::new();
-        let more = match direction {
-            Direction::Forward if slots.end < node.count() => {
-                node.key(slots.end, &mut behind);
-                true
-            }
-            Direction::Forward => node.upper_fence(&mut behind),
-            Direction::Backward => {
-                node.key(slots.start, &mut behind);
-                !behind.is_empty()
-            }
-        };
         let is_leaf = node.is_leaf();
         if !parent.is_still() {
             return Ok(());

@@ -14,6 +14,7 @@ mod large_values;
 mod many_keys;
 mod model;
 mod places;
+mod scans;
 #[cfg(feature = "testing")]
 mod trouble;
 mod waiting;

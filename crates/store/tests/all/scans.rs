@@ -1,0 +1,87 @@
+//! What scans bring into memory, and what they leave there.
+
+use flashgrain::{Db, Tree};
+
+const RECORDS: u32 = 20_000;
+
+/// A store on a device whose records are not in memory, and how many of them a leaf holds.
+struct Cold {
+    _folder: tempfile::TempDir,
+    db: Db,
+    tree: Tree,
+    leaf: u32,
+}
+
+fn cold(cache_bytes: u64) -> Cold {
+    let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let builder = || Db::builder().path(folder.path().join("store")).cache_bytes(cache_bytes);
+    let db = builder().create().unwrap();
+    let records = (0..RECORDS).map(|number| (number.to_be_bytes(), [7; 100]));
+    db.tree("t").unwrap().load(records).unwrap();
+    db.close().unwrap();
+    let db = builder().open().unwrap();
+    let tree = db.tree("t").unwrap();
+    assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
+    let leaf = (u64::from(RECORDS) / db.stats().cache.misses) as u32;
+    drop(tree);
+    db.close().unwrap();
+    let db = builder().open().unwrap();
+    let tree = db.tree("t").unwrap();
+    Cold { _folder: folder, db, tree, leaf }
+}
+
+/// Pages that were loaded meanwhile.
+fn loaded(db: &Db, act: impl FnOnce()) -> u64 {
+    let before = db.stats().cache.misses;
+    act();
+    // What nobody waits for has been begun, too.
+    db.checkpoint().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    db.stats().cache.misses - before
+}
+
+#[test]
+fn a_short_scan_loads_little_more_than_it_gives() {
+    let Cold { db, tree, leaf, .. } = &cold(16 << 20);
+    let (count, apart) = (3 * leaf, 16 * leaf);
+    let starts = (0..RECORDS - apart).step_by(apart as usize);
+    let scans = starts.len() as u64;
+    let forward = loaded(db, || {
+        for start in starts.clone() {
+            let records = tree.range(start.to_be_bytes()..).unwrap();
+            assert_eq!(records.take(count as usize).count(), count as usize);
+        }
+    });
+    // Four leaves each, and the inner nodes once.
+    assert!(forward <= 5 * scans, "{forward} pages for {scans} scans");
+}
+
+#[test]
+fn a_scan_of_a_range_loads_nothing_behind_its_end() {
+    for backward in [false, true] {
+        let Cold { db, tree, leaf, .. } = &cold(16 << 20);
+        let (count, apart) = (6 * leaf, 30 * leaf);
+        let starts = (apart..RECORDS - apart).step_by(apart as usize);
+        let scans = starts.len() as u64;
+        let pages = loaded(db, || {
+            for start in starts.clone() {
+                let records = tree.range(start.to_be_bytes()..(start + count).to_be_bytes()).unwrap();
+                let given = if backward { records.rev().count() } else { records.count() };
+                assert_eq!(given, count as usize);
+            }
+        });
+        // Seven leaves each, and the inner nodes once.
+        assert!(pages <= 8 * scans, "{pages} pages for {scans} scans, backward: {backward}");
+    }
+}
+
+#[test]
+fn what_short_scans_read_stays_while_a_long_one_passes() {
+    let Cold { db, tree, leaf, .. } = &cold(1 << 20);
+    let short = || {
+        assert_eq!(tree.range(500_u32.to_be_bytes()..).unwrap().take(*leaf as usize).count(), *leaf as usize)
+    };
+    short();
+    assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
+    assert_eq!(loaded(db, short), 0);
+}
