@@ -63,7 +63,7 @@ impl BTree {
     /// Does what [`BTree::bring`] says of what is not in memory.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (Self::open(&self.pool, self.root, self.class), key.to_vec());
-        self.pool.in_background(move || {
+        self.pool.send_out(move || {
             // Who needs the leaf will meet the error.
             let _leaf = tree.leaf(&key, Access::Normal);
         });

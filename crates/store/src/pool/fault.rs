@@ -107,7 +107,7 @@ impl Pool {
             pool.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
         };
         let Some(pool) = self.me.upgrade().filter(|pool| absent(pool)) else { return };
-        self.crew.spawn(move || {
+        self.crew.send_out(move || {
             if absent(&pool) {
                 // Who needs the page will meet the error.
                 let _seen = pool.read(id, Access::Scan);

@@ -220,9 +220,9 @@ impl Pool {
         Some(seen)
     }
 
-    /// Lets a task do something that nobody waits for.
-    pub fn in_background(&self, act: impl FnOnce() + Send + 'static) {
-        self.crew.spawn(act);
+    /// Has another task do something that the caller is going to wait for.
+    pub fn send_out(&self, act: impl FnOnce() + Send + 'static) {
+        self.crew.send_out(act);
     }
 
     /// The page, if it is in memory and nobody is changing it.

@@ -140,6 +140,10 @@ impl Core {
         Self::running(|running| act(running.and_then(|core| Some((core, core.current.get()?)))))
     }
 
+    pub fn class_of(&self, task: TaskId) -> Option<Class> {
+        self.slot(task, |slot| slot.class.get())
+    }
+
     fn slot<T>(&self, task: TaskId, act: impl FnOnce(&Slot) -> T) -> Option<T> {
         let slots = self.slots.borrow();
         let slot = slots.get(task.index as usize)?;
@@ -147,7 +151,7 @@ impl Core {
     }
 
     pub fn ready(&self, class: Class) -> &RefCell<VecDeque<u32>> {
-        &self.ready[class as usize]
+        &self.ready[class.runs_as() as usize]
     }
 
     /// Makes a task ready; one that runs or is ready already will not park the next time.
@@ -178,8 +182,7 @@ impl Core {
 
     /// Lets the other ready tasks run before the current task.
     pub fn yield_now(&self, current: TaskId) {
-        let class = self.slot(current, |slot| slot.class.get());
-        if let Some(class) = class {
+        if let Some(class) = self.class_of(current) {
             self.ready(class).borrow_mut().push_back(current.index);
             self.switch();
         }
@@ -212,7 +215,7 @@ impl Core {
 
     /// Calls `wait`, during which the current task does not count towards the bound on tasks: those that it waits for may need its place.
     pub fn stand_aside(&self, current: TaskId, wait: impl FnOnce()) {
-        let counts = self.slot(current, |slot| slot.class.get()) == Some(Class::Foreground);
+        let counts = self.class_of(current) == Some(Class::Foreground);
         if counts {
             self.taken_on.set(self.taken_on.get() - 1);
         }

@@ -78,6 +78,15 @@ impl Crew {
         self.send(Job { run: Box::new(job), class: Class::Background });
     }
 
+    /// Has `job` run for the calling task, which is going to wait for what it does: in the background only if that runs there itself.
+    pub fn send_out(&self, job: impl FnOnce() + Send + 'static) {
+        let class = match Core::current(|current| current.and_then(|(core, task)| core.class_of(task))) {
+            Some(Class::Background) => Class::Background,
+            _ => Class::Errand,
+        };
+        self.send(Job { run: Box::new(job), class });
+    }
+
     /// Has `job` run as a user's task. It may wait for its turn if very many are under way.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         let (job, handle) = joinable(job);

@@ -5,7 +5,7 @@
 //!
 //! There are two classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded number at a time, the others wait without a
 //! stack. [`Class::Background`] tasks are the store's own: foreground tasks may wait for them, so they always begin at once, and each round of a worker
-//! has a share for either class, so that neither starves the other.
+//! has a share for either class, so that neither starves the other. Between them are [`Class::Errand`] tasks, which begin at once, too, and then run like the foreground tasks that they are for.
 
 mod core;
 mod crew;
@@ -35,4 +35,24 @@ pub(crate) enum Class {
     Foreground,
     /// The store's own.
     Background,
+    /// What a user's task has others do for it, and waits for.
+    Errand,
+}
+
+impl Class {
+    /// Where tasks of this class wait for their turn, once they have begun.
+    fn runs_as(self) -> Self {
+        match self {
+            Self::Errand => Self::Foreground,
+            other => other,
+        }
+    }
+
+    /// Where they wait to begin.
+    fn begins_as(self) -> Self {
+        match self {
+            Self::Errand => Self::Background,
+            other => other,
+        }
+    }
 }

@@ -152,7 +152,7 @@ impl Scheduler {
             self.core.wake(task);
         }
         for job in self.mail.jobs.drain(..).chain(self.core.sent.borrow_mut().drain(..)) {
-            self.queued[job.class as usize].push_back(job);
+            self.queued[job.class.begins_as() as usize].push_back(job);
         }
         while let Some(job) = self.queued[Class::Background as usize].pop_front() {
             self.begin(job)?;
@@ -172,7 +172,7 @@ impl Scheduler {
             None => match self.new_slot() {
                 Ok(index) => index,
                 Err(error) => {
-                    self.queued[job.class as usize].push_front(job);
+                    self.queued[job.class.begins_as() as usize].push_front(job);
                     return Err(error);
                 }
             },
@@ -232,7 +232,7 @@ impl Drop for Scheduler {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::{go_on, overlap, park, waker, yield_now};
+    use super::super::{Crew, go_on, overlap, park, waker, yield_now};
     use super::*;
 
     fn scheduler() -> (Arc<Home>, Scheduler) {
@@ -290,6 +290,22 @@ mod tests {
             scheduler.run_all();
         }
         assert_eq!(first.len() + log.lock().unwrap().len(), 20 * FETCHING_TURNS);
+    }
+
+    #[test]
+    fn what_a_task_sends_out_runs_as_it_does() {
+        for (class, errand_runs) in [(Class::Foreground, true), (Class::Background, false)] {
+            let (home, mut scheduler) = scheduler();
+            let crew = Crew::new(vec![Arc::clone(&home)]);
+            let done = Arc::new(Mutex::new(false));
+            let flag = Arc::clone(&done);
+            home.spawn(class, move || crew.send_out(move || *flag.lock().unwrap() = true));
+            scheduler.run(8, 1).unwrap();
+            scheduler.run(8, 0).unwrap();
+            assert_eq!(*done.lock().unwrap(), errand_runs, "{class:?}");
+            scheduler.run(8, 1).unwrap();
+            assert!(*done.lock().unwrap(), "{class:?}");
+        }
     }
 
     #[test]

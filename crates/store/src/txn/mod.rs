@@ -107,8 +107,8 @@ impl Transactions {
         }
         let own = Arc::clone(this);
         this.crew.spawn(move || {
-            own.collecting.store(false, Ordering::Release);
             let _in_turn = own.locks.lock(Stripe::COLLECTING);
+            own.collecting.store(false, Ordering::Release);
             // What could not be given back is no worse than before.
             let _tried = own.collect(false);
         });
