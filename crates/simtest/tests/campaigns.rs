@@ -37,9 +37,8 @@ fn a_million_crash_states_are_recovered() {
 #[test]
 fn every_kind_of_fault_has_only_allowed_ends() {
     for kind in Kind::ALL {
-        let counts = keeps_all_promises(&Faults::new(*kind), 600).counts;
-        // How many depends on the schedule: a page must be read where the fault is.
-        assert!(counts.of("struck") > 50, "{}: {counts}", kind.name());
+        let counts = keeps_all_promises(&Faults::new(*kind), 800).counts;
+        assert!(counts.of("struck") > 100, "{}: {counts}", kind.name());
     }
 }
 
