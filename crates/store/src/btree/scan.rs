@@ -219,6 +219,14 @@ fn slot_at(node: Node<'_>, direction: Direction, bound: Option<&[u8]>) -> u32 {
     }
 }
 
+/// The slot of a node, of which `fence` is the upper one, behind the last that a scan up to `upper` has to do with.
+fn end_at(node: Node<'_>, upper: Option<&[u8]>, fence: Option<&Vec<u8>>) -> u32 {
+    match upper {
+        Some(upper) if fence.is_none_or(|fence| upper <= fence.as_slice()) => node.position(upper),
+        _ => node.count(),
+    }
+}
+
 impl BTree {
     /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are no more.
     pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
@@ -275,10 +283,7 @@ impl BTree {
         piece.clear();
         fence.clear();
         let bounded = node.upper_fence(fence);
-        let end = match &scan.upper {
-            Some(upper) if !bounded || upper < fence => node.position(upper),
-            _ => node.count(),
-        };
+        let end = end_at(node, scan.upper.as_deref(), bounded.then_some(fence));
         let is_backward = scan.direction == Direction::Backward;
         if is_backward {
             fence.clear();
@@ -322,12 +327,7 @@ impl BTree {
         let (slots, more) = match direction {
             Direction::Forward => {
                 let bounded = node.upper_fence(&mut behind);
-                let end = match scan.upper.as_deref() {
-                    Some(upper) if !bounded || upper <= behind.as_slice() => {
-                        node.child_slot_below(Some(upper)).saturating_add(1)
-                    }
-                    _ => node.count(),
-                };
+                let end = end_at(node, scan.upper.as_deref(), bounded.then_some(&behind));
                 let slots = first..end.min(first.saturating_add(room));
                 let is_last = slots.end >= node.count();
                 if !is_last {

@@ -101,7 +101,7 @@ impl Pool {
         self.room.wake_one(FRAME);
     }
 
-    /// Begins to load a page in the background, if it is not in memory. May do nothing.
+    /// Has another task load a page, if it is not in memory. May do nothing.
     pub fn prefetch(&self, id: PageId) {
         let absent = move |pool: &Self| {
             pool.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))

@@ -220,7 +220,7 @@ impl Pool {
         Some(seen)
     }
 
-    /// Has another task do something that the caller is going to wait for.
+    /// Has another task do something that the caller will probably wait for.
     pub fn send_out(&self, act: impl FnOnce() + Send + 'static) {
         self.crew.send_out(act);
     }

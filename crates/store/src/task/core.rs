@@ -65,7 +65,7 @@ pub(super) struct Slot {
 pub(super) struct Core {
     pub home: Arc<Home>,
     pub slots: RefCell<Vec<Rc<Slot>>>,
-    /// Tasks that are ready, by class.
+    /// Tasks that are ready, by the class that they run as.
     ready: [RefCell<VecDeque<u32>>; 2],
     /// Foreground tasks that the processor fetches memory for; first come, first to go on.
     pub fetching: RefCell<VecDeque<u32>>,

@@ -78,7 +78,7 @@ impl Crew {
         self.send(Job { run: Box::new(job), class: Class::Background });
     }
 
-    /// Has `job` run for the calling task, which is going to wait for what it does: in the background only if that runs there itself.
+    /// Has `job` run for the caller, who will probably wait for what it does: in the background only if he runs there himself.
     pub fn send_out(&self, job: impl FnOnce() + Send + 'static) {
         let class = match Core::current(|current| current.and_then(|(core, task)| core.class_of(task))) {
             Some(Class::Background) => Class::Background,

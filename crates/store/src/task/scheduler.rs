@@ -23,7 +23,7 @@ const DRAWN_ROUND_MAX: usize = 6;
 pub(crate) struct Scheduler {
     core: Rc<Core>,
     mail: Mail,
-    /// Jobs that have not begun, by class.
+    /// Jobs that have not begun, by the class that they begin as.
     queued: [VecDeque<Job>; 2],
     free: Vec<u32>,
     alive: usize,
