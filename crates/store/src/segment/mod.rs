@@ -333,9 +333,7 @@ impl Segments {
     /// While a store is opened: the write sequences as the checkpoint knew them. Units are numbered from far behind `next` on, so that what was written after that
     /// checkpoint, and is forgotten, is never taken for what is written from now on.
     pub fn restore_sequences(&self, next: UnitSequence, openings: &[(u64, UnitSequence)]) {
-        for (index, opening) in openings {
-            self.space.set_opening(*index as usize, *opening);
-        }
+        self.space.restore_openings(openings);
         self.buffers.skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));
     }
 

@@ -8,6 +8,7 @@
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -243,7 +244,19 @@ impl Space {
         self.words.get(index).live_bytes.load(Ordering::Acquire)
     }
 
-    pub fn set_opening(&self, index: usize, opening: UnitSequence) {
+    /// While a store is opened: with which unit each segment was opened. So their order is known, and what was gathered since is taken for as much as the segments opened since could take.
+    pub fn restore_openings(&self, openings: &[(u64, UnitSequence)]) {
+        let mut youngest_first = openings.to_vec();
+        youngest_first.sort_unstable_by_key(|(_, opening)| Reverse(opening.0));
+        for (younger, (index, opening)) in (1..).zip(youngest_first) {
+            let index = index as usize;
+            self.set_opening(index, opening);
+            let changed_at = EARLIEST_BYTES.saturating_sub(younger * self.segment_bytes);
+            self.words.get(index).changed_at_bytes.store(changed_at, Ordering::Relaxed);
+        }
+    }
+
+    fn set_opening(&self, index: usize, opening: UnitSequence) {
         self.words.get(index).opening.store(opening.0, Ordering::Release);
     }
 

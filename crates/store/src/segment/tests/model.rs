@@ -51,11 +51,11 @@ impl Model {
     pub fn new(world: &World, layout: &Layout, durable: Durable) -> Arc<Self> {
         let segments = world.segments(layout);
         segments.set_discards(true);
-        for (id, kept) in &durable.pages {
-            segments.adopt(PageId(*id), kept.location).unwrap();
-        }
         if let Some(next) = durable.next {
             segments.restore_sequences(next, &durable.openings);
+        }
+        for (id, kept) in &durable.pages {
+            segments.adopt(PageId(*id), kept.location).unwrap();
         }
         let state = State { pages: durable.pages.clone(), durable, epoch: 1 };
         segments.begin_epoch(Epoch(1));
@@ -102,6 +102,11 @@ impl Model {
         if let Some(kept) = self.state().pages.remove(&id) {
             self.segments.release(kept.location);
         }
+    }
+
+    /// What another one may be made of.
+    pub fn durable(&self) -> Durable {
+        self.state().durable.clone()
     }
 
     pub fn checkpoint(&self) -> Result<(), Error> {
@@ -318,7 +323,7 @@ fn pages_survive_cleaning_checkpoints_and_power_cuts() {
             let ended = ended.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             assert!(cut || ended.is_ok(), "seed {seed}: {ended:?}");
             cleaned += model.segments.written().cleaned_segments;
-            durable = model.state().durable.clone();
+            durable = model.durable();
             sim.power_on();
             world = World::over(Arc::clone(&sim));
         }
