@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Poll;
 
 use crate::Error;
 pub(crate) use crate::btree::Census;
@@ -27,9 +28,6 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::get`], if what that takes is in memory. Otherwise begins to load it, does not wait for it, and `into` stays as it is. What a following [`Index::update`] of the key needs is in
     /// memory afterwards, most likely.
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool>;
-
-    /// Begins to load what a look at `key` takes, as far as it is not in memory; does not wait for it. May do nothing. Whether all of it is in memory.
-    fn bring(&self, key: &[u8]) -> bool;
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
@@ -109,9 +107,36 @@ pub(crate) fn each_brought<'a, T>(
 
 /// Whether something may wait for what is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum May {
+pub enum May {
     Wait,
     NotWait,
+}
+
+impl May {
+    /// [`Index::get`] or [`Index::get_at_hand`].
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    #[inline]
+    pub(crate) fn get(self, index: &dyn Index, key: &[u8], into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
+        match self {
+            Self::Wait => index.get(key, into).map(Poll::Ready),
+            Self::NotWait => Ok(index.get_at_hand(key, into).map_or(Poll::Pending, Poll::Ready)),
+        }
+    }
+}
+
+/// What `look` finds if it may wait.
+///
+/// # Errors
+/// Those of `look`.
+#[inline]
+pub(crate) fn waiting<T>(mut look: impl FnMut(May) -> Result<Poll<T>, Error>) -> Result<T, Error> {
+    loop {
+        if let Poll::Ready(found) = look(May::Wait)? {
+            return Ok(found);
+        }
+    }
 }
 
 /// Steps of a B+-tree.
@@ -137,10 +162,6 @@ impl Index for BTree {
 
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         Self::get_at_hand(self, key, into)
-    }
-
-    fn bring(&self, key: &[u8]) -> bool {
-        Self::bring(self, key)
     }
 
     fn update<'v>(

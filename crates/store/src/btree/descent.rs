@@ -51,16 +51,7 @@ impl BTree {
         self.descend(0, access, |node| node.child_slot(key))
     }
 
-    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing. Whether all that is in memory already.
-    pub fn bring(&self, key: &[u8]) -> bool {
-        let is_at_hand = self.peek(key, |_| ()).is_some();
-        if !is_at_hand {
-            self.begin_to_load(key);
-        }
-        is_at_hand
-    }
-
-    /// Does what [`BTree::bring`] says of what is not in memory.
+    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (Self::open(&self.pool, self.root, self.class), key.to_vec());
         self.pool.send_out(move || {

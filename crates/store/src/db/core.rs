@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use super::place::Site;
@@ -14,6 +15,7 @@ use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::engine::Engine;
+use crate::index::May;
 use crate::lane;
 use crate::layout::Layout;
 use crate::log::Timestamp;
@@ -83,19 +85,28 @@ impl Core {
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// The value of `key`, now or as of `at`.
-    pub fn get(&self, tree: &Known, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>, Error> {
+    /// The value of `key`, now or as of `at`; if it may not wait, only if it is in memory, or is a large one, which is waited for.
+    pub fn look_up(
+        &self,
+        tree: &Known,
+        key: &[u8],
+        at: Option<&Snapshot>,
+        may: May,
+    ) -> Result<Poll<Option<Value>>, Error> {
         self.check_open()?;
         let at = at.map(Snapshot::timestamp);
         with_buffer(|bytes| {
             loop {
                 bytes.clear();
-                let version = self.engine.transactions().get(&tree.tree, key, at, bytes)?;
-                let Some(version) = version else { return Ok(None) };
+                let version = match self.engine.transactions().look_up(&tree.tree, key, at, may, bytes)? {
+                    Poll::Pending => return Ok(Poll::Pending),
+                    Poll::Ready(None) => return Ok(Poll::Ready(None)),
+                    Poll::Ready(Some(version)) => version,
+                };
                 match self.value(version, bytes) {
                     // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
                     Err(_) if at.is_none() && tree.tree.index.head(key)? != Some(version.bits()) => {}
-                    value => return value.map(Some),
+                    value => return value.map(|value| Poll::Ready(Some(value))),
                 }
             }
         })

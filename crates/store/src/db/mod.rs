@@ -24,6 +24,7 @@ mod writes;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 pub use backup::Backup;
@@ -46,6 +47,7 @@ pub use value::Value;
 
 pub(crate) use self::core::Core;
 use self::source::{Source, View};
+use crate::index::May;
 use crate::task::JoinHandle;
 use crate::{Decision, Error};
 
@@ -331,8 +333,8 @@ impl Db {
 }
 
 impl Source for Db {
-    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.core.get(&tree.state, key, None)
+    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
+        self.core.look_up(&tree.state, key, None, may)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

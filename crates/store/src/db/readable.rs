@@ -1,6 +1,7 @@
 //! Reading: the same from a store, a snapshot and a transaction.
 
 use std::ops::RangeBounds;
+use std::task::Poll;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
@@ -8,7 +9,7 @@ use super::source::{Range, Source};
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
-use crate::index::{May, each_brought};
+use crate::index::{each_brought, waiting};
 
 /// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was when it was taken) and
 /// [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
@@ -41,7 +42,7 @@ pub trait Readable: Source {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
-        self.look_up(tree, key.as_ref())
+        waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
 
     /// The values of several keys, in the order of the keys. What must be read from a device is read at the same time, so this is faster than one [`Readable::get`] after the other.
@@ -72,12 +73,13 @@ pub trait Readable: Source {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
         each_brought(&keys, |place, key, may| {
-            let key = key.as_ref();
-            if may == May::NotWait && !tree.index().bring(key) {
-                return Ok(false);
-            }
-            values[place] = self.look_up(tree, key)?;
-            Ok(true)
+            Ok(match self.look_up(tree, key.as_ref(), may)? {
+                Poll::Pending => false,
+                Poll::Ready(value) => {
+                    values[place] = value;
+                    true
+                }
+            })
         })?;
         Ok(values)
     }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::core::Core;
 use super::source::{Source, View};
 use super::tree::Tree;
 use super::value::Value;
+use crate::index::May;
 use crate::{Error, txn};
 
 /// What was committed when it was taken, of all trees, for as long as it lives. Writers are not held up by it; old versions that it still needs move to disk
@@ -31,8 +33,8 @@ pub struct Snapshot {
 }
 
 impl Source for Snapshot {
-    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.core.get(&tree.state, key, Some(&self.at))
+    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
+        self.core.look_up(&tree.state, key, Some(&self.at), may)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::core::Core;
 use super::scan::TreeScan;
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
-
 use crate::catalog::Known;
-use crate::index::Direction;
+use crate::index::{Direction, May};
 use crate::txn::Snapshot;
 
 /// Writes of a transaction to one tree; `None` removes.
@@ -21,7 +21,7 @@ pub type Overlay = BTreeMap<Vec<u8>, Option<Value>>;
 /// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
 pub trait Source {
     #[doc(hidden)]
-    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error>;
+    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error>;
 
     #[doc(hidden)]
     fn view(&self, tree: &Tree) -> Result<View, Error>;

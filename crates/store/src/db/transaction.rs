@@ -3,12 +3,14 @@
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::core::Core;
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
 use super::writes::Writes;
+use crate::index::May;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
@@ -115,11 +117,11 @@ impl Transaction {
 }
 
 impl Source for Transaction {
-    fn look_up(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>, Error> {
+    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
         if let Some(written) = self.writes.get(&tree.state, key) {
-            return Ok(written.clone());
+            return Ok(Poll::Ready(written.clone()));
         }
-        self.core.get(&tree.state, key, Some(&self.at))
+        self.core.look_up(&tree.state, key, Some(&self.at), may)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

@@ -13,7 +13,6 @@ use super::source::Range;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::{IndexKind, Known};
-use crate::index::Index;
 use crate::layout::check_node_bytes;
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
@@ -97,7 +96,7 @@ impl Tree {
     /// # Errors
     /// As [`Readable::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
-        self.core().get(&self.state, key.as_ref(), None)
+        self.db.get(self, key)
     }
 
     /// The values of several keys, read at the same time.
@@ -244,10 +243,6 @@ impl Tree {
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let core = self.core();
         core.write(&self.state, key, value, core.durability())
-    }
-
-    pub(super) fn index(&self) -> &dyn Index {
-        &*self.state.tree.index
     }
 
     fn core(&self) -> &Arc<Core> {

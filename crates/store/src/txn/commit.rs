@@ -245,13 +245,9 @@ impl Transactions {
         writes: &[Written<'_>],
         olds: &mut Vec<u8>,
     ) -> Result<Vec<Before>, Error> {
-        let mut look = |tree: &Tree, key: &[u8], may| -> Result<Option<Before>, Error> {
+        let mut look = |tree: &Tree, key: &[u8], may: May| -> Result<Option<Before>, Error> {
             let start = olds.len();
-            let found = match may {
-                May::Wait => Some(tree.index.get(key, olds)?),
-                May::NotWait => tree.index.get_at_hand(key, olds),
-            };
-            if found.is_none() {
+            if may.get(&*tree.index, key, olds)?.is_pending() {
                 return Ok(None);
             }
             let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);

@@ -1,12 +1,13 @@
 //! Reading: the newest version of a record, or the one that a snapshot sees.
 
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
 use crate::btree::Fate;
-use crate::index::{Change, Direction, Piece, Steps};
+use crate::index::{Change, Direction, May, Piece, Steps};
 use crate::log::Timestamp;
 
 /// A moment of the store, which stays readable while this lives.
@@ -41,20 +42,25 @@ impl Transactions {
         Ok(Snapshot { transactions: Arc::clone(self), timestamp })
     }
 
-    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there is no such record.
+    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there is no such record. If this may not wait, it begins to load what the newest
+    /// value takes that is not in memory.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed while it was applied may have changed the record.
-    pub fn get(
+    pub fn look_up(
         &self,
         tree: &Tree,
         key: &[u8],
         snapshot: Option<Timestamp>,
+        may: May,
         into: &mut Vec<u8>,
-    ) -> Result<Option<Version>, Error> {
+    ) -> Result<Poll<Option<Version>>, Error> {
         let start = into.len();
         let split = |into: &[u8]| into.get(start..).and_then(Version::split).map(|(version, _)| version);
-        let newest = if tree.index.get(key, into)? { split(into) } else { None };
+        let newest = match may.get(&*tree.index, key, into)? {
+            Poll::Pending => return Ok(Poll::Pending),
+            Poll::Ready(is_there) => split(into).filter(|_| is_there),
+        };
         let mut version = newest;
         if let (Some(newest), Some(snapshot)) = (newest, snapshot)
             && newest.timestamp() > snapshot
@@ -72,7 +78,19 @@ impl Transactions {
             Some(_) => drop(into.drain(start..start + VERSION_BYTES)),
             None => into.truncate(start),
         }
-        Ok(version)
+        Ok(Poll::Ready(version))
+    }
+
+    /// As [`Transactions::look_up`], and waits.
+    #[cfg(test)]
+    pub fn get(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        snapshot: Option<Timestamp>,
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Version>, Error> {
+        crate::index::waiting(|may| self.look_up(tree, key, snapshot, may, into))
     }
 
     /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has removed. He waits until it can be seen: else the next record that he reads could be
@@ -115,7 +133,7 @@ impl Cursor {
     /// otherwise there is at least one.
     ///
     /// # Errors
-    /// As [`Transactions::get`].
+    /// As [`Transactions::look_up`].
     pub fn step(
         &mut self,
         transactions: &Transactions,

@@ -79,10 +79,6 @@ impl Index for Map {
         is_at_hand.then_some(value.is_some())
     }
 
-    fn bring(&self, _key: &[u8]) -> bool {
-        true
-    }
-
     fn update<'v>(
         &self,
         key: &[u8],
