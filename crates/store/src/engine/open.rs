@@ -23,6 +23,9 @@ use crate::segment::{Segments, UnitSequence};
 use crate::task::Crew;
 use crate::txn::Transactions;
 
+/// Old versions take up to this part of what the cache takes, besides it, before they get pages.
+const RECENT_SHARE: u64 = 64;
+
 /// What a store is made of.
 #[derive(Clone)]
 pub(crate) struct Given {
@@ -87,12 +90,19 @@ impl Given {
         trees: &Arc<Trees>,
     ) -> Arc<Transactions> {
         let (pool, trees) = (Arc::clone(pool), Arc::clone(trees));
+        let recent_bytes = self.options.cache_bytes / RECENT_SHARE;
         let make = move || -> Result<Arc<dyn Index>, Error> {
             let largest = trees.all().iter().map(|known| usize::from(known.entry.class)).max();
             let class = (largest.unwrap_or(0) + 1).min(CLASSES - 1);
             Ok(Arc::new(BTree::create(&pool, class, true)?))
         };
-        Arc::new(Transactions::new(log.clone(), poison.clone(), self.crew.clone(), Box::new(make)))
+        Arc::new(Transactions::new(
+            log.clone(),
+            poison.clone(),
+            self.crew.clone(),
+            Box::new(make),
+            recent_bytes,
+        ))
     }
 
     fn log_shape(&self) -> Option<Shape> {

@@ -291,13 +291,7 @@ impl Transactions {
                 admitted.pause()?;
             }
             let value = before.value.and_then(|(start, end)| olds.get(start..end));
-            while let Err(error) = self.apply(logged.timestamp, written, before.version, value) {
-                match error {
-                    // There was room when it was let in, and there will be when others' pages are written.
-                    Error::Full { .. } => admitted.wait()?,
-                    error => return Err(self.poison.by(error)),
-                }
-            }
+            self.apply(logged.timestamp, written, (before.version, value), admitted)?;
         }
         self.visible.applied(logged.timestamp);
         Ok(logged)
@@ -310,24 +304,28 @@ impl Transactions {
         crate::testing::tell_committed(self.log.store(), logged.timestamp);
     }
 
-    /// `old` is the value that the key has, with its version, if that was read already.
+    /// What a logged commit does to a key, which has the version `before`; `old` is its value, with the version, if that was read already.
     fn apply(
         &self,
         timestamp: Timestamp,
         written: &Written<'_>,
-        before: Option<Version>,
-        old: Option<&[u8]>,
+        (before, old): (Option<Version>, Option<&[u8]>),
+        admitted: &Admitted<'_>,
     ) -> Result<(), Error> {
         let before = before.filter(|before| !before.is_tombstone());
         let is_kept = before.is_some_and(|before| self.snapshots.keeps(before.timestamp(), timestamp));
+        let put = || self.replace(timestamp, written, before, is_kept);
         if !is_kept && !before.is_some_and(Version::is_overflow) {
-            return self.replace(timestamp, written, before, is_kept);
+            return self.with_room(admitted, put);
         }
         let replace = |old: &[u8]| {
             if is_kept {
-                self.history.keep(&self.snapshots, written.tree.id, written.key, old, timestamp)?;
+                let (tree, key) = (written.tree.id, written.key);
+                let keep = || self.history.keep(&self.snapshots, tree, key, old, timestamp);
+                // Once: of what is kept twice, the large value would be given back twice.
+                self.with_room(admitted, keep)?;
             }
-            self.replace(timestamp, written, before, is_kept)?;
+            self.with_room(admitted, put)?;
             if (!is_kept || planted!(LargeFreedUnderSnapshot))
                 && let Some((version, reference)) = Version::split(old)
                 && version.is_overflow()
@@ -339,9 +337,19 @@ impl Transactions {
         match old {
             Some(old) => replace(old),
             None => with_memory(|old| {
-                written.tree.index.get(written.key, old)?;
+                written.tree.index.get(written.key, old).map_err(|error| self.poison.by(error))?;
                 replace(old)
             }),
+        }
+    }
+
+    /// Does what nothing but a device may keep from being done. There was room when the commit was let in, and there will be when others' pages are written.
+    fn with_room(&self, admitted: &Admitted<'_>, act: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+        loop {
+            match act() {
+                Err(Error::Full { .. }) => admitted.wait()?,
+                result => return result.map_err(|error| self.poison.by(error)),
+            }
         }
     }
 

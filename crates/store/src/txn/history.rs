@@ -1,7 +1,7 @@
 //! Versions that were replaced while a snapshot may still see them.
 //!
-//! They are kept in indexes of their own, whose pages are volatile: they leave memory like all others, and are gone after a restart, as snapshots are. A version is found by tree,
-//! key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before that one see it.
+//! They are kept in plain memory, and where there are many in indexes of their own, whose pages are volatile: they leave memory like all others, and are gone after a restart, as snapshots are. A
+//! version is found by tree, key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before that one see it.
 //!
 //! *Generations.* Nothing is ever taken out of a generation; it is given up as a whole when no snapshot is left that sees anything in it. So that a long snapshot does not keep alive what
 //! only short ones needed, a version goes to the generation of the oldest snapshot that sees it: then a generation that has to stay for a long snapshot has at most one version
@@ -15,6 +15,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::collections::HashMap;
 
 use super::Tree;
+use super::recent::Recent;
 use super::snapshots::Snapshots;
 use super::version::Version;
 use crate::Error;
@@ -39,13 +40,18 @@ pub(crate) struct History {
     tombstones: Mutex<Vec<Arc<Generation>>>,
     /// Whether a generation is so large that giving it up is worth while.
     is_large: AtomicBool,
+    /// Plain memory that they may still take.
+    left_bytes: Arc<AtomicU64>,
 }
 
 /// Records that are given up together.
 struct Generation {
     /// Versions whose oldest snapshot has this timestamp or a later one.
     snapshots_from: Timestamp,
+    recent: Recent,
+    /// What is not in `recent`.
     index: Arc<dyn Index>,
+    is_index_used: AtomicBool,
     records: AtomicU64,
     /// A snapshot sees something in here only if its timestamp is not before this one...
     seen_from: AtomicU64,
@@ -73,8 +79,22 @@ impl Generation {
         self.seen_until.fetch_max(seen_until.0, Ordering::Relaxed);
     }
 
+    /// Takes a record of a key, of which `kept` are two halves.
+    fn put(&self, of: (TreeId, &[u8]), name: &[u8], kept: [&[u8]; 2]) -> Result<(), Error> {
+        if self.records.load(Ordering::Relaxed) <= RECORDS_MAX && self.recent.put(of, name, kept) {
+            return Ok(());
+        }
+        self.is_index_used.store(true, Ordering::Release);
+        let kept = kept.concat();
+        self.index.update(name, &mut |_| Change::Put(&kept))
+    }
+
     /// Shows all records.
     fn each(&self, mut see: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.recent.each(&mut see)?;
+        if !self.is_index_used.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let mut steps = Arc::clone(&self.index).scan(Direction::Forward, &[], None, 0);
         let mut piece = Piece::default();
         while steps.step(&mut piece)? {
@@ -114,9 +134,9 @@ impl Generation {
     }
 }
 
-/// Whether a record fits into an index: one that was made before trees with larger nodes may not take theirs.
-fn takes(index: &dyn Index, (name, value): (&[u8], &[u8])) -> bool {
-    name.len() <= index.max_key_bytes() && value.len() <= index.max_value_bytes()
+/// Whether a record with so long a name, and so much kept, fits into an index: one that was made before trees with larger nodes may not take theirs.
+fn takes(index: &dyn Index, (name_bytes, kept_bytes): (usize, usize)) -> bool {
+    name_bytes <= index.max_key_bytes() && kept_bytes <= index.max_value_bytes()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -124,12 +144,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl History {
-    pub fn new(make: MakeIndex) -> Self {
+    /// Up to `recent_bytes` of plain memory; the rest goes to indexes that `make` makes.
+    pub fn new(make: MakeIndex, recent_bytes: u64) -> Self {
         Self {
             make,
             versions: Mutex::default(),
             tombstones: Mutex::default(),
             is_large: AtomicBool::new(false),
+            left_bytes: Arc::new(AtomicU64::new(recent_bytes)),
         }
     }
 
@@ -170,13 +192,14 @@ impl History {
         // A snapshot that is coming is newer than all others.
         let oldest = snapshots.oldest_from(from).unwrap_or(until);
         let name = version_name(tree, key, from);
-        let kept = [&until.0.to_le_bytes(), value].concat();
+        let kept = [&until.0.to_le_bytes(), value];
         let note = |generation: &Generation| {
             generation.note(from, until);
             generation.has_large.fetch_or(version.is_overflow(), Ordering::Relaxed);
         };
-        let generation = self.generation(&self.versions, (&name, &kept), oldest, until, note)?;
-        generation.index.update(&name, &mut |_| Change::Put(&kept))
+        let lengths = (name.len(), kept[0].len() + kept[1].len());
+        let generation = self.generation(&self.versions, lengths, oldest, until, note)?;
+        generation.put((tree, key), &name, kept)
     }
 
     /// Notes that there is a tombstone in a tree.
@@ -185,19 +208,20 @@ impl History {
     /// The index's.
     pub fn bury(&self, tree: &Tree, key: &[u8], at: Timestamp) -> Result<(), Error> {
         let name = version_name(tree.id, key, at);
-        let noted = [&at.0.to_le_bytes(), key].concat();
-        let generation = self.generation(&self.tombstones, (&name, &noted), at, at, |generation| {
+        let noted = [&at.0.to_le_bytes(), key];
+        let lengths = (name.len(), noted[0].len() + noted[1].len());
+        let generation = self.generation(&self.tombstones, lengths, at, at, |generation| {
             generation.note(Timestamp(0), at);
             lock(&generation.trees).entry(tree.id).or_insert_with(|| tree.clone());
         })?;
-        generation.index.update(&name, &mut |_| Change::Put(&noted))
+        generation.put((tree.id, key), &name, noted)
     }
 
-    /// The generation for snapshots from `oldest` on that takes `record`; `note` is told before it can be given up.
+    /// The generation for snapshots from `oldest` on that takes a record of these lengths; `note` is told before it can be given up.
     fn generation(
         &self,
         list: &Mutex<Vec<Arc<Generation>>>,
-        record: (&[u8], &[u8]),
+        lengths: (usize, usize),
         oldest: Timestamp,
         now: Timestamp,
         note: impl Fn(&Generation),
@@ -210,7 +234,7 @@ impl History {
                 let newest = list.last().map_or(Timestamp(0), |generation| generation.snapshots_from);
                 match found {
                     None => oldest,
-                    Some(found) if !takes(&*found.index, record) => found.snapshots_from,
+                    Some(found) if !takes(&*found.index, lengths) => found.snapshots_from,
                     Some(found) if found.snapshots_from == newest && newest < now && found.is_full() => now,
                     Some(found) => {
                         note(found);
@@ -221,7 +245,7 @@ impl History {
                     }
                 }
             };
-            self.begin(list, record, begin)?;
+            self.begin(list, lengths, begin)?;
         }
     }
 
@@ -229,17 +253,17 @@ impl History {
     fn begin(
         &self,
         list: &Mutex<Vec<Arc<Generation>>>,
-        record: (&[u8], &[u8]),
+        lengths: (usize, usize),
         snapshots_from: Timestamp,
     ) -> Result<(), Error> {
         let index = (self.make)()?;
-        if !takes(&*index, record) {
-            let (got, limit) = (record.0.len(), index.max_key_bytes());
+        if !takes(&*index, lengths) {
+            let (got, limit) = (lengths.0, index.max_key_bytes());
             return index.destroy().and(Err(Error::KeyLength { got, limit }));
         }
         let mut list = lock(list);
         let is_same =
-            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.index, record);
+            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.index, lengths);
         if list.iter().any(is_same) {
             drop(list);
             return index.destroy();
@@ -247,7 +271,9 @@ impl History {
         let place = list.partition_point(|generation| generation.snapshots_from <= snapshots_from);
         let generation = Generation {
             snapshots_from,
+            recent: Recent::new(&self.left_bytes),
             index,
+            is_index_used: AtomicBool::new(false),
             records: AtomicU64::new(0),
             seen_from: AtomicU64::new(u64::MAX),
             seen_until: AtomicU64::new(0),
@@ -272,19 +298,24 @@ impl History {
         let lower = version_name(tree, key, snapshot);
         let upper = version_name(tree, key, Timestamp(0));
         let mut best: Option<(Version, Vec<u8>)> = None;
-        let generations = lock(&self.versions).clone();
-        let mut piece = Piece::default();
-        for generation in generations {
-            let mut steps = Arc::clone(&generation.index).scan(Direction::Forward, &lower, Some(&upper), 0);
-            if !steps.step(&mut piece)? {
-                continue;
-            }
-            let found = piece.get(0).and_then(|(_, kept)| kept.split_first_chunk());
-            let Some((until, value)) = found else { continue };
-            let Some((version, _)) = Version::split(value) else { continue };
+        let mut see = |kept: &[u8]| {
+            let Some((until, value)) = kept.split_first_chunk() else { return };
+            let Some((version, _)) = Version::split(value) else { return };
             let is_better = best.as_ref().is_none_or(|(other, _)| other.timestamp() < version.timestamp());
             if u64::from_le_bytes(*until) > snapshot.0 && is_better {
                 best = Some((version, value.to_vec()));
+            }
+        };
+        let generations = lock(&self.versions).clone();
+        let mut piece = Piece::default();
+        for generation in generations {
+            generation.recent.last_within((tree, key), &lower..&upper, &mut see);
+            if generation.is_index_used.load(Ordering::Acquire) {
+                let index = Arc::clone(&generation.index);
+                let mut steps = index.scan(Direction::Forward, &lower, Some(&upper), 0);
+                if steps.step(&mut piece)? {
+                    piece.get(0).into_iter().for_each(|(_, kept)| see(kept));
+                }
             }
         }
         let Some((_, value)) = best else { return Ok(false) };

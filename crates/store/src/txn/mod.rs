@@ -7,6 +7,7 @@ mod commit;
 mod history;
 mod locks;
 mod read;
+mod recent;
 mod record;
 mod replay;
 mod snapshots;
@@ -71,8 +72,9 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// After recovery: everything in the log is applied. `make` makes indexes for old versions; their keys must hold an eighth and 20 bytes more than any tree's, their values eight bytes more than any tree's.
-    pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex) -> Self {
+    /// After recovery: everything in the log is applied. Old versions take up to `recent_bytes` of plain memory; `make` makes indexes for more of them, whose keys must hold an eighth and 20 bytes
+    /// more than any tree's, their values eight bytes more than any tree's.
+    pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex, recent_bytes: u64) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
         let waiting = Arc::downgrade(&visible);
         poison.when_failed(move || {
@@ -88,7 +90,7 @@ impl Transactions {
             locks: Locks::new(),
             visible,
             snapshots: Snapshots::default(),
-            history: History::new(make),
+            history: History::new(make, recent_bytes),
             throttle: Throttle::default(),
             large: OnceLock::new(),
             collecting: AtomicBool::new(false),

@@ -20,7 +20,7 @@ fn alone() -> Arc<Transactions> {
     let (crew, poison) = (Crew::new(vec![Arc::default()]), Poison::default());
     let log = Log::open(&layout(), devices, crew.clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
     let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
-    Arc::new(Transactions::new(log.unwrap(), poison, crew, make))
+    Arc::new(Transactions::new(log.unwrap(), poison, crew, make, RECENT_BYTES))
 }
 
 /// Few keys, so that nearly everyone is in another's way.

@@ -113,7 +113,7 @@ fn any_access_to_a_record_may_fail() {
 #[test]
 fn nothing_is_removed_alone_when_nothing_can_be_promised() {
     let device = device(1);
-    let (transactions, _harness) = store_on(Arc::clone(&device) as _, 1);
+    let (transactions, _harness) = store_on(Arc::clone(&device) as _, 1, RECENT_BYTES);
     let (tree, map) = tree(1);
     put(&transactions, &tree, b"a", b"1");
     let keys = [b"a".to_vec()];
