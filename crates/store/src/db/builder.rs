@@ -93,7 +93,7 @@ impl Builder {
         self
     }
 
-    /// Memory for pages: a hard budget. 256 MiB unless given.
+    /// Memory for pages: a hard budget. 256 MiB unless given. Versions that were replaced and that a snapshot may still see take up to a 32nd of that besides, before they get pages, too.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.options.cache_bytes = bytes;
         self

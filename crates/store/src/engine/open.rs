@@ -24,7 +24,7 @@ use crate::task::Crew;
 use crate::txn::Transactions;
 
 /// Old versions take up to this part of what the cache takes, besides it, before they get pages.
-const RECENT_SHARE: u64 = 64;
+const RECENT_SHARE: u64 = 32;
 
 /// What a store is made of.
 #[derive(Clone)]
