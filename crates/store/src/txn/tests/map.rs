@@ -12,11 +12,19 @@ use crate::task::yield_now;
 
 thread_local! {
     static FAILS_IN: Cell<u64> = const { Cell::new(0) };
+    static IS_FULL_THEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Of the accesses to maps on the calling thread, the `nth` from now on fails, counted from 1, as one does whose page cannot be read; none if it is 0.
 pub(crate) fn fail_at(nth: u64) {
     FAILS_IN.set(nth);
+    IS_FULL_THEN.set(false);
+}
+
+/// As [`fail_at`], but that one finds no room.
+pub(crate) fn be_full_at(nth: u64) {
+    FAILS_IN.set(nth);
+    IS_FULL_THEN.set(true);
 }
 
 /// Whether that was so.
@@ -52,6 +60,7 @@ impl Map {
         let fails_in = FAILS_IN.get();
         FAILS_IN.set(fails_in.saturating_sub(1));
         match fails_in {
+            1 if IS_FULL_THEN.get() => Err(Error::Full { why: "as asked".into() }),
             1 => Err(Error::Io { doing: "look at a record".into(), errno: libc::EIO }),
             _ => Ok(()),
         }

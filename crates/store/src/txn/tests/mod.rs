@@ -165,6 +165,27 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
     assert_eq!(*gone.lock().unwrap(), [b"first".to_vec(), b"third".to_vec(), b"second".to_vec()]);
 }
 
+#[test]
+fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
+    let (transactions, _harness) = store(1);
+    let (tree, _) = tree(1);
+    let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&gone);
+    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    let large = Write::PutOverflow { reference: b"large", logged: b"pages" };
+    transactions.write(Written { tree: &tree, key: b"a", write: large }, Durability::None).unwrap();
+    let snapshot = transactions.snapshot().unwrap();
+    // The record's version and its value are looked at before it is replaced.
+    map::be_full_at(3);
+    put(&transactions, &tree, b"a", b"small");
+    assert!(map::has_failed());
+    assert_eq!(transactions.history_stats().records, 1);
+    assert_eq!(get(&transactions, &tree, b"a", Some(&snapshot)), Some(b"large".to_vec()));
+    drop(snapshot);
+    transactions.settle().unwrap();
+    assert_eq!(*gone.lock().unwrap(), [b"large".to_vec()]);
+}
+
 /// History and snapshots end with the store; the tombstones that led to them are in its pages.
 #[test]
 fn tombstones_of_an_earlier_run_are_swept() {
