@@ -175,7 +175,7 @@ impl Segments {
         old: Location,
         image: &[u8],
     ) -> Result<(), Stop> {
-        let age = self.space.age_of(victim.index);
+        let age = self.space.known_age_of(victim.index);
         let target = policy::moved(age, self.space.live_bytes());
         let index = victim.index;
         let note = |appended: Appended| {

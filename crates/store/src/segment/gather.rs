@@ -84,7 +84,7 @@ impl Segments {
             _ => {
                 let target = match stream {
                     Stream::Fresh => {
-                        let interval = old.and_then(|old| self.space.age_at(old));
+                        let interval = old.and_then(|old| self.space.known_age_at(old));
                         policy::fresh(interval, self.space.live_bytes())
                     }
                     Stream::Moved => Target::MovedOld,

@@ -42,9 +42,12 @@ pub(super) fn fresh(interval_bytes: Option<u64>, live_bytes: u64) -> Target {
     }
 }
 
-/// Where an image goes that is moved out of a segment of this age.
-pub(super) fn moved(age_bytes: u64, live_bytes: u64) -> Target {
-    if (age_bytes as f64) < YOUNG_SHARE * live_bytes as f64 { Target::MovedYoung } else { Target::MovedOld }
+/// Where an image goes that is moved out of a segment of this age, if that is known.
+pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
+    match age_bytes {
+        Some(age) if (age as f64) < YOUNG_SHARE * live_bytes as f64 => Target::MovedYoung,
+        _ => Target::MovedOld,
+    }
 }
 
 /// What cleaning a segment is worth: bytes won for each byte moved, times the root of its age, as what is left in an old segment will stay for long (Rosenblum and Ousterhout's cost-benefit, with
@@ -79,6 +82,6 @@ mod tests {
         assert_eq!(fresh(Some(499), 1000), Target::FreshHot);
         assert_eq!(fresh(Some(500), 1000), Target::FreshCold);
         assert_eq!(fresh(None, 1000), Target::FreshCold);
-        assert_eq!((moved(999, 1000), moved(1000, 1000)), (Target::MovedYoung, Target::MovedOld));
+        assert_eq!((moved(Some(999), 1000), moved(Some(1000), 1000)), (Target::MovedYoung, Target::MovedOld));
     }
 }

@@ -322,14 +322,19 @@ impl Space {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    /// How much was gathered since the youngest image in the segment of `location` was changed.
-    pub fn age_at(&self, location: Location) -> Option<u64> {
-        Some(self.age_of(self.index_of(location.offset_bytes())?))
+    /// [`Space::known_age_of`] the segment of `location`.
+    pub fn known_age_at(&self, location: Location) -> Option<u64> {
+        self.known_age_of(self.index_of(location.offset_bytes())?)
     }
 
-    pub fn age_of(&self, index: usize) -> u64 {
-        let changed_at = self.words.get(index).changed_at_bytes.load(Ordering::Relaxed);
-        self.age_bytes.load(Ordering::Relaxed).saturating_sub(changed_at)
+    /// How much was gathered since the youngest image in the segment was changed. `None` if that was before the store was opened: it has known nothing of the time since.
+    pub fn known_age_of(&self, index: usize) -> Option<u64> {
+        (self.changed_at(index) > EARLIEST_BYTES).then(|| self.age_of(index))
+    }
+
+    /// The same of all segments in their order.
+    fn age_of(&self, index: usize) -> u64 {
+        self.age_bytes.load(Ordering::Relaxed).saturating_sub(self.changed_at(index))
     }
 
     /// Bytes of all segments.
