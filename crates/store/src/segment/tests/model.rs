@@ -382,6 +382,34 @@ fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
 }
 
+/// Who opens a store only for a change or two takes one segment for them, not one for each lifetime.
+#[test]
+fn regression_what_was_written_before_a_store_was_opened_is_gathered_together() {
+    let mut world = World::new(1);
+    let layout = small(&world);
+    let model = Model::new(&world, &layout, Durable::default());
+    let own = Arc::clone(&model);
+    world.harness.run(move || {
+        (1..=600).for_each(|id| own.change(id, 0, 2000).unwrap());
+        own.checkpoint().unwrap();
+    });
+    model.segments.stop();
+    let model = Model::new(&world, &layout, model.durable());
+    let own = Arc::clone(&model);
+    world.harness.run(move || {
+        let ages = [1, 600].map(|id| own.segments.space.known_age_at(own.state().pages[&id].location));
+        assert_eq!(ages, [None; 2]);
+        let free = own.segments.usage().free;
+        [1, 600].iter().for_each(|id| own.change(*id, 0, 2000).unwrap());
+        assert_eq!(own.segments.usage().free, free - 1);
+        // From now on they are told apart.
+        let location = own.state().pages[&1].location;
+        assert!(own.segments.space.known_age_at(location).is_some());
+        [1, 2].iter().for_each(|id| own.change(*id, 0, 2000).unwrap());
+        assert_eq!(own.segments.usage().free, free - 2);
+    });
+}
+
 #[test]
 fn damaged_headers_and_images_are_survived_by_the_cleaner() {
     let mut world = World::new(1);
