@@ -9,25 +9,25 @@ use std::task::Poll;
 use crate::Error;
 pub(crate) use crate::btree::Census;
 use crate::btree::{BTree, Scan};
-pub(crate) use crate::btree::{Change, Direction, Piece};
+pub(crate) use crate::btree::{Change, Direction, Near, Piece};
 
 /// Keys in order, and their values.
 pub(crate) trait Index: Send + Sync {
-    /// Appends the value of `key` to `into`; `false` if there is none.
+    /// Appends the value of `key` to `into`; `false` if there is none. `near` becomes what saves [`Index::update_near`] the way to the key.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
-    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error>;
+    fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error>;
 
-    /// The first eight bytes of the value of `key`, little-endian. What a following [`Index::update`] of the key needs is in memory afterwards, most likely.
+    /// The first eight bytes of the value of `key`, little-endian; `near` as with [`Index::get`]. What a following [`Index::update`] of the key needs is in memory afterwards, most likely.
     ///
     /// # Errors
     /// As [`Index::get`].
-    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error>;
+    fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error>;
 
     /// As [`Index::get`], if what that takes is in memory. Otherwise begins to load it, does not wait for it, and `into` stays as it is. What a following [`Index::update`] of the key needs is in
     /// memory afterwards, most likely.
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool>;
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool>;
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
@@ -36,6 +36,19 @@ pub(crate) trait Index: Send + Sync {
     fn update<'v>(
         &self,
         key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
+        self.update_near(key, &mut None, decide)
+    }
+
+    /// As [`Index::update`]; `near` is what a look-up of the key has left there. It becomes what those may begin with who change other keys for which it was the same.
+    ///
+    /// # Errors
+    /// As [`Index::update`].
+    fn update_near<'v>(
+        &self,
+        key: &[u8],
+        near: &mut Near,
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error>;
 
@@ -118,10 +131,16 @@ impl May {
     /// # Errors
     /// As [`Index::get`].
     #[inline]
-    pub(crate) fn get(self, index: &dyn Index, key: &[u8], into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
+    pub(crate) fn get(
+        self,
+        index: &dyn Index,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        near: &mut Near,
+    ) -> Result<Poll<bool>, Error> {
         match self {
-            Self::Wait => index.get(key, into).map(Poll::Ready),
-            Self::NotWait => Ok(index.get_at_hand(key, into).map_or(Poll::Pending, Poll::Ready)),
+            Self::Wait => index.get(key, into, near).map(Poll::Ready),
+            Self::NotWait => Ok(index.get_at_hand(key, into, near).map_or(Poll::Pending, Poll::Ready)),
         }
     }
 }
@@ -152,24 +171,25 @@ impl Steps for Leaves {
 }
 
 impl Index for BTree {
-    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
-        Self::get(self, key, into)
+    fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
+        Self::get(self, key, into, near)
     }
 
-    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        Self::head(self, key)
+    fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
+        Self::head(self, key, near)
     }
 
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        Self::get_at_hand(self, key, into)
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
+        Self::get_at_hand(self, key, into, near)
     }
 
-    fn update<'v>(
+    fn update_near<'v>(
         &self,
         key: &[u8],
+        near: &mut Near,
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
-        Self::update(self, key, decide)
+        Self::update_near(self, key, near, decide)
     }
 
     fn scan(

@@ -60,14 +60,15 @@ impl BTree {
         });
     }
 
-    /// What `look` gives for the leaf that covers `key`, if it is whole and all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn peek<T>(&self, key: &[u8], look: impl FnOnce(Node<'_>) -> T) -> Option<T> {
+    /// As [`BTree::leaf`], if all on the way to it is in memory, as far as can be seen without waiting.
+    pub(super) fn leaf_at_hand(&self, key: &[u8]) -> Option<Seen<'_>> {
         let mut seen = self.pool.at_hand(self.root)?;
         let mut level = Node::new(seen.page()).level();
         while level > 0 {
             let node = Node::new(seen.page());
             let child = node.child(node.child_slot(key));
             let next = Some(child).filter(|_| seen.is_still()).and_then(|child| self.pool.at_hand(child))?;
+            Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
             // Only now is it certain that the child, as it was found, covers the key. What is being changed may lead in circles.
             if !seen.is_still() || next_level.checked_add(1) != Some(level) {
@@ -75,8 +76,7 @@ impl BTree {
             }
             (seen, level) = (next, next_level);
         }
-        let found = look(Node::new(seen.page()));
-        seen.is_still().then_some(found)
+        Some(seen)
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.

@@ -26,4 +26,4 @@ mod trouble;
 
 pub(crate) use check::Census;
 pub(crate) use scan::{Direction, Fate, Piece, Scan};
-pub(crate) use tree::{BTree, Change};
+pub(crate) use tree::{BTree, Change, Near};

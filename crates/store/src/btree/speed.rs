@@ -44,12 +44,12 @@ fn in_memory() {
         measure("get", times, |_| {
             value.clear();
             let number = random.random_range(0..records);
-            assert!(tree.get(&key(number, scrambled), &mut value).unwrap());
+            assert!(tree.get(&key(number, scrambled), &mut value, &mut None).unwrap());
             assert_eq!((value.len(), value[77]), (128, number as u8));
         });
         measure("get a hot one", times, |turn| {
             value.clear();
-            assert!(tree.get(&key(turn % 1000, scrambled), &mut value).unwrap());
+            assert!(tree.get(&key(turn % 1000, scrambled), &mut value, &mut None).unwrap());
         });
         measure("update in place", times, |_| {
             let number = random.random_range(0..records);

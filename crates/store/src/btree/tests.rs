@@ -1,6 +1,6 @@
 //! Trees against a sorted map, over long random histories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -66,29 +66,28 @@ fn value(random: &mut Pcg64Mcg, longest: usize) -> Vec<u8> {
     (0..length).map(|_| random.random()).collect()
 }
 
-fn put(tree: &BTree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+/// Gives back what there was.
+fn change(tree: &BTree, key: &[u8], near: &mut Near, change: Change<'_>) -> Option<Vec<u8>> {
     let mut old = None;
-    tree.update(key, &mut |found| {
+    tree.update_near(key, near, &mut |found| {
         old = found.map(<[u8]>::to_vec);
-        Change::Put(value)
+        change
     })
     .unwrap();
     old
 }
 
+fn put(tree: &BTree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+    change(tree, key, &mut None, Change::Put(value))
+}
+
 fn remove(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
-    let mut old = None;
-    tree.update(key, &mut |found| {
-        old = found.map(<[u8]>::to_vec);
-        Change::Remove
-    })
-    .unwrap();
-    old
+    change(tree, key, &mut None, Change::Remove)
 }
 
 fn get(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
     let mut value = vec![1, 2, 3];
-    tree.get(key, &mut value).unwrap().then(|| value.split_off(3))
+    tree.get(key, &mut value, &mut None).unwrap().then(|| value.split_off(3))
 }
 
 fn head(value: &[u8]) -> u64 {
@@ -141,27 +140,70 @@ fn check_scan(tree: &BTree, model: &Model, lower: &[u8], upper: Option<&[u8]>, a
     assert_eq!(records(tree, Direction::Backward, lower, upper, ahead), backward);
 }
 
+/// Where keys were when they were looked at, which may have been long ago.
+#[derive(Default)]
+struct Looks {
+    last: VecDeque<(Vec<u8>, Near)>,
+    /// Changes that did not begin at the root.
+    saved: u32,
+}
+
+impl Looks {
+    fn note(&mut self, key: &[u8], near: Near) {
+        self.last.truncate(63);
+        self.last.push_front((key.to_vec(), near));
+    }
+
+    /// A change of a key, beginning with where it was. What was there too is where it is then.
+    fn change(&mut self, tree: &BTree, key: &[u8], what: Change<'_>) -> Option<Vec<u8>> {
+        let before = self.last.iter().find(|(looked, _)| looked == key).and_then(|(_, near)| *near);
+        let mut near = before;
+        let old = change(tree, key, &mut near, what);
+        self.saved += u32::from(near.is_some());
+        for (_, other) in self.last.iter_mut().filter(|(_, other)| before.is_some() && *other == before) {
+            *other = near;
+        }
+        old
+    }
+}
+
 /// A history: grows, shrinks to nothing, and so on, while all answers are compared with the model's.
 fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) -> Census {
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let (tree, mut model) = (BTree::create(pool, class, false).unwrap(), Model::new());
     let (mut most, longest) = (Census::default(), tree.max_value_bytes());
+    let mut looks = Looks::default();
     for step in 0..steps {
-        let key = keys.draw(random, 4000);
+        let key = match random.random_range(0..2) {
+            0 => looks.last.get(random.random_range(0..64)).map(|(key, _)| key.clone()),
+            _ => None,
+        };
+        let key = key.unwrap_or_else(|| keys.draw(random, 4000));
         // Half of the time it grows, half of the time it shrinks.
         let puts = if (step * 4 / steps).is_multiple_of(2) { 75 } else { 15 };
         match random.random_range(0..100) {
             draw if draw < puts => {
                 let value = value(random, longest);
-                assert_eq!(put(&tree, &key, &value), model.insert(key, value), "seed {seed} step {step}");
+                let old = looks.change(&tree, &key, Change::Put(&value));
+                assert_eq!(old, model.insert(key, value), "seed {seed} step {step}");
             }
             draw if draw < 95 => {
-                assert_eq!(remove(&tree, &key), model.remove(&key), "seed {seed} step {step}")
+                let old = looks.change(&tree, &key, Change::Remove);
+                assert_eq!(old, model.remove(&key), "seed {seed} step {step}")
             }
             _ => {
                 let expected = model.get(&key);
                 assert_eq!(get(&tree, &key).as_ref(), expected, "seed {seed} step {step}");
-                assert_eq!(tree.head(&key).unwrap(), expected.map(|value| head(value)));
+                let mut near = None;
+                assert_eq!(tree.head(&key, &mut near).unwrap(), expected.map(|value| head(value)));
+                looks.note(&key, near);
+                // Another one's place, which may be in the same leaf.
+                let other = keys.draw(random, 4000);
+                let mut found = Vec::new();
+                if let Some(is_there) = tree.get_at_hand(&other, &mut found, &mut near) {
+                    assert_eq!(is_there.then_some(&found), model.get(&other), "seed {seed} step {step}");
+                    looks.note(&other, near);
+                }
             }
         }
         if step.is_multiple_of(steps / 20) {
@@ -177,6 +219,7 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
     }
     let census = check(&tree, &model);
     assert!(census.leaves * 10 <= most.leaves.max(10), "{census:?} is left of {most:?}");
+    assert!(looks.saved > steps / 100, "{} of {steps} changes began where the key was", looks.saved);
     most
 }
 
@@ -353,7 +396,7 @@ fn regression_a_tree_that_is_cut_off_leads_into_no_other_tree() {
         for number in 0..200 {
             put(&other, &key(number), &[4; 100]);
         }
-        match tree.get(&key(0), &mut Vec::new()) {
+        match tree.get(&key(0), &mut Vec::new(), &mut None) {
             Ok(found) => assert!(found, "turn {turns}"),
             Err(Error::Corrupt { .. }) => without_children += 1,
             Err(error) => panic!("turn {turns}: {error}"),
@@ -421,7 +464,7 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     tree.make_room(&key(last)).unwrap();
     let path = tree.path(&key(0), 0).unwrap();
     let [parent, child] = path.as_slice() else { panic!("a root and its only child") };
-    assert!(matches!(put(&child.seen, 0, &[8; 100]), Attempt::Done));
+    assert!(matches!(put(&child.seen, 0, &[8; 100]), Attempt::Done(_)));
     let cut = cut(child.node(), 1, &key(1)).unwrap();
     assert!(matches!(tree.split_below(parent, &child.seen, &cut).unwrap(), Err(Denied::Changed)));
     assert!(parent.seen.is_still());

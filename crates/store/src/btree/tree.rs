@@ -7,7 +7,7 @@ use super::node::{Full, Node, max_key_bytes, max_value_bytes};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::header::{PageId, PageKind};
-use crate::pool::{Access, Denied, Pool, Seen, class_bytes, prefetch};
+use crate::pool::{Access, Denied, Pool, Seen, Sight, class_bytes, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,9 @@ pub(crate) enum Change<'v> {
     Remove,
 }
 
+/// The leaf of a tree in which a key was found, or was not. While nothing has changed there, who changes the key need not begin at the root.
+pub(crate) type Near = Option<Sight>;
+
 /// A tree. Its root stays on the same page.
 pub(crate) struct BTree {
     pub(super) pool: Arc<Pool>,
@@ -30,13 +33,35 @@ pub(crate) struct BTree {
 
 /// What came of an attempt to change a record.
 pub(super) enum Attempt {
-    Done,
+    /// The leaf is now as in this sight.
+    Done(Sight),
     /// Done, and the leaf has become so small that a neighbour may take it in.
     Shrunk,
     /// The leaf has no room.
     Full,
     /// Somebody else changed the leaf meanwhile.
     Lost,
+}
+
+/// Where the value of `key` is in the leaf that covers it: its offset and its length in bytes.
+#[inline]
+fn value_place(leaf: &Seen<'_>, key: &[u8]) -> Option<(u32, u32)> {
+    let node = Node::new(leaf.page());
+    node.find(key).ok().map(|index| node.value_place(index))
+}
+
+/// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory meanwhile, and then `into` is as it was.
+#[inline]
+fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
+    let start = into.len();
+    if let Some((offset, length)) = place {
+        leaf.page().copy_to(offset, length, into);
+    }
+    if !leaf.is_still() {
+        into.truncate(start);
+        return None;
+    }
+    Some(place.is_some())
 }
 
 impl BTree {
@@ -69,44 +94,37 @@ impl BTree {
         max_value_bytes(class_bytes(self.class))
     }
 
-    /// Appends the value of `key` to `into`; `false` if there is none.
-    pub fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
-        let start = into.len();
+    /// Appends the value of `key` to `into`; `false` if there is none. `near` becomes where that was.
+    pub fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
         self.until_whole(|| {
             let leaf = self.leaf(key, Access::Normal)?;
-            let node = Node::new(leaf.page());
-            let place = node.find(key).map(|index| node.value_place(index));
-            if let Ok((offset, length)) = place {
+            *near = Some(leaf.sight());
+            let place = value_place(&leaf, key);
+            if let Some((offset, length)) = place {
                 prefetch(leaf.page().words(offset, length));
                 self.pool.overlap();
-                leaf.page().copy_to(offset, length, into);
             }
-            if leaf.is_still() {
-                return Ok(Some(place.is_ok()));
-            }
-            into.truncate(start);
-            Ok(None)
+            Ok(copied(&leaf, place, into))
         })
     }
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
-    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        let start = into.len();
-        let found = self.peek(key, |leaf| {
-            let place = leaf.find(key).map(|index| leaf.value_place(index));
-            place.map(|(offset, length)| leaf.page().copy_to(offset, length, into)).is_ok()
+    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
+        let found = self.leaf_at_hand(key).and_then(|leaf| {
+            *near = Some(leaf.sight());
+            copied(&leaf, value_place(&leaf, key), into)
         });
         if found.is_none() {
-            into.truncate(start);
             self.begin_to_load(key);
         }
         found
     }
 
     /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
-    pub fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+    pub fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
             let leaf = self.leaf(key, Access::Normal)?;
+            *near = Some(leaf.sight());
             let node = Node::new(leaf.page());
             let head = node.find(key).ok().map(|index| node.value_head(index));
             Ok(leaf.is_still().then_some(head))
@@ -122,14 +140,32 @@ impl BTree {
         key: &[u8],
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
+        self.update_near(key, &mut None, decide)
+    }
+
+    /// As [`BTree::update`], beginning with the leaf in which the key was found before. `near` becomes the same leaf as it is afterwards, or nothing if the way there had to be gone again.
+    ///
+    /// # Errors
+    /// As [`BTree::update`].
+    pub fn update_near<'v>(
+        &self,
+        key: &[u8],
+        near: &mut Near,
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
         if key.len() > self.max_key_bytes() {
             return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
         }
         note_change();
+        let mut hint = near.take();
         self.until_whole(|| {
-            let leaf = self.leaf(key, Access::Normal)?;
+            let hinted = hint.take().and_then(|sight| self.pool.again(sight));
+            let leaf = hinted.map_or_else(|| self.leaf(key, Access::Normal), Ok)?;
             match self.attempt(&leaf, key, decide) {
-                Ok(Attempt::Done) => return Ok(Some(())),
+                Ok(Attempt::Done(sight)) => {
+                    *near = hinted.map(|_| sight);
+                    return Ok(Some(()));
+                }
                 Ok(Attempt::Shrunk) => {
                     // What was asked for is done, whatever becomes of this.
                     let _merged = self.shrink(key);
@@ -162,7 +198,9 @@ impl BTree {
         });
         let value = match (change, found) {
             (None, _) => return Ok(Attempt::Lost),
-            (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => return Ok(Attempt::Done),
+            (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => {
+                return Ok(Attempt::Done(leaf.sight()));
+            }
             (Some(Change::Put(value)), _) => Some(value),
             (Some(Change::Remove), Ok(_)) => None,
         };
@@ -198,7 +236,7 @@ impl BTree {
         Ok(match changed {
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
-            Ok(()) => Attempt::Done,
+            Ok(()) => Attempt::Done(leaf.sight_changed()),
         })
     }
 }

@@ -105,7 +105,8 @@ impl Core {
                 };
                 match self.value(version, bytes) {
                     // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
-                    Err(_) if at.is_none() && tree.tree.index.head(key)? != Some(version.bits()) => {}
+                    Err(_)
+                        if at.is_none() && tree.tree.index.head(key, &mut None)? != Some(version.bits()) => {}
                     value => return value.map(|value| Poll::Ready(Some(value))),
                 }
             }

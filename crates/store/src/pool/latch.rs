@@ -17,6 +17,13 @@ pub(crate) struct Version(u64);
 
 const WRITER: u64 = 1;
 
+impl Version {
+    /// What it is after the next writer, if he has changed something.
+    pub fn next(self) -> Self {
+        Self(self.0 + 2 * WRITER)
+    }
+}
+
 impl Latch {
     /// The version to read under; waits for a writer to finish.
     #[cfg(test)]

@@ -154,6 +154,26 @@ impl<'a> Seen<'a> {
     pub fn is_still(&self) -> bool {
         self.meta.latch.is_still(self.version)
     }
+
+    /// To look at it again, as it is now.
+    #[inline]
+    pub fn sight(&self) -> Sight {
+        Sight { frame: self.frame, version: self.version, id: self.id }
+    }
+
+    /// To look at it again, as it is after the one change that began with what was seen here.
+    #[inline]
+    pub fn sight_changed(&self) -> Sight {
+        Sight { version: self.version.next(), ..self.sight() }
+    }
+}
+
+/// Where a page was in memory and what it was then: see [`Pool::again`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    frame: Frame,
+    version: Version,
+    id: PageId,
 }
 
 impl Pool {
@@ -218,6 +238,14 @@ impl Pool {
         let seen = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
         count(&self.counts[own_place()].hits);
         Some(seen)
+    }
+
+    /// The page, if it is still in memory and nobody has changed it since this pool's `sight`.
+    #[inline]
+    pub fn again(&self, sight: Sight) -> Option<Seen<'_>> {
+        let Sight { frame, version, id } = sight;
+        let seen = Seen { meta: self.frames.meta(frame), page: self.frames.page(frame), version, frame, id };
+        Some(seen).filter(Seen::is_still)
     }
 
     /// Has another task do something that the caller will probably wait for.

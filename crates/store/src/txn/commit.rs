@@ -12,7 +12,7 @@ use super::throttle::Admitted;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
-use crate::index::{Change, May, each_brought};
+use crate::index::{Change, May, Near, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
 
 /// What a transaction does to a key.
@@ -48,6 +48,7 @@ struct Before {
     version: Option<Version>,
     /// Where the value is among those that validation has read, with its version; it may be too long for that.
     value: Option<(usize, usize)>,
+    near: Near,
 }
 
 impl Written<'_> {
@@ -131,8 +132,9 @@ impl Transactions {
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
-            let version = written.tree.index.head(written.key)?.map(Version::from_bits);
-            let before = Before { version, value: None };
+            let mut near = None;
+            let version = written.tree.index.head(written.key, &mut near)?.map(Version::from_bits);
+            let before = Before { version, value: None, near };
             with_memory(|record| {
                 written.encode(record);
                 self.log_and_apply(record, &[written], (&[before], &[]), &admitted)
@@ -246,8 +248,8 @@ impl Transactions {
         olds: &mut Vec<u8>,
     ) -> Result<Vec<Before>, Error> {
         let mut look = |tree: &Tree, key: &[u8], may: May| -> Result<Option<Before>, Error> {
-            let start = olds.len();
-            if may.get(&*tree.index, key, olds)?.is_pending() {
+            let (start, mut near) = (olds.len(), None);
+            if may.get(&*tree.index, key, olds, &mut near)?.is_pending() {
                 return Ok(None);
             }
             let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
@@ -260,7 +262,7 @@ impl Transactions {
             if value.is_none() {
                 olds.truncate(start);
             }
-            Ok(Some(Before { version, value }))
+            Ok(Some(Before { version, value, near }))
         };
         each_brought(reads, |_, read, may| Ok(look(read.tree, read.key, may)?.is_some()))?;
         let mut before = vec![Before::default(); writes.len()];
@@ -286,12 +288,16 @@ impl Transactions {
         if planted!(VisibleBeforeApplied) {
             self.visible.applied(logged.timestamp);
         }
+        // Where the last key was found, and the same after its change.
+        let (mut found, mut left) = (None, None);
         for (number, (written, before)) in writes.iter().zip(before).enumerate() {
             if number % OPERATIONS_PER_PAUSE == OPERATIONS_PER_PAUSE - 1 {
                 admitted.pause()?;
             }
             let value = before.value.and_then(|(start, end)| olds.get(start..end));
-            self.apply(logged.timestamp, written, (before.version, value), admitted)?;
+            let mut near = if before.near == found { left } else { before.near };
+            self.apply(logged.timestamp, written, (before.version, value), &mut near, admitted)?;
+            (found, left) = (before.near, near);
         }
         self.visible.applied(logged.timestamp);
         Ok(logged)
@@ -310,22 +316,23 @@ impl Transactions {
         timestamp: Timestamp,
         written: &Written<'_>,
         (before, old): (Option<Version>, Option<&[u8]>),
+        near: &mut Near,
         admitted: &Admitted<'_>,
     ) -> Result<(), Error> {
         let before = before.filter(|before| !before.is_tombstone());
         let is_kept = before.is_some_and(|before| self.snapshots.keeps(before.timestamp(), timestamp));
-        let put = || self.replace(timestamp, written, before, is_kept);
+        let mut put = || self.replace(timestamp, written, before, is_kept, near);
         if !is_kept && !before.is_some_and(Version::is_overflow) {
             return self.with_room(admitted, put);
         }
-        let replace = |old: &[u8]| {
+        let mut replace = |old: &[u8]| {
             if is_kept {
                 let (tree, key) = (written.tree.id, written.key);
                 let keep = || self.history.keep(&self.snapshots, tree, key, old, timestamp);
                 // Once: of what is kept twice, the large value would be given back twice.
                 self.with_room(admitted, keep)?;
             }
-            self.with_room(admitted, put)?;
+            self.with_room(admitted, &mut put)?;
             if (!is_kept || planted!(LargeFreedUnderSnapshot))
                 && let Some((version, reference)) = Version::split(old)
                 && version.is_overflow()
@@ -337,14 +344,19 @@ impl Transactions {
         match old {
             Some(old) => replace(old),
             None => with_memory(|old| {
-                written.tree.index.get(written.key, old).map_err(|error| self.poison.by(error))?;
+                let index = &written.tree.index;
+                index.get(written.key, old, &mut None).map_err(|error| self.poison.by(error))?;
                 replace(old)
             }),
         }
     }
 
     /// Does what nothing but a device may keep from being done. There was room when the commit was let in, and there will be when others' pages are written.
-    fn with_room(&self, admitted: &Admitted<'_>, act: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+    fn with_room(
+        &self,
+        admitted: &Admitted<'_>,
+        mut act: impl FnMut() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         loop {
             match act() {
                 Err(Error::Full { .. }) => admitted.wait()?,
@@ -360,6 +372,7 @@ impl Transactions {
         written: &Written<'_>,
         before: Option<Version>,
         is_kept: bool,
+        near: &mut Near,
     ) -> Result<(), Error> {
         let (tree, key) = (written.tree, written.key);
         let (version, rest) = match written.write {
@@ -373,13 +386,15 @@ impl Transactions {
                 self.history.bury(tree, key, timestamp)?;
                 (Version::tombstone(timestamp), &[][..])
             }
-            Write::Remove if before.is_some() => return tree.index.update(key, &mut |_| Change::Remove),
+            Write::Remove if before.is_some() => {
+                return tree.index.update_near(key, near, &mut |_| Change::Remove);
+            }
             Write::Remove => return Ok(()),
         };
         with_memory(|value| {
             value.extend_from_slice(&version.bits().to_le_bytes());
             value.extend_from_slice(rest);
-            tree.index.update(key, &mut |_| Change::Put(value))
+            tree.index.update_near(key, near, &mut |_| Change::Put(value))
         })
     }
 

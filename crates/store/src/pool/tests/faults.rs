@@ -234,7 +234,7 @@ fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory()
     });
     let mut look_up = || {
         let tree = BTree::open(&world.pool, root, 0);
-        let found = world.harness.spawn(0, move || tree.get(&key(70), &mut Vec::new()));
+        let found = world.harness.spawn(0, move || tree.get(&key(70), &mut Vec::new(), &mut None));
         (0..100_000).for_each(|_| _ = world.harness.turn());
         assert!(found.is_finished(), "it goes on for ever");
         found.join().unwrap()

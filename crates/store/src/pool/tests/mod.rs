@@ -111,6 +111,7 @@ fn a_page_that_is_larger_than_the_cache_is_refused() {
 }
 
 #[test]
+#[cfg_attr(not(debug_assertions), ignore = "only debug builds look")]
 #[should_panic(expected = "nobody may wait")]
 fn a_section_must_not_wait() {
     let pool = pool_in_memory(1 << 20);

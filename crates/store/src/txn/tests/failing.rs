@@ -67,7 +67,7 @@ impl Life {
             self.look(transactions, tree, Some(&snapshot), &self.old)?;
             self.look(transactions, tree, None, &self.content)?;
             let keys = [b"a".to_vec(), b"d".to_vec()];
-            let look = || tree.index.head(b"a").map(|_| keys.to_vec());
+            let look = || tree.index.head(b"a", &mut None).map(|_| keys.to_vec());
             transactions.remove_alone(tree, look, |keys| keys, Durability::None)?;
             keys.iter().for_each(|key| drop(self.content.remove(key)));
             self.look(transactions, tree, Some(&snapshot), &self.old)?;

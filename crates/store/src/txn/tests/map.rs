@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::Error;
-use crate::index::{Census, Change, Direction, Index, Piece, Steps};
+use crate::index::{Census, Change, Direction, Index, Near, Piece, Steps};
 use crate::task::yield_now;
 
 thread_local! {
@@ -68,29 +68,30 @@ impl Map {
 }
 
 impl Index for Map {
-    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get(&self, key: &[u8], into: &mut Vec<u8>, _near: &mut Near) -> Result<bool, Error> {
         self.dawdle()?;
         let records = self.records.lock().unwrap();
         Ok(records.get(key).map(|value| into.extend_from_slice(value)).is_some())
     }
 
-    fn head(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+    fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
         let mut value = Vec::new();
-        let found = self.get(key, &mut value)?;
+        let found = self.get(key, &mut value, near)?;
         Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
     }
 
     /// Some have to wait for it. Failures are for those who wait.
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, _near: &mut Near) -> Option<bool> {
         let is_at_hand = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
         let value = self.records.lock().unwrap().get(key).filter(|_| is_at_hand).cloned();
         into.extend_from_slice(value.as_deref().unwrap_or_default());
         is_at_hand.then_some(value.is_some())
     }
 
-    fn update<'v>(
+    fn update_near<'v>(
         &self,
         key: &[u8],
+        _near: &mut Near,
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
         self.dawdle()?;

@@ -139,13 +139,19 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
     assert_eq!(transactions.history_stats(), HistoryStats::default());
 }
 
+/// The references of the large values that are given back, in their order.
+fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Vec<u8>>>> {
+    let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&gone);
+    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    gone
+}
+
 #[test]
 fn a_large_value_is_given_back_when_nobody_sees_it() {
     let (transactions, _harness) = store(1);
     let (tree, _) = tree(1);
-    let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let told = Arc::clone(&gone);
-    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    let gone = note_what_is_gone(&transactions);
     let put_large = |key: &[u8], reference: &[u8]| {
         let written = Written { tree: &tree, key, write: Write::PutOverflow { reference, logged: b"pages" } };
         transactions.write(written, Durability::None).unwrap()
@@ -169,9 +175,7 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
 fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
     let (transactions, _harness) = store(1);
     let (tree, _) = tree(1);
-    let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let told = Arc::clone(&gone);
-    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    let gone = note_what_is_gone(&transactions);
     let large = Write::PutOverflow { reference: b"large", logged: b"pages" };
     transactions.write(Written { tree: &tree, key: b"a", write: large }, Durability::None).unwrap();
     let snapshot = transactions.snapshot().unwrap();
