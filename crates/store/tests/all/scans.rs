@@ -30,13 +30,16 @@ fn cold(cache_bytes: u64) -> Cold {
     Cold { _folder: folder, db, tree, leaf }
 }
 
-/// Pages that were loaded meanwhile.
+/// Pages that `act` has loaded.
 fn loaded(db: &Db, act: impl FnOnce()) -> u64 {
-    let before = db.stats().cache.misses;
+    let misses = || {
+        // By then the leaves are on their way that nobody waits for: also those of who was there before.
+        db.checkpoint().unwrap();
+        db.stats().cache.misses
+    };
+    let before = misses();
     act();
-    // By then the leaves are on their way that nobody waits for.
-    db.checkpoint().unwrap();
-    db.stats().cache.misses - before
+    misses() - before
 }
 
 #[test]
