@@ -44,6 +44,8 @@ pub(crate) type WhenPanicked = Arc<dyn Fn(&str) + Send + Sync>;
 pub(super) struct Mail {
     pub jobs: Vec<Job>,
     pub woken: Vec<TaskId>,
+    /// Nobody looks any more.
+    is_closed: bool,
 }
 
 impl Home {
@@ -64,8 +66,13 @@ impl Home {
         handle
     }
 
+    /// A job that comes when the worker has ended is given up like one that has not begun by then: kept, it would keep what it owns, which may be all of the store and this home itself.
     pub(super) fn send(&self, job: Job) {
-        self.post(|mail| mail.jobs.push(job));
+        let mut given_up = None;
+        self.post(|mail| match mail.is_closed {
+            false => mail.jobs.push(job),
+            true => given_up = Some(job),
+        });
     }
 
     pub(super) fn wake(&self, task: TaskId) {
@@ -132,6 +139,13 @@ impl Home {
         for tell in tell {
             tell(text.unwrap_or("a panic without text"));
         }
+    }
+
+    /// The worker has ended: jobs that it has not taken in are given up, and so are those that come.
+    pub(super) fn close(&self) {
+        let closed = Mail { is_closed: true, ..Mail::default() };
+        let left = std::mem::replace(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner), closed);
+        drop(left);
     }
 
     /// Exchanges the mail for an empty one, whose vectors are used again.

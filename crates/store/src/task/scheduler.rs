@@ -221,10 +221,13 @@ impl Scheduler {
 }
 
 impl Drop for Scheduler {
-    /// Unfinished tasks are unwound: what they own is dropped on their own stacks. Their memory must not be in use by a device any longer.
+    /// Unfinished tasks are unwound: what they own is dropped on their own stacks. Their memory must not be in use by a device any longer. Jobs that have not begun are given up.
     fn drop(&mut self) {
         let slots = self.core.slots.take();
-        Core::leave(|| drop(slots));
+        Core::leave(|| {
+            drop(slots);
+            self.core.home.close();
+        });
     }
 }
 
@@ -374,5 +377,38 @@ mod tests {
         assert_eq!((scheduler.alive(), Arc::strong_count(&alive)), (5000, 5001));
         drop(scheduler);
         assert_eq!(Arc::strong_count(&alive), 1);
+    }
+
+    /// A store could not be opened again: what had been sent to a worker in its last moments kept the store's files.
+    #[test]
+    fn regression_what_has_not_begun_when_the_worker_ends_is_given_up() {
+        let (home, mut scheduler) = scheduler();
+        let alive = Arc::new(());
+        let job = |alive: Arc<()>, home: Arc<Home>| {
+            move || {
+                let _kept = (&alive, &home);
+                park();
+            }
+        };
+        // Sends another one when it is unwound.
+        struct Sends(Option<Job>, Arc<Home>);
+        impl Drop for Sends {
+            fn drop(&mut self) {
+                self.1.send(self.0.take().unwrap());
+            }
+        }
+        let last =
+            Job { run: Box::new(job(Arc::clone(&alive), Arc::clone(&home))), class: Class::Background };
+        let sends = Sends(Some(last), Arc::clone(&home));
+        home.spawn(Class::Foreground, move || {
+            let _sends = sends;
+            park();
+        });
+        scheduler.run_all();
+        let before = home.run(job(Arc::clone(&alive), Arc::clone(&home)));
+        drop(scheduler);
+        let after = home.run(job(Arc::clone(&alive), Arc::clone(&home)));
+        assert_eq!(Arc::strong_count(&alive), 1);
+        assert!(before.join().is_err() && after.join().is_err());
     }
 }
