@@ -83,6 +83,7 @@ const HISTORIES_MAX: u64 = 1000;
 fn planted_bugs_of_isolation_are_found() {
     for (bug, kind) in [
         (Bug::CommitSkipsValidation, Kind::LostUpdate),
+        (Bug::ChangedLeafTrusted, Kind::LostUpdate),
         (Bug::OnlyFirstKeyLocked, Kind::LostUpdate),
         (Bug::VisibleBeforeApplied, Kind::LostUpdate),
         (Bug::ReadDoesNotWaitForVisible, Kind::Stale),

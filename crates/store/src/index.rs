@@ -29,6 +29,9 @@ pub(crate) trait Index: Send + Sync {
     /// memory afterwards, most likely.
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool>;
 
+    /// Whether nothing has changed there since a look-up has left this: what it found is still so.
+    fn is_still(&self, near: Near) -> bool;
+
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
@@ -181,6 +184,10 @@ impl Index for BTree {
 
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
         Self::get_at_hand(self, key, into, near)
+    }
+
+    fn is_still(&self, near: Near) -> bool {
+        Self::is_still(self, near)
     }
 
     fn update_near<'v>(

@@ -131,6 +131,11 @@ impl BTree {
         })
     }
 
+    /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
+    pub fn is_still(&self, near: Near) -> bool {
+        near.is_some_and(|sight| self.pool.again(sight).is_some())
+    }
+
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors

@@ -159,6 +159,8 @@ bugs! {
     // Transactions.
     /// Transactions are committed without looking whether somebody was faster: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
+    /// What a commit finds before it has its locks counts, although others have changed it until then: updates get lost.
+    ChangedLeafTrusted: "changed-leaf-trusted", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.
     VisibleBeforeApplied: "visible-before-applied", Isolation;
     /// A read without a snapshot returns what cannot be seen yet: the next one returns what the same commit is about to replace.

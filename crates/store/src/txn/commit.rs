@@ -1,8 +1,8 @@
 //! The way of a commit.
 //!
-//! Its keys are locked; it is validated, which brings the leaves into memory; it is logged, which gives it its timestamp; it is applied; then it can be seen, its locks are given back,
-//! and it waits for the log. Of two commits with a common key the one with the smaller timestamp is applied first. Nothing fails between log and application but a device; that
-//! poisons the store.
+//! It is validated, which brings the leaves into memory; its keys are locked; keys whose leaf has changed meanwhile are validated again; it is logged, which gives it its timestamp; it is applied; then it
+//! can be seen, its locks are given back, and it waits for the log. Of two commits with a common key the one with the smaller timestamp is applied first. Nothing fails between log and
+//! application but a device; that poisons the store.
 
 use std::cell::Cell;
 
@@ -42,13 +42,19 @@ pub(crate) struct Read<'a> {
     pub key: &'a [u8],
 }
 
-/// What was there before a commit.
+/// What was there before a commit, as long as the leaf in which it was found has not changed since.
 #[derive(Clone, Copy, Default)]
 struct Before {
     version: Option<Version>,
     /// Where the value is among those that validation has read, with its version; it may be too long for that.
     value: Option<(usize, usize)>,
     near: Near,
+}
+
+/// The same for all keys of a commit.
+struct Befores {
+    reads: Vec<Before>,
+    writes: Vec<Before>,
 }
 
 impl Written<'_> {
@@ -86,6 +92,9 @@ impl Written<'_> {
 /// Operations of a commit between two looks whether what is dirty finds a place.
 const OPERATIONS_PER_PAUSE: usize = 32;
 
+/// Commits with more keys are validated with their locks only: of what they look at before, much would have left memory again.
+const EARLY_KEYS_MAX: usize = 256;
+
 /// Values that validation reads are handed on as long as they take no more than this.
 const OLDS_BYTES_MAX: usize = SPARE_BYTES_MAX;
 
@@ -120,6 +129,52 @@ fn with_memory<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         SPARE.set([memory, first, second]);
     }
     result
+}
+
+impl Befores {
+    /// Nothing is known yet.
+    fn of(reads: &[Read<'_>], writes: &[Written<'_>]) -> Self {
+        Self { reads: vec![Before::default(); reads.len()], writes: vec![Before::default(); writes.len()] }
+    }
+
+    /// Looks at all keys but those that were looked at already and whose leaf has not changed since; values are appended to `olds`, as far as they are not too long together.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if somebody was faster than who has this snapshot; the index's.
+    fn validate(
+        &mut self,
+        snapshot: Option<Timestamp>,
+        reads: &[Read<'_>],
+        writes: &[Written<'_>],
+        olds: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut look = |before: &mut Before, tree: &Tree, key: &[u8], may: May| -> Result<bool, Error> {
+            let is_still = tree.index.is_still(before.near);
+            if is_still || before.near.is_some() && planted!(ChangedLeafTrusted) {
+                return Ok(true);
+            }
+            let (start, mut near) = (olds.len(), None);
+            if may.get(&*tree.index, key, olds, &mut near)?.is_pending() {
+                return Ok(false);
+            }
+            let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
+            let is_newer = |snapshot| version.is_some_and(|version| version.timestamp() > snapshot);
+            if snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
+                return Err(Error::Conflict);
+            }
+            let value =
+                version.is_some().then_some((start, olds.len())).filter(|(_, end)| *end <= OLDS_BYTES_MAX);
+            if value.is_none() {
+                olds.truncate(start);
+            }
+            *before = Before { version, value, near };
+            Ok(true)
+        };
+        each_brought(reads, |place, read, may| look(&mut self.reads[place], read.tree, read.key, may))?;
+        each_brought(writes, |place, written, may| {
+            look(&mut self.writes[place], written.tree, written.key, may)
+        })
+    }
 }
 
 impl Transactions {
@@ -160,18 +215,22 @@ impl Transactions {
         writes.iter().try_for_each(Written::check)?;
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
-        let held = self.lock(reads, writes);
         let logged = with_memory(|olds| {
-            let before = Self::validate(snapshot, reads, writes, olds)?;
+            let mut before = Befores::of(reads, writes);
+            if reads.len() + writes.len() <= EARLY_KEYS_MAX {
+                // Without the locks, which others may wait for: it may have to wait itself for leaves to be read.
+                before.validate(snapshot, reads, writes, olds)?;
+            }
+            let _held = self.lock(reads, writes);
+            before.validate(snapshot, reads, writes, olds)?;
             if writes.is_empty() {
                 return Ok(None);
             }
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, writes, (&before, olds), &admitted).map(Some)
+                self.log_and_apply(record, writes, (&before.writes, olds), &admitted).map(Some)
             })
         });
-        drop(held);
         if matches!(logged, Err(Error::Conflict)) {
             // Who began again before the winner can be seen would lose to it once more.
             self.visible.wait(self.visible.given(), &self.poison)?;
@@ -201,10 +260,11 @@ impl Transactions {
             return Ok(found);
         }
         let logged = with_memory(|olds| {
-            let before = Self::validate(None, &[], &writes, olds)?;
+            let mut before = Befores::of(&[], &writes);
+            before.validate(None, &[], &writes, olds)?;
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, &writes, (&before, olds), &admitted)
+                self.log_and_apply(record, &writes, (&before.writes, olds), &admitted)
             })
         })?;
         drop((writes, held));
@@ -238,40 +298,6 @@ impl Transactions {
         let written = writes.iter().map(|written| Stripe::of(written.tree.id, written.key));
         let read = reads.iter().map(|read| Stripe::of(read.tree.id, read.key));
         self.locks.lock_many(written.chain(read).collect())
-    }
-
-    /// What is there before, if nobody was faster; values are appended to `olds`, as far as they are not too long together.
-    fn validate(
-        snapshot: Option<Timestamp>,
-        reads: &[Read<'_>],
-        writes: &[Written<'_>],
-        olds: &mut Vec<u8>,
-    ) -> Result<Vec<Before>, Error> {
-        let mut look = |tree: &Tree, key: &[u8], may: May| -> Result<Option<Before>, Error> {
-            let (start, mut near) = (olds.len(), None);
-            if may.get(&*tree.index, key, olds, &mut near)?.is_pending() {
-                return Ok(None);
-            }
-            let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
-            let is_newer = |snapshot| version.is_some_and(|version| version.timestamp() > snapshot);
-            if snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
-                return Err(Error::Conflict);
-            }
-            let value =
-                version.is_some().then_some((start, olds.len())).filter(|(_, end)| *end <= OLDS_BYTES_MAX);
-            if value.is_none() {
-                olds.truncate(start);
-            }
-            Ok(Some(Before { version, value, near }))
-        };
-        each_brought(reads, |_, read, may| Ok(look(read.tree, read.key, may)?.is_some()))?;
-        let mut before = vec![Before::default(); writes.len()];
-        each_brought(writes, |place, written, may| {
-            let found = look(written.tree, written.key, may)?;
-            before[place] = found.unwrap_or_default();
-            Ok(found.is_some())
-        })?;
-        Ok(before)
     }
 
     /// What follows when nothing can be refused any more. Called with the keys' locks.

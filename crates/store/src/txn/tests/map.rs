@@ -88,6 +88,10 @@ impl Index for Map {
         is_at_hand.then_some(value.is_some())
     }
 
+    fn is_still(&self, _near: Near) -> bool {
+        false
+    }
+
     fn update_near<'v>(
         &self,
         key: &[u8],

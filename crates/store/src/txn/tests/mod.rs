@@ -236,8 +236,8 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
         let newer = is_kept.then(|| transactions.snapshot().unwrap());
         let write = |key, write| Written { tree: &tree, key, write };
         let writes = [write(b"a", Write::Remove), write(b"c", Write::Put(b"1"))];
-        // Both are looked at first; the tombstone is noted, and what is kept is kept.
-        map::fail_at(if is_kept { 6 } else { 5 });
+        // Both are looked at before the locks and, as this index never says that they are still so, with them; the tombstone is noted, and what is kept is kept.
+        map::fail_at(if is_kept { 8 } else { 7 });
         let failed = transactions.commit(None, &[], &writes, Durability::None).unwrap_err();
         assert!(map::has_failed() && failed.kind() == crate::ErrorKind::Io);
         let poisoned = |result: Result<Option<Version>, Error>| matches!(result, Err(Error::Poisoned { .. }));
