@@ -149,7 +149,7 @@ impl<'a> Seen<'a> {
         self.id
     }
 
-    /// Whether all that was read of it so far was whole and is still current.
+    /// Whether all that was read of it so far was whole and is still current. A no may become a yes again: who has the latch may change nothing. So who goes by a no must stay with it.
     #[inline]
     pub fn is_still(&self) -> bool {
         self.meta.latch.is_still(self.version)
