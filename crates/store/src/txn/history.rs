@@ -29,6 +29,9 @@ const RECORDS_MAX: u64 = 1 << 11;
 /// Generations with fewer records are kept while the store is busy: others would follow at once.
 const RECORDS_MIN: u64 = 1 << 9;
 
+/// The share of the plain memory that one generation may take: that of a snapshot that stays for long gets all that is replaced, and must leave some to the others.
+const GENERATION_SHARE: u64 = 4;
+
 /// Makes empty indexes with volatile pages.
 pub(crate) type MakeIndex = Box<dyn Fn() -> Result<Arc<dyn Index>, Error> + Send + Sync>;
 
@@ -42,6 +45,8 @@ pub(crate) struct History {
     is_large: AtomicBool,
     /// Plain memory that they may still take.
     left_bytes: Arc<AtomicU64>,
+    /// What each of them may take of it.
+    generation_bytes: u64,
 }
 
 /// Records that are given up together.
@@ -81,7 +86,7 @@ impl Generation {
 
     /// Takes a record of a key, of which `kept` are two halves.
     fn put(&self, of: (TreeId, &[u8]), name: &[u8], kept: [&[u8]; 2]) -> Result<(), Error> {
-        if self.records.load(Ordering::Relaxed) <= RECORDS_MAX && self.recent.put(of, name, kept) {
+        if self.recent.put(of, name, kept) {
             return Ok(());
         }
         self.is_index_used.store(true, Ordering::Release);
@@ -152,6 +157,7 @@ impl History {
             tombstones: Mutex::default(),
             is_large: AtomicBool::new(false),
             left_bytes: Arc::new(AtomicU64::new(recent_bytes)),
+            generation_bytes: recent_bytes / GENERATION_SHARE,
         }
     }
 
@@ -271,7 +277,7 @@ impl History {
         let place = list.partition_point(|generation| generation.snapshots_from <= snapshots_from);
         let generation = Generation {
             snapshots_from,
-            recent: Recent::new(&self.left_bytes),
+            recent: Recent::new(self.generation_bytes, &self.left_bytes),
             index,
             is_index_used: AtomicBool::new(false),
             records: AtomicU64::new(0),

@@ -24,7 +24,8 @@ const PART_BYTES_MAX: usize = 1 << 30;
 /// Records by name. What is kept under a name never changes.
 pub(super) struct Recent {
     parts: [Mutex<Part>; PARTS],
-    /// What all of them together may still take.
+    /// What it may still take, and what all of them together may.
+    own_left_bytes: AtomicU64,
     left_bytes: Arc<AtomicU64>,
 }
 
@@ -58,8 +59,29 @@ fn place(tree: TreeId, key: &[u8]) -> (usize, usize) {
 }
 
 impl Recent {
-    pub fn new(left_bytes: &Arc<AtomicU64>) -> Self {
-        Self { parts: Default::default(), left_bytes: Arc::clone(left_bytes) }
+    /// Takes up to `most_bytes`, as long as all together have them left.
+    pub fn new(most_bytes: u64, left_bytes: &Arc<AtomicU64>) -> Self {
+        Self {
+            parts: Default::default(),
+            own_left_bytes: AtomicU64::new(most_bytes),
+            left_bytes: Arc::clone(left_bytes),
+        }
+    }
+
+    /// Whether there were so many bytes left, which are taken now.
+    fn take(&self, bytes: u64) -> bool {
+        let take = |left: &AtomicU64| {
+            let less = |left: u64| left.checked_sub(bytes);
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        };
+        if !take(&self.own_left_bytes) {
+            return false;
+        }
+        let taken = take(&self.left_bytes);
+        if !taken {
+            self.own_left_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        taken
     }
 
     fn part(&self, number: usize) -> MutexGuard<'_, Part> {
@@ -71,11 +93,8 @@ impl Recent {
         let (number, chain) = place(tree, key);
         let kept_bytes = kept[0].len() + kept[1].len();
         let bytes = HEADER_BYTES + name.len() + kept_bytes;
-        let less = |left: u64| left.checked_sub(bytes as u64);
         let mut part = self.part(number);
-        if part.bytes.len() + bytes > PART_BYTES_MAX
-            || self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
-        {
+        if part.bytes.len() + bytes > PART_BYTES_MAX || !self.take(bytes as u64) {
             return false;
         }
         if part.last.is_empty() {
@@ -142,10 +161,12 @@ mod tests {
         #[test]
         fn what_was_put_last_is_found_first(
             records in proptest::collection::vec((0_u8..20, proptest::collection::vec(any::<u8>(), 0..40)), 0..200),
-            budget in 0_u64..8000,
+            all in 0_u64..8000,
+            own in 0_u64..8000,
         ) {
-            let left = Arc::new(AtomicU64::new(budget));
-            let recent = Recent::new(&left);
+            let left = Arc::new(AtomicU64::new(all));
+            let recent = Recent::new(own, &left);
+            let budget = all.min(own);
             // By key: names, the last one first, and what is kept.
             let mut model: Vec<Vec<(Vec<u8>, Vec<u8>)>> = vec![Vec::new(); 20];
             let (mut taken, mut count) = (0, 0);
@@ -160,7 +181,7 @@ mod tests {
                     count += 1;
                     model[usize::from(*key)].insert(0, (name, kept.clone()));
                 }
-                prop_assert_eq!(left.load(Ordering::Relaxed), budget - taken);
+                prop_assert_eq!(left.load(Ordering::Relaxed), all - taken);
             }
             for key in 0_u8..20 {
                 for from in [0, 100, 200, 255] {
@@ -179,7 +200,7 @@ mod tests {
             }).unwrap();
             prop_assert_eq!(seen, count);
             drop(recent);
-            prop_assert_eq!(left.load(Ordering::Relaxed), budget);
+            prop_assert_eq!(left.load(Ordering::Relaxed), all);
         }
     }
 }
