@@ -13,7 +13,7 @@ pub(crate) use crate::btree::{Change, Direction, Near, Piece};
 
 /// Keys in order, and their values.
 pub(crate) trait Index: Send + Sync {
-    /// Appends the value of `key` to `into`; `false` if there is none. `near` becomes what saves [`Index::update_near`] the way to the key.
+    /// Appends the value of `key` to `into`; `false` if there is none. `near` may be what a look-up of a neighbour has left there, which then saves the way to the key; it becomes what saves [`Index::update_near`] that.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].

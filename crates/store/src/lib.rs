@@ -10,6 +10,7 @@ mod checksum;
 mod db;
 mod engine;
 mod error;
+mod hash;
 mod header;
 mod index;
 mod lane;

@@ -1,7 +1,8 @@
 //! The way down, without latches.
 
 use super::node::Node;
-use super::tree::BTree;
+use super::places;
+use super::tree::{BTree, Near};
 use crate::Error;
 use crate::header::PageId;
 use crate::pool::{Access, Seen};
@@ -45,23 +46,43 @@ impl BTree {
         }
     }
 
-    /// The leaf that covers `key`; `access` is how it is going to be used.
+    /// The leaf that covers `key`; `near` is where another key was found.
     #[inline]
-    pub(super) fn leaf(&self, key: &[u8], access: Access) -> Result<Seen<'_>, Error> {
-        self.descend(0, access, |node| node.child_slot(key))
+    pub(super) fn leaf(&self, key: &[u8], near: Near) -> Result<Seen<'_>, Error> {
+        if let Some(leaf) = self.leaf_again(key, near) {
+            return Ok(leaf);
+        }
+        let leaf = self.descend(0, Access::Normal, |node| node.child_slot(key))?;
+        places::remember((self.number, self.root), key, leaf.sight());
+        Ok(leaf)
+    }
+
+    /// The leaf that covers `key`, if that is `near`, or this thread has found it lately, and nothing has changed there since.
+    #[inline]
+    fn leaf_again(&self, key: &[u8], near: Near) -> Option<Seen<'_>> {
+        let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
+        if let Some(leaf) = near.and_then(|sight| self.pool.again(sight)).filter(covers) {
+            return Some(leaf);
+        }
+        let leaf = self.pool.again(places::recall((self.number, self.root), key)?)?;
+        Node::prefetch(leaf.page(), true);
+        Some(leaf)
     }
 
     /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
-        let (tree, key) = (Self::open(&self.pool, self.root, self.class), key.to_vec());
+        let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move || {
             // Who needs the leaf will meet the error.
-            let _leaf = tree.leaf(&key, Access::Normal);
+            let _leaf = tree.leaf(&key, None);
         });
     }
 
     /// As [`BTree::leaf`], if all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn leaf_at_hand(&self, key: &[u8]) -> Option<Seen<'_>> {
+    pub(super) fn leaf_at_hand(&self, key: &[u8], near: Near) -> Option<Seen<'_>> {
+        if let Some(leaf) = self.leaf_again(key, near) {
+            return Some(leaf);
+        }
         let mut seen = self.pool.at_hand(self.root)?;
         let mut level = Node::new(seen.page()).level();
         while level > 0 {
@@ -76,6 +97,7 @@ impl BTree {
             }
             (seen, level) = (next, next_level);
         }
+        places::remember((self.number, self.root), key, seen.sight());
         Some(seen)
     }
 

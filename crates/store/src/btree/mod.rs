@@ -11,6 +11,7 @@ mod destroy;
 mod grow;
 pub(crate) mod node;
 pub(crate) mod overflow;
+mod places;
 mod reshape;
 mod scan;
 mod scratch;

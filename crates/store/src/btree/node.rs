@@ -249,6 +249,14 @@ impl<'a> Node<'a> {
         length == NO_FENCE || key.is_some_and(reaches)
     }
 
+    /// Whether `key` is one of those that the node covers.
+    #[inline]
+    pub(super) fn covers(self, key: &[u8]) -> bool {
+        let length = self.page.halves(FENCE_LENGTHS).1;
+        let ends_behind = || self.page.compare(self.page.word(UPPER_FENCE), u32::from(length), key).is_gt();
+        self.begins_before(key) && (length == NO_FENCE || ends_behind())
+    }
+
     /// Whether `key` lies between the fences and is neither of them.
     pub(super) fn has_within(self, key: &[u8]) -> bool {
         let (lower, upper) = self.page.halves(FENCE_LENGTHS);

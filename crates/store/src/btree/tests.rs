@@ -292,7 +292,7 @@ fn keeping_a_value_changes_nothing() {
     let pool = pool_in_memory(1 << 20);
     let tree = BTree::create(&pool, 0, false).unwrap();
     put(&tree, b"key", b"value");
-    let before = tree.leaf(b"key", crate::pool::Access::Normal).unwrap();
+    let before = tree.leaf(b"key", None).unwrap();
     tree.update(b"key", &mut |_| Change::Keep).unwrap();
     tree.update(b"other", &mut |_| Change::Remove).unwrap();
     assert!(before.is_still());
@@ -425,7 +425,7 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
             }
             leaves = now;
         }
-        let leaf = tree.leaf(&hot.to_be_bytes(), crate::pool::Access::Normal).unwrap();
+        let leaf = tree.leaf(&hot.to_be_bytes(), None).unwrap();
         let records = super::node::Node::new(leaf.page()).count();
         assert!(records < 4, "{records} records beside {hot}");
     }
@@ -440,7 +440,7 @@ fn regression_room_that_another_has_made_is_no_damage() {
     for _ in 0..4 {
         tree.make_room(&next).unwrap();
     }
-    let empty = tree.leaf(&next, Access::Normal).unwrap();
+    let empty = tree.leaf(&next, None).unwrap();
     assert_eq!(Node::new(empty.page()).count(), 0);
     assert_eq!(tree.check(&mut |_, _| ()).unwrap().leaves, 2);
     assert_eq!(put(&tree, &next, &[7; 100]), None);
@@ -454,7 +454,7 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     let put = |seen: &Seen<'_>, number, value: &[u8]| {
         tree.attempt(seen, &key(number), &mut |_| Change::Put(value)).unwrap()
     };
-    let leaf = || tree.leaf(&key(0), Access::Normal).unwrap();
+    let leaf = || tree.leaf(&key(0), None).unwrap();
     let last = (0..).find(|number| matches!(put(&leaf(), *number, &[7; 100]), Attempt::Full)).unwrap();
     let seen = leaf();
     assert!(matches!(put(&seen, last, &[7; 100]), Attempt::Full));

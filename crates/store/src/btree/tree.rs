@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::contention::{note_change, note_lost};
 use super::node::{Full, Node, max_key_bytes, max_value_bytes};
+use super::places::TreeNumber;
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::header::{PageId, PageKind};
-use crate::pool::{Access, Denied, Pool, Seen, Sight, class_bytes, prefetch};
+use crate::pool::{Denied, Pool, Seen, Sight, class_bytes, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +25,13 @@ pub(crate) enum Change<'v> {
 pub(crate) type Near = Option<Sight>;
 
 /// A tree. Its root stays on the same page.
+#[derive(Clone)]
 pub(crate) struct BTree {
     pub(super) pool: Arc<Pool>,
     pub(super) root: PageId,
     pub(super) class: usize,
     pub(super) volatile: bool,
+    pub(super) number: TreeNumber,
 }
 
 /// What came of an attempt to change a record.
@@ -76,7 +79,7 @@ impl BTree {
 
     /// The tree with this root.
     pub fn open(pool: &Arc<Pool>, root: PageId, class: usize) -> Self {
-        Self { pool: Arc::clone(pool), root, class, volatile: root.is_volatile() }
+        Self { pool: Arc::clone(pool), root, class, volatile: root.is_volatile(), number: TreeNumber::new() }
     }
 
     /// The page by which the tree is found again.
@@ -94,10 +97,10 @@ impl BTree {
         max_value_bytes(class_bytes(self.class))
     }
 
-    /// Appends the value of `key` to `into`; `false` if there is none. `near` becomes where that was.
+    /// Appends the value of `key` to `into`; `false` if there is none. `near` may be where a key was found that may be in the same leaf, and becomes where this one was.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
         self.until_whole(|| {
-            let leaf = self.leaf(key, Access::Normal)?;
+            let leaf = self.leaf(key, near.take())?;
             *near = Some(leaf.sight());
             let place = value_place(&leaf, key);
             if let Some((offset, length)) = place {
@@ -110,7 +113,7 @@ impl BTree {
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
     pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
-        let found = self.leaf_at_hand(key).and_then(|leaf| {
+        let found = self.leaf_at_hand(key, near.take()).and_then(|leaf| {
             *near = Some(leaf.sight());
             copied(&leaf, value_place(&leaf, key), into)
         });
@@ -123,7 +126,7 @@ impl BTree {
     /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
     pub fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
-            let leaf = self.leaf(key, Access::Normal)?;
+            let leaf = self.leaf(key, near.take())?;
             *near = Some(leaf.sight());
             let node = Node::new(leaf.page());
             let head = node.find(key).ok().map(|index| node.value_head(index));
@@ -133,7 +136,7 @@ impl BTree {
 
     /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
     pub fn is_still(&self, near: Near) -> bool {
-        near.is_some_and(|sight| self.pool.again(sight).is_some())
+        near.is_some_and(|sight| self.pool.is_still(sight))
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
@@ -165,7 +168,7 @@ impl BTree {
         let mut hint = near.take();
         self.until_whole(|| {
             let hinted = hint.take().and_then(|sight| self.pool.again(sight));
-            let leaf = hinted.map_or_else(|| self.leaf(key, Access::Normal), Ok)?;
+            let leaf = hinted.map_or_else(|| self.leaf(key, None), Ok)?;
             match self.attempt(&leaf, key, decide) {
                 Ok(Attempt::Done(sight)) => {
                     *near = hinted.map(|_| sight);

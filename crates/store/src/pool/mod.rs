@@ -155,6 +155,14 @@ impl<'a> Seen<'a> {
         self.meta.latch.is_still(self.version)
     }
 
+    /// It stays in memory for some time.
+    #[inline]
+    fn note_use(&self) {
+        if self.meta.state.load(Ordering::Relaxed) != HOT {
+            self.meta.state.store(HOT, Ordering::Relaxed);
+        }
+    }
+
     /// To look at it again, as it is now.
     #[inline]
     pub fn sight(&self) -> Sight {
@@ -243,9 +251,20 @@ impl Pool {
     /// The page, if it is still in memory and nobody has changed it since this pool's `sight`.
     #[inline]
     pub fn again(&self, sight: Sight) -> Option<Seen<'_>> {
+        if !self.is_still(sight) {
+            return None;
+        }
         let Sight { frame, version, id } = sight;
         let seen = Seen { meta: self.frames.meta(frame), page: self.frames.page(frame), version, frame, id };
-        Some(seen).filter(Seen::is_still)
+        seen.note_use();
+        count(&self.counts[own_place()].hits);
+        Some(seen)
+    }
+
+    /// Whether the page is still in memory and nobody has changed it since this pool's `sight`.
+    #[inline]
+    pub fn is_still(&self, sight: Sight) -> bool {
+        self.frames.meta(sight.frame).latch.is_still(sight.version)
     }
 
     /// Has another task do something that the caller will probably wait for.
@@ -263,10 +282,11 @@ impl Pool {
         if meta.page.load(Ordering::Acquire) != id.0 {
             return None;
         }
-        if access == Access::Normal && meta.state.load(Ordering::Relaxed) != HOT {
-            meta.state.store(HOT, Ordering::Relaxed);
+        let seen = Seen { meta, page: self.frames.page(frame), version, frame, id };
+        if access == Access::Normal {
+            seen.note_use();
         }
-        Some(Seen { meta, page: self.frames.page(frame), version, frame, id })
+        Some(seen)
     }
 
     /// Begins to fetch the page table's word of a page into the processor's cache.

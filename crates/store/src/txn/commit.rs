@@ -12,6 +12,7 @@ use super::throttle::Admitted;
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
+use crate::catalog::TreeId;
 use crate::index::{Change, May, Near, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
 
@@ -148,12 +149,15 @@ impl Befores {
         writes: &[Written<'_>],
         olds: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        // Where the last key was found, and of which tree it was: the next one may be its neighbour.
+        let mut beside: Option<(TreeId, Near)> = None;
         let mut look = |before: &mut Before, tree: &Tree, key: &[u8], may: May| -> Result<bool, Error> {
             let is_still = tree.index.is_still(before.near);
             if is_still || before.near.is_some() && planted!(ChangedLeafTrusted) {
                 return Ok(true);
             }
-            let (start, mut near) = (olds.len(), None);
+            let (start, mut near) =
+                (olds.len(), beside.and_then(|(id, near)| near.filter(|_| id == tree.id)));
             if may.get(&*tree.index, key, olds, &mut near)?.is_pending() {
                 return Ok(false);
             }
@@ -168,6 +172,7 @@ impl Befores {
                 olds.truncate(start);
             }
             *before = Before { version, value, near };
+            beside = Some((tree.id, near));
             Ok(true)
         };
         each_brought(reads, |place, read, may| look(&mut self.reads[place], read.tree, read.key, may))?;

@@ -7,6 +7,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, PoisonError};
 
 use crate::catalog::TreeId;
+use crate::hash::hash;
 use crate::task::{Waker, park, waker};
 
 /// Stripes; a power of two. With 64 commits under way, two of them share one by accident in one of a hundred commits or so.
@@ -60,22 +61,8 @@ impl Stripe {
 
     /// The one of a key.
     pub fn of(tree: TreeId, key: &[u8]) -> Self {
-        Self((hash(tree, key) >> (64 - STRIPES.trailing_zeros())) as u32)
+        Self((hash(tree.0.into(), key) >> (64 - STRIPES.trailing_zeros())) as u32)
     }
-}
-
-/// A number that says little of a key; its high bits are the best.
-pub(super) fn hash(tree: TreeId, key: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let mut hash = mix(u64::from(tree.0), key.len() as u64);
-    let (words, rest) = key.as_chunks::<8>();
-    for word in words {
-        hash = mix(hash, u64::from_le_bytes(*word));
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(hash, u64::from_le_bytes(last)).wrapping_mul(FACTOR)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::locks::hash;
 use crate::Error;
 use crate::catalog::TreeId;
+use crate::hash::hash;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,7 +54,7 @@ impl Part {
 
 /// The part and the chain of a key.
 fn place(tree: TreeId, key: &[u8]) -> (usize, usize) {
-    let hash = (hash(tree, key) >> 32) as usize;
+    let hash = (hash(tree.0.into(), key) >> 32) as usize;
     (hash % PARTS, hash / PARTS % CHAINS)
 }
 

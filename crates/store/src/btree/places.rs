@@ -1,0 +1,91 @@
+//! Where keys were found lately: who comes back to one need not go down the tree again.
+//!
+//! Transactions come back: they look a record up, validate it and change it, and have perhaps had it brought into memory before. Each thread remembers in which leaves it found its last keys, and under which
+//! versions of their latches. A leaf that still has that version is what it was, and covers the key.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::hash::hash;
+use crate::header::PageId;
+use crate::pool::Sight;
+use crate::task::in_task;
+
+/// Keys that a worker remembers, for all of its tasks; a power of two.
+const OF_WORKER: usize = 1 << 11;
+
+/// Keys that an ordinary thread remembers, which does one thing at a time; a power of two.
+const OF_THREAD: usize = 1 << 6;
+
+/// Longer keys are not remembered.
+const KEY_BYTES_MAX: usize = 31;
+
+/// A key and its leaf.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Place {
+    /// Whose key it is.
+    tree: TreeNumber,
+    sight: Sight,
+    length: u8,
+    key: [u8; KEY_BYTES_MAX],
+}
+
+/// Tells open trees apart, those of other stores and of stores that were closed among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TreeNumber(u64);
+
+impl TreeNumber {
+    /// In a place that nobody has used.
+    const NONE: Self = Self(0);
+
+    /// One that no other tree has.
+    pub fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+thread_local! {
+    /// By the key's hash. Empty as long as the thread has found nothing.
+    static PLACES: RefCell<Box<[Place]>> = RefCell::default();
+}
+
+/// Which of the places is a key's. The number of the tree is left out: it depends on how many others were opened before, and what happens must not.
+#[inline]
+fn index(places: &[Place], root: PageId, key: &[u8]) -> usize {
+    hash(root.0, key) as usize >> (usize::BITS - places.len().trailing_zeros())
+}
+
+/// Where `key` was found last in a tree, by its number and its root, if that is known.
+#[inline]
+pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<Sight> {
+    PLACES.with_borrow(|places| {
+        if places.is_empty() {
+            return None;
+        }
+        let place = &places[index(places, root, key)];
+        let is_known = place.tree == tree && place.key.get(..place.length.into()) == Some(key);
+        is_known.then_some(place.sight)
+    })
+}
+
+/// `key` is in the leaf that was seen there, or would be.
+#[inline]
+pub(super) fn remember((tree, root): (TreeNumber, PageId), key: &[u8], sight: Sight) {
+    if key.len() > KEY_BYTES_MAX {
+        return;
+    }
+    PLACES.with_borrow_mut(|places| {
+        if places.is_empty() {
+            let unused = Place { tree: TreeNumber::NONE, sight, length: 0, key: [0; KEY_BYTES_MAX] };
+            *places = vec![unused; if in_task() { OF_WORKER } else { OF_THREAD }].into();
+        }
+        let at = index(places, root, key);
+        let place = &mut places[at];
+        place.tree = tree;
+        place.sight = sight;
+        place.length = key.len() as u8;
+        place.key[..key.len()].copy_from_slice(key);
+    });
+}

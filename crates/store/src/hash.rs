@@ -1,0 +1,16 @@
+//! Numbers that say little of a key, for tables in memory.
+
+/// A number that says little of `of` and a key; its high bits are the best.
+#[inline]
+pub(crate) fn hash(of: u64, key: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let mut hash = mix(of, key.len() as u64);
+    let (words, rest) = key.as_chunks::<8>();
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(hash, u64::from_le_bytes(last)).wrapping_mul(FACTOR)
+}
