@@ -29,6 +29,9 @@ pub(crate) trait Index: Send + Sync {
     /// memory afterwards, most likely.
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool>;
 
+    /// To be called before several keys are looked for, one after the other: takes less time together.
+    fn find_places(&self, keys: &[&[u8]]);
+
     /// Whether nothing has changed there since a look-up has left this: what it found is still so.
     fn is_still(&self, near: Near) -> bool;
 
@@ -184,6 +187,10 @@ impl Index for BTree {
 
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
         Self::get_at_hand(self, key, into, near)
+    }
+
+    fn find_places(&self, keys: &[&[u8]]) {
+        self.find_leaves(keys);
     }
 
     fn is_still(&self, near: Near) -> bool {

@@ -17,6 +17,7 @@ mod scan;
 mod scratch;
 mod search;
 mod shrink;
+mod together;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]

@@ -72,6 +72,10 @@ pub trait Readable: Source {
     ) -> Result<Vec<Option<Value>>, Error> {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
+        {
+            let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+            tree.state.tree.index.find_places(&keys);
+        }
         each_brought(&keys, |place, key, may| {
             Ok(match self.look_up(tree, key.as_ref(), may)? {
                 Poll::Pending => false,

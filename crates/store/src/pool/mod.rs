@@ -45,7 +45,7 @@ pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
 use latch::Version;
-pub(crate) use prefetch::prefetch;
+pub(crate) use prefetch::{prefetch, prefetch_line};
 pub(crate) use section::{Denied, Reserved, Section};
 use table::Table;
 use waiters::{Waiters, changed};
@@ -293,6 +293,16 @@ impl Pool {
     #[inline]
     pub fn prefetch_entry(&self, id: PageId) {
         self.table.prefetch(id);
+    }
+
+    /// The same of what is looked at first of a page that is in memory.
+    #[inline]
+    pub fn prefetch_frame(&self, id: PageId) {
+        if let Some(frame) = self.table.entry(id).and_then(|entry| entry.load().frame()) {
+            prefetch_line(self.frames.meta(frame));
+            prefetch_line(&self.frames.page(frame).words(0, 64)[0]);
+            prefetch_line(&self.frames.page(frame).words(64, 64)[0]);
+        }
     }
 
     /// To be called between prefetching and using a part of a page that was not looked at lately: other tasks go on meanwhile, unless the processor's cache probably holds all there is.

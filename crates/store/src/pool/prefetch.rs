@@ -24,3 +24,16 @@ pub(crate) fn prefetch(words: &[AtomicU32]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = words;
 }
+
+/// The same of the line in which `what` begins.
+#[inline]
+pub(crate) fn prefetch_line<T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching reads nothing and may be given any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}

@@ -112,7 +112,8 @@ impl Worker {
     pub fn step(&mut self) -> Result<Step, Error> {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
-        let ran = enter(&self.lane, || scheduler.run(FOREGROUND_SHARE, BACKGROUND_SHARE)).unwrap_or(0);
+        let share = FOREGROUND_SHARE.max(self.lane.borrow().in_flight() / 4);
+        let ran = enter(&self.lane, || scheduler.run(share, BACKGROUND_SHARE)).unwrap_or(0);
         if ran > 0 {
             self.crew.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
         }

@@ -88,6 +88,8 @@ impl Index for Map {
         is_at_hand.then_some(value.is_some())
     }
 
+    fn find_places(&self, _keys: &[&[u8]]) {}
+
     fn is_still(&self, _near: Near) -> bool {
         false
     }
