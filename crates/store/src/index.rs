@@ -9,11 +9,11 @@ use std::task::Poll;
 use crate::Error;
 pub(crate) use crate::btree::Census;
 use crate::btree::{BTree, Scan};
-pub(crate) use crate::btree::{Change, Direction, Near, Piece};
+pub(crate) use crate::btree::{Change, Direction, Near, Piece, Spot};
 
 /// Keys in order, and their values.
 pub(crate) trait Index: Send + Sync {
-    /// Appends the value of `key` to `into`; `false` if there is none. `near` may be what a look-up of a neighbour has left there, which then saves the way to the key; it becomes what saves [`Index::update_near`] that.
+    /// Appends the value of `key` to `into`; `false` if there is none. `near` may be what a look-up of a neighbour has left there, which then saves the way to the key; it becomes what saves [`Index::change_near`] that.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
@@ -30,7 +30,7 @@ pub(crate) trait Index: Send + Sync {
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool>;
 
     /// To be called before several keys are looked for, one after the other: takes less time together.
-    fn find_places(&self, keys: &[&[u8]]);
+    fn find_places(&self, keys: &mut dyn Iterator<Item = &[u8]>);
 
     /// Whether nothing has changed there since a look-up has left this: what it found is still so.
     fn is_still(&self, near: Near) -> bool;
@@ -43,20 +43,14 @@ pub(crate) trait Index: Send + Sync {
         &self,
         key: &[u8],
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
-    ) -> Result<(), Error> {
-        self.update_near(key, &mut None, decide)
-    }
+    ) -> Result<(), Error>;
 
-    /// As [`Index::update`]; `near` is what a look-up of the key has left there. It becomes what those may begin with who change other keys for which it was the same.
+    /// Changes the value of a key; `near` is what a look-up of the key has left there. It becomes where the key is afterwards: [of another key](Spot::of_another_key), what those
+    /// may begin with who change keys that were beside it.
     ///
     /// # Errors
     /// As [`Index::update`].
-    fn update_near<'v>(
-        &self,
-        key: &[u8],
-        near: &mut Near,
-        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
-    ) -> Result<(), Error>;
+    fn change_near(&self, key: &[u8], near: &mut Near, change: Change<'_>) -> Result<(), Error>;
 
     /// Begins to go through the keys from `lower` up to but without `upper`. At most `ahead` of the structure's nodes are loaded before they are asked for.
     fn scan(
@@ -189,7 +183,7 @@ impl Index for BTree {
         Self::get_at_hand(self, key, into, near)
     }
 
-    fn find_places(&self, keys: &[&[u8]]) {
+    fn find_places(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         self.find_leaves(keys);
     }
 
@@ -197,13 +191,16 @@ impl Index for BTree {
         Self::is_still(self, near)
     }
 
-    fn update_near<'v>(
+    fn update<'v>(
         &self,
         key: &[u8],
-        near: &mut Near,
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
-        Self::update_near(self, key, near, decide)
+        Self::update(self, key, decide)
+    }
+
+    fn change_near(&self, key: &[u8], near: &mut Near, change: Change<'_>) -> Result<(), Error> {
+        Self::change_near(self, key, near, change)
     }
 
     fn scan(

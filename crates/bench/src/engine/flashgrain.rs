@@ -93,16 +93,11 @@ impl From<Error> for Failure {
 
 impl Session for Client {
     fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
-        value.clear();
         let tree = &self.trees[table];
-        let found = match &self.transaction {
-            Some(transaction) => transaction.get(tree, key)?,
-            None => tree.get(key)?,
-        };
-        if let Some(found) = &found {
-            value.extend_from_slice(found);
-        }
-        Ok(found.is_some())
+        Ok(match &self.transaction {
+            Some(transaction) => transaction.get_into(tree, key, value)?,
+            None => tree.get_into(key, value)?,
+        })
     }
 
     fn get_many(

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::places;
-use super::tree::{BTree, Near};
+use super::tree::{BTree, Near, Slot, Spot};
 use crate::Error;
 use crate::header::PageId;
 use crate::pool::{Access, Seen};
@@ -46,27 +46,40 @@ impl BTree {
         }
     }
 
-    /// The leaf that covers `key`; `near` is where another key was found.
+    /// The leaf that covers `key`, and the key's slot there, if that is known; `near` is where another key was found.
     #[inline]
-    pub(super) fn leaf(&self, key: &[u8], near: Near) -> Result<Seen<'_>, Error> {
-        if let Some(leaf) = self.leaf_again(key, near) {
-            return Ok(leaf);
+    pub(super) fn place_of(&self, key: &[u8], near: Near) -> Result<(Seen<'_>, Slot), Error> {
+        match self.place_again(key, near) {
+            Some(place) => Ok(place),
+            None => Ok((self.leaf(key)?, Slot::Unknown)),
         }
-        let leaf = self.descend(0, Access::Normal, |node| node.child_slot(key))?;
-        places::remember((self.number, self.root), key, leaf.sight());
-        Ok(leaf)
     }
 
-    /// The leaf that covers `key`, if that is `near`, or this thread has found it lately, and nothing has changed there since.
+    /// The leaf that covers `key`.
     #[inline]
-    fn leaf_again(&self, key: &[u8], near: Near) -> Option<Seen<'_>> {
+    pub(super) fn leaf(&self, key: &[u8]) -> Result<Seen<'_>, Error> {
+        self.descend(0, Access::Normal, |node| node.child_slot(key))
+    }
+
+    /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it lately, and nothing has changed there since.
+    #[inline]
+    fn place_again(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
         let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
-        if let Some(leaf) = near.and_then(|sight| self.pool.again(sight)).filter(covers) {
-            return Some(leaf);
+        if let Some(leaf) = near.and_then(|spot| self.pool.again(spot.sight)).filter(covers) {
+            return Some((leaf, Slot::Unknown));
         }
-        let leaf = self.pool.again(places::recall((self.number, self.root), key)?)?;
-        Node::prefetch(leaf.page(), true);
-        Some(leaf)
+        let spot = places::recall((self.number, self.root), key)?;
+        let leaf = self.pool.again(spot.sight)?;
+        if spot.slot == Slot::Unknown {
+            Node::prefetch(leaf.page(), true);
+        }
+        Some((leaf, spot.slot))
+    }
+
+    /// What [`BTree::place_of`] gives the next time.
+    #[inline]
+    pub(super) fn remember(&self, key: &[u8], spot: Spot) {
+        places::remember((self.number, self.root), key, spot);
     }
 
     /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
@@ -74,14 +87,16 @@ impl BTree {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move || {
             // Who needs the leaf will meet the error.
-            let _leaf = tree.leaf(&key, None);
+            if let Ok(leaf) = tree.leaf(&key) {
+                tree.remember(&key, Spot { sight: leaf.sight(), slot: Slot::Unknown });
+            }
         });
     }
 
-    /// As [`BTree::leaf`], if all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn leaf_at_hand(&self, key: &[u8], near: Near) -> Option<Seen<'_>> {
-        if let Some(leaf) = self.leaf_again(key, near) {
-            return Some(leaf);
+    /// As [`BTree::place_of`], if all on the way to it is in memory, as far as can be seen without waiting.
+    pub(super) fn place_at_hand(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
+        if let Some(place) = self.place_again(key, near) {
+            return Some(place);
         }
         let mut seen = self.pool.at_hand(self.root)?;
         let mut level = Node::new(seen.page()).level();
@@ -97,8 +112,7 @@ impl BTree {
             }
             (seen, level) = (next, next_level);
         }
-        places::remember((self.number, self.root), key, seen.sight());
-        Some(seen)
+        Some((seen, Slot::Unknown))
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.

@@ -17,15 +17,15 @@ mod scan;
 mod scratch;
 mod search;
 mod shrink;
-mod together;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]
 mod tests;
+mod together;
 mod tree;
 #[cfg(all(test, feature = "testing"))]
 mod trouble;
 
 pub(crate) use check::Census;
 pub(crate) use scan::{Direction, Fate, Piece, Scan};
-pub(crate) use tree::{BTree, Change, Near};
+pub(crate) use tree::{BTree, Change, Near, Spot};

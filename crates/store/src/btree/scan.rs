@@ -385,7 +385,7 @@ mod tests {
     fn regression_a_leaf_that_was_latched_for_a_moment_is_not_copied_in_part() {
         let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
         (0..4_u32).for_each(|key| tree.update(&key.to_be_bytes(), &mut |_| Change::Put(b"value")).unwrap());
-        let leaf = tree.leaf(b"", None).unwrap();
+        let leaf = tree.leaf(b"").unwrap();
         for direction in [Direction::Forward, Direction::Backward] {
             let scan = Scan::new(direction, b"", None, 0);
             for latched in 0..=4 {

@@ -84,6 +84,11 @@ impl Node<'_> {
     ) -> Result<u32, u32> {
         let rest = slots.get(first..).unwrap_or_default();
         let count = head_of(suffix).checked_add(1).map_or(rest.len(), |next| first_not_below(rest, next));
+        // Where keys come in ascending order, they go behind the others.
+        let is_last = |slot| self.compare(slot, suffix) == Ordering::Less;
+        if count.checked_sub(1).and_then(|last| rest.get(last)).is_some_and(is_last) {
+            return Err((first + count) as u32);
+        }
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = usize::midpoint(low, high);

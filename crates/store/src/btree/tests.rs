@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::node::Node;
 use super::reshape::cut;
-use super::tree::Attempt;
+use super::tree::{Attempt, Slot, Wish};
 use super::*;
 use crate::Error;
 use crate::pool::testing::pool_in_memory;
@@ -67,9 +67,9 @@ fn value(random: &mut Pcg64Mcg, longest: usize) -> Vec<u8> {
 }
 
 /// Gives back what there was.
-fn change(tree: &BTree, key: &[u8], near: &mut Near, change: Change<'_>) -> Option<Vec<u8>> {
+fn change(tree: &BTree, key: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
     let mut old = None;
-    tree.update_near(key, near, &mut |found| {
+    tree.update(key, &mut |found| {
         old = found.map(<[u8]>::to_vec);
         change
     })
@@ -78,11 +78,11 @@ fn change(tree: &BTree, key: &[u8], near: &mut Near, change: Change<'_>) -> Opti
 }
 
 fn put(tree: &BTree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
-    change(tree, key, &mut None, Change::Put(value))
+    change(tree, key, Change::Put(value))
 }
 
 fn remove(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
-    change(tree, key, &mut None, Change::Remove)
+    change(tree, key, Change::Remove)
 }
 
 fn get(tree: &BTree, key: &[u8]) -> Option<Vec<u8>> {
@@ -158,10 +158,13 @@ impl Looks {
     fn change(&mut self, tree: &BTree, key: &[u8], what: Change<'_>) -> Option<Vec<u8>> {
         let before = self.last.iter().find(|(looked, _)| looked == key).and_then(|(_, near)| *near);
         let mut near = before;
-        let old = change(tree, key, &mut near, what);
+        let old = get(tree, key);
+        tree.change_near(key, &mut near, what).unwrap();
         self.saved += u32::from(near.is_some());
-        for (_, other) in self.last.iter_mut().filter(|(_, other)| before.is_some() && *other == before) {
-            *other = near;
+        let is_beside =
+            |other: &Near| before.zip(*other).is_some_and(|(before, other)| before.is_beside(other));
+        for (_, other) in self.last.iter_mut().filter(|(_, other)| is_beside(other)) {
+            *other = near.map(Spot::of_another_key);
         }
         old
     }
@@ -292,7 +295,7 @@ fn keeping_a_value_changes_nothing() {
     let pool = pool_in_memory(1 << 20);
     let tree = BTree::create(&pool, 0, false).unwrap();
     put(&tree, b"key", b"value");
-    let before = tree.leaf(b"key", None).unwrap();
+    let before = tree.leaf(b"key").unwrap();
     tree.update(b"key", &mut |_| Change::Keep).unwrap();
     tree.update(b"other", &mut |_| Change::Remove).unwrap();
     assert!(before.is_still());
@@ -425,7 +428,7 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
             }
             leaves = now;
         }
-        let leaf = tree.leaf(&hot.to_be_bytes(), None).unwrap();
+        let leaf = tree.leaf(&hot.to_be_bytes()).unwrap();
         let records = super::node::Node::new(leaf.page()).count();
         assert!(records < 4, "{records} records beside {hot}");
     }
@@ -440,7 +443,7 @@ fn regression_room_that_another_has_made_is_no_damage() {
     for _ in 0..4 {
         tree.make_room(&next).unwrap();
     }
-    let empty = tree.leaf(&next, None).unwrap();
+    let empty = tree.leaf(&next).unwrap();
     assert_eq!(Node::new(empty.page()).count(), 0);
     assert_eq!(tree.check(&mut |_, _| ()).unwrap().leaves, 2);
     assert_eq!(put(&tree, &next, &[7; 100]), None);
@@ -452,9 +455,9 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
     let key = |number: u32| number.to_be_bytes();
     let put = |seen: &Seen<'_>, number, value: &[u8]| {
-        tree.attempt(seen, &key(number), &mut |_| Change::Put(value)).unwrap()
+        tree.attempt(seen, Slot::Unknown, &key(number), &mut Wish::Is(Change::Put(value))).unwrap()
     };
-    let leaf = || tree.leaf(&key(0), None).unwrap();
+    let leaf = || tree.leaf(&key(0)).unwrap();
     let last = (0..).find(|number| matches!(put(&leaf(), *number, &[7; 100]), Attempt::Full)).unwrap();
     let seen = leaf();
     assert!(matches!(put(&seen, last, &[7; 100]), Attempt::Full));

@@ -3,14 +3,19 @@
 //! A way down is a chain of addresses, each of which is known when what is at the one before has come. Of one key the processor waits for each; of many it fetches the first ones, then the second ones, and so on
 //! (group prefetching: Chen, Ailamaki, Gibbons and Mowry, ICDE 2004).
 
+use smallvec::SmallVec;
+
 use super::node::Node;
 use super::places;
-use super::tree::BTree;
+use super::tree::{BTree, Slot, Spot};
 use crate::header::PageId;
 use crate::pool::Seen;
 
 /// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache holds.
 const AT_A_TIME: usize = 16;
+
+/// Keys on their way down.
+type Ways<'a> = SmallVec<[Way<'a>; AT_A_TIME]>;
 
 /// A key on its way down.
 #[derive(Clone, Copy)]
@@ -22,23 +27,28 @@ struct Way<'a> {
 
 impl BTree {
     /// Finds the leaves of keys that are looked for next, and remembers them, as far as all on the way to them is in memory.
-    pub fn find_leaves(&self, keys: &[&[u8]]) {
-        for keys in keys.chunks(AT_A_TIME) {
-            self.find_some(keys);
+    pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
+        let is_known = |key: &&[u8]| {
+            places::recall((self.number, self.root), key).is_some_and(|spot| self.pool.is_still(spot.sight))
+        };
+        let mut keys = keys.filter(|key| !is_known(key)).peekable();
+        while keys.peek().is_some()
+            && let Some(root) = self.pool.at_hand(self.root)
+        {
+            let on_its_way = |key| Way { key, seen: root, child: self.root };
+            let mut ways: Ways<'_> = keys.by_ref().take(AT_A_TIME).map(on_its_way).collect();
+            self.go_down(&mut ways);
+            for way in ways {
+                self.remember(way.key, Spot { sight: way.seen.sight(), slot: Slot::Unknown });
+            }
         }
     }
 
-    fn find_some(&self, keys: &[&[u8]]) {
-        let tree = (self.number, self.root);
-        let Some(root) = self.pool.at_hand(self.root) else { return };
-        let mut ways: Vec<Way<'_>> = keys
-            .iter()
-            .filter(|key| !places::recall(tree, key).is_some_and(|sight| self.pool.is_still(sight)))
-            .map(|key| Way { key, seen: root, child: self.root })
-            .collect();
-        let mut level = Node::new(root.page()).level();
+    /// From the root to the leaves. Whoever meets what is not in memory, or changes meanwhile, falls by the wayside.
+    fn go_down<'a>(&'a self, ways: &mut Ways<'a>) {
+        let mut level = ways.first().map_or(0, |way| Node::new(way.seen.page()).level());
         while level > 0 && !ways.is_empty() {
-            ways.retain_mut(|way| {
+            ways.retain(|way| {
                 let node = Node::new(way.seen.page());
                 way.child = node.child(node.child_slot(way.key));
                 let is_still = way.seen.is_still();
@@ -48,17 +58,16 @@ impl BTree {
                 is_still
             });
             ways.iter().for_each(|way| self.pool.prefetch_frame(way.child));
-            ways.retain_mut(|way| {
+            level -= 1;
+            ways.retain(|way| {
                 let Some(next) = self.pool.at_hand(way.child) else { return false };
-                Node::prefetch(next.page(), level == 1);
+                Node::prefetch(next.page(), level == 0);
                 // Only now is it certain that the child, as it was found, covers the key.
                 let is_whole = way.seen.is_still();
                 way.seen = next;
                 is_whole
             });
-            level -= 1;
             ways.retain(|way| Node::new(way.seen.page()).level() == level);
         }
-        ways.iter().for_each(|way| places::remember(tree, way.key, way.seen.sight()));
     }
 }

@@ -21,8 +21,65 @@ pub(crate) enum Change<'v> {
     Remove,
 }
 
-/// The leaf of a tree in which a key was found, or was not. While nothing has changed there, who changes the key need not begin at the root.
-pub(crate) type Near = Option<Sight>;
+/// Where a key was found, or was not. While nothing has changed there, who changes the key need not begin at the root.
+pub(crate) type Near = Option<Spot>;
+
+/// A leaf as it was, and where in it a key was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(super) sight: Sight,
+    pub(super) slot: Slot,
+}
+
+impl Spot {
+    /// Whether another one is in the same leaf, as it was at the same time.
+    pub fn is_beside(self, other: Self) -> bool {
+        self.sight == other.sight
+    }
+
+    /// The same leaf, for a key that may be elsewhere in it.
+    pub fn of_another_key(self) -> Self {
+        Self { slot: Slot::Unknown, ..self }
+    }
+}
+
+/// What was found out of a key's slot in a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Nobody has looked yet.
+    Unknown,
+    At(u16),
+    /// It is not there; this is where it would go.
+    Before(u16),
+}
+
+impl Slot {
+    /// What [`Node::find`] gives, found now unless it was before. `node` is what it was then.
+    #[inline]
+    pub fn find(self, node: Node<'_>, key: &[u8]) -> Result<u32, u32> {
+        match self {
+            Self::Unknown => node.find(key),
+            Self::At(index) => Ok(index.into()),
+            Self::Before(index) => Err(index.into()),
+        }
+    }
+}
+
+impl From<Result<u32, u32>> for Slot {
+    /// Of what [`Node::find`] gave: a page has no more slots than fit.
+    #[inline]
+    fn from(found: Result<u32, u32>) -> Self {
+        found.map_or_else(|index| Self::Before(index as u16), |index| Self::At(index as u16))
+    }
+}
+
+/// How a record is to be changed.
+pub(super) enum Wish<'a, 'v> {
+    /// Like this, whatever there is.
+    Is(Change<'v>),
+    /// As this says, having seen its value. Asked again if that changes before it is done.
+    DependsOn(&'a mut dyn FnMut(Option<&[u8]>) -> Change<'v>),
+}
 
 /// A tree. Its root stays on the same page.
 #[derive(Clone)]
@@ -36,21 +93,14 @@ pub(crate) struct BTree {
 
 /// What came of an attempt to change a record.
 pub(super) enum Attempt {
-    /// The leaf is now as in this sight.
-    Done(Sight),
+    /// The key is here now.
+    Done(Spot),
     /// Done, and the leaf has become so small that a neighbour may take it in.
     Shrunk,
     /// The leaf has no room.
     Full,
     /// Somebody else changed the leaf meanwhile.
     Lost,
-}
-
-/// Where the value of `key` is in the leaf that covers it: its offset and its length in bytes.
-#[inline]
-fn value_place(leaf: &Seen<'_>, key: &[u8]) -> Option<(u32, u32)> {
-    let node = Node::new(leaf.page());
-    node.find(key).ok().map(|index| node.value_place(index))
 }
 
 /// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory meanwhile, and then `into` is as it was.
@@ -100,43 +150,69 @@ impl BTree {
     /// Appends the value of `key` to `into`; `false` if there is none. `near` may be where a key was found that may be in the same leaf, and becomes where this one was.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
         self.until_whole(|| {
-            let leaf = self.leaf(key, near.take())?;
-            *near = Some(leaf.sight());
-            let place = value_place(&leaf, key);
+            let (leaf, slot) = self.place_of(key, near.take())?;
+            let found = slot.find(Node::new(leaf.page()), key);
+            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
             if let Some((offset, length)) = place {
                 prefetch(leaf.page().words(offset, length));
                 self.pool.overlap();
             }
-            Ok(copied(&leaf, place, into))
+            let copied = copied(&leaf, place, into);
+            self.note_found(copied.is_some(), &leaf, found, key, near);
+            Ok(copied)
         })
     }
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
     pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
-        let found = self.leaf_at_hand(key, near.take()).and_then(|leaf| {
-            *near = Some(leaf.sight());
-            copied(&leaf, value_place(&leaf, key), into)
+        let copied = self.place_at_hand(key, near.take()).and_then(|(leaf, slot)| {
+            let found = slot.find(Node::new(leaf.page()), key);
+            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
+            let copied = copied(&leaf, place, into);
+            self.note_found(copied.is_some(), &leaf, found, key, near);
+            copied
         });
-        if found.is_none() {
+        if copied.is_none() {
             self.begin_to_load(key);
         }
-        found
+        copied
     }
 
-    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero.
+    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero. `near` as with [`BTree::get`].
     pub fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
-            let leaf = self.leaf(key, near.take())?;
-            *near = Some(leaf.sight());
+            let (leaf, slot) = self.place_of(key, near.take())?;
             let node = Node::new(leaf.page());
-            let head = node.find(key).ok().map(|index| node.value_head(index));
-            Ok(leaf.is_still().then_some(head))
+            let found = slot.find(node, key);
+            let head = found.ok().map(|index| node.value_head(index));
+            let is_still = leaf.is_still();
+            self.note_found(is_still, &leaf, found, key, near);
+            Ok(is_still.then_some(head))
         })
+    }
+
+    /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what is not there yet.
+    #[inline]
+    fn note_found(
+        &self,
+        is_still: bool,
+        leaf: &Seen<'_>,
+        found: Result<u32, u32>,
+        key: &[u8],
+        near: &mut Near,
+    ) {
+        if is_still {
+            let spot = Spot { sight: leaf.sight(), slot: found.into() };
+            if found.is_ok() {
+                self.remember(key, spot);
+            }
+            *near = Some(spot);
+        }
     }
 
     /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
     pub fn is_still(&self, near: Near) -> bool {
-        near.is_some_and(|sight| self.pool.is_still(sight))
+        near.is_some_and(|spot| self.pool.is_still(spot.sight))
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
@@ -148,30 +224,30 @@ impl BTree {
         key: &[u8],
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
-        self.update_near(key, &mut None, decide)
+        self.change_as(key, &mut None, &mut Wish::DependsOn(decide))
     }
 
-    /// As [`BTree::update`], beginning with the leaf in which the key was found before. `near` becomes the same leaf as it is afterwards, or nothing if the way there had to be gone again.
+    /// Changes the record of a key, beginning with the leaf in which it was found before. `near` becomes where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it have moved perhaps: they begin with
+    /// [`Spot::of_another_key`].
     ///
     /// # Errors
     /// As [`BTree::update`].
-    pub fn update_near<'v>(
-        &self,
-        key: &[u8],
-        near: &mut Near,
-        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
-    ) -> Result<(), Error> {
+    pub fn change_near(&self, key: &[u8], near: &mut Near, change: Change<'_>) -> Result<(), Error> {
+        self.change_as(key, near, &mut Wish::Is(change))
+    }
+
+    fn change_as(&self, key: &[u8], near: &mut Near, wish: &mut Wish<'_, '_>) -> Result<(), Error> {
         if key.len() > self.max_key_bytes() {
             return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
         }
         note_change();
         let mut hint = near.take();
         self.until_whole(|| {
-            let hinted = hint.take().and_then(|sight| self.pool.again(sight));
-            let leaf = hinted.map_or_else(|| self.leaf(key, None), Ok)?;
-            match self.attempt(&leaf, key, decide) {
-                Ok(Attempt::Done(sight)) => {
-                    *near = hinted.map(|_| sight);
+            let hinted = hint.take().and_then(|spot| Some((self.pool.again(spot.sight)?, spot.slot)));
+            let (leaf, slot) = hinted.map_or_else(|| self.place_of(key, None), Ok)?;
+            match self.attempt(&leaf, slot, key, wish) {
+                Ok(Attempt::Done(spot)) => {
+                    *near = hinted.map(|_| spot);
                     return Ok(Some(()));
                 }
                 Ok(Attempt::Shrunk) => {
@@ -192,22 +268,26 @@ impl BTree {
         })
     }
 
-    pub(super) fn attempt<'v>(
+    pub(super) fn attempt(
         &self,
         leaf: &Seen<'_>,
+        slot: Slot,
         key: &[u8],
-        decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
+        wish: &mut Wish<'_, '_>,
     ) -> Result<Attempt, Denied> {
-        let found = Node::new(leaf.page()).find(key);
-        let change = with_bytes(|old| {
-            let value = found.ok().map(|index| Node::new(leaf.page()).value(index, old));
-            // What is decided on must be whole.
-            leaf.is_still().then(|| decide(value.map(|()| old.as_slice())))
-        });
+        let found = slot.find(Node::new(leaf.page()), key);
+        let change = match wish {
+            Wish::Is(change) => leaf.is_still().then_some(*change),
+            Wish::DependsOn(decide) => with_bytes(|old| {
+                let value = found.ok().map(|index| Node::new(leaf.page()).value(index, old));
+                // What is decided on must be whole.
+                leaf.is_still().then(|| decide(value.map(|()| old.as_slice())))
+            }),
+        };
         let value = match (change, found) {
             (None, _) => return Ok(Attempt::Lost),
             (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => {
-                return Ok(Attempt::Done(leaf.sight()));
+                return Ok(Attempt::Done(Spot { sight: leaf.sight(), slot: found.into() }));
             }
             (Some(Change::Put(value)), _) => Some(value),
             (Some(Change::Remove), Ok(_)) => None,
@@ -244,7 +324,11 @@ impl BTree {
         Ok(match changed {
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
-            Ok(()) => Attempt::Done(leaf.sight_changed()),
+            Ok(()) => {
+                let slot =
+                    value.map_or(Slot::Unknown, |_| Slot::At(found.unwrap_or_else(|index| index) as u16));
+                Attempt::Done(Spot { sight: leaf.sight_changed(), slot })
+            }
         })
     }
 }

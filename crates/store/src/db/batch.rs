@@ -50,10 +50,10 @@ impl Batch {
         &mut self,
         tree: &Tree,
         key: impl AsRef<[u8]>,
-        value: impl Into<Vec<u8>>,
+        value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
-        let (key, value) = (key.as_ref(), value.into());
-        self.core.check_write(&tree.state, key, Some(&value))?;
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.core.check_write(&tree.state, key, Some(value))?;
         self.writes.put(&tree.state, key, Some(Value::from(value)));
         Ok(())
     }

@@ -93,24 +93,42 @@ impl Core {
         at: Option<&Snapshot>,
         may: May,
     ) -> Result<Poll<Option<Value>>, Error> {
-        self.check_open()?;
-        let at = at.map(Snapshot::timestamp);
         with_buffer(|bytes| {
-            loop {
-                bytes.clear();
-                let version = match self.engine.transactions().look_up(&tree.tree, key, at, may, bytes)? {
-                    Poll::Pending => return Ok(Poll::Pending),
-                    Poll::Ready(None) => return Ok(Poll::Ready(None)),
-                    Poll::Ready(Some(version)) => version,
-                };
-                match self.value(version, bytes) {
-                    // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
-                    Err(_)
-                        if at.is_none() && tree.tree.index.head(key, &mut None)? != Some(version.bits()) => {}
-                    value => return value.map(|value| Poll::Ready(Some(value))),
-                }
-            }
+            bytes.clear();
+            let found = self.look_up_into(tree, key, at, may, bytes)?;
+            Ok(found.map(|is_there| is_there.then(|| Value::from(bytes.as_slice()))))
         })
+    }
+
+    /// As [`Core::look_up`]; appends the value, and says whether there is one.
+    pub fn look_up_into(
+        &self,
+        tree: &Known,
+        key: &[u8],
+        at: Option<&Snapshot>,
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<bool>, Error> {
+        self.check_open()?;
+        let (at, start) = (at.map(Snapshot::timestamp), into.len());
+        loop {
+            let version = match self.engine.transactions().look_up(&tree.tree, key, at, may, into)? {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(None) => return Ok(Poll::Ready(false)),
+                Poll::Ready(Some(version)) => version,
+            };
+            if !version.is_overflow() {
+                return Ok(Poll::Ready(true));
+            }
+            let reference = into.split_off(start);
+            match self.engine.large().read(&reference, into) {
+                // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
+                Err(_) if at.is_none() && tree.tree.index.head(key, &mut None)? != Some(version.bits()) => {
+                    into.truncate(start);
+                }
+                read => return read.map(|()| Poll::Ready(true)),
+            }
+        }
     }
 
     /// The user's value of a record.
@@ -346,6 +364,9 @@ impl Drop for Core {
 /// More look-ups than these of a thread find no memory that was used before.
 const SPARES_MAX: usize = 64;
 
+/// Memory that took a larger value is not kept.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
 thread_local! {
     /// Memory that look-ups of this thread use in turns; one that waits for a page keeps its own meanwhile.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -375,7 +396,7 @@ fn with_buffer<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = act(&mut buffer);
     SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARES_MAX {
+        if spare.len() < SPARES_MAX && buffer.capacity() <= SPARE_BYTES_MAX {
             spare.push(buffer);
         }
     });

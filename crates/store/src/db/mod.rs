@@ -337,6 +337,16 @@ impl Source for Db {
         self.core.look_up(&tree.state, key, None, may)
     }
 
+    fn look_up_into(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<bool>, Error> {
+        self.core.look_up_into(&tree.state, key, None, may, into)
+    }
+
     fn view(&self, tree: &Tree) -> Result<View, Error> {
         let at = self.core.pin()?;
         Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(&tree.state), at, overlay: None })

@@ -45,6 +45,17 @@ pub trait Readable: Source {
         waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
 
+    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is none. Whether there is one. Spares those who look up much an allocation each.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    fn get_into(&self, tree: &Tree, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, Error> {
+        waiting(|may| {
+            value.clear();
+            self.look_up_into(tree, key.as_ref(), may, value)
+        })
+    }
+
     /// The values of several keys, in the order of the keys. What must be read from a device is read at the same time, so this is faster than one [`Readable::get`] after the other.
     ///
     /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a [`Snapshot`](crate::Snapshot) if they have to fit together.
@@ -72,10 +83,7 @@ pub trait Readable: Source {
     ) -> Result<Vec<Option<Value>>, Error> {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
-        {
-            let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-            tree.state.tree.index.find_places(&keys);
-        }
+        tree.state.tree.index.find_places(&mut keys.iter().map(AsRef::as_ref));
         each_brought(&keys, |place, key, may| {
             Ok(match self.look_up(tree, key.as_ref(), may)? {
                 Poll::Pending => false,

@@ -37,6 +37,16 @@ impl Source for Snapshot {
         self.core.look_up(&tree.state, key, Some(&self.at), may)
     }
 
+    fn look_up_into(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<bool>, Error> {
+        self.core.look_up_into(&tree.state, key, Some(&self.at), may, into)
+    }
+
     fn view(&self, tree: &Tree) -> Result<View, Error> {
         let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay: None })

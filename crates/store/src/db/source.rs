@@ -6,6 +6,8 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::task::Poll;
 
+use smallvec::SmallVec;
+
 use super::core::Core;
 use super::scan::TreeScan;
 use super::tree::Tree;
@@ -15,13 +17,26 @@ use crate::catalog::Known;
 use crate::index::{Direction, May};
 use crate::txn::Snapshot;
 
+/// A key of which a short one needs no memory of its own.
+pub type Key = SmallVec<[u8; 24]>;
+
 /// Writes of a transaction to one tree; `None` removes.
-pub type Overlay = BTreeMap<Vec<u8>, Option<Value>>;
+pub type Overlay = BTreeMap<Key, Option<Value>>;
 
 /// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
 pub trait Source {
     #[doc(hidden)]
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error>;
+
+    /// As `look_up`; appends the value, and says whether there is one.
+    #[doc(hidden)]
+    fn look_up_into(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<bool>, Error>;
 
     #[doc(hidden)]
     fn view(&self, tree: &Tree) -> Result<View, Error>;
@@ -76,7 +91,7 @@ impl Range {
             return Vec::new();
         }
         let within = writes.range::<[u8], _>((Bound::Included(self.lower.as_slice()), self.end()));
-        within.filter(|(_, value)| value.is_some()).map(|(key, _)| key.clone()).collect()
+        within.filter(|(_, value)| value.is_some()).map(|(key, _)| key.to_vec()).collect()
     }
 
     fn end(&self) -> Bound<&[u8]> {

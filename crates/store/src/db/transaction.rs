@@ -58,10 +58,10 @@ impl Transaction {
         &mut self,
         tree: &Tree,
         key: impl AsRef<[u8]>,
-        value: impl Into<Vec<u8>>,
+        value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
-        let (key, value) = (key.as_ref(), value.into());
-        self.core.check_write(&tree.state, key, Some(&value))?;
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.core.check_write(&tree.state, key, Some(value))?;
         self.writes.put(&tree.state, key, Some(Value::from(value)));
         Ok(())
     }
@@ -122,6 +122,20 @@ impl Source for Transaction {
             return Ok(Poll::Ready(written.clone()));
         }
         self.core.look_up(&tree.state, key, Some(&self.at), may)
+    }
+
+    fn look_up_into(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<bool>, Error> {
+        if let Some(written) = self.writes.get(&tree.state, key) {
+            written.iter().for_each(|value| into.extend_from_slice(value));
+            return Ok(Poll::Ready(written.is_some()));
+        }
+        self.core.look_up_into(&tree.state, key, Some(&self.at), may, into)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

@@ -99,6 +99,14 @@ impl Tree {
         self.db.get(self, key)
     }
 
+    /// The value of `key`, in memory of the caller's; whether there is one.
+    ///
+    /// # Errors
+    /// As [`Readable::get_into`].
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, Error> {
+        self.db.get_into(self, key, value)
+    }
+
     /// The values of several keys, read at the same time.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::source::Overlay;
+use super::source::{Key, Overlay};
 use super::value::Value;
 use crate::catalog::{Known, TreeId};
 
@@ -18,7 +18,7 @@ impl Writes {
     pub fn put(&mut self, tree: &Arc<Known>, key: &[u8], value: Option<Value>) {
         let (_, writes) =
             self.trees.entry(tree.entry.id).or_insert_with(|| (Arc::clone(tree), Overlay::default()));
-        writes.insert(key.to_vec(), value);
+        writes.insert(Key::from_slice(key), value);
     }
 
     /// What is written to a key, if anything is.

@@ -166,7 +166,7 @@ impl<'a> Seen<'a> {
     /// To look at it again, as it is now.
     #[inline]
     pub fn sight(&self) -> Sight {
-        Sight { frame: self.frame, version: self.version, id: self.id }
+        Sight { frame: self.frame, version: self.version }
     }
 
     /// To look at it again, as it is after the one change that began with what was seen here.
@@ -181,7 +181,6 @@ impl<'a> Seen<'a> {
 pub(crate) struct Sight {
     frame: Frame,
     version: Version,
-    id: PageId,
 }
 
 impl Pool {
@@ -251,11 +250,12 @@ impl Pool {
     /// The page, if it is still in memory and nobody has changed it since this pool's `sight`.
     #[inline]
     pub fn again(&self, sight: Sight) -> Option<Seen<'_>> {
-        if !self.is_still(sight) {
-            return None;
-        }
-        let Sight { frame, version, id } = sight;
-        let seen = Seen { meta: self.frames.meta(frame), page: self.frames.page(frame), version, frame, id };
+        let Sight { frame, version } = sight;
+        let meta = self.frames.meta(frame);
+        // Under this version the frame has had the same page all the time.
+        let id = PageId(meta.page.load(Ordering::Relaxed));
+        let seen = Some(Seen { meta, page: self.frames.page(frame), version, frame, id });
+        let seen = seen.filter(Seen::is_still)?;
         seen.note_use();
         count(&self.counts[own_place()].hits);
         Some(seen)

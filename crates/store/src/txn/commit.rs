@@ -13,7 +13,7 @@ use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
 use crate::catalog::TreeId;
-use crate::index::{Change, May, Near, each_brought};
+use crate::index::{Change, May, Near, Spot, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
 
 /// What a transaction does to a key.
@@ -319,14 +319,15 @@ impl Transactions {
         if planted!(VisibleBeforeApplied) {
             self.visible.applied(logged.timestamp);
         }
-        // Where the last key was found, and the same after its change.
-        let (mut found, mut left) = (None, None);
+        // Where the last key was found, and where it is after its change.
+        let (mut found, mut left): (Near, Near) = (None, None);
         for (number, (written, before)) in writes.iter().zip(before).enumerate() {
             if number % OPERATIONS_PER_PAUSE == OPERATIONS_PER_PAUSE - 1 {
                 admitted.pause()?;
             }
             let value = before.value.and_then(|(start, end)| olds.get(start..end));
-            let mut near = if before.near == found { left } else { before.near };
+            let is_beside = before.near.zip(found).is_some_and(|(one, other)| one.is_beside(other));
+            let mut near = if is_beside { left.map(Spot::of_another_key) } else { before.near };
             self.apply(logged.timestamp, written, (before.version, value), &mut near, admitted)?;
             (found, left) = (before.near, near);
         }
@@ -418,14 +419,14 @@ impl Transactions {
                 (Version::tombstone(timestamp), &[][..])
             }
             Write::Remove if before.is_some() => {
-                return tree.index.update_near(key, near, &mut |_| Change::Remove);
+                return tree.index.change_near(key, near, Change::Remove);
             }
             Write::Remove => return Ok(()),
         };
         with_memory(|value| {
             value.extend_from_slice(&version.bits().to_le_bytes());
             value.extend_from_slice(rest);
-            tree.index.update_near(key, near, &mut |_| Change::Put(value))
+            tree.index.change_near(key, near, Change::Put(value))
         })
     }
 

@@ -14,6 +14,8 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
+
 use super::Tree;
 use super::recent::Recent;
 use super::snapshots::Snapshots;
@@ -374,13 +376,16 @@ impl History {
     }
 }
 
+/// Mostly so short that it needs no memory of its own.
+type Name = SmallVec<[u8; 64]>;
+
 /// Bytes of a key that are followed by how many of them count.
 const CHUNK_BYTES: usize = 8;
 
 /// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into pieces of eight bytes, the last one filled up with zeros, each
 /// followed by a byte that says how many of them count, or nine if more pieces follow.
-fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Vec<u8> {
-    let mut name = Vec::with_capacity(4 + version_name_bytes(key.len()));
+fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Name {
+    let mut name = Name::with_capacity(version_name_bytes(key.len()));
     name.extend_from_slice(&tree.0.to_be_bytes());
     let mut rest = key;
     while rest.len() > CHUNK_BYTES {

@@ -144,6 +144,21 @@ fn concurrent_increments_are_never_lost() {
     assert_eq!(tree.get("n").unwrap().unwrap(), 400_u64.to_le_bytes());
 }
 
+/// Where a key was found is remembered for its neighbours, too, but those are elsewhere in the leaf.
+#[test]
+fn regression_removing_what_is_not_there_does_not_misplace_its_neighbours() {
+    let db = db();
+    let tree = db.tree("t").unwrap();
+    tree.insert("b", "old").unwrap();
+    let mut batch = db.batch();
+    batch.remove(&tree, "a").unwrap();
+    ["b", "c", "d"].iter().for_each(|key| batch.insert(&tree, key, "new").unwrap());
+    batch.commit().unwrap();
+    let found: Vec<_> = tree.iter().unwrap().map(Result::unwrap).collect();
+    let expected = ["b", "c", "d"].map(|key| (key.as_bytes().to_vec(), b"new".to_vec()));
+    assert!(found.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).eq(expected), "{found:?}");
+}
+
 #[test]
 fn a_cursor_goes_both_ways_and_anywhere() {
     let db = db();

@@ -88,16 +88,19 @@ impl Index for Map {
         is_at_hand.then_some(value.is_some())
     }
 
-    fn find_places(&self, _keys: &[&[u8]]) {}
+    fn find_places(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
     fn is_still(&self, _near: Near) -> bool {
         false
     }
 
-    fn update_near<'v>(
+    fn change_near(&self, key: &[u8], _near: &mut Near, change: Change<'_>) -> Result<(), Error> {
+        self.update(key, &mut |_| change)
+    }
+
+    fn update<'v>(
         &self,
         key: &[u8],
-        _near: &mut Near,
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
         self.dawdle()?;
