@@ -39,6 +39,7 @@ impl Pool {
                 }
                 if gathered == PAGES_PER_TURN || index % FRAMES_PER_TURN == FRAMES_PER_TURN - 1 {
                     gathered = 0;
+                    self.images.pace()?;
                     yield_now();
                 }
             }

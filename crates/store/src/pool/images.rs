@@ -20,6 +20,9 @@ pub(crate) trait Images: Send + Sync {
     /// Waits until [`Images::append`] may succeed.
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
+    /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way to the device.
+    fn pace(&self) -> Result<(), Error>;
+
     /// Bytes that are written at a time.
     fn unit_bytes(&self) -> u64;
 
@@ -60,6 +63,10 @@ impl Images for Segments {
 
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
         Self::wait_for_room(self, stream)
+    }
+
+    fn pace(&self) -> Result<(), Error> {
+        Self::pace(self)
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -38,6 +38,10 @@ impl Images for MemoryImages {
         Ok(())
     }
 
+    fn pace(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn unit_bytes(&self) -> u64 {
         4096
     }

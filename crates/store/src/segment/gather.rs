@@ -22,6 +22,9 @@ const REST_BYTES: u32 = 8 << 10;
 const FILLING_TURN: Nanos = Nanos(2_000_000);
 const FILLING_TURNS: usize = 25;
 
+/// Who is in no hurry leaves it at so much on its way to the device: enough to keep a drive writing, and so little that those who read meanwhile hardly wait for it.
+pub(super) const PACED_BYTES: u64 = 2 << 20;
+
 /// Where the next image goes.
 #[derive(Default)]
 pub(super) struct Gathering {
@@ -256,6 +259,19 @@ impl Segments {
             lane::sleep_until(&self.devices, lane::now(&self.devices) + FILLING_TURN)?;
         }
         Ok(())
+    }
+
+    /// Waits while much is on its way to the device, unless somebody waits for room, or pages are written one by one, each in its place.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn pace(&self) -> Result<(), Error> {
+        let most = (PACED_BYTES / self.unit_bytes()).max(1) as usize;
+        self.wait_until(|| {
+            self.poison.check()?;
+            let is_in_a_hurry = self.in_place.is_some() || self.pressure() != Pressure::None;
+            Ok(is_in_a_hurry || self.buffers.on_their_way() <= most)
+        })
     }
 
     pub(super) fn count(&self, stream: Stream, offset_bytes: u64, length_bytes: u32) {

@@ -139,6 +139,15 @@ impl Buffers {
         })
     }
 
+    /// Units that are complete and not written yet.
+    pub fn on_their_way(&self) -> usize {
+        let is_on_its_way = |buffer: &&Buffer| {
+            buffer.sequence.load(Ordering::Acquire) != 0
+                && buffer.copies.load(Ordering::Relaxed) & SEALED != 0
+        };
+        self.all.iter().filter(is_on_its_way).count()
+    }
+
     /// Whether a part of this range of the device is not written yet.
     pub fn holds_any_of(&self, range: Range<u64>) -> bool {
         self.unwritten().any(|unit| range.contains(&self.of(unit).offset_bytes.load(Ordering::Relaxed)))

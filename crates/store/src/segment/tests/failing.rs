@@ -12,8 +12,8 @@ fn who_waits_for_a_buffer_is_told_that_none_will_be_free() {
     let mut world = World::new(1);
     let segments = world.segments(&layout(Placement::OutOfPlace));
     segments.poison.note("the drive is gone".into());
-    let refused = world.harness.run(move || segments.wait_for_buffer());
-    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
+    let refused = world.harness.run(move || [segments.wait_for_buffer(), segments.pace()]);
+    assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == ErrorKind::Poisoned));
 }
 
 /// A thread that has units written waits on a queue of its own for those who fill them, and time may fail to pass on it.

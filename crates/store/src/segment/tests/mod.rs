@@ -153,3 +153,33 @@ fn what_was_appended_is_read_back() {
         }
     }
 }
+
+/// The most units that are on their way to a fast drive at a time while pages are gathered for which nobody waits.
+fn most_on_their_way(is_paced: bool) -> usize {
+    let mut world = World::large();
+    let segments = world.segments(&layout(Placement::OutOfPlace));
+    world.harness.run(move || {
+        let mut most = 0;
+        for id in 1..2000 {
+            let own = page(id, 0, 4000, id as u32);
+            while let Err(NotAppended::NoBuffer) =
+                segments.append(Stream::Fresh, PageId(id), 0, own.page(), None)
+            {
+                segments.wait_for_room(Stream::Fresh).unwrap();
+            }
+            most = most.max(segments.buffers.on_their_way());
+            if is_paced {
+                segments.pace().unwrap();
+            }
+        }
+        segments.write_all().unwrap();
+        most
+    })
+}
+
+#[test]
+fn who_is_paced_leaves_the_drive_to_those_who_read() {
+    let paced = gather::PACED_BYTES / u64::from(layout(Placement::OutOfPlace).unit_bytes);
+    let (most, unpaced) = (most_on_their_way(true) as u64, most_on_their_way(false) as u64);
+    assert!(most <= paced + 1 && unpaced > 2 * paced, "{most} units, {unpaced} if nobody waits");
+}
