@@ -10,9 +10,12 @@ use crate::Error;
 use crate::lane::{Devices, Lane, enter};
 use crate::task::{Bell, Crew, Home, KnownUpkeep, Schedule, Scheduler};
 
-/// Foreground tasks that a step lets run at most, each until it waits. They take turns while the processor fetches memory: as many as hide its latency. And few, as what they ask of the drive is handed over
+/// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches memory: as many as hide its latency. And few, as what they ask of the drive is handed over
 /// when all of them wait: with 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
 const FOREGROUND_SHARE: usize = 4;
+
+/// Where much is in flight the drive has enough to do while more tasks run: a step lets one run for so many requests, if that is more.
+const IN_FLIGHT_PER_TASK: usize = 4;
 
 /// Background tasks that a step lets run at most, unless foreground tasks use up their share.
 const BACKGROUND_SHARE: usize = 16;
@@ -112,7 +115,7 @@ impl Worker {
     pub fn step(&mut self) -> Result<Step, Error> {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
-        let share = FOREGROUND_SHARE.max(self.lane.borrow().in_flight() / 4);
+        let share = FOREGROUND_SHARE.max(self.lane.borrow().in_flight() / IN_FLIGHT_PER_TASK);
         let ran = enter(&self.lane, || scheduler.run(share, BACKGROUND_SHARE)).unwrap_or(0);
         if ran > 0 {
             self.crew.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
