@@ -28,6 +28,22 @@ pub(crate) struct Large {
     going: Arc<AtomicUsize>,
 }
 
+/// A value is being freed. However that ends, who closes the store must not wait for it any longer.
+struct Going(Arc<AtomicUsize>);
+
+impl Going {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Large {
     pub fn new(devices: &Devices, segments: &Arc<Segments>, pool: &Arc<Pool>, poison: &Poison) -> Self {
         Self {
@@ -116,11 +132,11 @@ impl Large {
         let (own, crew) = (Arc::clone(self), crew.clone());
         transactions.when_large_is_gone(Box::new(move |reference| {
             let (own, reference) = (Arc::clone(&own), reference.to_vec());
-            own.going.fetch_add(1, Ordering::SeqCst);
+            let going = Going::new(&own.going);
             crew.spawn(move || {
+                let _going = going;
                 // What cannot be freed stays allocated, which harms nobody.
                 let _tried = own.free(&reference);
-                own.going.fetch_sub(1, Ordering::SeqCst);
             });
         }));
     }
