@@ -85,22 +85,7 @@ impl Core {
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// The value of `key`, now or as of `at`; if it may not wait, only if it is in memory, or is a large one, which is waited for.
-    pub fn look_up(
-        &self,
-        tree: &Known,
-        key: &[u8],
-        at: Option<&Snapshot>,
-        may: May,
-    ) -> Result<Poll<Option<Value>>, Error> {
-        with_buffer(|bytes| {
-            bytes.clear();
-            let found = self.look_up_into(tree, key, at, may, bytes)?;
-            Ok(found.map(|is_there| is_there.then(|| Value::from(bytes.as_slice()))))
-        })
-    }
-
-    /// As [`Core::look_up`]; appends the value, and says whether there is one.
+    /// Appends the value of `key`, now or as of `at`, and says whether there is one; if it may not wait, only if it is in memory, or is a large one, which is waited for.
     pub fn look_up_into(
         &self,
         tree: &Known,
@@ -392,13 +377,18 @@ fn write_of<'a>(
     }
 }
 
-fn with_buffer<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+/// The value that `look_up` appends, if it says that there is one.
+pub(super) fn look_up_by(
+    look_up: impl FnOnce(&mut Vec<u8>) -> Result<Poll<bool>, Error>,
+) -> Result<Poll<Option<Value>>, Error> {
     let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-    let result = act(&mut buffer);
+    buffer.clear();
+    let found = look_up(&mut buffer);
+    let value = found.map(|found| found.map(|is_there| is_there.then(|| Value::from(buffer.as_slice()))));
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARES_MAX && buffer.capacity() <= SPARE_BYTES_MAX {
             spare.push(buffer);
         }
     });
-    result
+    value
 }

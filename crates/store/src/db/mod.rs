@@ -333,10 +333,6 @@ impl Db {
 }
 
 impl Source for Db {
-    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        self.core.look_up(&tree.state, key, None, may)
-    }
-
     fn look_up_into(
         &self,
         tree: &Tree,

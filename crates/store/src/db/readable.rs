@@ -45,7 +45,7 @@ pub trait Readable: Source {
         waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
 
-    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is none. Whether there is one. Spares those who look up much an allocation each.
+    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is none. Whether there is one. After an error it may hold anything. Spares those who look up much an allocation each.
     ///
     /// # Errors
     /// As [`Readable::get`].

@@ -7,7 +7,6 @@ use std::task::Poll;
 use super::core::Core;
 use super::source::{Source, View};
 use super::tree::Tree;
-use super::value::Value;
 use crate::index::May;
 use crate::{Error, txn};
 
@@ -33,10 +32,6 @@ pub struct Snapshot {
 }
 
 impl Source for Snapshot {
-    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        self.core.look_up(&tree.state, key, Some(&self.at), may)
-    }
-
     fn look_up_into(
         &self,
         tree: &Tree,

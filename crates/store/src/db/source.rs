@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use smallvec::SmallVec;
 
-use super::core::Core;
+use super::core::{Core, look_up_by};
 use super::scan::TreeScan;
 use super::tree::Tree;
 use super::value::Value;
@@ -26,7 +26,9 @@ pub type Overlay = BTreeMap<Key, Option<Value>>;
 /// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
 pub trait Source {
     #[doc(hidden)]
-    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error>;
+    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
+        look_up_by(|bytes| self.look_up_into(tree, key, may, bytes))
+    }
 
     /// As `look_up`; appends the value, and says whether there is one.
     #[doc(hidden)]

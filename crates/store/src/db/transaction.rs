@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::core::Core;
+use super::core::{Core, look_up_by};
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
@@ -121,7 +121,7 @@ impl Source for Transaction {
         if let Some(written) = self.writes.get(&tree.state, key) {
             return Ok(Poll::Ready(written.clone()));
         }
-        self.core.look_up(&tree.state, key, Some(&self.at), may)
+        look_up_by(|bytes| self.core.look_up_into(&tree.state, key, Some(&self.at), may, bytes))
     }
 
     fn look_up_into(

@@ -21,7 +21,9 @@ pub(crate) trait Images: Send + Sync {
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
     /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way to the device.
-    fn pace(&self) -> Result<(), Error>;
+    fn pace(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Bytes that are written at a time.
     fn unit_bytes(&self) -> u64;

@@ -45,7 +45,8 @@ pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
 use latch::Version;
-pub(crate) use prefetch::{prefetch, prefetch_line};
+pub(crate) use prefetch::prefetch;
+use prefetch::prefetch_line;
 pub(crate) use section::{Denied, Reserved, Section};
 use table::Table;
 use waiters::{Waiters, changed};
@@ -300,8 +301,7 @@ impl Pool {
     pub fn prefetch_frame(&self, id: PageId) {
         if let Some(frame) = self.table.entry(id).and_then(|entry| entry.load().frame()) {
             prefetch_line(self.frames.meta(frame));
-            prefetch_line(&self.frames.page(frame).words(0, 64)[0]);
-            prefetch_line(&self.frames.page(frame).words(64, 64)[0]);
+            prefetch(self.frames.page(frame).words(0, 128));
         }
     }
 

@@ -1,38 +1,29 @@
 //! Fetching memory into the processor's cache before it is looked at.
 
-#[cfg(target_arch = "x86_64")]
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-#[cfg(target_arch = "x86_64")]
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Begins to fetch all cache lines of `words`, side by side. Has no effect but on time, and none at all on processors other than x86-64.
 #[inline]
 pub(crate) fn prefetch(words: &[AtomicU32]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let Range { start, end } = words.as_ptr_range();
-        let mut line = start.cast::<u8>();
-        while line < end.cast() {
-            // SAFETY: prefetching reads nothing and may be given any address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-            line = line.wrapping_add(CACHE_LINE_BYTES - line as usize % CACHE_LINE_BYTES);
-        }
+    let Range { start, end } = words.as_ptr_range();
+    let mut line = start.cast::<u8>();
+    while line < end.cast() {
+        prefetch_line(line);
+        line = line.wrapping_add(CACHE_LINE_BYTES - line as usize % CACHE_LINE_BYTES);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = words;
 }
 
 /// The same of the line in which `what` begins.
 #[inline]
-pub(crate) fn prefetch_line<T>(what: &T) {
+pub(super) fn prefetch_line<T>(what: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: prefetching reads nothing and may be given any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(what.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = what;

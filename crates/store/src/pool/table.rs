@@ -9,6 +9,7 @@
 //! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed since, so a number is given out again only when the checkpoint
 //! of the epoch in which it became free is complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
 
+use super::prefetch::prefetch_line;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
@@ -159,11 +160,8 @@ impl Table {
     /// Has the processor fetch the entry of a page that exists.
     #[inline]
     pub fn prefetch(&self, id: PageId) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(entry) = self.entry(id) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a hint; the entry exists.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+            prefetch_line(entry);
         }
     }
 

@@ -38,10 +38,6 @@ impl Images for MemoryImages {
         Ok(())
     }
 
-    fn pace(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn unit_bytes(&self) -> u64 {
         4096
     }

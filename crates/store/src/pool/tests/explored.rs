@@ -85,10 +85,6 @@ impl Images for SlowImages {
         Ok(())
     }
 
-    fn pace(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn unit_bytes(&self) -> u64 {
         4096
     }
