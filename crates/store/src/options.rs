@@ -20,7 +20,7 @@ pub(crate) struct Options {
     pub durability: Durability,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
-    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; half of the cache if not given.
+    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters of the cache if not given.
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
@@ -41,7 +41,7 @@ const GROWTH_SEGMENTS: u64 = 48;
 impl Options {
     /// Dirty bytes at which a checkpoint begins.
     pub fn dirty_bytes_max(&self) -> u64 {
-        self.dirty_bytes_max.unwrap_or(self.cache_bytes / 2)
+        self.dirty_bytes_max.unwrap_or(self.cache_bytes / 4 * 3)
     }
 
     /// How large the queues of a worker are.

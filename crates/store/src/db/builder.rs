@@ -129,7 +129,7 @@ impl Builder {
         self
     }
 
-    /// Dirty bytes that bring a checkpoint about however short the log is; half of the cache unless given.
+    /// Dirty bytes that bring a checkpoint about however short the log is; three quarters of the cache unless given.
     pub fn checkpoint_dirty_bytes(mut self, bytes: u64) -> Self {
         self.options.dirty_bytes_max = Some(bytes);
         self

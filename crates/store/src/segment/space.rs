@@ -40,8 +40,11 @@ const LOW_WATER: usize = 2;
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// A checkpoint is asked for when more than one of so many segments would be free after it: rarely, as it may send half full units on their way, but what waits for it is room that the cleaner lacks.
-const SEGMENTS_PER_PENDING: usize = 32;
+/// A checkpoint is asked for when so many segments would be free after it: this share of what is spare, but no more than the second and no less than the third of these shares of all. Rarely, as a page that changes
+/// several times in between is written once; but what waits for it is room that the cleaner lacks.
+const PENDING_SHARE: usize = 8;
+const PENDING_SHARE_AT_MOST: usize = 12;
+const PENDING_SHARE_AT_LEAST: usize = 32;
 
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
 const MAP_SPARE: usize = 2;
@@ -549,9 +552,11 @@ impl Space {
         let coming = pending + moving + freed;
         let kept_from_small = inner.reserved() + inner.dirty_segments;
         let kept = kept_from_small + inner.wanted_segments;
-        let several = inner.segments.len() / SEGMENTS_PER_PENDING;
         let live = (self.live_bytes() / self.segment_bytes) as usize;
         let spare = inner.segments.len().saturating_sub(live + kept);
+        let all = inner.segments.len();
+        let several =
+            (spare / PENDING_SHARE).min(all / PENDING_SHARE_AT_MOST).max(all / PENDING_SHARE_AT_LEAST);
         let ahead = inner.taken_by_checkpoint.min(spare / AHEAD_SHARE);
         let enough = kept + LOW_WATER + several + ahead;
         let free = inner.free.len();
