@@ -55,8 +55,11 @@ const IN_MEMORY: f64 = 3.0;
 /// What engines are tried with: each is judged by its best.
 const CLIENTS: [usize; 5] = [1, 8, 32, 64, 128];
 
-/// Of mixes and of TPC-C.
+/// Of mixes, and of TPC-C with durable commits.
 const MIX_CLIENTS: usize = 64;
+
+/// Of TPC-C else: threads do best with few, tasks with many.
+const TPCC_CLIENTS: [usize; 3] = [32, 64, 128];
 
 impl Planned {
     fn new(workload: &'static str, clients: usize) -> Self {
@@ -112,7 +115,11 @@ impl Suite {
                 .map(|workload| Planned::new(workload, 32))
                 .collect(),
             Self::Commits => [1, 16, 128].into_iter().map(|clients| durable("overwrite", clients)).collect(),
-            Self::Tpcc => vec![Planned::new("tpcc", MIX_CLIENTS), durable("tpcc", MIX_CLIENTS)],
+            Self::Tpcc => {
+                let mut runs: Vec<_> = TPCC_CLIENTS.map(|clients| Planned::new("tpcc", clients)).into();
+                runs.push(durable("tpcc", MIX_CLIENTS));
+                runs
+            }
             Self::Quick => {
                 let mut runs = vec![Planned::new("lookup", 1), Planned::new("lookup", 32)];
                 runs.extend([Planned::new("overwrite", 32), durable("overwrite", 16)]);

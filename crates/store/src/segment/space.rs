@@ -40,11 +40,11 @@ const LOW_WATER: usize = 2;
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// A checkpoint is asked for when so many segments would be free after it: this share of what is spare, but no more than the second and no less than the third of these shares of all. Rarely, as a page that changes
-/// several times in between is written once; but what waits for it is room that the cleaner lacks.
+/// A checkpoint is asked for when more segments than this part of what is spare would be free after it, but at most the second and at least the third of these parts of all segments: rarely, as a page that changes several
+/// times in between is written once; but what waits for it is room that the cleaner lacks.
 const PENDING_SHARE: usize = 8;
-const PENDING_SHARE_AT_MOST: usize = 12;
-const PENDING_SHARE_AT_LEAST: usize = 32;
+const PENDING_SHARE_MOST: usize = 12;
+const PENDING_SHARE_LEAST: usize = 32;
 
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
 const MAP_SPARE: usize = 2;
@@ -163,6 +163,11 @@ impl Usage {
 
 /// Beyond this the cleaner would move so much for so little that nothing goes on; packs have gaps, too.
 const FULLEST_PERCENT: u64 = 85;
+
+/// With more segments than this that only wait for a checkpoint, it is worth one.
+fn enough_pending(segments: usize, spare: usize) -> usize {
+    (spare / PENDING_SHARE).clamp(segments / PENDING_SHARE_LEAST, segments / PENDING_SHARE_MOST)
+}
 
 impl Space {
     /// As many segments as fit, all of them free.
@@ -554,9 +559,7 @@ impl Space {
         let kept = kept_from_small + inner.wanted_segments;
         let live = (self.live_bytes() / self.segment_bytes) as usize;
         let spare = inner.segments.len().saturating_sub(live + kept);
-        let all = inner.segments.len();
-        let several =
-            (spare / PENDING_SHARE).min(all / PENDING_SHARE_AT_MOST).max(all / PENDING_SHARE_AT_LEAST);
+        let several = enough_pending(inner.segments.len(), spare);
         let ahead = inner.taken_by_checkpoint.min(spare / AHEAD_SHARE);
         let enough = kept + LOW_WATER + several + ahead;
         let free = inner.free.len();
@@ -713,5 +716,18 @@ impl Inner {
         self.tally.forget(segment);
         act(segment);
         self.tally.count(segment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_is_spare_the_more_waits_for_a_checkpoint() {
+        let enough = |spare| enough_pending(960, spare);
+        assert_eq!([0, 240, 320, 640, 900].map(enough), [30, 30, 40, 80, 80]);
+        // However small the store is.
+        assert_eq!([(0, 0), (8, 8), (48, 16)].map(|(all, spare)| enough_pending(all, spare)), [0, 0, 2]);
     }
 }
