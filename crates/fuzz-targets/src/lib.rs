@@ -33,7 +33,6 @@ pub const TARGETS: &[Target] = &[
     target("label", decode::label, 512),
     target("witness", decode::witness, 512),
     target("image", decode::image, 16 << 10),
-    target("unit", decode::unit, 64 << 10),
     target("node", decode::node, 16 << 10),
     target("overflow", decode::overflow, 16 << 10),
     target("map", decode::map, 16 << 10),

@@ -7,7 +7,7 @@ use flashgrain_device::Device;
 use flashgrain_fuzz_targets::{TARGETS, corpus_folder};
 
 use super::find::{Kind, find, record_starts, word};
-use super::world::{Left, drive, image, small};
+use super::world::{Left, drive, image};
 
 /// Inputs of each target from each store, at most.
 const INPUTS: usize = 6;
@@ -75,10 +75,6 @@ fn from_store(bytes: &[u8]) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
                 }
             }
         }
-    }
-    let (start, unit_bytes) = (small().bytes(0) as usize, small().unit_bytes as usize);
-    for unit in bytes[start..].chunks(unit_bytes).filter(|unit| unit[..64] != [0; 64]) {
-        add("unit", unit);
     }
     found
 }

@@ -76,6 +76,8 @@ pub struct WrittenStats {
     pub partial_unit_bytes: u64,
     /// Segments that were cleaned.
     pub cleaned_segments: u64,
+    /// Bytes read for that.
+    pub cleaner_read_bytes: u64,
 }
 
 impl WrittenStats {
@@ -208,6 +210,7 @@ impl Stats {
                 full_unit_bytes: written.full_unit_bytes,
                 partial_unit_bytes: written.partial_unit_bytes,
                 cleaned_segments: written.cleaned_segments,
+                cleaner_read_bytes: written.cleaner_read_bytes,
             },
             space: SpaceStats {
                 device_bytes: devices.device(Role::Data).capacity_bytes(),

@@ -2,7 +2,6 @@
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Weak};
-use std::ops::Range;
 
 use crate::checkpoint::{Keeper, Parts};
 use crate::header::PageId;
@@ -95,8 +94,8 @@ impl Tenant for Pages {
         self.pool.relocate(id, old, new)
     }
 
-    fn pages_within(&self, bytes: Range<u64>) -> Vec<(PageId, Location)> {
-        self.pool.pages_within(bytes)
+    fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
+        self.pool.pages_where(wanted)
     }
 
     fn want_checkpoint(&self) {

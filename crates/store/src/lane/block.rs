@@ -34,12 +34,21 @@ impl Block {
 
     /// Fills itself from `offset_bytes` on.
     pub fn read(&mut self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
+        self.read_some(devices, role, offset_bytes, self.length_bytes as u32)
+    }
+
+    /// Fills its first `length_bytes`, or all of it, from `offset_bytes` on.
+    pub fn read_some(
+        &mut self,
+        devices: &Devices,
+        role: Role,
+        offset_bytes: u64,
+        length_bytes: u32,
+    ) -> Result<(), Error> {
+        let length = length_bytes.min(self.length_bytes as u32);
         // SAFETY: the arena has that many bytes, aligned to 4096, and is borrowed exclusively until the read has been answered.
-        let done =
-            unsafe { read(devices, role, offset_bytes, self.memory.as_ptr(), self.length_bytes as u32) };
-        done.map_err(|failure| {
-            failure.error(format!("read {} bytes at byte {offset_bytes}", self.length_bytes))
-        })
+        let done = unsafe { read(devices, role, offset_bytes, self.memory.as_ptr(), length) };
+        done.map_err(|failure| failure.error(format!("read {length} bytes at byte {offset_bytes}")))
     }
 
     /// Writes itself at `offset_bytes`; durable after a flush.

@@ -267,13 +267,11 @@ impl Pool {
         }
     }
 
-    /// For the cleaner: all pages whose newest image is within these bytes of the device. Looks at every page that there is; lets others run in between.
-    pub fn pages_within(&self, bytes: std::ops::Range<u64>) -> Vec<(PageId, Location)> {
+    /// For the cleaner: all pages whose newest image is at a place that is `wanted`. Looks at every page that there is; lets others run in between.
+    pub fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
         let mut found = Vec::new();
         for (number, id) in self.table.all_numbers().enumerate() {
-            if let Some(location) =
-                self.location(id, false).filter(|location| bytes.contains(&location.offset_bytes()))
-            {
+            if let Some(location) = self.location(id, false).filter(|location| wanted(*location)) {
                 found.push((id, location));
             }
             if number % (1 << BLOCK_BITS) == 0 {

@@ -1,21 +1,28 @@
 //! The cleaner makes segments free by moving what is live in them to others.
 //!
-//! It reads a segment unit by unit, walks the headers, asks where each page is now and gathers the images that are live once more, as they are. Pages are told their new places when the unit with
-//! these is written, so nobody ever refers to what is not on the device. If the headers do not lead to all that is live, some of them are damaged: then the page table says what is
-//! in the segment. An image that cannot be read stays where it is, and its segment with it.
+//! It reads what the survey has found live in a segment and still is, and gathers these images once more, as they are. Pages are told their new places when the unit with
+//! these is written, so nobody ever refers to what is not on the device. An image that cannot be read stays where it is, and its segment with it.
 
 use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
 
 use super::pack::{self, Expected};
 use super::stats::add;
+use super::survey::{Surveyed, extents};
 use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, policy};
 use crate::header::{Header, PageId};
 use crate::lane::{Block, Role};
-use crate::pool::{CLASSES, class_bytes};
 
-/// Cleaners at a time, at most.
-pub(super) const CLEANERS: usize = 4;
+/// A cleaner has one read under way at a time; so there may be as many of them as this share of the requests that saturate the drive, within these bounds.
+const CLEANERS_SHARE: u32 = 2;
+const CLEANERS_MIN: u32 = 4;
+const CLEANERS_MAX: u32 = 32;
+
+/// What is read at once, but for larger images.
+const READ_BYTES: u32 = 64 << 10;
+
+/// Garbage between two images that is read along with them: another read costs a drive about as much as so much more of the same one, and the processor something, too.
+const GAP_BYTES: u32 = 8 << 10;
 
 /// An image on its way to another place.
 struct Move {
@@ -32,6 +39,8 @@ pub(super) struct Moves(Mutex<HashMap<UnitSequence, Vec<Move>>>);
 /// A segment that is being cleaned.
 struct Victim {
     index: usize,
+    /// No image in it was written with an earlier unit.
+    opening: UnitSequence,
     /// When the youngest image in it was changed.
     changed_at: u64,
     /// Something in it cannot be read.
@@ -47,18 +56,23 @@ pub(super) enum Stop {
 }
 
 impl Segments {
+    /// Cleaners at a time, at most.
+    pub(super) fn cleaners_max(&self) -> usize {
+        (self.layout.in_flight / CLEANERS_SHARE).clamp(CLEANERS_MIN, CLEANERS_MAX) as usize
+    }
+
     /// Cleans segments until there are enough free ones, or none is worth it.
     pub(super) fn clean(&self, tenant: &dyn Tenant) {
-        let Ok(mut block) = Block::new(self.layout.unit_bytes as usize) else { return };
+        let Ok(mut block) = Block::new(READ_BYTES as usize) else { return };
         while !self.is_stopped() && self.poison.check().is_ok() {
             let dirty = tenant.dirty();
             let need = self.space.need(dirty);
-            if !need.cleaning || !need.urgent && self.grow_if_dear(dirty.bytes) {
+            if !need.cleaning || !need.urgent && self.grow_if_short(false, dirty.bytes) {
                 break;
             }
-            let is_written = |range| !self.buffers.holds_any_of(range);
-            let Some(index) = self.space.take_victim(is_written) else { break };
-            let result = self.clean_segment(index, tenant, &mut block);
+            let Some(victim) = self.next_victim(tenant) else { break };
+            let index = victim.index;
+            let result = self.clean_segment(victim, tenant, &mut block);
             self.space.end_victim(index);
             self.wake_all();
             match result {
@@ -70,99 +84,66 @@ impl Segments {
 
     pub(super) fn clean_segment(
         &self,
-        index: usize,
+        surveyed: Surveyed,
         tenant: &dyn Tenant,
         block: &mut Block,
     ) -> Result<(), Stop> {
+        let Surveyed { index, opening, mut live } = surveyed;
+        live.retain(|(page, location)| tenant.is_at(*page, *location));
         let changed_at = self.space.changed_at(index);
-        let mut victim = Victim { index, changed_at, damaged: false };
-        let range = self.space.range(index);
-        let mut suspect = false;
-        for offset in range.clone().step_by(self.layout.unit_bytes as usize) {
-            if self.is_emptied(index) {
-                return Ok(());
-            }
-            if block.read(&self.devices, Role::Data, offset).is_err() {
-                suspect = true;
-                continue;
-            }
-            add(&self.counters.cleaner_read_bytes, u64::from(self.layout.unit_bytes));
-            suspect |= self.move_unit(&mut victim, offset, block.bytes(), tenant)?;
-        }
-        if self.is_emptied(index) {
-            return Ok(());
-        }
-        // A page that was being loaded just now looks like this, too: it is there the next time.
-        let before = std::mem::replace(&mut self.space.lock().segments[index].suspect, true);
-        if suspect || before {
-            for (page, location) in tenant.pages_within(range) {
-                self.move_page(&mut victim, page, location, tenant)?;
+        let mut victim = Victim { index, opening, changed_at, damaged: false };
+        for extent in extents(&live, self.layout.sector_bytes, READ_BYTES, GAP_BYTES) {
+            // A larger image is read alone.
+            let is_read = extent.length_bytes <= READ_BYTES && {
+                add(&self.counters.cleaner_read_bytes, extent.length_bytes.into());
+                block.read_some(&self.devices, Role::Data, extent.offset_bytes, extent.length_bytes).is_ok()
+            };
+            let bytes: &[u8] = if is_read { &block.bytes()[..extent.length_bytes as usize] } else { &[] };
+            for (page, location) in &live[extent.images] {
+                let image = bytes.get((location.offset_bytes() - extent.offset_bytes) as usize..);
+                self.move_page(&mut victim, *page, *location, image.unwrap_or(&[]), tenant)?;
             }
         }
         self.space.lock().segments[index].damaged |= victim.damaged;
         Ok(())
     }
 
-    /// Whether all that is live in a segment is on its way to another place.
-    fn is_emptied(&self, index: usize) -> bool {
-        self.space.live_bytes_of(index) <= self.moves.bytes_from(index)
-    }
-
-    /// Moves what is live in a unit. Returns whether its headers make no sense.
-    fn move_unit(
-        &self,
-        victim: &mut Victim,
-        offset: u64,
-        bytes: &[u8],
-        tenant: &dyn Tenant,
-    ) -> Result<bool, Stop> {
-        let opening = self.space.opening_of(victim.index).0;
-        let mut found = Vec::new();
-        let walked = pack::walk(bytes, self.layout.sector_bytes, |at, header| found.push((at, header)));
-        let mut suspect = walked.is_err();
-        for (at, header) in found {
-            let (class, length) = (usize::from(header.class), pack::image_bytes(header));
-            if class >= CLASSES || u64::from(length) > class_bytes(class) {
-                suspect = true;
-                continue;
-            }
-            let location = Location::new(offset + at as u64, length, class);
-            if header.sequence < opening || !tenant.is_at(header.page, location) {
-                continue;
-            }
-            let expected = Expected { location, page: header.page, oldest_sequence: opening };
-            match pack::verify(&bytes[at..], expected) {
-                Ok(header) => self.move_image(victim, header, location, &bytes[at..][..length as usize])?,
-                Err(_) => suspect = true,
-            }
-        }
-        Ok(suspect)
-    }
-
-    /// Moves one image of which the page table knows.
+    /// Moves a page if it still is where it was. `image` was read with others; if that is not what it should be, it is read once more, alone.
     fn move_page(
         &self,
         victim: &mut Victim,
         page: PageId,
         location: Location,
+        image: &[u8],
         tenant: &dyn Tenant,
     ) -> Result<(), Stop> {
+        let expected = Expected { location, page, oldest_sequence: victim.opening.0 };
+        match pack::verify(image, expected) {
+            Ok(_) if !tenant.is_at(page, location) => Ok(()),
+            Ok(header) => {
+                self.move_image(victim, header, location, &image[..location.length_bytes() as usize])
+            }
+            Err(_) => self.move_alone(victim, expected, tenant),
+        }
+    }
+
+    fn move_alone(&self, victim: &mut Victim, expected: Expected, tenant: &dyn Tenant) -> Result<(), Stop> {
+        let Expected { location, page, .. } = expected;
         let (offset, length, skipped) = location.span(self.layout.sector_bytes);
         let own = skipped as usize..(skipped + location.length_bytes()) as usize;
-        let oldest_sequence = self.space.opening_of(victim.index).0;
+        add(&self.counters.cleaner_read_bytes, length.into());
         let image = Block::new(length as usize).and_then(|mut block| {
             block.read(&self.devices, Role::Data, offset)?;
-            let expected = Expected { location, page, oldest_sequence };
             let header = pack::verify(&block.bytes()[own.clone()], expected)?;
             Ok((header, block))
         });
         match image {
-            Ok((header, mut block)) if !self.moves.has(location) && tenant.is_at(page, location) => {
+            Ok((header, mut block)) if tenant.is_at(page, location) => {
                 self.move_image(victim, header, location, &block.bytes()[own])
             }
             Ok(_) => Ok(()),
             Err(_) => {
-                victim.damaged = true;
+                victim.damaged |= tenant.is_at(page, location);
                 Ok(())
             }
         }
@@ -225,19 +206,6 @@ impl Moves {
 
     fn take(&self, unit: UnitSequence) -> Option<Vec<Move>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit)
-    }
-
-    /// Whether this image is on its way.
-    fn has(&self, old: Location) -> bool {
-        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        moves.values().flatten().any(|moved| moved.old == old)
-    }
-
-    /// Bytes on their way out of a segment.
-    fn bytes_from(&self, victim: usize) -> u64 {
-        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let out = moves.values().flatten().filter(|moved| moved.victim == victim);
-        out.map(|moved| u64::from(moved.old.length_bytes())).sum()
     }
 
     /// Where what is on its way will be.

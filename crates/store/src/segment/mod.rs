@@ -15,6 +15,7 @@ mod policy;
 mod reading;
 mod space;
 mod stats;
+mod survey;
 mod table;
 mod tally;
 #[cfg(test)]
@@ -23,7 +24,6 @@ mod unit;
 mod upkeep;
 
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
-use std::ops::Range;
 
 use crate::Error;
 use crate::header::PageId;
@@ -41,6 +41,7 @@ pub(crate) use space::Usage;
 use space::{Space, State};
 use stats::Counters;
 pub(crate) use stats::Written;
+use survey::Survey;
 use unit::{Buffers, Fleet};
 pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
@@ -90,8 +91,8 @@ pub(crate) trait Tenant: Send + Sync {
     /// Makes `new` the page's location if it is still `old` and nothing newer is in memory. Releases neither.
     fn relocate(&self, id: PageId, old: Location, new: Location) -> bool;
 
-    /// All pages whose newest image is within these bytes of the device. Slow: for what is damaged.
-    fn pages_within(&self, bytes: Range<u64>) -> Vec<(PageId, Location)>;
+    /// All pages whose newest image is at a place that is wanted. Goes through all pages that there are.
+    fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)>;
 
     /// A checkpoint would make segments free: do one soon. Returns at once.
     fn want_checkpoint(&self);
@@ -119,6 +120,7 @@ pub(crate) struct Segments {
     space: Space,
     buffers: Buffers,
     gatherings: [Mutex<Gathering>; TARGETS],
+    survey: Survey,
     moves: Moves,
     upkeep: Upkeep,
     in_place: Option<InPlace>,
@@ -146,6 +148,7 @@ impl Segments {
             crew,
             poison,
             gatherings: Default::default(),
+            survey: Survey::default(),
             moves: Moves::default(),
             upkeep: Upkeep::default(),
             in_place,

@@ -163,33 +163,6 @@ pub(crate) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     }
 }
 
-/// Calls `found` with every image in `bytes`, the whole sectors of a unit: its offset in `bytes` and its header. Stops at what can be no header.
-///
-/// # Errors
-/// The offset of the header that makes no sense.
-pub(crate) fn walk(
-    bytes: &[u8],
-    sector_bytes: u32,
-    mut found: impl FnMut(usize, Header),
-) -> Result<(), usize> {
-    let mut at = 0;
-    while at < bytes.len() {
-        let header = Header::decode(&bytes[at..]).ok_or(at)?;
-        if header.image_grains == 0 {
-            // What comes behind unused grains begins with a sector.
-            at = (at + 1).next_multiple_of(sector_bytes as usize);
-            continue;
-        }
-        let length = image_bytes(header) as usize;
-        if length > bytes.len() - at {
-            return Err(at);
-        }
-        found(at, header);
-        at += length;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -306,12 +279,6 @@ mod tests {
                 memory[..location.length_bytes() as usize].copy_from_slice(&bytes[..location.length_bytes() as usize]);
                 unpack(header, 0, &mut memory);
             }
-            let mut images = 0;
-            let _any_answer = walk(&bytes, 512, |at, header| {
-                assert!(at + usize::from(header.image_grains) * 64 <= bytes.len());
-                images += 1;
-            });
-            prop_assert!(images <= bytes.len() / 64);
         }
     }
 
@@ -325,25 +292,5 @@ mod tests {
         let late = Expected { oldest_sequence: 78, ..expected(&image, 5, 1) };
         assert!(says(late).contains("lost write"), "{}", says(late));
         assert!(verify(&vec![0; image.len()], expected(&image, 5, 1)).is_err());
-    }
-
-    #[test]
-    fn a_walk_finds_the_images_and_skips_the_gaps() {
-        let mut bytes = vec![0; 4096];
-        let own = page(0, 600, 4000, 3);
-        let image = image_of(&own, 0);
-        assert_eq!(image.len(), 704);
-        for at in [0, 704, 2048] {
-            bytes[at..at + 704].copy_from_slice(&image);
-        }
-        let places = |bytes: &[u8]| {
-            let mut places = Vec::new();
-            walk(bytes, 512, |at, header| places.push((at, header.page.0))).map(|()| places)
-        };
-        assert_eq!(places(&bytes), Ok(vec![(0, 3), (704, 3), (2048, 3)]));
-        bytes[704..2048].fill(0);
-        assert_eq!(places(&bytes), Ok(vec![(0, 3), (2048, 3)]));
-        bytes[2048 + 4] = 200;
-        assert_eq!(places(&bytes), Err(2048));
     }
 }

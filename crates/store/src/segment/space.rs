@@ -37,6 +37,10 @@ const NEAR: usize = 4;
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: usize = 2;
 
+/// The cleaner chooses so many segments at a time, or this share of all.
+const VICTIMS_MIN: usize = 4;
+const VICTIMS_SHARE: usize = 64;
+
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
@@ -75,16 +79,17 @@ pub(super) struct Segment {
     pub state: State,
     /// Whether the cleaner goes through it, and images of it that are on their way to another place.
     pub in_hand: u32,
-    /// Walking its headers did not find all that is live.
-    pub suspect: bool,
     /// Some of it cannot be read: it stays as it is.
     pub damaged: bool,
     /// The cleaner has filled it, as densely as it can.
     pub packed: bool,
 }
 
-const FREE: Segment =
-    Segment { state: State::Free, in_hand: 0, suspect: false, damaged: false, packed: false };
+const FREE: Segment = Segment { state: State::Free, in_hand: 0, damaged: false, packed: false };
+
+fn is_cleanable(segment: &Segment) -> bool {
+    segment.state == State::Full && segment.in_hand == 0 && !segment.damaged
+}
 
 /// What is known of a segment without the lock.
 #[derive(Default)]
@@ -116,7 +121,7 @@ pub(super) struct Inner {
     pub segments: Vec<Segment>,
     tally: Tally,
     free: BTreeSet<u32>,
-    /// Segments that the cleaner goes through.
+    /// Segments that are being cleaned.
     walked: usize,
     /// A checkpoint is writing pages: they may take from the reserve.
     checkpointing: bool,
@@ -355,21 +360,46 @@ impl Space {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// The segment that is worth most to be cleaned and is on the device as a whole. Only as many at a time as there are free segments to move them to, or none might get to its end.
-    pub fn take_victim(&self, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
+    /// The segments that are worth most to be cleaned and are on the device as a whole, the best first: a bounded share of all.
+    pub fn victims(&self, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
+        let inner = self.lock();
+        let mut worth = self.worth_of_all(&inner).collect::<Vec<_>>();
+        worth.sort_unstable_by(|(one, _), (other, _)| other.total_cmp(one));
+        let at_a_time = VICTIMS_MIN.max(inner.segments.len() / VICTIMS_SHARE);
+        let written =
+            worth.into_iter().map(|(_, index)| index).filter(|index| is_written(self.range(*index)));
+        written.take(at_a_time).collect()
+    }
+
+    /// The segment is cleaned from now on, if it is full and the same as when it was opened with `opening`.
+    pub fn begin_victim(&self, index: usize, opening: UnitSequence) -> bool {
         let mut inner = self.lock();
-        if !inner.can_clean() {
-            return None;
+        let is_same = self.opening_of(index) == opening && is_cleanable(&inner.segments[index]);
+        if is_same {
+            inner.change(index, |segment| segment.in_hand = 1);
+            inner.walked += 1;
         }
-        let index = self.victim(&inner, is_written)?;
-        inner.change(index, |segment| segment.in_hand = 1);
-        inner.walked += 1;
-        Some(index)
+        is_same
+    }
+
+    /// Whether what is live in one more segment has a place to go: only as many are cleaned at a time as there are free segments to move them to, or none might get to its end.
+    pub fn may_clean(&self) -> bool {
+        self.lock().can_clean()
+    }
+
+    /// Whether hardly a segment is free, so that the emptiest ones are cleaned.
+    pub fn is_emergency(&self) -> bool {
+        self.lock().is_emergency()
+    }
+
+    /// The store's age: bytes of changed pages that were gathered.
+    pub fn age_bytes(&self) -> u64 {
+        self.age_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether more than half of the segment that is cleaned next would have to be moved.
     pub fn is_cleaning_dear(&self) -> bool {
-        let victim = self.victim(&self.lock(), |_| true);
+        let victim = self.victim(&self.lock());
         victim.is_some_and(|index| self.live_bytes_of(index) > self.segment_bytes / 2)
     }
 
@@ -380,28 +410,26 @@ impl Space {
         inner.walked -= 1;
     }
 
-    fn victim(&self, inner: &Inner, is_written: impl Fn(Range<u64>) -> bool) -> Option<usize> {
-        let mut best: Option<(f64, usize)> = None;
-        for (index, segment) in inner.segments.iter().enumerate() {
-            if segment.state != State::Full || segment.in_hand > 0 || segment.damaged {
-                continue;
-            }
+    /// The one that is worth most.
+    fn victim(&self, inner: &Inner) -> Option<usize> {
+        self.worth_of_all(inner).max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, index)| index)
+    }
+
+    /// What cleaning is worth, of every segment where it is worth anything.
+    fn worth_of_all(&self, inner: &Inner) -> impl Iterator<Item = (f64, usize)> {
+        let emergency = inner.is_emergency();
+        let cleanable = inner.segments.iter().enumerate().filter(|(_, segment)| is_cleanable(segment));
+        cleanable.filter_map(move |(index, segment)| {
             let live = self.live_bytes_of(index);
             let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
-            let worth = if inner.free.len() > inner.kept_for_checkpoint() + EMERGENCY {
-                policy::worth(live, filled, self.age_of(index))
-            } else {
+            let worth = if emergency {
                 // Gaps between images are won as well, but where they are the cleaner's own: it would make the same ones again, for ever.
                 policy::worth_now(live, if segment.packed { filled } else { self.segment_bytes })
+            } else {
+                policy::worth(live, filled, self.age_of(index))
             };
-            if let Some(worth) = worth
-                && best.is_none_or(|(most, _)| worth > most)
-                && is_written(self.range(index))
-            {
-                best = Some((worth, index));
-            }
-        }
-        best.map(|(_, index)| index)
+            worth.map(|worth| (worth, index))
+        })
     }
 
     /// An image is on its way from the segment to another place.
@@ -574,7 +602,7 @@ impl Space {
             moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
-            hopeless: coming == 0 && urgent && !written_helps && self.victim(inner, |_| true).is_none(),
+            hopeless: coming == 0 && urgent && !written_helps && self.victim(inner).is_none(),
             pending: pending > 0,
             freeing: freed > 0,
         }
@@ -696,6 +724,10 @@ impl Inner {
     /// Whether what is live in one more segment has a place to go.
     fn can_clean(&self) -> bool {
         self.free.len() > self.kept_from(Stream::Moved) + self.walked
+    }
+
+    fn is_emergency(&self) -> bool {
+        self.free.len() <= self.kept_for_checkpoint() + EMERGENCY
     }
 
     fn take_out(&mut self, which: impl Fn(usize, &Segment) -> bool) -> Vec<usize> {

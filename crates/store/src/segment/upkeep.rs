@@ -3,7 +3,6 @@
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, PoisonError};
 
-use super::cleaner::CLEANERS;
 use super::policy::Target;
 use super::stats::add;
 use super::{Dirty, Segments, Stream, Tenant};
@@ -14,8 +13,8 @@ use crate::task::{park, waker, yield_now};
 /// The device grows before it is fuller than this: cleaning is cheap only with room to spare.
 const GROWN_BEFORE_PERCENT: u64 = 70;
 
-/// It grows before it is fuller than this if cleaning is not cheap even so.
-const GROWN_IF_DEAR_PERCENT: u64 = 55;
+/// It grows before it is fuller than this if cleaning is not cheap even so, or segments run short.
+const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
 /// What goes on in the background.
 #[derive(Default)]
@@ -87,7 +86,7 @@ impl Segments {
         let cleans = clean && need.cleaning;
         let grows = self.grow_if_full(dirty_bytes)
             || out_of_room && self.begin_growing()
-            || cleans && self.grow_if_dear(dirty_bytes);
+            || (cleans || need.urgent) && self.grow_if_short(need.urgent, dirty_bytes);
         if cleans && (need.urgent || !grows) {
             self.begin_cleaning(tenant.clone());
         }
@@ -167,7 +166,8 @@ impl Segments {
 
     /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster than those that there are make others free.
     fn begin_cleaning(&self, tenant: Arc<dyn Tenant>) {
-        let more = |cleaners| (cleaners < CLEANERS).then_some(cleaners + 1);
+        let most = self.cleaners_max();
+        let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
         let cleaners = &self.upkeep.cleaners;
         let Some(own) = self.own.upgrade() else { return };
         if cleaners.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok() {
@@ -220,12 +220,12 @@ impl Segments {
         self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_growing()
     }
 
-    /// Has the device grown if more than half of what is cleaned next would have to be moved, and there is no plenty of room. Returns whether it is growing.
-    pub(super) fn grow_if_dear(&self, dirty_bytes: u64) -> bool {
+    /// Has the device grown if free segments are short, or more than half of what is cleaned next would have to be moved, and there is no plenty of room. Returns whether it is growing.
+    pub(super) fn grow_if_short(&self, are_segments_short: bool, dirty_bytes: u64) -> bool {
         // Only who may grow goes through all segments for it.
         self.may_grow()
-            && self.is_fuller_than(GROWN_IF_DEAR_PERCENT, dirty_bytes)
-            && self.space.is_cleaning_dear()
+            && self.is_fuller_than(GROWN_IF_SHORT_PERCENT, dirty_bytes)
+            && (are_segments_short || self.space.is_cleaning_dear())
             && self.begin_growing()
     }
 

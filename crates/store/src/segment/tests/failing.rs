@@ -62,7 +62,8 @@ fn a_segment_that_can_be_cleaned_no_further_stays() {
         let own = Arc::clone(&model);
         moved.push(world.harness.run(move || {
             let victim = own.oldest_segment();
-            let (before, mut block) = (own.segments.written().moved_images, Block::new(16 << 10).unwrap());
+            let victim = own.segments.survey(vec![victim], &*own).pop().unwrap();
+            let (before, mut block) = (own.segments.written().moved_images, Block::new(64 << 10).unwrap());
             let troubled = Trouble::Poison.at(nth);
             let ended = own.segments.clean_segment(victim, &*own, &mut block);
             drop(troubled);

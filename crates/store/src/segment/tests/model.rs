@@ -220,10 +220,10 @@ impl Tenant for Model {
         same
     }
 
-    fn pages_within(&self, bytes: Range<u64>) -> Vec<(PageId, Location)> {
+    fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
         let state = self.state();
-        let within = state.pages.iter().filter(|(_, kept)| bytes.contains(&kept.location.offset_bytes()));
-        within.map(|(id, kept)| (PageId(*id), kept.location)).collect()
+        let there = state.pages.iter().filter(|(_, kept)| wanted(kept.location));
+        there.map(|(id, kept)| (PageId(*id), kept.location)).collect()
     }
 
     fn want_checkpoint(&self) {

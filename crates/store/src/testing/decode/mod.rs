@@ -7,5 +7,5 @@ mod pages;
 mod sectors;
 
 pub use log::{catalog_entry, log_block, log_record, log_stream, reference};
-pub use pages::{image, map, node, overflow, unit};
+pub use pages::{image, map, node, overflow};
 pub use sectors::{label, superblock, witness};

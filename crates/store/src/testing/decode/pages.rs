@@ -9,7 +9,6 @@ use crate::segment::Location;
 use crate::segment::pack::{self, Expected};
 
 const GRAIN_BYTES: usize = 64;
-const SECTOR_BYTES: u32 = 512;
 
 /// An image as it is read for a page: verified, made a page of, and made an image of again.
 pub fn image(bytes: &[u8]) {
@@ -21,25 +20,6 @@ pub fn image(bytes: &[u8]) {
         let other = page_of(header, &again).map(|page| bytes_of(&page));
         assert_eq!(other, Some(bytes_of(&page)), "an image of what was read is the same page");
     }
-}
-
-/// A write unit, whose images are found by their headers.
-pub fn unit(bytes: &[u8]) {
-    let whole_sectors = bytes.len() - bytes.len() % SECTOR_BYTES as usize;
-    let (bytes, mut end) = (&bytes[..whole_sectors], 0);
-    let walked = pack::walk(bytes, SECTOR_BYTES, |at, header| {
-        let length = pack::image_bytes(header) as usize;
-        assert!(
-            at >= end && length > 0 && length <= bytes.len() - at,
-            "one behind the other, within the unit"
-        );
-        end = at + length;
-        if let Some(location) = location(at as u64, length, header.class) {
-            let expected = Expected { location, page: header.page, oldest_sequence: 0 };
-            let _either_way = pack::verify(&bytes[at..], expected);
-        }
-    });
-    assert!(walked.is_ok_and(|()| end <= bytes.len()) || walked.is_err_and(|at| at < bytes.len()));
 }
 
 /// A node of a tree: the first two bytes choose what is done with it, the rest is its image. It is searched, gone through and changed.

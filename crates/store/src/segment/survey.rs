@@ -1,0 +1,204 @@
+//! What is live in the segments that are cleaned next.
+//!
+//! The page table says it, which is gone through once for several segments: so the cleaner reads what it moves, and little else. What it says may be old when a segment's turn comes, but never leaves out what is still live
+//! there: nothing is put into a segment that is full.
+
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::{Location, Segments, Tenant, UnitSequence};
+use crate::header::PageId;
+
+/// A segment to be cleaned.
+pub(super) struct Surveyed {
+    pub index: usize,
+    /// If it was opened again since, nothing here is about it.
+    pub opening: UnitSequence,
+    /// What was live in it, in the order of the bytes.
+    pub live: Vec<(PageId, Location)>,
+}
+
+/// The segments to be cleaned, what is worth most first.
+#[derive(Default)]
+pub(super) struct Survey(Mutex<Plan>);
+
+#[derive(Default)]
+struct Plan {
+    next: VecDeque<Surveyed>,
+    /// Somebody makes a new one.
+    is_being_made: bool,
+    /// The store's age from which on it is too old.
+    until_bytes: u64,
+    /// It was made when hardly a segment was free.
+    emergency: bool,
+}
+
+impl Survey {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to make a survey. Others wait for it until this is dropped.
+struct Making<'a>(&'a Segments);
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.0.survey.plan().is_being_made = false;
+        self.0.wake_all();
+    }
+}
+
+impl Segments {
+    /// The segment that is worth most to be cleaned, of those that are on the device as a whole, and what is live in it. It is in hand from now on. `None` if there is none, or no room for what would be moved.
+    pub(super) fn next_victim(&self, tenant: &dyn Tenant) -> Option<Surveyed> {
+        while self.space.may_clean() {
+            let emergency = self.space.is_emergency();
+            let making = {
+                let mut plan = self.survey.plan();
+                if self.space.age_bytes() > plan.until_bytes || emergency && !plan.emergency {
+                    plan.next.clear();
+                }
+                // What became garbage meanwhile, or is full again, is left out.
+                while let Some(victim) = plan.next.pop_front() {
+                    if self.space.begin_victim(victim.index, victim.opening) {
+                        return Some(victim);
+                    }
+                }
+                !std::mem::replace(&mut plan.is_being_made, true)
+            };
+            if making {
+                let _others_wait = Making(self);
+                if !self.make_survey(tenant, emergency) {
+                    return None;
+                }
+            } else {
+                self.wait_until(|| self.poison.check().map(|()| !self.survey.plan().is_being_made)).ok()?;
+            }
+        }
+        None
+    }
+
+    /// Returns whether there is anything to clean.
+    fn make_survey(&self, tenant: &dyn Tenant, emergency: bool) -> bool {
+        let age_bytes = self.space.age_bytes();
+        let victims = self.space.victims(|range| !self.buffers.holds_any_of(range));
+        let surveyed = self.survey(victims, tenant);
+        let mut plan = self.survey.plan();
+        plan.until_bytes = age_bytes + surveyed.len() as u64 * self.layout.segment_bytes;
+        plan.emergency = emergency;
+        plan.next = surveyed.into();
+        !plan.next.is_empty()
+    }
+
+    /// What is live in these segments.
+    pub(super) fn survey(&self, victims: Vec<usize>, tenant: &dyn Tenant) -> Vec<Surveyed> {
+        let mut place_of = vec![None; self.space.usage().segments as usize];
+        let mut surveyed: Vec<_> = victims
+            .into_iter()
+            .map(|index| Surveyed { index, opening: self.space.opening_of(index), live: Vec::new() })
+            .collect();
+        for (place, victim) in surveyed.iter().enumerate() {
+            place_of[victim.index] = Some(place);
+        }
+        let place_of = |location: Location| {
+            let index = self.space.index_of(location.offset_bytes())?;
+            place_of.get(index).copied().flatten()
+        };
+        for (page, location) in tenant.pages_where(&|location| place_of(location).is_some()) {
+            if let Some(place) = place_of(location) {
+                surveyed[place].live.push((page, location));
+            }
+        }
+        for victim in &mut surveyed {
+            victim.live.sort_unstable_by_key(|(_, location)| location.offset_bytes());
+        }
+        surveyed
+    }
+}
+
+/// Bytes of the device that are read at once, and which images are in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub offset_bytes: u64,
+    pub length_bytes: u32,
+    pub images: Range<usize>,
+}
+
+/// Puts images, in the order of their bytes, together to reads of whole sectors, of at most `length_max` bytes each, unless a single image has more.
+/// Garbage of at most `gap_max` bytes is read along rather than to read twice.
+pub(super) fn extents(
+    live: &[(PageId, Location)],
+    sector_bytes: u32,
+    length_max: u32,
+    gap_max: u32,
+) -> Vec<Extent> {
+    let mut extents: Vec<Extent> = Vec::new();
+    for (place, (_, location)) in live.iter().enumerate() {
+        let (start, length, _) = location.span(sector_bytes);
+        let end = start + u64::from(length);
+        match extents.last_mut() {
+            Some(last)
+                if start <= last.offset_bytes + u64::from(last.length_bytes) + u64::from(gap_max)
+                    && end <= last.offset_bytes + u64::from(length_max) =>
+            {
+                last.length_bytes = last.length_bytes.max((end - last.offset_bytes) as u32);
+                last.images.end = place + 1;
+            }
+            _ => extents.push(Extent { offset_bytes: start, length_bytes: length, images: place..place + 1 }),
+        }
+    }
+    extents
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn live(images: &[(u64, u32)]) -> Vec<(PageId, Location)> {
+        let location = |(offset, length): &(u64, u32)| Location::new(*offset, *length, 0);
+        (1..).map(PageId).zip(images.iter().map(location)).collect()
+    }
+
+    #[test]
+    fn neighbours_are_read_together_and_wide_gaps_are_left_out() {
+        let live = live(&[(64, 512), (1024, 512), (9 << 10, 1024), (10 << 10, 1024)]);
+        let extent = |offset_bytes, length_bytes, images| Extent { offset_bytes, length_bytes, images };
+        assert_eq!(
+            extents(&live, 512, 16 << 10, 4 << 10),
+            [extent(0, 1536, 0..2), extent(9 << 10, 2048, 2..4)]
+        );
+        assert_eq!(extents(&live, 512, 16 << 10, 16 << 10), [extent(0, 11 << 10, 0..4)]);
+        assert_eq!(extents(&live, 512, 1024, 16 << 10).len(), 4);
+        assert_eq!(extents(&[], 512, 16 << 10, 0), []);
+    }
+
+    proptest! {
+        #[test]
+        fn every_image_lies_in_the_extent_that_has_it(
+            images in proptest::collection::vec((0..40u64, 1..64u32), 0..50),
+            gap_max in 0..9000u32,
+        ) {
+            let mut at = 0;
+            let images: Vec<_> = images.iter().map(|(gap, grains)| {
+                let start = at + gap * 64;
+                at = start + u64::from(grains * 64);
+                (start, grains * 64)
+            }).collect();
+            let live = live(&images);
+            let extents = extents(&live, 512, 16 << 10, gap_max);
+            prop_assert!(extents.iter().flat_map(|extent| extent.images.clone()).eq(0..live.len()));
+            for extent in extents {
+                let range = extent.offset_bytes..extent.offset_bytes + u64::from(extent.length_bytes);
+                prop_assert!(range.start % 512 == 0 && range.end % 512 == 0 && extent.length_bytes <= 16 << 10);
+                for (_, location) in &live[extent.images] {
+                    let end = location.offset_bytes() + u64::from(location.length_bytes());
+                    prop_assert!(range.start <= location.offset_bytes() && end <= range.end);
+                }
+            }
+        }
+    }
+}
