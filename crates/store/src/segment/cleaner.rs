@@ -13,7 +13,7 @@ use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, pol
 use crate::header::{Header, PageId};
 use crate::lane::{Block, Role};
 
-/// A cleaner has one read under way at a time; so there may be as many of them as this share of the requests that saturate the drive, within these bounds.
+/// A cleaner has one read under way at a time, so there may be one for so many of the requests that saturate the drive, within these bounds.
 const CLEANERS_SHARE: u32 = 2;
 const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;

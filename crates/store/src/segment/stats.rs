@@ -37,6 +37,12 @@ impl Written {
         pages as f64 / self.dirty_page_bytes as f64
     }
 
+    /// Bytes that the cleaner read for each byte that it moved.
+    #[cfg(test)]
+    pub fn read_per_moved_byte(&self) -> f64 {
+        self.cleaner_read_bytes as f64 / self.by_stream_bytes[Stream::Moved as usize] as f64
+    }
+
     /// What was counted since `before`.
     #[must_use]
     #[cfg(test)]

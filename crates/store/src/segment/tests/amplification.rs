@@ -160,7 +160,7 @@ fn said(case: Case) -> Written {
     let images = usage.live_bytes as f64 / (usage.segments * usage.segment_bytes) as f64;
     let pages = case.percent as f64 / 100.0;
     println!(
-        "{:?} updates of {:?} leaves, {}borders of {:>2} KiB: pages {} % and images {:.0} % of the space: {:.2} bytes written for each of a changed page (at equal chances at least {:.2}), {:.1} % in whole units",
+        "{:?} updates of {:?} leaves, {}borders of {:>2} KiB: pages {} % and images {:.0} % of the space: {:.2} bytes written for each of a changed page (at equal chances at least {:.2}), {:.1} % in whole units; {:.2} bytes read for each that was moved",
         case.updates,
         case.leaves,
         if case.reopened { "reopened, " } else { "" },
@@ -169,7 +169,8 @@ fn said(case: Case) -> Written {
         100.0 * images,
         written.write_amplification(),
         images / pages * least(images),
-        100.0 * written.full_unit_share()
+        100.0 * written.full_unit_share(),
+        written.read_per_moved_byte()
     );
     written
 }
@@ -198,5 +199,6 @@ fn changed_pages_cost_little_more_than_their_own_bytes() {
     assert!(in_packs.write_amplification() <= 1.35, "{in_packs:?}");
     for written in [uniform, skewed, in_packs] {
         assert!(written.full_unit_share() >= 0.95, "{written:?}");
+        assert!(written.read_per_moved_byte() <= 2.0, "{written:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod failing;
+mod growing;
 mod model;
 
 use std::sync::Arc;

@@ -104,6 +104,13 @@ impl Model {
         }
     }
 
+    /// Frees the pages that `which` names, by their segment and their id.
+    pub fn free_some(&self, which: impl Fn(usize, u64) -> bool) {
+        let index = |kept: &Kept| self.segments.space.index_of(kept.location.offset_bytes()).unwrap();
+        let pages = self.state().pages.clone();
+        pages.iter().filter(|(id, kept)| which(index(kept), **id)).for_each(|(id, _)| self.free(*id));
+    }
+
     /// What another one may be made of.
     pub fn durable(&self) -> Durable {
         self.state().durable.clone()

@@ -1,0 +1,42 @@
+//! When a device grows that may.
+
+use std::sync::atomic::Ordering;
+
+use flashgrain_device::MemoryDevice;
+
+use super::model::{Durable, Model};
+use super::*;
+
+const SEGMENT_BYTES: u64 = 64 << 10;
+const SEGMENTS: u64 = 64;
+
+/// Every other segment is cheap to clean, and only as many are free as are kept.
+#[test]
+fn a_store_grows_when_segments_run_short_however_cheap_cleaning_is() {
+    let layout =
+        Layout { unit_bytes: 16 << 10, segment_bytes: SEGMENT_BYTES, ..layout(Placement::OutOfPlace) };
+    let capacity_bytes = layout.segments_start_bytes + SEGMENTS * SEGMENT_BYTES;
+    let devices =
+        Devices::new(Arc::new(MemoryDevice::new(capacity_bytes, 2 * capacity_bytes).unwrap()), None);
+    let harness = Harness::new(&devices, 2);
+    let mut world = World { sim: None, devices, harness };
+    let model = Model::new(&world, &layout, Durable::default());
+    let own = Arc::clone(&model);
+    let kept = model.segments.usage().reserved + 1;
+    world.harness.run(move || {
+        (1..)
+            .take_while(|_| own.segments.usage().free > kept)
+            .for_each(|id| own.change(id, 0, 2000).unwrap());
+        own.segments.write_all().unwrap();
+        own.free_some(|index, id| id % 10 < if index % 2 == 0 { 6 } else { 1 });
+    });
+    let before = model.segments.usage();
+    assert!((before.free, before.segments) == (kept, SEGMENTS) && !model.segments.space.is_cleaning_dear());
+    assert!(before.live_bytes < SEGMENTS * SEGMENT_BYTES * 65 / 100, "{before:?}");
+    model.segments.set_growth(2 * capacity_bytes, SEGMENT_BYTES);
+    model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);
+    let own = Arc::clone(&model);
+    world.harness.run(move || own.segments.tend());
+    world.harness.run_until_idle();
+    assert!(model.segments.usage().segments > SEGMENTS, "{:?}", model.segments.usage());
+}
