@@ -117,9 +117,11 @@ impl Segments {
         image: &[u8],
         tenant: &dyn Tenant,
     ) -> Result<(), Stop> {
+        if !tenant.is_at(page, location) {
+            return Ok(());
+        }
         let expected = Expected { location, page, oldest_sequence: victim.opening.0 };
         match pack::verify(image, expected) {
-            Ok(_) if !tenant.is_at(page, location) => Ok(()),
             Ok(header) => {
                 self.move_image(victim, header, location, &image[..location.length_bytes() as usize])
             }

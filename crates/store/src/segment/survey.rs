@@ -84,12 +84,15 @@ impl Segments {
     fn make_survey(&self, tenant: &dyn Tenant, emergency: bool) -> bool {
         let age_bytes = self.space.age_bytes();
         let victims = self.space.victims(|range| !self.buffers.holds_any_of(range));
+        if victims.is_empty() {
+            return false;
+        }
         let surveyed = self.survey(victims, tenant);
         let mut plan = self.survey.plan();
         plan.until_bytes = age_bytes + surveyed.len() as u64 * self.layout.segment_bytes;
         plan.emergency = emergency;
         plan.next = surveyed.into();
-        !plan.next.is_empty()
+        true
     }
 
     /// What is live in these segments.
