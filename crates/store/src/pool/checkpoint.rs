@@ -14,6 +14,9 @@ use crate::task::yield_now;
 /// Frames that are looked at before others may run.
 const FRAMES_PER_TURN: u32 = 1024;
 
+/// Page numbers that are looked at before others may run: some 100 µs.
+const NUMBERS_PER_TURN: usize = 1 << 14;
+
 /// Pages that are gathered before others may run.
 const PAGES_PER_TURN: u32 = 16;
 
@@ -274,7 +277,7 @@ impl Pool {
             if let Some(location) = self.location(id, false).filter(|location| wanted(*location)) {
                 found.push((id, location));
             }
-            if number % (1 << BLOCK_BITS) == 0 {
+            if number % NUMBERS_PER_TURN == 0 {
                 yield_now();
             }
         }

@@ -37,6 +37,9 @@ const NEAR: usize = 4;
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: usize = 2;
 
+/// Whether more must be cleaned, only so many of the segments tell that are being cleaned: they are not free yet when the next checkpoint begins, and with many cleaners nothing would be left for what is written meanwhile.
+const MOVING_COUNTED: usize = 4;
+
 /// The cleaner chooses so many segments at a time, or this share of all.
 const VICTIMS_MIN: usize = 4;
 const VICTIMS_SHARE: usize = 64;
@@ -596,7 +599,7 @@ impl Space {
         let written_bytes = dirty.durable_bytes;
         let written_helps = written_bytes >= self.segment_bytes || written_bytes > 0 && !inner.can_clean();
         Need {
-            cleaning: free + coming < enough && inner.can_clean(),
+            cleaning: free + pending + freed + moving.min(MOVING_COUNTED) < enough && inner.can_clean(),
             urgent,
             tight: free <= kept_from_small,
             moving: moving > 0,
