@@ -19,6 +19,19 @@ pub(crate) trait Index: Send + Sync {
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
     fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error>;
 
+    /// As [`Index::get`], for those who will not change the key: what a change of it takes may not be in memory afterwards, and the value may be known without that.
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    fn read(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        self.get(key, into, &mut None)
+    }
+
+    /// As [`Index::read`], if that can be done without waiting. Otherwise begins to load what it takes, and `into` stays as it is.
+    fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        self.get_at_hand(key, into, &mut None)
+    }
+
     /// The first eight bytes of the value of `key`, little-endian; `near` as with [`Index::get`]. What a following [`Index::update`] of the key needs is in memory afterwards, most likely.
     ///
     /// # Errors
@@ -143,6 +156,18 @@ impl May {
             Self::NotWait => Ok(index.get_at_hand(key, into, near).map_or(Poll::Pending, Poll::Ready)),
         }
     }
+
+    /// [`Index::read`] or [`Index::read_at_hand`].
+    ///
+    /// # Errors
+    /// As [`Index::get`].
+    #[inline]
+    pub(crate) fn read(self, index: &dyn Index, key: &[u8], into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
+        match self {
+            Self::Wait => index.read(key, into).map(Poll::Ready),
+            Self::NotWait => Ok(index.read_at_hand(key, into).map_or(Poll::Pending, Poll::Ready)),
+        }
+    }
 }
 
 /// What `look` finds if it may wait.
@@ -173,6 +198,14 @@ impl Steps for Leaves {
 impl Index for BTree {
     fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
         Self::get(self, key, into, near)
+    }
+
+    fn read(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        Self::read(self, key, into)
+    }
+
+    fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        Self::read_at_hand(self, key, into)
     }
 
     fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {

@@ -117,6 +117,10 @@ impl Session for Client {
         Ok(())
     }
 
+    fn prefetch(&mut self, table: Table, keys: &[&[u8]]) -> Result<(), Failure> {
+        Ok(self.trees[table].prefetch(keys)?)
+    }
+
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let tree = &self.trees[table];
         match &mut self.transaction {

@@ -110,6 +110,11 @@ pub trait Session {
         Ok(())
     }
 
+    /// Has the engine bring what a transaction needs into memory that is going to read these keys and change them.
+    fn prefetch(&mut self, table: Table, keys: &[&[u8]]) -> Result<(), Failure> {
+        self.get_many(table, keys, &mut |_, _| ())
+    }
+
     /// Inserts a record or replaces its value, without looking whether it is there.
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 

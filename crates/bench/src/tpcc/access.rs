@@ -133,6 +133,11 @@ impl<'a> Access<'a> {
         refused.map_or(Ok(()), |error| Err(Failure::Broken(error)))
     }
 
+    /// Before a transaction that is going to change these rows.
+    pub fn prefetch<R: Row>(&mut self, keys: &[&[u8]]) -> Result<(), Failure> {
+        self.session.prefetch(R::TABLE, keys)
+    }
+
     pub fn put<R: Row>(&mut self, key: &[u8], row: &R) -> Result<(), Failure> {
         self.value.clear();
         row.write(&mut self.value);

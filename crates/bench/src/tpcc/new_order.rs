@@ -66,7 +66,7 @@ impl NewOrder {
         access.get_many(&item_keys, |place, item: Item| items[place] = Some(item))?;
         let stocks: Vec<_> = self.lines.iter().map(|line| keys::stock(line.supplier, line.item)).collect();
         let stocks: Vec<&[u8]> = stocks.iter().map(<[u8; 8]>::as_slice).collect();
-        access.get_many(&stocks, |_, _: Stock| ())?;
+        access.prefetch::<Stock>(&stocks)?;
         access.find::<Customer>(&keys::customer(self.of, self.customer))?;
         Ok(items)
     }

@@ -81,7 +81,7 @@ impl Payment {
     /// Before the transaction: the customer's number, as names never change; and a look at what it is going to read and few others do.
     pub fn look(&self, access: &mut Access<'_>) -> Result<u32, Failure> {
         let number = self.who.find(access, self.customer_of)?;
-        access.find::<Customer>(&keys::customer(self.customer_of, number))?;
+        access.prefetch::<Customer>(&[&keys::customer(self.customer_of, number)])?;
         Ok(number)
     }
 

@@ -2,6 +2,7 @@
 
 use super::node::Node;
 use super::places;
+use super::records::Way;
 use super::tree::{BTree, Near, Slot, Spot};
 use crate::Error;
 use crate::header::PageId;
@@ -63,7 +64,7 @@ impl BTree {
 
     /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it lately, and nothing has changed there since.
     #[inline]
-    fn place_again(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
+    pub(super) fn place_again(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
         let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
         if let Some(leaf) = near.and_then(|spot| self.pool.again(spot.sight)).filter(covers) {
             return Some((leaf, Slot::Unknown));
@@ -87,8 +88,11 @@ impl BTree {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move || {
             // Who needs the leaf will meet the error.
-            if let Ok(leaf) = tree.leaf(&key) {
+            if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
                 tree.remember(&key, Spot { sight: leaf.sight(), slot: Slot::Unknown });
+                if was_absent {
+                    tree.keep(&key, &leaf);
+                }
             }
         });
     }
@@ -176,6 +180,18 @@ impl BTree {
             self.pool.prefetch_entry(child);
             self.pool.overlap();
         }
+        self.enter(parent, level, child, access)
+    }
+
+    /// As [`BTree::follow`], when the page table's word of the child is at hand.
+    #[inline]
+    pub(super) fn enter(
+        &self,
+        parent: &Seen<'_>,
+        level: u8,
+        child: PageId,
+        access: Access,
+    ) -> Result<Option<Seen<'_>>, Error> {
         let next = self.pool.read(child, access);
         if let Ok(next) = &next {
             Node::prefetch(next.page(), level == 1);

@@ -12,6 +12,7 @@ mod grow;
 pub(crate) mod node;
 pub(crate) mod overflow;
 mod places;
+mod records;
 mod reshape;
 mod scan;
 mod scratch;

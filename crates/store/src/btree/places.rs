@@ -33,7 +33,7 @@ struct Place {
 
 /// Tells open trees apart, those of other stores and of stores that were closed among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TreeNumber(u64);
+pub(super) struct TreeNumber(pub(super) u64);
 
 impl TreeNumber {
     /// In a place that nobody has used.

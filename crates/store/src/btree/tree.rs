@@ -105,7 +105,7 @@ pub(super) enum Attempt {
 
 /// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory meanwhile, and then `into` is as it was.
 #[inline]
-fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
+pub(super) fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
     if let Some((offset, length)) = place {
         leaf.page().copy_to(offset, length, into);
@@ -193,7 +193,7 @@ impl BTree {
 
     /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what is not there yet.
     #[inline]
-    fn note_found(
+    pub(super) fn note_found(
         &self,
         is_still: bool,
         leaf: &Seen<'_>,
@@ -321,6 +321,9 @@ impl BTree {
             }
             (None, Err(_)) => Ok(()),
         });
+        if changed.is_ok() && found.is_ok() {
+            self.amend(key, value);
+        }
         Ok(match changed {
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,

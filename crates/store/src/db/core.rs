@@ -15,7 +15,7 @@ use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::engine::Engine;
-use crate::index::May;
+use crate::index::{May, each_brought};
 use crate::lane;
 use crate::layout::Layout;
 use crate::log::Timestamp;
@@ -83,6 +83,18 @@ impl Core {
     /// Refuses what comes after [`Core::close`].
     pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Has in memory what a change of these keys takes.
+    pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &Known, keys: &[K]) -> Result<(), Error> {
+        self.check_open()?;
+        let index = &*tree.tree.index;
+        index.find_places(&mut keys.iter().map(AsRef::as_ref));
+        let mut value = Vec::new();
+        each_brought(keys, |_, key, may| {
+            value.clear();
+            Ok(may.get(index, key.as_ref(), &mut value, &mut None)?.is_ready())
+        })
     }
 
     /// Appends the value of `key`, now or as of `at`, and says whether there is one; if it may not wait, only if it is in memory, or is a large one, which is waited for.

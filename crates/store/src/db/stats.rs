@@ -46,6 +46,10 @@ pub struct CacheStats {
     pub hits: u64,
     /// How often it had to be read from the device, be it ahead of its use.
     pub misses: u64,
+    /// How often it was not needed, as the record that was looked for was known without its page.
+    pub record_hits: u64,
+    /// Bytes of the budget that such records take.
+    pub record_bytes: u64,
 }
 
 impl CacheStats {
@@ -200,6 +204,8 @@ impl Stats {
                 pages: stats.pages,
                 hits: stats.hits.hits,
                 misses: stats.hits.misses,
+                record_hits: stats.hits.records,
+                record_bytes: stats.record_bytes,
             },
             written: WrittenStats {
                 page_bytes: stream(Stream::Fresh),

@@ -118,6 +118,34 @@ impl Tree {
         self.db.get_many(self, keys)
     }
 
+    /// Has in memory what a change of these keys takes: reads all of it that is missing at the same time, and waits for that. For transactions that are going to read and change them: begun afterwards they are short, and few others
+    /// get into their way. Look-ups may find a record in memory without that, so that a transaction would wait for it in its commit.
+    ///
+    /// What was brought may leave memory again before it is used, if the cache is small or much else is read.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let accounts = db.tree("accounts")?;
+    /// accounts.insert("ada", "7")?;
+    /// accounts.prefetch(["ada", "ben"])?;
+    /// db.transaction(|transaction| {
+    ///     let all = transaction.get(&accounts, "ada")?.unwrap_or_default();
+    ///     transaction.insert(&accounts, "ben", all)?;
+    ///     transaction.remove(&accounts, "ada")
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prefetch<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
+        let keys: Vec<K> = keys.into_iter().collect();
+        self.core().prefetch(&self.state, &keys)
+    }
+
     /// Whether there is such a key.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ pub(crate) struct EngineStats {
     /// Bytes of pages in memory that have changed since they were written.
     pub dirty_bytes: u64,
     pub cache_bytes: u64,
+    /// Of these, bytes of records without their pages.
+    pub record_bytes: u64,
     pub pages: u64,
     pub hits: Hits,
     pub segments: Usage,
@@ -34,6 +36,7 @@ impl Engine {
             log_fill: parts.log.fill(),
             dirty_bytes: parts.pool.dirty_bytes(),
             cache_bytes: parts.pool.budget_bytes(),
+            record_bytes: parts.pool.records_bytes(),
             pages: parts.pool.pages(),
             hits: parts.pool.hits(),
             segments: parts.segments.usage(),

@@ -66,7 +66,7 @@ fn slow_writers(parts: &Parts) {
             Pressure::Full => Space::Full,
         };
         Load {
-            dirty: over(dirty_bytes as f64 / pool.budget_bytes() as f64, DIRTY_FROM),
+            dirty: over(dirty_bytes as f64 / pool.budget_of_pages_bytes() as f64, DIRTY_FROM),
             log: over(log.fill(), LOG_FROM),
             space: space(room.to_grow),
             space_for_large: space(room.for_large),
@@ -112,7 +112,11 @@ impl Upkeep for Pages {
         // Counting is cheaper than looking; that workers miscount together does not matter.
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
-        if steps.is_multiple_of(STEPS_PER_LOOK) && self.pool.durable_dirty_bytes() > self.dirty_bytes_max {
+        let is_much = || {
+            let most_bytes = self.dirty_bytes_max.min(self.pool.budget_of_pages_bytes() / 4 * 3);
+            self.pool.durable_dirty_bytes() > most_bytes
+        };
+        if steps.is_multiple_of(STEPS_PER_LOOK) && is_much() {
             (self.want_if_idle)();
         }
     }

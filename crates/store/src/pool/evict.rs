@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
 use super::gate::own_place;
+use super::records::TAIL_SHARE;
 use super::table::Word;
 use super::{CLASSES, COOLING, HOT, Pool};
 use crate::Error;
@@ -247,6 +248,12 @@ impl Pool {
                 meta.state.store(COOLING, Ordering::Relaxed);
             }
         }
+        let tail = used / TAIL_SHARE;
+        let is_cooling = |at: u64| {
+            let meta = self.frames.meta(frame(at));
+            meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) == COOLING
+        };
+        let cooling = (start + tail..start + tail + count).filter(|at| is_cooling(*at)).count();
         let mut candidates = [Candidate { frame: Frame::NONE, id: 0 }; BATCH];
         let mut found = 0;
         for at in start..start + count {
@@ -258,6 +265,7 @@ impl Pool {
                 self.table.prefetch(PageId(id));
             }
         }
+        self.records.note_pages(cooling, found);
         let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
         for candidate in &candidates[..found] {
             match self.try_evict(*candidate) {
@@ -372,7 +380,9 @@ impl Pool {
                 Made { waits_for: Some(unit), .. } => self.images.wait_written(unit),
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
                 Made { denied: Some(_), .. } => self.images.wait_for_room(Stream::Fresh),
-                // All frames are being loaded, or are reserved. To be looked at once more, as one may have become free just before.
+                // All frames are being loaded, or are reserved.
+                _ if self.give_up_records() => continue,
+                // To be looked at once more, as one may have become free just before.
                 _ if place.is_none() => {
                     place = Some(self.room.enter(FRAME));
                     continue;

@@ -21,6 +21,7 @@ mod images;
 mod latch;
 mod mapping;
 mod prefetch;
+mod records;
 mod section;
 mod table;
 #[cfg(test)]
@@ -47,8 +48,10 @@ pub(crate) use images::Images;
 use latch::Version;
 pub(crate) use prefetch::prefetch;
 use prefetch::prefetch_line;
+pub(crate) use records::RecordKey;
+use records::Records;
 pub(crate) use section::{Denied, Reserved, Section};
-use table::Table;
+use table::{Place, Table};
 use waiters::{Waiters, changed};
 
 /// How a page is going to be used.
@@ -96,6 +99,7 @@ pub(crate) struct Pool {
     /// Those who wait for a frame.
     room: Waiters,
     clock: Clock,
+    records: Records,
     counts: Box<[Counts]>,
     me: Weak<Self>,
 }
@@ -119,6 +123,8 @@ pub(crate) struct Hits {
     pub hits: u64,
     /// They had to be read.
     pub misses: u64,
+    /// They were neither, as the record that was wanted of them was known without its page.
+    pub records: u64,
 }
 
 /// Counts one more. Mostly one thread has the place, so that this needs no locked instruction; where several share it, a few may be lost.
@@ -212,6 +218,7 @@ impl Pool {
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
             clock: Clock::new(),
+            records: Records::new(budget_bytes),
             counts: (0..PLACES).map(|_| Counts::default()).collect(),
             me: Weak::clone(me),
         });
@@ -260,6 +267,14 @@ impl Pool {
         seen.note_use();
         count(&self.counts[own_place()].hits);
         Some(seen)
+    }
+
+    /// Whether whoever needs the page has to have it read.
+    #[inline]
+    pub fn is_absent(&self, id: PageId) -> bool {
+        self.table
+            .entry(id)
+            .is_some_and(|entry| matches!(entry.load().place(), Place::Device(_) | Place::Loading(_)))
     }
 
     /// Whether the page is still in memory and nobody has changed it since this pool's `sight`.
@@ -400,12 +415,23 @@ impl Pool {
         let sum = |of: fn(&Counts) -> &AtomicU64| {
             self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
         };
-        Hits { hits: sum(|part| &part.hits), misses: sum(|part| &part.misses) }
+        let (hits, misses) = (sum(|part| &part.hits), sum(|part| &part.misses));
+        Hits { hits, misses, records: self.records.hits() }
     }
 
     /// The budget.
     pub fn budget_bytes(&self) -> u64 {
         self.frames.budget_bytes()
+    }
+
+    /// What of the budget is left for pages, beside records without theirs.
+    pub fn budget_of_pages_bytes(&self) -> u64 {
+        self.budget_bytes() - self.records.bytes()
+    }
+
+    /// Bytes of records without their pages.
+    pub fn records_bytes(&self) -> u64 {
+        self.records.bytes()
     }
 
     /// The present epoch; out of date as soon as a cut happens.

@@ -153,6 +153,8 @@ bugs! {
     PageSequenceIgnored: "page-sequence-ignored", Decay;
     /// A page leaves memory before the unit with its image is written: who reads it finds what was there before.
     EvictedBeforeWritten: "evicted-before-written", Model;
+    /// A record that is known without its page stays as it is when it is changed in its page: reads return what was there before.
+    RecordNotAmended: "record-not-amended", Model;
     /// A failed write of pages is taken for done, and poisons nothing: the pages are gone when they have left memory.
     FailedWriteForgotten: "failed-write-forgotten", Errors;
 

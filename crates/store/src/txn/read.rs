@@ -57,7 +57,7 @@ impl Transactions {
     ) -> Result<Poll<Option<Version>>, Error> {
         let start = into.len();
         let split = |into: &[u8]| into.get(start..).and_then(Version::split).map(|(version, _)| version);
-        let newest = match may.get(&*tree.index, key, into, &mut None)? {
+        let newest = match may.read(&*tree.index, key, into)? {
             Poll::Pending => return Ok(Poll::Pending),
             Poll::Ready(is_there) => split(into).filter(|_| is_there),
         };

@@ -1,0 +1,205 @@
+//! Records that are known without their leaves (see [`Pool::recall_record`](crate::pool::Pool::recall_record)).
+
+use super::descent::Step;
+use super::node::Node;
+use super::scratch::with_bytes;
+use super::tree::{BTree, Slot, copied};
+use crate::Error;
+use crate::hash::hash;
+use crate::pool::{Access, RecordKey, Seen, prefetch};
+
+/// What the way to a key leads to.
+pub(super) enum Way<'a> {
+    /// The leaf that covers it; the key's slot, if that is known; and whether it had to be read.
+    Leaf { leaf: Seen<'a>, slot: Slot, was_absent: bool },
+    /// Its record, which is known without the leaf.
+    Record,
+}
+
+impl BTree {
+    /// Appends the value of `key` to `into`; `false` if there is none. Its leaf need not be in memory afterwards.
+    ///
+    /// # Errors
+    /// As [`BTree::get`].
+    pub fn read(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
+        let start = into.len();
+        self.until_whole(|| {
+            let way = self.way(key, &mut |of| self.pool.recall_record(of, into))?;
+            let Way::Leaf { leaf, slot, was_absent } = way else { return Ok(Some(true)) };
+            let found = slot.find(Node::new(leaf.page()), key);
+            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
+            if let Some((offset, length)) = place {
+                prefetch(leaf.page().words(offset, length));
+                self.pool.overlap();
+            }
+            let copied = copied(&leaf, place, into);
+            self.note_found(copied.is_some(), &leaf, found, key, &mut None);
+            if was_absent
+                && copied == Some(true)
+                && let Some(of) = self.record_key(key)
+            {
+                self.pool.keep_record(&of, &into[start..], || leaf.is_still());
+            }
+            Ok(copied)
+        })
+    }
+
+    /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
+    pub fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        let copied = self.place_at_hand(key, None).and_then(|(leaf, slot)| {
+            let found = slot.find(Node::new(leaf.page()), key);
+            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
+            let copied = copied(&leaf, place, into);
+            self.note_found(copied.is_some(), &leaf, found, key, &mut None);
+            copied
+        });
+        if copied.is_some() {
+            return copied;
+        }
+        if self.record_key(key).is_some_and(|of| self.pool.recall_record(&of, into)) {
+            return Some(true);
+        }
+        self.begin_to_load(key);
+        None
+    }
+
+    /// The way to a key. Where the leaf is not in memory, `recall` may know the record.
+    pub(super) fn way(
+        &self,
+        key: &[u8],
+        recall: &mut dyn FnMut(&RecordKey<'_>) -> bool,
+    ) -> Result<Way<'_>, Error> {
+        if let Some((leaf, slot)) = self.place_again(key, None) {
+            return Ok(Way::Leaf { leaf, slot, was_absent: false });
+        }
+        self.until_whole(|| {
+            let parent = self.descend(1, Access::Normal, |node| node.child_slot(key))?;
+            let node = Step { seen: parent, slot: 0 }.node();
+            if node.is_leaf() {
+                let leaf = Way::Leaf { leaf: parent, slot: Slot::Unknown, was_absent: false };
+                return Ok(parent.is_still().then_some(leaf));
+            }
+            let child = node.child(node.child_slot(key));
+            if !parent.is_still() {
+                return Ok(None);
+            }
+            self.pool.prefetch_entry(child);
+            self.pool.overlap();
+            let was_absent = self.pool.is_absent(child);
+            if was_absent && self.record_key(key).is_some_and(|of| recall(&of)) {
+                return Ok(Some(Way::Record));
+            }
+            let leaf = self.enter(&parent, 1, child, Access::Normal)?;
+            Ok(leaf.map(|leaf| Way::Leaf { leaf, slot: Slot::Unknown, was_absent }))
+        })
+    }
+
+    /// Keeps the record of a key whose leaf had to be read.
+    pub(super) fn keep(&self, key: &[u8], leaf: &Seen<'_>) {
+        let (node, of) = (Node::new(leaf.page()), self.record_key(key));
+        if let (Ok(index), Some(of)) = (node.find(key), of) {
+            with_bytes(|value| {
+                node.value(index, value);
+                self.pool.keep_record(&of, value, || leaf.is_still());
+            });
+        }
+    }
+
+    /// The record of a key has this value from now on, or is not there any more. The caller has the leaf's latch.
+    #[inline]
+    pub(super) fn amend(&self, key: &[u8], value: Option<&[u8]>) {
+        if let Some(of) = self.record_key(key) {
+            self.pool.amend_record(&of, value);
+        }
+    }
+
+    /// Old versions are gone before they are looked for twice.
+    #[inline]
+    fn record_key<'a>(&self, key: &'a [u8]) -> Option<RecordKey<'a>> {
+        let of = || RecordKey { tree: self.number.0, hash: hash(self.root.0, key), key };
+        (!self.volatile).then(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::btree::Change;
+    use crate::pool::testing::pool_in_memory;
+
+    /// A quarter of the records fits into memory, and one in ten is asked for again and again.
+    #[test]
+    fn what_is_read_is_what_was_written_last_and_popular_records_need_no_leaves() {
+        let seed = 1;
+        let mut random = Pcg64::seed_from_u64(seed);
+        let pool = pool_in_memory(1 << 20);
+        let tree = BTree::create(&pool, 0, false).unwrap();
+        let mut model: BTreeMap<[u8; 4], Vec<u8>> = BTreeMap::new();
+        for number in 0..40_000_u32 {
+            let (key, value) = (number.to_be_bytes(), vec![number as u8; 90]);
+            tree.update(&key, &mut |_| Change::Put(&value)).unwrap();
+            model.insert(key, value);
+        }
+        for step in 0..300_000_u32 {
+            let popular = random.random_range(0..10) > 0;
+            let number =
+                if popular { random.random_range(0..1000) * 37 } else { random.random_range(0..40_000) };
+            let key: [u8; 4] = u32::to_be_bytes(number);
+            match random.random_range(0..20) {
+                0 => {
+                    let value = vec![step as u8; if step % 3 == 0 { 60 } else { 90 }];
+                    tree.update(&key, &mut |_| Change::Put(&value)).unwrap();
+                    model.insert(key, value);
+                }
+                1 if step % 8 == 0 => {
+                    tree.update(&key, &mut |_| Change::Remove).unwrap();
+                    model.remove(&key);
+                }
+                _ => {
+                    let mut value = Vec::new();
+                    let found = match step % 2 {
+                        0 => tree.read(&key, &mut value).unwrap(),
+                        _ => match tree.read_at_hand(&key, &mut value) {
+                            Some(found) => found,
+                            None => tree.read(&key, &mut value).unwrap(),
+                        },
+                    };
+                    assert_eq!(
+                        found.then_some(&value),
+                        model.get(&key),
+                        "seed {seed}, step {step}, {number}"
+                    );
+                }
+            }
+        }
+        let hits = pool.hits();
+        assert!(hits.records > 50_000, "{hits:?}");
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_kept() {
+        let pool = pool_in_memory(1 << 20);
+        let tree = BTree::create(&pool, 0, false).unwrap();
+        let put = |value: &[u8]| tree.update(b"key", &mut |_| Change::Put(value)).unwrap();
+        let known = || {
+            let (mut value, of) = (Vec::new(), tree.record_key(b"key").unwrap());
+            pool.recall_record(&of, &mut value).then_some(value)
+        };
+        put(b"old");
+        let before = tree.leaf(b"key").unwrap();
+        put(b"new");
+        tree.keep(b"key", &before);
+        assert_eq!(known(), None);
+        tree.keep(b"key", &tree.leaf(b"key").unwrap());
+        assert_eq!(known().as_deref(), Some(&b"new"[..]));
+        put(b"1st");
+        assert_eq!(known().as_deref(), Some(&b"1st"[..]), "changed in both places");
+        tree.update(b"key", &mut |_| Change::Remove).unwrap();
+        assert_eq!(known(), None);
+    }
+}
