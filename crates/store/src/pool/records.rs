@@ -94,6 +94,7 @@ pub(super) struct Records {
     rings: Box<[Padded]>,
     /// Frames that all rings together should have.
     target: AtomicU64,
+    least: u64,
     /// Frames that have become the newest, of all rings.
     turns: AtomicU64,
     /// Frames that records take, places included.
@@ -405,12 +406,19 @@ impl Records {
         let rings = (largest(frames) / FRAMES_PER_RING).min(RINGS_MAX);
         Self {
             rings: (0..rings).map(|_| Padded::default()).collect(),
-            target: AtomicU64::new(largest(frames) / 2),
+            target: AtomicU64::new(largest(frames) / 8),
+            least: least(frames),
             turns: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             pages_saved: AtomicI64::new(0),
             saved: Mutex::default(),
         }
+    }
+
+    /// Whether records with this hash are taken in.
+    #[inline]
+    fn takes(&self, hash: u64) -> bool {
+        self.target.load(Ordering::Relaxed) > self.least || hash.is_multiple_of(TRIED_ONE_IN)
     }
 
     fn ring(&self, hash: u64) -> Option<MutexGuard<'_, Ring>> {
@@ -467,6 +475,9 @@ impl Records {
 impl Pool {
     /// Appends the value of a record to `into`, if it is known without its page.
     pub fn recall_record(&self, of: &RecordKey<'_>, into: &mut Vec<u8>) -> bool {
+        if !self.records.takes(of.hash) {
+            return false;
+        }
         let Some(mut ring) = self.records.ring(of.hash) else { return false };
         let Some(Found { page, offset, number, .. }) = ring.find(&self.frames, of) else { return false };
         let record = Record { page, offset };
@@ -484,8 +495,7 @@ impl Pool {
         let bytes = record_bytes(of.key.len() as u32, value.len() as u32);
         let frames_of_budget = frames_of(self.frames.budget_bytes());
         let target = self.records.target.load(Ordering::Relaxed);
-        let is_trial = target <= least(frames_of_budget);
-        if bytes > RECORD_BYTES_MAX || is_trial && !of.hash.is_multiple_of(TRIED_ONE_IN) {
+        if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
             return;
         }
         let Some(mut ring) = self.records.ring(of.hash) else { return };
