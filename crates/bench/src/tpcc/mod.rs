@@ -13,8 +13,8 @@
 //!   are skipped, and counted in [`Outcome::Committed`].
 //! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A transaction that loses to another one is tried again with the same input until it is
 //!   done; its latency includes that, and the times it lost are counted.
-//! - New-Order and Payment look for items, stocks and customers before they begin, all of a table by one call, so that engines can read them at once and transactions are short. Items and names never
-//!   change; stocks and customers are read again in the transaction.
+//! - New-Order and Payment look for items and names, which never change, before they begin, and have stocks and customers brought into memory ([`Session::prefetch`](crate::engine::Session::prefetch), a look-up with most
+//!   engines), all of a table by one call, so that engines can read them at once and transactions are short. Stocks and customers are read again in the transaction.
 //! - Stock-Level reads its district and the lines in a transaction, and the stocks behind it, all by one call: 2.8.2.3 asks for committed data only.
 //! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
 //! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by what customers' rows say. It also compares the indexes with their tables.

@@ -1,12 +1,11 @@
-//! Records that are known without their leaves (see [`Pool::recall_record`](crate::pool::Pool::recall_record)).
+//! Records that are known without their leaves (see [`Pool::recall_record`]).
 
-use super::descent::Step;
 use super::node::Node;
 use super::scratch::with_bytes;
-use super::tree::{BTree, Slot, copied};
+use super::tree::{BTree, Slot};
 use crate::Error;
 use crate::hash::hash;
-use crate::pool::{Access, RecordKey, Seen, prefetch};
+use crate::pool::{Access, Pool, RecordKey, Seen};
 
 /// What the way to a key leads to.
 pub(super) enum Way<'a> {
@@ -26,14 +25,7 @@ impl BTree {
         self.until_whole(|| {
             let way = self.way(key, &mut |of| self.pool.recall_record(of, into))?;
             let Way::Leaf { leaf, slot, was_absent } = way else { return Ok(Some(true)) };
-            let found = slot.find(Node::new(leaf.page()), key);
-            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
-            if let Some((offset, length)) = place {
-                prefetch(leaf.page().words(offset, length));
-                self.pool.overlap();
-            }
-            let copied = copied(&leaf, place, into);
-            self.note_found(copied.is_some(), &leaf, found, key, &mut None);
+            let copied = self.copy_value((leaf, slot), key, into, &mut None, Pool::overlap);
             if was_absent
                 && copied == Some(true)
                 && let Some(of) = self.record_key(key)
@@ -46,13 +38,7 @@ impl BTree {
 
     /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
     pub fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        let copied = self.place_at_hand(key, None).and_then(|(leaf, slot)| {
-            let found = slot.find(Node::new(leaf.page()), key);
-            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
-            let copied = copied(&leaf, place, into);
-            self.note_found(copied.is_some(), &leaf, found, key, &mut None);
-            copied
-        });
+        let copied = self.copy_at_hand(key, into, &mut None);
         if copied.is_some() {
             return copied;
         }
@@ -74,7 +60,7 @@ impl BTree {
         }
         self.until_whole(|| {
             let parent = self.descend(1, Access::Normal, |node| node.child_slot(key))?;
-            let node = Step { seen: parent, slot: 0 }.node();
+            let node = Node::new(parent.page());
             if node.is_leaf() {
                 let leaf = Way::Leaf { leaf: parent, slot: Slot::Unknown, was_absent: false };
                 return Ok(parent.is_still().then_some(leaf));

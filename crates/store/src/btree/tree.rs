@@ -105,7 +105,7 @@ pub(super) enum Attempt {
 
 /// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory meanwhile, and then `into` is as it was.
 #[inline]
-pub(super) fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
+fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
     if let Some((offset, length)) = place {
         leaf.page().copy_to(offset, length, into);
@@ -150,31 +150,44 @@ impl BTree {
     /// Appends the value of `key` to `into`; `false` if there is none. `near` may be where a key was found that may be in the same leaf, and becomes where this one was.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
         self.until_whole(|| {
-            let (leaf, slot) = self.place_of(key, near.take())?;
-            let found = slot.find(Node::new(leaf.page()), key);
-            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
-            if let Some((offset, length)) = place {
-                prefetch(leaf.page().words(offset, length));
-                self.pool.overlap();
-            }
-            let copied = copied(&leaf, place, into);
-            self.note_found(copied.is_some(), &leaf, found, key, near);
-            Ok(copied)
+            let place = self.place_of(key, near.take())?;
+            Ok(self.copy_value(place, key, into, near, Pool::overlap))
         })
     }
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
     pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
-        let copied = self.place_at_hand(key, near.take()).and_then(|(leaf, slot)| {
-            let found = slot.find(Node::new(leaf.page()), key);
-            let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
-            let copied = copied(&leaf, place, into);
-            self.note_found(copied.is_some(), &leaf, found, key, near);
-            copied
-        });
+        let copied = self.copy_at_hand(key, into, near);
         if copied.is_none() {
             self.begin_to_load(key);
         }
+        copied
+    }
+
+    /// As [`BTree::get`], if what that takes is in memory.
+    pub(super) fn copy_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
+        let place = self.place_at_hand(key, near.take())?;
+        self.copy_value(place, key, into, near, |_| ())
+    }
+
+    /// Appends the value of `key`, whose leaf this is; whether there is one. `None` if the leaf has changed meanwhile. `meanwhile` is what is done while the value comes into the processor's cache.
+    #[inline]
+    pub(super) fn copy_value(
+        &self,
+        (leaf, slot): (Seen<'_>, Slot),
+        key: &[u8],
+        into: &mut Vec<u8>,
+        near: &mut Near,
+        meanwhile: impl Fn(&Pool),
+    ) -> Option<bool> {
+        let found = slot.find(Node::new(leaf.page()), key);
+        let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
+        if let Some((offset, length)) = place {
+            prefetch(leaf.page().words(offset, length));
+            meanwhile(&self.pool);
+        }
+        let copied = copied(&leaf, place, into);
+        self.note_found(copied.is_some(), &leaf, found, key, near);
         copied
     }
 
@@ -193,7 +206,7 @@ impl BTree {
 
     /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what is not there yet.
     #[inline]
-    pub(super) fn note_found(
+    fn note_found(
         &self,
         is_still: bool,
         leaf: &Seen<'_>,

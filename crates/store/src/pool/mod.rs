@@ -9,7 +9,8 @@
 //! Who may change what:
 //! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's latch.
 //! - The entry of a page that is on the device: who exchanges it. Who makes it *loading* is the one who loads it; others wait for him. Only the cleaner may exchange the location meanwhile.
-//! - A frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
+//! - A frame of [records]: who has the lock of its ring. It is never a page's.
+//! - Another frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
 
 mod changes;
 mod checkpoint;

@@ -85,6 +85,11 @@ fn numbers(stats: &Stats) -> String {
     if let Some(share) = cache.hit_share() {
         let (hits, misses) = (unit::count(cache.hits as f64), unit::count(cache.misses as f64));
         text += &format!("cache     {hits} hits, {misses} misses: {} hits\n", unit::share(share));
+        if cache.record_hits > 0 {
+            let hits = unit::count(cache.record_hits as f64);
+            text +=
+                &format!("records   {hits} found without their pages, in {}\n", bytes(cache.record_bytes));
+        }
     }
     text += &format!("log       {} in use\n", unit::share(log.fill));
     text += &match throttle.operations_per_s {

@@ -1,0 +1,293 @@
+//! Records without their pages: what was read of a page that had to be loaded for it.
+//!
+//! A page stays in memory when one of its records is used, and the others with it. Where keys that are used often lie among many that are not, most of the memory is then taken by records that nobody
+//! asks for. So what had to be read from the device for the sake of one record is kept, too, as that record alone: as long as its page is in memory nobody looks here, and when the page has left, whoever asks for the
+//! record again finds it here, in a twentieth of the memory.
+//!
+//! What is here is what the leaf has, always: who changes a record in its leaf changes it here before he gives the leaf's latch back ([`Pool::amend_record`]), and what a reader has found is taken in only if the leaf
+//! has not changed since ([`Pool::keep_record`]). Nothing here is dirty, and nothing depends on what is here: any record may be forgotten at any time.
+//!
+//! The memory is frames of the pool, each a row of records. Several rings of frames, by the keys' hashes, each under a lock of its own; the oldest frame becomes the newest, and of its records those stay that were
+//! used since the frame was half as old. That is what the pool's clock does with pages, so that both can be compared: each time the frames have turned for a while, memory goes to where the least recently used part of
+//! it was of more use ([`Records::balance`]). If records are of little use, as where all keys are looked for as often, they take next to nothing, and only one key in eight is taken in, to see whether that changes.
+
+mod record;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::frames::{Frame, META_BYTES, class_bytes};
+use super::{LEAST_BUDGET_BYTES, Pool};
+use crate::page::padded;
+use record::{FRAME_BYTES, Place, record_bytes};
+use ring::{Found, Ring};
+
+/// Size class of the frames.
+const CLASS: usize = 0;
+
+/// With key and value; larger ones are not worth it, as few of them share a page.
+const RECORD_BYTES_MAX: u32 = FRAME_BYTES / 4;
+
+/// Most rings, and how many frames of the budget there are for each at least.
+const RINGS_MAX: u64 = 64;
+const FRAMES_PER_RING: u64 = 16;
+
+/// The least and the largest part of the budget that records take.
+const LEAST_SHARE: u64 = 64;
+const LARGEST_SHARE: u64 = 2;
+
+/// Frames of a ring.
+const LEAST_FRAMES: u64 = 2;
+
+/// Memory is moved between records and pages by this part of the budget, after twice as many frames have turned: slowly enough for the tails to follow.
+const STEP_SHARE: u64 = 128;
+
+/// The least recently used part of the records, and of the pages, by which their use is judged.
+pub(super) const TAIL_SHARE: u64 = 16;
+
+/// Records get more memory from so many times the pages' use on, and less below so many times it.
+const MORE_FROM: f64 = 1.1;
+const LESS_BELOW: f64 = 0.9;
+
+/// Their use is the mean of about so many balances.
+const BALANCES: f64 = 4.0;
+
+/// While records have the least memory, one key in so many is taken in.
+const TRIED_ONE_IN: u64 = 8;
+
+/// A key of a tree.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordKey<'a> {
+    /// No two trees have the same.
+    pub tree: u64,
+    /// Of the key, and the tree; its high bits are the best.
+    pub hash: u64,
+    pub key: &'a [u8],
+}
+
+/// See the module.
+pub(super) struct Records {
+    /// None if the budget is too small.
+    rings: Box<[Padded]>,
+    /// Of the budget, all of it, and what records have at least and at most.
+    budget_frames: u64,
+    least_frames: u64,
+    most_frames: u64,
+    /// Frames that all rings together should have.
+    target: AtomicU64,
+    /// Frames that have become the newest, of all rings.
+    turns: AtomicU64,
+    /// Frames that records take, places included.
+    frames: AtomicU64,
+    /// Pages of the clock's tail that were not used so far, less those of them that were not used in the end: those that were, since the last balance.
+    pages_saved: AtomicI64,
+    saved: Mutex<Saved>,
+}
+
+/// Reads that the tails have saved lately, for each frame of them.
+#[derive(Clone, Copy, Default)]
+struct Saved {
+    by_records: f64,
+    by_pages: f64,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Padded(Mutex<Ring>);
+
+/// Frames that a budget has.
+fn frames_of(budget_bytes: u64) -> u64 {
+    budget_bytes / (class_bytes(CLASS) + META_BYTES)
+}
+
+impl Records {
+    /// Of a pool with that budget.
+    pub fn new(budget_bytes: u64) -> Self {
+        let budget_frames = frames_of(budget_bytes);
+        // What pages need is left.
+        let beyond_need = budget_frames.saturating_sub(frames_of(LEAST_BUDGET_BYTES));
+        let most_frames = (budget_frames / LARGEST_SHARE).min(beyond_need);
+        let rings = (most_frames / FRAMES_PER_RING).min(RINGS_MAX);
+        Self {
+            rings: (0..rings).map(|_| Padded::default()).collect(),
+            budget_frames,
+            least_frames: (budget_frames / LEAST_SHARE).min(most_frames),
+            most_frames,
+            target: AtomicU64::new(most_frames / 8),
+            turns: AtomicU64::new(0),
+            frames: AtomicU64::new(0),
+            pages_saved: AtomicI64::new(0),
+            saved: Mutex::default(),
+        }
+    }
+
+    /// Whether records with this hash are taken in.
+    #[inline]
+    fn takes(&self, hash: u64) -> bool {
+        self.target.load(Ordering::Relaxed) > self.least_frames || hash.is_multiple_of(TRIED_ONE_IN)
+    }
+
+    fn ring(&self, hash: u64) -> Option<MutexGuard<'_, Ring>> {
+        let ring = self.rings.get(((hash >> 32) as usize * self.rings.len()) >> 32)?;
+        Some(ring.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Of the pages in the tail of the clock, `cooling` were not used so far; of those that came to its end, `left` were not.
+    #[inline]
+    pub fn note_pages(&self, cooling: usize, left: usize) {
+        self.pages_saved.fetch_add(cooling as i64 - left as i64, Ordering::Relaxed);
+    }
+
+    /// Bytes of the budget that records take.
+    pub fn bytes(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed) * (class_bytes(CLASS) + META_BYTES)
+    }
+
+    /// How often a record was found here.
+    pub fn hits(&self) -> u64 {
+        let hits = |ring: &Padded| ring.0.lock().unwrap_or_else(PoisonError::into_inner).hits;
+        self.rings.iter().map(hits).sum()
+    }
+
+    /// Moves memory between records and pages, to where the tail was of more use: where more reads of the device were saved for each frame of it.
+    fn balance(&self) {
+        let (mut saved, mut tail) = (0, 0);
+        for ring in &self.rings {
+            let mut ring = ring.0.lock().unwrap_or_else(PoisonError::into_inner);
+            saved += std::mem::take(&mut ring.saved);
+            tail += ring.tail();
+        }
+        let pages_saved = self.pages_saved.swap(0, Ordering::Relaxed);
+        let pages_tail = self.budget_frames.saturating_sub(self.frames.load(Ordering::Relaxed)) / TAIL_SHARE;
+        let mut lately = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let gain = |lately: &mut f64, now: f64| *lately += (now - *lately) / BALANCES;
+        gain(&mut lately.by_records, saved as f64 / tail.max(1) as f64);
+        gain(&mut lately.by_pages, pages_saved as f64 / pages_tail.max(1) as f64);
+        let Saved { by_records, by_pages } = *lately;
+        let step = (self.budget_frames / STEP_SHARE).max(1);
+        let target = self.target.load(Ordering::Relaxed);
+        let target = if by_records > by_pages * MORE_FROM {
+            target + step
+        } else if by_records < by_pages * LESS_BELOW {
+            target.saturating_sub(step)
+        } else {
+            target
+        };
+        self.target.store(target.clamp(self.least_frames, self.most_frames), Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// Appends the value of a record to `into`, if it is known without its page.
+    pub fn recall_record(&self, of: &RecordKey<'_>, into: &mut Vec<u8>) -> bool {
+        if !self.records.takes(of.hash) {
+            return false;
+        }
+        let Some(mut ring) = self.records.ring(of.hash) else { return false };
+        let Some(Found { record, is_in_tail, .. }) = ring.find(&self.frames, of) else { return false };
+        record.copy_value(into);
+        ring.hits += 1;
+        if !record.is_used() {
+            record.set_used(true);
+            ring.saved += u64::from(is_in_tail);
+        }
+        true
+    }
+
+    /// Takes in a record whose page had to be loaded, if `is_still` says that its leaf has not changed since `value` was read of it.
+    pub fn keep_record(&self, of: &RecordKey<'_>, value: &[u8], is_still: impl Fn() -> bool) {
+        let bytes = record_bytes(of.key.len() as u32, value.len() as u32);
+        if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
+            return;
+        }
+        let Some(mut ring) = self.records.ring(of.hash) else { return };
+        if ring.find(&self.frames, of).is_some() || !self.grow_index(&mut ring) {
+            return;
+        }
+        let has_turned = !ring.has_room(bytes);
+        if has_turned {
+            self.make_record_room(&mut ring);
+        }
+        // Only now, with the ring's lock: whoever changes the leaf from here on changes what is taken in here, too.
+        if ring.has_room(bytes) && is_still() {
+            ring.append(&self.frames, of, value);
+        }
+        drop(ring);
+        let turns = self.records.turns.fetch_add(has_turned.into(), Ordering::Relaxed);
+        if has_turned && turns.is_multiple_of((2 * self.records.budget_frames / STEP_SHARE).max(1)) {
+            self.records.balance();
+        }
+    }
+
+    /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, by everybody who changes it.
+    #[inline]
+    pub fn amend_record(&self, of: &RecordKey<'_>, value: Option<&[u8]>) {
+        let Some(ring) = self.records.ring(of.hash) else { return };
+        let Some(Found { slot, record, .. }) = ring.find(&self.frames, of) else { return };
+        if planted!(RecordNotAmended) {
+            return;
+        }
+        let fits = |value: &&[u8]| padded(value.len() as u32) == padded(record.lengths().1);
+        match value.filter(fits) {
+            Some(value) => record.set_value(value),
+            None => slot.set(Place::NONE),
+        }
+    }
+
+    /// A frame, if one is free: nothing here is worth waiting for.
+    fn take_record_frame(&self) -> Option<Frame> {
+        let frame = self.frames.take(CLASS)?;
+        self.clock.note_demand(class_bytes(CLASS));
+        self.records.frames.fetch_add(1, Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Twice as many places, if there are few for so many frames; whether there are any.
+    fn grow_index(&self, ring: &mut Ring) -> bool {
+        if ring.has_places() {
+            return true;
+        }
+        let wanted = (ring.index.len() * 2).max(1);
+        let index: Vec<Frame> = (0..wanted).map_while(|_| self.take_record_frame()).collect();
+        let is_more = index.len() == wanted;
+        let unused = if is_more { ring.move_places(&self.frames, index) } else { index };
+        self.give_record_frames_back(&unused);
+        !ring.index.is_empty()
+    }
+
+    /// For who finds no memory: whether records had some.
+    pub(super) fn give_up_records(&self) -> bool {
+        let oldest = self
+            .records
+            .rings
+            .iter()
+            .find_map(|ring| ring.0.lock().unwrap_or_else(PoisonError::into_inner).take_oldest());
+        oldest.inspect(|frame| self.give_record_frames_back(&[*frame])).is_some()
+    }
+
+    fn give_record_frames_back(&self, frames: &[Frame]) {
+        self.records.frames.fetch_sub(frames.len() as u64, Ordering::Relaxed);
+        self.give_back(frames);
+    }
+
+    /// Makes another frame the newest one of a ring.
+    fn make_record_room(&self, ring: &mut Ring) {
+        let Records { target, rings, .. } = &self.records;
+        let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(LEAST_FRAMES);
+        let has = ring.frames.len() as u64;
+        // While a ring grows, what is in it gets older all the same.
+        let may_grow = has < LEAST_FRAMES || has < target && (ring.first + has) % 2 == 1;
+        if may_grow && let Some(frame) = self.take_record_frame() {
+            return ring.grow(&self.frames, frame);
+        }
+        if has > target
+            && let Some(oldest) = ring.take_oldest()
+        {
+            self.give_record_frames_back(&[oldest]);
+        }
+        ring.turn(&self.frames);
+    }
+}
