@@ -279,7 +279,7 @@ impl Pool {
         let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(LEAST_FRAMES);
         let has = ring.frames.len() as u64;
         // While a ring grows, what is in it gets older all the same.
-        let may_grow = has < LEAST_FRAMES || has < target && (ring.first + has) % 2 == 1;
+        let may_grow = has < LEAST_FRAMES || has < target && !(ring.first + has).is_multiple_of(4);
         if may_grow && let Some(frame) = self.take_record_frame() {
             return ring.grow(&self.frames, frame);
         }
