@@ -40,7 +40,7 @@ impl Shape {
             // In small blocks, most records go on in the next one.
             log_block_bytes: [512, 4096][random.random_range(0..2)],
             // With room for more dirty pages than a checkpoint writes at a time, others change them meanwhile.
-            cache_bytes: Small::default().cache_bytes * [1, 2, 4][random.random_range(0..3)],
+            cache_bytes: Small::default().cache_bytes * [1, 3, 4][random.random_range(0..3)],
             // In a small ring, the log catches up with what the checkpoint under way replaces.
             log_bytes: [84 << 10, 128 << 10][random.random_range(0..2)],
             ..Small::default()

@@ -33,11 +33,15 @@ const RECORD_BYTES_MAX: u32 = FRAME_BYTES / 4;
 
 /// Most rings, and how many frames of the budget there are for each at least.
 const RINGS_MAX: u64 = 64;
-const FRAMES_PER_RING: u64 = 16;
+const FRAMES_PER_RING: u64 = 8;
 
 /// The least and the largest part of the budget that records take.
 const LEAST_SHARE: u64 = 64;
 const LARGEST_SHARE: u64 = 2;
+
+/// Pages have so much before records have more than a part of what pages do not need: many tasks that go down trees at the same time would take each other's nodes for good.
+const ENOUGH_FOR_PAGES_BYTES: u64 = 2 << 20;
+const LARGEST_SHARE_OF_LITTLE: u64 = 2;
 
 /// Frames of a ring.
 const LEAST_FRAMES: u64 = 2;
@@ -107,9 +111,9 @@ impl Records {
     /// Of a pool with that budget.
     pub fn new(budget_bytes: u64) -> Self {
         let budget_frames = frames_of(budget_bytes);
-        // What pages need is left.
-        let beyond_need = budget_frames.saturating_sub(frames_of(LEAST_BUDGET_BYTES));
-        let most_frames = (budget_frames / LARGEST_SHARE).min(beyond_need);
+        let beyond = |bytes: u64| budget_frames.saturating_sub(frames_of(bytes));
+        let of_little = beyond(2 * LEAST_BUDGET_BYTES) / LARGEST_SHARE_OF_LITTLE;
+        let most_frames = (budget_frames / LARGEST_SHARE).min(of_little.max(beyond(ENOUGH_FOR_PAGES_BYTES)));
         let rings = (most_frames / FRAMES_PER_RING).min(RINGS_MAX);
         Self {
             rings: (0..rings).map(|_| Padded::default()).collect(),

@@ -72,7 +72,7 @@ proptest! {
 
 #[test]
 fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
-    let pool = pool_in_memory(2 << 20);
+    let pool = pool_in_memory(4 << 20);
     let key = |number: u32| number.to_be_bytes();
     let used: Vec<u32> = (0..2000).step_by(10).collect();
     for number in 0..40_000 {
@@ -92,7 +92,7 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
 
 #[test]
 fn of_a_leaf_that_has_changed_nothing_is_kept() {
-    let pool = pool_in_memory(2 << 20);
+    let pool = pool_in_memory(4 << 20);
     pool.keep_record(&record(b"key"), b"old", || false);
     assert_eq!(recalled(&pool, b"key"), None);
     pool.keep_record(&record(b"key"), b"new", || true);
@@ -125,7 +125,7 @@ fn memory_goes_to_where_it_is_of_more_use() {
 
 #[test]
 fn who_finds_no_memory_gets_that_of_records() {
-    let pool = pool_in_memory(2 << 20);
+    let pool = pool_in_memory(4 << 20);
     (0..2000_u32).for_each(|key| pool.keep_record(&record(&key.to_be_bytes()), &[1; 100], || true));
     let before = frames_in_use(&pool);
     let all: Vec<_> =
