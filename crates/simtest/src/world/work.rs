@@ -18,6 +18,10 @@ const BATCH_BYTES: usize = 5000;
 /// Values of more bytes are not in the log, only where they are.
 const LOGGED_VALUE_BYTES: usize = 4096;
 
+/// Records that a snapshot looks for one by one, and which part of all is ever looked for so.
+const LOOKS: usize = 24;
+const POPULAR_ONE_IN: usize = 8;
+
 /// How often what is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habits {
@@ -382,6 +386,7 @@ impl Work {
         };
         let expected = expected(&self.shared);
         for _ in 0..2 {
+            self.look_at_some(&snapshot, tree, &expected)?;
             let mut records = expected.iter();
             for record in snapshot.iter(tree)? {
                 let (key, value) = record?;
@@ -402,6 +407,26 @@ impl Work {
             self.look_between(&snapshot, tree, &expected, range)?;
             for _ in 0..self.habits.behind {
                 self.batch(tree, tree)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some records, again and again, while their pages may be in memory or not.
+    fn look_at_some(
+        &mut self,
+        snapshot: &Snapshot,
+        tree: &Tree,
+        expected: &BTreeMap<Vec<u8>, Vec<u8>>,
+    ) -> Result<(), Stop> {
+        let popular: Vec<_> = expected.iter().step_by(POPULAR_ONE_IN).collect();
+        for _ in 0..LOOKS.min(popular.len()) {
+            let (key, value) = popular[self.random.random_range(0..popular.len())];
+            let found = snapshot.get(tree, key)?;
+            if found.as_deref() != Some(value.as_slice()) {
+                let found = found.map_or("nothing".into(), |found| text(key, &found));
+                let (commit, expected) = (commit_of(snapshot), text(key, value));
+                return Err(Stop::Wrong(format!("a snapshot of {commit} finds {found}, not {expected}")));
             }
         }
         Ok(())

@@ -43,6 +43,7 @@ impl BTree {
             attempts += 1;
             if attempts >= ATTEMPTS {
                 self.pool.check()?;
+                self.pool.give_up_records();
             }
         }
     }

@@ -113,10 +113,12 @@ mod tests {
 
     use rand::{RngExt as _, SeedableRng as _};
     use rand_pcg::Pcg64;
+    use shuttle::thread::spawn;
 
     use super::*;
     use crate::btree::Change;
     use crate::pool::testing::pool_in_memory;
+    use crate::sync::explored::explore;
 
     /// A quarter of the records fits into memory, and one in ten is asked for again and again.
     #[test]
@@ -187,5 +189,28 @@ mod tests {
         assert_eq!(known().as_deref(), Some(&b"1st"[..]), "changed in both places");
         tree.update(b"key", &mut |_| Change::Remove).unwrap();
         assert_eq!(known(), None);
+    }
+
+    #[test]
+    fn whoever_keeps_a_record_and_whoever_changes_it_agree_explored() {
+        explore(4000, || {
+            let pool = pool_in_memory(1 << 20);
+            let tree = BTree::create(&pool, 0, false).unwrap();
+            let put = |tree: &BTree, value: &[u8]| tree.update(b"key", &mut |_| Change::Put(value)).unwrap();
+            put(&tree, b"old");
+            let changing = tree.clone();
+            let changes = spawn(move || [b"1st", b"2nd"].iter().for_each(|value| put(&changing, *value)));
+            let keeping = tree.clone();
+            let keeps = spawn(move || {
+                for _ in 0..2 {
+                    let leaf = keeping.leaf(b"key").unwrap();
+                    keeping.keep(b"key", &leaf);
+                }
+            });
+            changes.join().unwrap();
+            keeps.join().unwrap();
+            let (mut known, of) = (Vec::new(), tree.record_key(b"key").unwrap());
+            assert!(!pool.recall_record(&of, &mut known) || known == b"2nd", "{known:?}");
+        });
     }
 }

@@ -31,17 +31,13 @@ const CLASS: usize = 0;
 /// With key and value; larger ones are not worth it, as few of them share a page.
 const RECORD_BYTES_MAX: u32 = FRAME_BYTES / 4;
 
-/// Most rings, and how many frames of the budget there are for each at least.
+/// Most rings, and how many frames each may have at least, but for a single one.
 const RINGS_MAX: u64 = 64;
-const FRAMES_PER_RING: u64 = 8;
+const FRAMES_PER_RING: u64 = 16;
 
 /// The least and the largest part of the budget that records take.
 const LEAST_SHARE: u64 = 64;
 const LARGEST_SHARE: u64 = 2;
-
-/// Pages have so much before records have more than a part of what pages do not need: many tasks that go down trees at the same time would take each other's nodes for good.
-const ENOUGH_FOR_PAGES_BYTES: u64 = 2 << 20;
-const LARGEST_SHARE_OF_LITTLE: u64 = 2;
 
 /// Frames of a ring.
 const LEAST_FRAMES: u64 = 2;
@@ -111,10 +107,10 @@ impl Records {
     /// Of a pool with that budget.
     pub fn new(budget_bytes: u64) -> Self {
         let budget_frames = frames_of(budget_bytes);
-        let beyond = |bytes: u64| budget_frames.saturating_sub(frames_of(bytes));
-        let of_little = beyond(2 * LEAST_BUDGET_BYTES) / LARGEST_SHARE_OF_LITTLE;
-        let most_frames = (budget_frames / LARGEST_SHARE).min(of_little.max(beyond(ENOUGH_FOR_PAGES_BYTES)));
-        let rings = (most_frames / FRAMES_PER_RING).min(RINGS_MAX);
+        // What pages need is left, and as much again.
+        let beyond_need = budget_frames.saturating_sub(2 * frames_of(LEAST_BUDGET_BYTES));
+        let most_frames = (budget_frames / LARGEST_SHARE).min(beyond_need);
+        let rings = most_frames.div_ceil(FRAMES_PER_RING).min(RINGS_MAX);
         Self {
             rings: (0..rings).map(|_| Padded::default()).collect(),
             budget_frames,
@@ -262,8 +258,10 @@ impl Pool {
         !ring.index.is_empty()
     }
 
-    /// For who finds no memory: whether records had some.
-    pub(super) fn give_up_records(&self) -> bool {
+    /// For who finds no memory, or whose way down a tree leaves memory under his feet: whether records had some, which they do not get back soon.
+    pub fn give_up_records(&self) -> bool {
+        let target = self.records.target.load(Ordering::Relaxed);
+        self.records.target.store(target.saturating_sub(1).max(self.records.least_frames), Ordering::Relaxed);
         let oldest = self
             .records
             .rings
