@@ -8,7 +8,7 @@ use crate::Error;
 use crate::header::PageId;
 use crate::pool::{Access, Seen};
 
-/// Attempts after which it matters whether the store is poisoned. Others rarely get into somebody's way more than a few times in a row.
+/// Attempts after which it matters whether the store is poisoned, and whether records without their pages take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
 const ATTEMPTS: u32 = 64;
 
 /// A node on the way down, and which of its children came next.

@@ -120,7 +120,7 @@ mod tests {
     use crate::pool::testing::pool_in_memory;
     use crate::sync::explored::explore;
 
-    /// A quarter of the records fits into memory, and one in ten is asked for again and again.
+    /// A fifth of the records fits into memory, and nine looks in ten are for one in forty of them.
     #[test]
     fn what_is_read_is_what_was_written_last_and_popular_records_need_no_leaves() {
         let seed = 1;

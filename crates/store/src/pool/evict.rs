@@ -248,24 +248,22 @@ impl Pool {
                 meta.state.store(COOLING, Ordering::Relaxed);
             }
         }
-        let tail = used / TAIL_SHARE;
-        let is_cooling = |at: u64| {
-            let meta = self.frames.meta(frame(at));
-            meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) == COOLING
-        };
-        let cooling = (start + tail..start + tail + count).filter(|at| is_cooling(*at)).count();
-        let mut candidates = [Candidate { frame: Frame::NONE, id: 0 }; BATCH];
-        let mut found = 0;
-        for at in start..start + count {
+        let cooling = |at: u64| {
             let meta = self.frames.meta(frame(at));
             let id = meta.page.load(Ordering::Relaxed);
-            if id != 0 && meta.state.load(Ordering::Relaxed) == COOLING {
-                candidates[found] = Candidate { frame: frame(at), id };
-                found += 1;
-                self.table.prefetch(PageId(id));
-            }
+            let is_cooling = id != 0 && meta.state.load(Ordering::Relaxed) == COOLING;
+            is_cooling.then_some(Candidate { frame: frame(at), id })
+        };
+        let tail = start + used / TAIL_SHARE;
+        let in_tail = (tail..tail + count).filter_map(cooling).count();
+        let mut candidates = [Candidate { frame: Frame::NONE, id: 0 }; BATCH];
+        let mut found = 0;
+        for candidate in (start..start + count).filter_map(cooling) {
+            candidates[found] = candidate;
+            found += 1;
+            self.table.prefetch(PageId(candidate.id));
         }
-        self.records.note_pages(cooling, found);
+        self.records.note_pages(in_tail, found);
         let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
         for candidate in &candidates[..found] {
             match self.try_evict(*candidate) {

@@ -98,6 +98,12 @@ struct Saved {
 #[repr(align(128))]
 struct Padded(Mutex<Ring>);
 
+impl Padded {
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Frames that a budget has.
 fn frames_of(budget_bytes: u64) -> u64 {
     budget_bytes / (class_bytes(CLASS) + META_BYTES)
@@ -131,8 +137,7 @@ impl Records {
     }
 
     fn ring(&self, hash: u64) -> Option<MutexGuard<'_, Ring>> {
-        let ring = self.rings.get(((hash >> 32) as usize * self.rings.len()) >> 32)?;
-        Some(ring.0.lock().unwrap_or_else(PoisonError::into_inner))
+        self.rings.get(((hash >> 32) as usize * self.rings.len()) >> 32).map(Padded::lock)
     }
 
     /// Of the pages in the tail of the clock, `cooling` were not used so far; of those that came to its end, `left` were not.
@@ -148,15 +153,14 @@ impl Records {
 
     /// How often a record was found here.
     pub fn hits(&self) -> u64 {
-        let hits = |ring: &Padded| ring.0.lock().unwrap_or_else(PoisonError::into_inner).hits;
-        self.rings.iter().map(hits).sum()
+        self.rings.iter().map(|ring| ring.lock().hits).sum()
     }
 
     /// Moves memory between records and pages, to where the tail was of more use: where more reads of the device were saved for each frame of it.
     fn balance(&self) {
         let (mut saved, mut tail) = (0, 0);
         for ring in &self.rings {
-            let mut ring = ring.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ring = ring.lock();
             saved += std::mem::take(&mut ring.saved);
             tail += ring.tail();
         }
@@ -262,11 +266,7 @@ impl Pool {
     pub fn give_up_records(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.least_frames), Ordering::Relaxed);
-        let oldest = self
-            .records
-            .rings
-            .iter()
-            .find_map(|ring| ring.0.lock().unwrap_or_else(PoisonError::into_inner).take_oldest());
+        let oldest = self.records.rings.iter().find_map(|ring| ring.lock().take_oldest());
         oldest.inspect(|frame| self.give_record_frames_back(&[*frame])).is_some()
     }
 

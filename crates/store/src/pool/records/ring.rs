@@ -53,6 +53,11 @@ impl Ring {
         Some(oldest)
     }
 
+    /// The number of the newest frame, which there is.
+    fn newest_number(&self) -> u64 {
+        self.first + self.frames.len() as u64 - 1
+    }
+
     fn page<'a>(&self, frames: &'a Frames, number: u64) -> Option<Page<'a>> {
         let index = number.checked_sub(self.first)?;
         self.frames.get(index as usize).map(|frame| frames.page(*frame))
@@ -93,11 +98,10 @@ impl Ring {
     pub fn turn(&mut self, frames: &Frames) {
         let half = self.frames.get(self.frames.len() / 2).map(|frame| frames.page(*frame));
         half.into_iter().flat_map(records).for_each(|record| record.set_used(false));
-        let Some(oldest) = self.frames.pop_front() else { return };
         let gone = self.first;
-        self.first += 1;
+        let Some(oldest) = self.take_oldest() else { return };
         self.frames.push_back(oldest);
-        let number = self.first + self.frames.len() as u64 - 1;
+        let number = self.newest_number();
         let page = frames.page(oldest);
         self.end = 0;
         let mut next = 0;
@@ -138,7 +142,7 @@ impl Ring {
         self.end += record.bytes();
         self.mean_bytes = (self.mean_bytes * 15 + record.bytes()) / 16;
         end_at(page, self.end);
-        slot.set(Place::new(of.hash, self.first + self.frames.len() as u64 - 1, offset));
+        slot.set(Place::new(of.hash, self.newest_number(), offset));
     }
 
     /// Keeps all places in other frames, and gives those that they were in.

@@ -117,7 +117,7 @@ fn memory_goes_to_where_it_is_of_more_use() {
     }
     assert_eq!(target(), pool.records.least_frames, "pages are of use, and no records are");
     for _ in 0..frames {
-        pool.records.rings.iter().for_each(|ring| ring.0.lock().unwrap().saved += 1);
+        pool.records.rings.iter().for_each(|ring| ring.lock().saved += 1);
         pool.records.balance();
     }
     assert_eq!(target(), pool.records.most_frames, "it is the other way round");
