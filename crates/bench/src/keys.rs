@@ -58,7 +58,7 @@ fn mix(number: u64) -> u64 {
 pub enum Distribution {
     /// All alike.
     Uniform,
-    /// The i-th most popular in proportion to i to the power of -theta; popular records are strewn over the key space.
+    /// The i-th most popular in proportion to i to the power of -theta; popular records are strewn over the key space, and are among those of the beginning: new ones make others neither more popular nor less.
     Zipf {
         /// The skew, between 0 and 1.
         theta: f64,
@@ -141,7 +141,7 @@ impl Popularity {
     fn record_of_rank(&self, rank: u64, count: u64) -> u64 {
         match self.is_latest {
             true => count - 1 - rank.min(count - 1),
-            false => mix(rank) % count,
+            false => mix(rank) % self.records,
         }
     }
 
@@ -261,6 +261,16 @@ mod tests {
             let deviation = (f64::from(count) - expected).abs() / expected.sqrt();
             assert!(deviation < 5.0, "rank {rank}: {count} instead of {expected}");
         }
+    }
+
+    #[test]
+    fn what_is_popular_stays_so_while_records_are_added() {
+        let popularity = Popularity::new(1000, Distribution::Zipf { theta: 0.99 });
+        let picks = |growth: u64| {
+            let mut picker = Picker::new(popularity, 5, 0);
+            (0..1000).map(|pick| picker.record_of(1000 + growth * pick)).collect::<Vec<_>>()
+        };
+        assert_eq!(picks(0), picks(1));
     }
 
     #[test]
