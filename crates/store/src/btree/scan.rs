@@ -3,10 +3,13 @@
 //! A scan holds nothing between its steps but two keys: what it has yet to give. Each step copies the records of one leaf out; the leaf's fence is where the next step
 //! begins, so that splits, merges and evictions in between do not matter.
 
+use std::ops::Range;
+
 use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
-use crate::pool::Access;
+use crate::header::PageId;
+use crate::pool::{Access, Seen};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +158,11 @@ impl Ahead {
         self.passed.min(self.most)
     }
 
+    /// How many leaves to load along with one that has to be read, if they lie next to it: as many as the scan has passed, and the first time one, as that costs a drive much less than another read.
+    fn along(&self) -> u32 {
+        self.passed.max(1).min(self.most)
+    }
+
     /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
     fn is_due(&self) -> bool {
         // The next leaf loads itself.
@@ -227,6 +235,32 @@ fn end_at(node: Node<'_>, upper: Option<&[u8]>, fence: Option<&Vec<u8>>) -> u32 
     }
 }
 
+/// The slots of at most `most` children of an inner node, from `first` on, that a scan comes to.
+fn slots_from(node: Node<'_>, scan: &Scan, first: u32, most: u32) -> Range<u32> {
+    let mut fence = Vec::new();
+    match scan.direction {
+        Direction::Forward => {
+            let bounded = node.upper_fence(&mut fence);
+            let end = end_at(node, scan.upper.as_deref(), bounded.then_some(&fence));
+            first..end.min(first.saturating_add(most))
+        }
+        Direction::Backward => {
+            node.lower_fence(&mut fence);
+            let start = if scan.lower > fence { node.child_slot(&scan.lower) } else { 0 };
+            start.max(first.saturating_sub(most.saturating_sub(1)))..first.saturating_add(1)
+        }
+    }
+}
+
+/// The children at these slots, in the order in which a scan comes to them.
+fn children_of(node: Node<'_>, direction: Direction, slots: Range<u32>) -> Vec<PageId> {
+    let mut children: Vec<_> = slots.map(|slot| node.child(slot)).collect();
+    if direction == Direction::Backward {
+        children.reverse();
+    }
+    children
+}
+
 impl BTree {
     /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are no more.
     pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
@@ -253,7 +287,7 @@ impl BTree {
     ) -> Result<Option<()>, Error> {
         self.read_ahead(scan)?;
         let access = if scan.ahead.passed < SHORT { Access::Normal } else { Access::Scan };
-        let leaf = self.descend(0, access, |node| slot_at(node, scan.direction, scan.next_bound()))?;
+        let Some(leaf) = self.next_leaf(scan, access)? else { return Ok(None) };
         let node = Node::new(leaf.page());
         let is_there = match scan.direction {
             Direction::Forward => node.begins_before(&scan.lower),
@@ -268,6 +302,32 @@ impl BTree {
             return Err(self.damaged(leaf.id(), expected, "others".into()));
         }
         Ok(Some(()))
+    }
+
+    /// The leaf where a scan goes on. If it has to be read, those behind it that lie next to it are, too.
+    fn next_leaf(&self, scan: &Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
+        let slot = |node: Node<'_>| slot_at(node, scan.direction, scan.next_bound());
+        let parent = self.descend(1, Access::Normal, slot)?;
+        let node = Node::new(parent.page());
+        if node.is_leaf() {
+            return Ok(Some(parent));
+        }
+        let first = slot(node);
+        let child = node.child(first);
+        if !parent.is_still() {
+            return Ok(None);
+        }
+        self.pool.prefetch_entry(child);
+        self.pool.overlap();
+        if self.pool.is_absent(child) {
+            let slots = slots_from(node, scan, first, scan.ahead.along().saturating_add(1));
+            let children = children_of(node, scan.direction, slots);
+            if !parent.is_still() {
+                return Ok(None);
+            }
+            self.pool.load_together(&children, access);
+        }
+        self.enter(&parent, 1, child, access)
     }
 
     /// The records of a leaf that belong to the scan, and the fence at its far end: whether it has one. `None` if it was not still all the time, even if it is again: then records are missing.
@@ -316,42 +376,30 @@ impl BTree {
 
     /// Begins to load leaves of one parent, behind those that were asked for.
     fn ask_for_more(&self, scan: &mut Scan) -> Result<(), Error> {
-        let (direction, ahead) = (scan.direction, &mut scan.ahead);
-        let parent = self.descend(1, Access::Normal, |node| slot_at(node, direction, Some(&ahead.behind)))?;
+        let direction = scan.direction;
+        let from = |node: Node<'_>| slot_at(node, direction, Some(&scan.ahead.behind));
+        let parent = self.descend(1, Access::Normal, from)?;
         let node = Node::new(parent.page());
-        let (first, room) = (slot_at(node, direction, Some(&ahead.behind)), ahead.wanted() - ahead.leaves);
-        let mut behind = Vec::new();
         // What lies behind the scan's end is no part of it.
-        let (slots, more) = match direction {
+        let slots = slots_from(node, scan, from(node), scan.ahead.wanted() - scan.ahead.leaves);
+        let mut behind = Vec::new();
+        let more = match direction {
+            Direction::Forward if slots.end >= node.count() => node.upper_fence(&mut behind),
             Direction::Forward => {
-                let bounded = node.upper_fence(&mut behind);
-                let end = end_at(node, scan.upper.as_deref(), bounded.then_some(&behind));
-                let slots = first..end.min(first.saturating_add(room));
-                let is_last = slots.end >= node.count();
-                if !is_last {
-                    behind.clear();
-                    node.key(slots.end, &mut behind);
-                }
-                (slots, bounded || !is_last)
+                node.key(slots.end, &mut behind);
+                true
             }
             Direction::Backward => {
-                node.lower_fence(&mut behind);
-                let is_within = scan.lower > behind;
-                let start = if is_within { node.child_slot(&scan.lower) } else { 0 };
-                let slots = start.max(first.saturating_sub(room - 1))..first.saturating_add(1);
-                behind.clear();
                 node.key(slots.start, &mut behind);
-                (slots, !behind.is_empty())
+                !behind.is_empty()
             }
         };
-        let mut children: Vec<_> = slots.map(|slot| node.child(slot)).collect();
-        if direction == Direction::Backward {
-            children.reverse();
-        }
+        let children = children_of(node, direction, slots);
         let is_leaf = node.is_leaf();
         if !parent.is_still() {
             return Ok(());
         }
+        let ahead = &mut scan.ahead;
         if is_leaf {
             ahead.ended = true;
             return Ok(());
@@ -367,7 +415,7 @@ impl BTree {
         ahead.ended = !more || passed || !goes_on;
         ahead.leaves += children.len() as u32;
         ahead.behind = behind;
-        children.into_iter().skip(loads_itself).for_each(|child| self.pool.prefetch(child));
+        self.pool.prefetch_all(children.get(loads_itself..).unwrap_or_default());
         Ok(())
     }
 }

@@ -48,13 +48,8 @@ impl Pool {
     /// Loads the page, unless somebody else does by now.
     fn load(&self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
         let frame = self.take_frame(location.class())?;
-        if !entry.exchange(Word::device(location), Word::loading(location)) {
-            self.give_back(&[frame]);
-            return Ok(());
-        }
+        let Some(claim) = self.claim(id, entry, location, frame) else { return Ok(()) };
         let mut from = location;
-        count(&self.counts[own_place()].misses);
-        let mut given_up = GiveUp { pool: self, id, entry, frame: Some(frame) };
         loop {
             // SAFETY: the frame is nobody's page and was taken by this call; it has the bytes of its class, and all frames begin at multiples of 4096.
             let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
@@ -64,8 +59,7 @@ impl Pool {
             };
             match result {
                 Ok(()) => {
-                    given_up.frame = None;
-                    self.finish_load(id, entry, frame, from, access);
+                    claim.finish(from, access);
                     return Ok(());
                 }
                 // The cleaner has moved the image meanwhile, and what was there may have been overwritten.
@@ -73,6 +67,22 @@ impl Pool {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// For who loads the page from `location` into a frame that is nobody's, unless somebody else does by now.
+    pub(super) fn claim<'a>(
+        &'a self,
+        id: PageId,
+        entry: &'a Entry,
+        location: Location,
+        frame: Frame,
+    ) -> Option<Claim<'a>> {
+        if !entry.exchange(Word::device(location), Word::loading(location)) {
+            self.give_back(&[frame]);
+            return None;
+        }
+        count(&self.counts[own_place()].misses);
+        Some(Claim { pool: self, id, entry, frame: Some(frame) })
     }
 
     fn finish_load(&self, id: PageId, entry: &Entry, frame: Frame, from: Location, access: Access) {
@@ -116,8 +126,8 @@ impl Pool {
     }
 }
 
-/// A page that is being loaded is on the device again, unless it was loaded: also after a panic, as others wait for it.
-struct GiveUp<'a> {
+/// A page that is being loaded. It is on the device again, unless it was loaded: also after a panic, as others wait for it.
+pub(super) struct Claim<'a> {
     pool: &'a Pool,
     id: PageId,
     entry: &'a Entry,
@@ -125,7 +135,16 @@ struct GiveUp<'a> {
     frame: Option<Frame>,
 }
 
-impl Drop for GiveUp<'_> {
+impl Claim<'_> {
+    /// The frame has the page, as it was read at `from`.
+    pub fn finish(mut self, from: Location, access: Access) {
+        if let Some(frame) = self.frame.take() {
+            self.pool.finish_load(self.id, self.entry, frame, from, access);
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let Some(frame) = self.frame else { return };
         while let Place::Loading(now) = self.entry.load().place()

@@ -49,6 +49,16 @@ pub(crate) trait Images: Send + Sync {
     /// # Safety
     /// As [`Segments::read`].
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error>;
+
+    /// Loads pages whose images lie close together; tells of each whether that was possible.
+    ///
+    /// # Safety
+    /// As [`Segments::read_together`].
+    unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
+        // SAFETY: passed on from the caller.
+        let read = |(location, id, memory): &(_, _, _)| unsafe { self.read(*location, *id, *memory) }.is_ok();
+        images.iter().map(read).collect()
+    }
 }
 
 impl Images for Segments {
@@ -98,5 +108,10 @@ impl Images for Segments {
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         // SAFETY: passed on from the caller.
         unsafe { Self::read(self, location, id, memory) }
+    }
+
+    unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
+        // SAFETY: passed on from the caller.
+        unsafe { Self::read_together(self, images) }
     }
 }

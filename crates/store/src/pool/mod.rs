@@ -29,6 +29,7 @@ mod table;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod together;
 mod unread;
 mod waiters;
 

@@ -22,7 +22,7 @@ const CLEANERS_MAX: u32 = 32;
 const READ_BYTES: u32 = 64 << 10;
 
 /// Garbage between two images that is read along with them: another read costs a drive about as much as so much more of the same one, and the processor something, too.
-const GAP_BYTES: u32 = 8 << 10;
+pub(crate) const GAP_BYTES: u32 = 8 << 10;
 
 /// An image on its way to another place.
 struct Move {

@@ -32,6 +32,7 @@ use crate::layout::{Layout, Placement};
 use crate::poison::Poison;
 use crate::pool::{CLASSES, Epoch, class_bytes};
 use crate::task::{Crew, Waker};
+pub(crate) use cleaner::GAP_BYTES;
 use cleaner::Moves;
 use gather::{Gathering, Place};
 use in_place::InPlace;

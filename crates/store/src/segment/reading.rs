@@ -40,6 +40,45 @@ impl Segments {
         }
     }
 
+    /// Reads images that lie close together by one request, each into its memory, and verifies and unpacks them: tells of each whether it was what it should be. Parks.
+    ///
+    /// # Safety
+    /// Each memory as for [`Segments::read`], all of them different.
+    pub unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
+        let expected: Vec<_> = images
+            .iter()
+            .map(|(location, page, _)| pack::Expected {
+                location: *location,
+                page: *page,
+                oldest_sequence: self.space.opening(*location),
+            })
+            .collect();
+        let spans = || images.iter().map(|(location, ..)| location.span(self.layout.sector_bytes));
+        let start = spans().map(|(offset, ..)| offset).min().unwrap_or(0);
+        let end = spans().map(|(offset, length, _)| offset + u64::from(length)).max().unwrap_or(0);
+        let block = Block::new((end - start) as usize).and_then(|mut block| {
+            block.read(&self.devices, Role::Data, start)?;
+            Ok(block)
+        });
+        let Ok(mut block) = block else { return vec![false; images.len()] };
+        let bytes = block.bytes();
+        let take_out = |((location, _, memory), expected): (&(Location, PageId, *mut u8), _)| {
+            let length = location.length_bytes() as usize;
+            let page_bytes = class_bytes(location.class().min(CLASSES - 1)) as usize;
+            let image = &bytes[(location.offset_bytes() - start) as usize..][..length];
+            let Ok(header) = pack::verify(image, expected) else { return false };
+            if length > page_bytes {
+                return false;
+            }
+            // SAFETY: the caller gives memory of that many bytes, aligned, which an earlier use of the frame has initialised or nobody looks at before the page's header says so.
+            let page = unsafe { std::slice::from_raw_parts_mut(*memory, page_bytes) };
+            page[..length].copy_from_slice(image);
+            pack::unpack(header, 0, page);
+            true
+        };
+        images.iter().zip(expected).map(take_out).collect()
+    }
+
     /// # Safety
     /// As for [`Segments::read`].
     unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {

@@ -263,6 +263,53 @@ fn prefetched_pages_are_there() {
     assert_eq!(read_all(&mut world, &ids[10..20], Access::Normal), 0);
 }
 
+/// Loads pages together in a task; how often the device was read.
+fn load_together(world: &mut World, ids: &[PageId]) -> u64 {
+    let before = world.reads();
+    let (pool, ids) = (Arc::clone(&world.pool), ids.to_vec());
+    world.harness.run(move || pool.load_together(&ids, Access::Normal));
+    world.reads() - before
+}
+
+#[test]
+fn pages_side_by_side_are_loaded_by_one_request() {
+    let (mut world, ids) = world_with(2000);
+    assert_eq!(load_together(&mut world, &ids[10..14]), 1);
+    assert_eq!(read_all(&mut world, &ids[10..14], Access::Normal), 0);
+    // One of them is in memory, and what lies far away is not for the same request.
+    assert_eq!(load_together(&mut world, &[ids[9], ids[10], ids[8], ids[400]]), 1);
+    assert_eq!(read_all(&mut world, &ids[8..10], Access::Normal), 0);
+    assert_eq!(read_all(&mut world, &ids[400..401], Access::Normal), 1);
+    // Who needs a page that nothing is beside loads it himself.
+    for ids in [&ids[10..12], &ids[50..51], &[ids[60], ids[700]], &[]] {
+        assert_eq!(load_together(&mut world, ids), 0);
+    }
+    world.pool.prefetch_all(&ids[100..104]);
+    world.pool.prefetch_all(&[ids[150], ids[300], ids[151], ids[301]]);
+    let before = world.reads();
+    world.harness.run_until_idle();
+    assert_eq!(world.reads() - before, 1 + 4);
+    assert_eq!(read_all(&mut world, &ids[100..104], Access::Normal), 0);
+}
+
+#[test]
+fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
+    let (mut world, ids) = world_with(2000);
+    let run_from = |world: &World, start: usize| {
+        (start..).find(|start| world.pool.side_by_side(&ids[*start..start + 4]).len() == 4).unwrap()
+    };
+    let first = run_from(&world, 0);
+    world.device.inject(Fault::new(FaultKind::ReadError { done_bytes: 5000 }).on(Operation::Read));
+    // What has failed is not counted.
+    assert_eq!(load_together(&mut world, &ids[first..first + 4]), 0);
+    assert_eq!(read_all(&mut world, &ids[first..first + 4], Access::Normal), 4);
+    // One of them is damaged on its way.
+    let second = run_from(&world, first + 4);
+    world.device.inject(Fault::new(FaultKind::FlipInFlight { bit: Some(8 * 5000) }).on(Operation::Read));
+    assert_eq!(load_together(&mut world, &ids[second..second + 4]), 1);
+    assert_eq!(read_all(&mut world, &ids[second..second + 4], Access::Normal), 1);
+}
+
 /// More tasks than frames, each of which needs several at a time.
 #[test]
 fn tasks_that_want_more_memory_than_there_is_take_turns() {

@@ -64,7 +64,8 @@ impl History {
                 60..80 => self.read(&mut random),
                 80..90 => self.free(&mut random),
                 90..96 => self.relocate(&mut random),
-                96..98 => drop(self.any(&mut random).map(|id| self.pool.prefetch(id))),
+                96 => drop(self.any(&mut random).map(|id| self.pool.prefetch(id))),
+                97 => self.load_together(&mut random),
                 _ => yield_now(),
             }
         }
@@ -74,6 +75,23 @@ impl History {
         let model = self.model.lock().unwrap();
         let number = random.random_range(0..model.len().max(1));
         model.keys().nth(number).copied()
+    }
+
+    /// A few pages whose numbers, and so perhaps their places, are close to each other.
+    fn load_together(&self, random: &mut Pcg64) {
+        let Some(first) = self.any(random) else { return };
+        let ids: Vec<PageId> = self
+            .model
+            .lock()
+            .unwrap()
+            .range(first..)
+            .map(|(id, _)| *id)
+            .take(random.random_range(1..8))
+            .collect();
+        match random.random() {
+            true => self.pool.load_together(&ids, Access::Normal),
+            false => self.pool.prefetch_all(&ids),
+        }
     }
 
     fn create(&self, random: &mut Pcg64) {

@@ -99,9 +99,14 @@ fn read_back(segments: &Segments, location: Location, id: u64) -> Result<Vec<u8>
     // SAFETY: as above; the arena is initialised by the kernel.
     let bytes =
         unsafe { std::slice::from_raw_parts(memory.as_ptr(), class_bytes(location.class()) as usize) };
-    let header = Header::decode(bytes).unwrap();
+    Ok(used_of(bytes, id))
+}
+
+/// The parts of a page that are used, without its header.
+fn used_of(page: &[u8], id: u64) -> Vec<u8> {
+    let header = Header::decode(page).unwrap();
     assert_eq!(header.page, PageId(id));
-    Ok([&bytes[32..header.front_end as usize], &bytes[header.back_start as usize..]].concat())
+    [&page[32..header.front_end as usize], &page[header.back_start as usize..]].concat()
 }
 
 fn used(own: &OwnPage) -> Vec<u8> {
@@ -153,6 +158,54 @@ fn what_was_appended_is_read_back() {
             assert!(usage.live_bytes < written.by_stream_bytes[0]);
         }
     }
+}
+
+#[test]
+fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_they_should_be() {
+    let mut world = World::new(1);
+    let segments = world.segments(&layout(Placement::OutOfPlace));
+    let own = Arc::clone(&segments);
+    world.harness.run(move || {
+        let pages: Vec<OwnPage> = (0..100_u32)
+            .map(|id| page(u64::from(id) + 1, id as usize % 4, 100 + id * 7919 % (4000 << (id % 4)), id))
+            .collect();
+        let append = |own_page: &OwnPage| {
+            let header = Header::of(own_page.page());
+            own.append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None)
+                .unwrap()
+                .location
+        };
+        let places: Vec<Location> = pages.iter().map(append).collect();
+        own.write_all().unwrap();
+        for (first, near) in places.windows(5).enumerate() {
+            let mut memory: Vec<_> = near
+                .iter()
+                .map(|location| {
+                    flashgrain_device::Arena::new(class_bytes(location.class()) as usize).unwrap()
+                })
+                .collect();
+            let wrong = first % 6;
+            let id = |place: usize| (first + place + 1) as u64;
+            let images: Vec<_> = (0..5)
+                .map(|place| {
+                    let asked = id(place) + 1000 * u64::from(place == wrong);
+                    (near[place], PageId(asked), memory[place].as_ptr())
+                })
+                .collect();
+            // SAFETY: each arena has the bytes of its class, and lives until the read is done.
+            let are_read = unsafe { own.read_together(&images) };
+            for (place, is_read) in are_read.into_iter().enumerate() {
+                assert_eq!(is_read, place != wrong, "{place} behind {first}");
+                if is_read {
+                    let length = class_bytes(near[place].class()) as usize;
+                    assert_eq!(
+                        used_of(&memory[place].bytes_mut()[..length], id(place)),
+                        used(&pages[first + place])
+                    );
+                }
+            }
+        }
+    });
 }
 
 /// The most units that are on their way to a fast drive at a time while pages are gathered for which nobody waits.

@@ -1,0 +1,87 @@
+//! Pages whose images lie next to each other on the device, loaded by one request.
+//!
+//! To a drive the next few kilobytes of a read cost much less than another read (the affine model's setup and transfer cost: Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §2).
+//! Leaves that were written in key order lie in key order, so a scan gets those behind the one that it needs along with it.
+
+use super::frames::class_bytes;
+use super::table::Place;
+use super::{Access, Pool};
+use crate::header::PageId;
+use crate::segment::{GAP_BYTES, Location};
+
+/// What is read at once at most.
+const TOGETHER_BYTES: u64 = 32 << 10;
+
+impl Pool {
+    /// Loads the first of these pages, if it is on the device, and with the same request those of the others that lie close to it and are not in memory either: as if a scan had loaded them. Does nothing if there are none, or
+    /// if there is no memory for them; who needs a page reads it in any case, and meets the errors. Parks.
+    pub fn load_together(&self, ids: &[PageId], access: Access) {
+        let near = self.side_by_side(ids);
+        if near.len() < 2 {
+            return;
+        }
+        let (mut images, mut claims) = (Vec::new(), Vec::new());
+        for (id, location) in near {
+            let Some(entry) = self.table.entry(id) else { continue };
+            let Some(frame) = self.frames.take(location.class()) else { break };
+            self.clock.note_demand(class_bytes(location.class()));
+            if let Some(claim) = self.claim(id, entry, location, frame) {
+                images.push((location, id, self.frames.memory(frame)));
+                claims.push(claim);
+            }
+        }
+        if claims.is_empty() {
+            return;
+        }
+        // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class, and all begin at multiples of 4096.
+        let are_read = unsafe { self.images.read_together(&images) };
+        for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
+            if is_read {
+                claim.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });
+            }
+        }
+    }
+
+    /// Has other tasks load pages that are not in memory, those that lie next to each other together. May do nothing.
+    pub fn prefetch_all(&self, mut ids: &[PageId]) {
+        while let Some((first, others)) = ids.split_first() {
+            let near: Vec<PageId> = self.side_by_side(ids).into_iter().map(|(id, _)| id).collect();
+            let Some(last) = near.last().filter(|_| near.len() > 1) else {
+                self.prefetch(*first);
+                ids = others;
+                continue;
+            };
+            let behind = others.iter().position(|id| id == last).map_or(0, |place| place + 1);
+            ids = &others[behind..];
+            if let Some(pool) = self.me.upgrade() {
+                self.crew.send_out(move || pool.load_together(&near, Access::Scan));
+            }
+        }
+    }
+
+    /// Those of the pages that are on the device and lie close to the first one, and where.
+    pub(super) fn side_by_side(&self, ids: &[PageId]) -> Vec<(PageId, Location)> {
+        let mut near: Vec<(PageId, Location)> = Vec::new();
+        let (mut start, mut end) = (0, 0);
+        for (place, id) in ids.iter().enumerate() {
+            let location = match self.table.entry(*id).map(|entry| entry.load().place()) {
+                Some(Place::Device(location)) => location,
+                _ if place == 0 => break,
+                _ => continue,
+            };
+            let (first, behind) =
+                (location.offset_bytes(), location.offset_bytes() + u64::from(location.length_bytes()));
+            if place == 0 {
+                (start, end) = (first, behind);
+            }
+            let gap = first.saturating_sub(end).max(start.saturating_sub(behind));
+            let (all_start, all_end) = (start.min(first), end.max(behind));
+            if gap > u64::from(GAP_BYTES) || all_end - all_start > TOGETHER_BYTES {
+                break;
+            }
+            (start, end) = (all_start, all_end);
+            near.push((*id, location));
+        }
+        near
+    }
+}
