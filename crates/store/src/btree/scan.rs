@@ -158,9 +158,9 @@ impl Ahead {
         self.passed.min(self.most)
     }
 
-    /// How many leaves to load along with one that has to be read, if they lie next to it: as many as the scan has passed, and the first time one, as that costs a drive much less than another read.
+    /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as the scan has passed, and at least one, as that costs a drive much less than another read.
     fn along(&self) -> u32 {
-        self.passed.max(1).min(self.most)
+        (self.passed / 2).max(1).min(self.most)
     }
 
     /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
