@@ -164,6 +164,18 @@ impl BTree {
         })
     }
 
+    /// Whether the child, a leaf, has to be read; its word of the page table is at hand then. `None` if the parent has changed since it was read.
+    #[inline]
+    pub(super) fn is_leaf_absent(&self, parent: &Seen<'_>, child: PageId) -> Option<bool> {
+        // Not before this holds is the child worth looking at.
+        if !parent.is_still() {
+            return None;
+        }
+        self.pool.prefetch_entry(child);
+        self.pool.overlap();
+        Some(self.pool.is_absent(child))
+    }
+
     /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has changed since.
     #[inline]
     pub(super) fn follow(

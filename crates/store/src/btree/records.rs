@@ -66,12 +66,7 @@ impl BTree {
                 return Ok(parent.is_still().then_some(leaf));
             }
             let child = node.child(node.child_slot(key));
-            if !parent.is_still() {
-                return Ok(None);
-            }
-            self.pool.prefetch_entry(child);
-            self.pool.overlap();
-            let was_absent = self.pool.is_absent(child);
+            let Some(was_absent) = self.is_leaf_absent(&parent, child) else { return Ok(None) };
             if was_absent && self.record_key(key).is_some_and(|of| recall(&of)) {
                 return Ok(Some(Way::Record));
             }

@@ -314,12 +314,8 @@ impl BTree {
         }
         let first = slot(node);
         let child = node.child(first);
-        if !parent.is_still() {
-            return Ok(None);
-        }
-        self.pool.prefetch_entry(child);
-        self.pool.overlap();
-        if self.pool.is_absent(child) {
+        let Some(is_absent) = self.is_leaf_absent(&parent, child) else { return Ok(None) };
+        if is_absent {
             let slots = slots_from(node, scan, first, scan.ahead.along().saturating_add(1));
             let children = children_of(node, scan.direction, slots);
             if !parent.is_still() {

@@ -21,7 +21,7 @@ const CLEANERS_MAX: u32 = 32;
 /// What is read at once, but for larger images.
 const READ_BYTES: u32 = 64 << 10;
 
-/// Garbage between two images that is read along with them: another read costs a drive about as much as so much more of the same one, and the processor something, too.
+/// What lies between two images that are read together, and is read along with them: another read costs a drive about as much as so much more of the same one, and the processor something, too.
 pub(crate) const GAP_BYTES: u32 = 8 << 10;
 
 /// An image on its way to another place.

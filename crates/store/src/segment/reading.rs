@@ -29,7 +29,7 @@ impl Segments {
     /// # Safety
     /// `memory` has the bytes of the location's class, is aligned to 4096, and is used by nobody else until this returns.
     pub unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
-        let expected = pack::Expected { location, page: id, oldest_sequence: self.space.opening(location) };
+        let expected = self.expected(location, id);
         // SAFETY: passed on from the caller.
         let first = unsafe { self.read_once(expected, memory) };
         match first {
@@ -45,14 +45,8 @@ impl Segments {
     /// # Safety
     /// Each memory as for [`Segments::read`], all of them different.
     pub unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
-        let expected: Vec<_> = images
-            .iter()
-            .map(|(location, page, _)| pack::Expected {
-                location: *location,
-                page: *page,
-                oldest_sequence: self.space.opening(*location),
-            })
-            .collect();
+        // Before they are read, like what is read alone.
+        let expected: Vec<_> = images.iter().map(|(location, id, _)| self.expected(*location, *id)).collect();
         let spans = || images.iter().map(|(location, ..)| location.span(self.layout.sector_bytes));
         let start = spans().map(|(offset, ..)| offset).min().unwrap_or(0);
         let end = spans().map(|(offset, length, _)| offset + u64::from(length)).max().unwrap_or(0);
@@ -66,17 +60,20 @@ impl Segments {
             let length = location.length_bytes() as usize;
             let page_bytes = class_bytes(location.class().min(CLASSES - 1)) as usize;
             let image = &bytes[(location.offset_bytes() - start) as usize..][..length];
-            let Ok(header) = pack::verify(image, expected) else { return false };
-            if length > page_bytes {
+            let Some(header) = pack::verify(image, expected).ok().filter(|_| length <= page_bytes) else {
                 return false;
-            }
-            // SAFETY: the caller gives memory of that many bytes, aligned, which an earlier use of the frame has initialised or nobody looks at before the page's header says so.
+            };
+            // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has initialised, and nobody else uses it.
             let page = unsafe { std::slice::from_raw_parts_mut(*memory, page_bytes) };
             page[..length].copy_from_slice(image);
             pack::unpack(header, 0, page);
             true
         };
         images.iter().zip(expected).map(take_out).collect()
+    }
+
+    fn expected(&self, location: Location, page: PageId) -> pack::Expected {
+        pack::Expected { location, page, oldest_sequence: self.space.opening(location) }
     }
 
     /// # Safety
