@@ -150,15 +150,33 @@ fn load(question: &Question<'_>) -> Option<Figure> {
             title: name,
             x: ("operations per second", Growth::Linear),
             y: ("", Unit::Seconds, Growth::Log),
-            guide: &[],
+            guide: &raw_latency(question, percentile),
         };
         lines.draw(question, &question.open, &title, &rate, &|cell| {
             cell.of(|run| run.latency.map(|all| percentile(&all) * 1e-6))
         })
     };
     let panels = vec![panel("Median", |all| all.p50_us), panel("p99.9", |all| all.p99_9_us)];
-    let caption = "Open loop at shares of the rate that each engine reaches in a closed one. Latencies count from the moment at which an operation should have begun, so that a stall is felt by all that would have come meanwhile.".into();
+    let drive = if raw_latency(question, |all| all.p50_us).is_empty() {
+        ""
+    } else {
+        " Dashed: as many random reads a second by the drive alone as each run had it do, right after it."
+    };
+    let caption = format!(
+        "Open loop at shares of the rate that each engine reaches in a closed one. Latencies count from the moment at which an operation should have begun, so that a stall is felt by all that would have come meanwhile.{drive}"
+    );
     Some(Figure { id: "".into(), title, caption, legend: legend(question), panels })
+}
+
+/// What the drive alone takes, by the rate of the operations beside which it was measured.
+fn raw_latency(question: &Question<'_>, percentile: Percentile) -> Vec<(f64, f64)> {
+    let of = |cell: &Cell<'_>| {
+        let alone = cell.of(|run| Some(percentile(&run.raw_latency?) * 1e-6))?;
+        Some((cell.rate().median, alone.median))
+    };
+    let mut points: Vec<_> = question.open.iter().filter_map(of).collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points
 }
 
 fn amplification(question: &Question<'_>) -> Option<Figure> {
@@ -215,8 +233,8 @@ struct Lines<'a> {
     title: &'static str,
     x: (&'static str, Growth),
     y: (&'static str, Unit, Growth),
-    /// What the drive does alone, by clients.
-    guide: &'a [(usize, f64)],
+    /// What the drive does alone.
+    guide: &'a [(f64, f64)],
 }
 
 impl Lines<'_> {
@@ -243,7 +261,7 @@ impl Lines<'_> {
                 label: "the drive alone".into(),
                 colour: "var(--quiet)".into(),
             };
-            plot.line(&drive, "guide", self.guide.iter().map(|(clients, rate)| (*clients as f64, *rate)));
+            plot.line(&drive, "guide", self.guide.iter().copied());
         }
         for engine in question.engines() {
             let series = series(engine);

@@ -136,12 +136,14 @@ impl<'a> Question<'a> {
     }
 
     /// What the drive read alone with as many requests in flight as there were clients, by their number.
-    pub fn raw_reads(&self) -> Vec<(usize, f64)> {
+    pub fn raw_reads(&self) -> Vec<(f64, f64)> {
         let mut raw: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for run in self.closed.iter().flat_map(|cell| &cell.runs) {
             raw.entry(run.clients).or_default().extend(run.raw.map(|raw| raw.reads_per_s));
         }
-        raw.into_iter().filter_map(|(clients, rates)| Some((clients, Rounds::of(rates)?.median))).collect()
+        raw.into_iter()
+            .filter_map(|(clients, rates)| Some((clients as f64, Rounds::of(rates)?.median)))
+            .collect()
     }
 }
 

@@ -184,6 +184,7 @@ pub(super) fn open(question: &Question<'_>) -> Table {
         ("p99", Kind::Number),
         ("p99.9", Kind::Number),
         ("p99.99", Kind::Number),
+        ("p99.9 of the drive alone", Kind::Number),
     ]);
     for cell in &question.open {
         let median = |what: &dyn Fn(&RunResult) -> Option<f64>| cell.of(what).unwrap_or_default().median;
@@ -195,9 +196,11 @@ pub(super) fn open(question: &Question<'_>) -> Table {
             unit::micros(median(&|run| Some(run.cpu_us_per_operation))).into(),
         ];
         row.extend(percentiles(cell));
+        let alone = cell.of(|run| Some(run.raw_latency?.p99_9_us));
+        row.push(alone.map_or_else(String::new, |rounds| unit::micros(rounds.median)).into());
         table.push(row);
     }
-    table
+    without_empty(table)
 }
 
 /// Every engine's settings, as they were in its last run.

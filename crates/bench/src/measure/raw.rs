@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use flashgrain_device::{FileDevice, OpenOptions};
 use flashgrain_model::{Access, Workload};
-use flashgrain_profile::load::{self, Load, Pattern, Region, Stop, Sync};
+use flashgrain_profile::load::{self, Load, Measured, Pattern, Region, Stop, Sync};
+use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
 /// Random reads of 4 KiB and random synced writes of 4 KiB.
@@ -56,18 +57,7 @@ impl Raw {
         interrupt: &AtomicBool,
     ) -> anyhow::Result<RawLimit> {
         let run = |access| {
-            let load = Load {
-                workload: Workload::random(access, REQUEST_BYTES, f64::from(depth)),
-                pattern: Pattern::Mixed { align_bytes: None },
-                region: self.region,
-                workers: cores.min(depth).max(1),
-                sync: Sync::None,
-                rate_per_s: None,
-                polled: false,
-                warmup_share: 0.2,
-                stop: Stop { after_s: Some(seconds / 2.0), ..Stop::default() },
-                seed,
-            };
+            let load = Load { stop: after(seconds / 2.0), ..self.load(access, depth, cores, seed) };
             load::run(&self.device, &load, interrupt)
         };
         let (reads, writes) = (run(Access::Read)?, run(Access::Write)?);
@@ -77,6 +67,48 @@ impl Raw {
             writes_per_s: writes.iops(),
         })
     }
+
+    /// Latency of so many random reads of 4 KiB per second in an open loop, of which `depth` may be under way, as seen by whom they are for. Measures for about `seconds`.
+    /// `None` if it was interrupted before there was one.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn latency_at(
+        &self,
+        reads_per_s: f64,
+        depth: u32,
+        cores: u32,
+        seconds: f64,
+        seed: u64,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<Option<Latency>> {
+        let load = Load {
+            rate_per_s: Some(reads_per_s),
+            stop: after(seconds),
+            ..self.load(Access::Read, depth, cores, seed)
+        };
+        let Measured { read_latency_ns, .. } = load::run(&self.device, &load, interrupt)?;
+        Ok((!read_latency_ns.is_empty()).then(|| Latency::of(&read_latency_ns)))
+    }
+
+    fn load(&self, access: Access, depth: u32, cores: u32, seed: u64) -> Load {
+        Load {
+            workload: Workload::random(access, REQUEST_BYTES, f64::from(depth)),
+            pattern: Pattern::Mixed { align_bytes: None },
+            region: self.region,
+            workers: cores.min(depth).max(1),
+            sync: Sync::None,
+            rate_per_s: None,
+            polled: false,
+            warmup_share: 0.2,
+            stop: Stop::default(),
+            seed,
+        }
+    }
+}
+
+fn after(seconds: f64) -> Stop {
+    Stop { after_s: Some(seconds), ..Stop::default() }
 }
 
 #[cfg(test)]
@@ -89,5 +121,13 @@ mod tests {
         let raw = Raw::new(folder.path(), (1 << 20) + 1, &interrupt).unwrap();
         let limit = raw.measure(4, 2, 0.1, 1, &interrupt).unwrap();
         assert!(limit.reads_per_s > 0.0 && limit.writes_per_s > 0.0, "{limit:?}");
+    }
+
+    #[test]
+    fn reads_at_a_rate_have_their_latency() {
+        let (folder, interrupt) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+        let raw = Raw::new(folder.path(), 1 << 20, &interrupt).unwrap();
+        let latency = raw.latency_at(1000.0, 4, 2, 0.2, 1, &interrupt).unwrap().unwrap();
+        assert!((50..400).contains(&latency.count) && latency.p50_us > 0.0, "{latency:?}");
     }
 }

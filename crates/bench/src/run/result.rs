@@ -74,6 +74,9 @@ pub struct RunResult {
     pub peak_memory_bytes: u64,
     /// What the drive did alone in the same minute.
     pub raw: Option<RawLimit>,
+    /// Of an open loop: latency of as many random reads a second by the drive alone, right after.
+    #[serde(default)]
+    pub raw_latency: Option<Latency>,
     /// Second by second.
     pub seconds: Vec<SecondResult>,
     /// Whether what was left is as it should be.
@@ -168,6 +171,7 @@ impl RunResult {
             space_amplification: left.user_bytes.and_then(|user| over(left.space_bytes, user)),
             peak_memory_bytes: left.peak_memory_bytes,
             raw: None,
+            raw_latency: None,
             seconds: seconds(driven),
             check: left.check,
             is_interrupted: driven.is_interrupted,

@@ -17,6 +17,8 @@ use signal_hook::consts::SIGKILL;
 
 pub use plan::{Planned, Suite};
 
+use flashgrain_profile::schema::Latency;
+
 use crate::engine::EngineName;
 use crate::measure::{Raw, RawLimit};
 use crate::run::{Contents, Place, RunResult, Sizes};
@@ -110,7 +112,8 @@ impl Suites {
             note(&format!("[{} of {}{left}] {}", number + 1, steps.len(), self.describe(step)));
             match self.run_one(step, limit, &known) {
                 Ok(None) => break,
-                Ok(Some(result)) => {
+                Ok(Some(mut result)) => {
+                    result.raw_latency = self.raw_latency(&raw, &result, interrupt)?;
                     writeln!(out, "{}", serde_json::to_string(&result)?)?;
                     out.sync_data()?;
                     let (rate, cpu) = (result.operations_per_s, result.cpu_us_per_operation);
@@ -193,6 +196,22 @@ impl Suites {
         let cores = planned.cores.unwrap_or(self.cores);
         let seconds = RAW_SECONDS.min(self.seconds);
         raw.measure(planned.clients as u32, cores as u32, seconds, self.sizes.seed, interrupt)
+    }
+
+    /// What the drive alone makes of as many reads a second as the run, an open loop, had it do.
+    fn raw_latency(
+        &self,
+        raw: &Raw,
+        run: &RunResult,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<Option<Latency>> {
+        let (Some(_), Some(device)) = (run.rate_per_s, run.device) else { return Ok(None) };
+        let reads_per_s = device.reads * run.operations_per_s;
+        if reads_per_s < 1.0 {
+            return Ok(None);
+        }
+        let (clients, cores) = (run.clients as u32, run.cores as u32);
+        raw.latency_at(reads_per_s, clients, cores, self.seconds, self.sizes.seed, interrupt)
     }
 
     fn command(&self, step: &Step, known: &[RunResult]) -> anyhow::Result<Command> {
