@@ -50,8 +50,6 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// Some have left memory before the scan came to them: scans get a share of it only, and there are too many for that.
-    is_crowded: bool,
     /// How many the scan has passed.
     passed: u32,
     /// How many are on their way.
@@ -157,22 +155,12 @@ impl Piece {
 impl Ahead {
     /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes, and so it loads less than twice what it comes to.
     fn wanted(&self) -> u32 {
-        self.passed.min(if self.is_crowded { self.most.div_ceil(2) } else { self.most })
+        self.passed.min(self.most)
     }
 
     /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as the scan has passed, and at least one, as that costs a drive much less than another read.
     fn along(&self) -> u32 {
         (self.passed / 2).max(1).min(self.most)
-    }
-
-    /// A leaf is not in memory when the scan comes to it. If it was asked for, others that were will not be, either, and are asked for again: a scan that read them one by one would be slower than the others from then
-    /// on, whose pages push out its own. In a short scan it is rather still to come.
-    fn miss(&mut self) {
-        if self.leaves > 0 && self.passed > SHORT {
-            self.leaves = 0;
-            self.ended = false;
-            self.is_crowded = true;
-        }
     }
 
     /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
@@ -191,14 +179,7 @@ impl Scan {
             lower: lower.to_vec(),
             upper: upper.map(<[u8]>::to_vec),
             ended: upper.is_some_and(|upper| upper <= lower),
-            ahead: Ahead {
-                most: ahead,
-                is_crowded: false,
-                passed: 0,
-                leaves: 0,
-                behind: Vec::new(),
-                ended: ahead == 0,
-            },
+            ahead: Ahead { most: ahead, passed: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
         }
     }
 
@@ -324,7 +305,7 @@ impl BTree {
     }
 
     /// The leaf where a scan goes on. If it has to be read, those behind it that lie next to it are, too.
-    fn next_leaf(&self, scan: &mut Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
+    fn next_leaf(&self, scan: &Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
         let slot = |node: Node<'_>| slot_at(node, scan.direction, scan.next_bound());
         let parent = self.descend(1, Access::Normal, slot)?;
         let node = Node::new(parent.page());
@@ -340,7 +321,6 @@ impl BTree {
             if !parent.is_still() {
                 return Ok(None);
             }
-            scan.ahead.miss();
             self.pool.load_together(&children, access);
         }
         self.enter(&parent, 1, child, access)

@@ -13,20 +13,16 @@ struct Cold {
 }
 
 fn cold(cache_bytes: u64) -> Cold {
-    cold_with(RECORDS, cache_bytes)
-}
-
-fn cold_with(records: u32, cache_bytes: u64) -> Cold {
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let builder = || Db::builder().path(folder.path().join("store")).cache_bytes(cache_bytes);
     let db = builder().create().unwrap();
-    let all = (0..records).map(|number| (number.to_be_bytes(), [7; 100]));
-    db.tree("t").unwrap().load(all).unwrap();
+    let records = (0..RECORDS).map(|number| (number.to_be_bytes(), [7; 100]));
+    db.tree("t").unwrap().load(records).unwrap();
     db.close().unwrap();
     let db = builder().open().unwrap();
     let tree = db.tree("t").unwrap();
-    assert_eq!(tree.iter().unwrap().count(), records as usize);
-    let leaf = (u64::from(records) / db.stats().cache.misses) as u32;
+    assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
+    let leaf = (u64::from(RECORDS) / db.stats().cache.misses) as u32;
     drop(tree);
     db.close().unwrap();
     let db = builder().open().unwrap();
@@ -99,22 +95,4 @@ fn what_short_scans_read_stays_while_a_long_one_passes() {
     short();
     assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
     assert_eq!(loaded(db, short), 0);
-}
-
-#[test]
-fn a_scan_whose_leaves_were_pushed_out_asks_for_them_again() {
-    // Room for many times what the scan asks for.
-    let records = 4 * RECORDS;
-    let Cold { db, tree, leaf, .. } = &cold_with(records, 8 << 20);
-    let mut scan = tree.iter().unwrap();
-    let mut go_on = |leaves: u32| {
-        let count = (leaves * leaf) as usize;
-        assert_eq!(scan.by_ref().take(count).count(), count);
-    };
-    go_on(24);
-    // Takes the scans' share of the memory.
-    assert_eq!(tree.iter().unwrap().count(), records as usize);
-    go_on(2);
-    // By now they are in memory again, and so many that the scan need not ask for more.
-    assert_eq!(loaded(db, || go_on(10)), 0);
 }
