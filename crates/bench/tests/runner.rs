@@ -58,6 +58,26 @@ fn a_suite_does_what_is_missing_and_its_results_are_compared() {
 }
 
 #[test]
+fn an_open_loop_has_the_drive_alone_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = bench()
+        .current_dir(folder.path())
+        .args(["suite", "tail", "--directory", ".", "--results", "results.jsonl", "--rounds", "1"])
+        .args(["--engines", "flashgrain", "--records", "100000", "--seconds", "0.2", "--warmup", "0"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = std::fs::read_to_string(folder.path().join("results.jsonl")).unwrap();
+    let results: Vec<RunResult> = lines.lines().map(|line| from_str(line).unwrap()).collect();
+    assert_eq!(results.iter().filter(|run| run.rate_per_s.is_some()).count(), 4);
+    for run in &results {
+        // Memory and overlays have no counters, so that nobody knows what the drive was asked for.
+        let is_measured = run.rate_per_s.is_some() && run.device.is_some_and(|device| device.reads > 0.0);
+        assert_eq!(run.raw_latency.is_some(), is_measured, "{run:?}");
+    }
+}
+
+#[test]
 fn updates_are_counted_at_the_device() {
     let folder = tempfile::tempdir().unwrap();
     let output = bench()

@@ -9,7 +9,7 @@ use flashgrain_profile::load::{self, Load, Measured, Pattern, Region, Stop, Sync
 use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
-/// Random reads of 4 KiB and random synced writes of 4 KiB.
+/// Random reads and random writes of 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RawLimit {
     /// Reads per second at the depth that was asked for.
@@ -69,7 +69,7 @@ impl Raw {
     }
 
     /// Latency of so many random reads of 4 KiB per second in an open loop, of which `depth` may be under way, as seen by whom they are for. Measures for about `seconds`.
-    /// `None` if it was interrupted before there was one.
+    /// `None` if it was interrupted.
     ///
     /// # Errors
     /// Those of the device.
@@ -87,8 +87,8 @@ impl Raw {
             stop: after(seconds),
             ..self.load(Access::Read, depth, cores, seed)
         };
-        let Measured { read_latency_ns, .. } = load::run(&self.device, &load, interrupt)?;
-        Ok((!read_latency_ns.is_empty()).then(|| Latency::of(&read_latency_ns)))
+        let Measured { read_latency_ns, interrupted, .. } = load::run(&self.device, &load, interrupt)?;
+        Ok((!interrupted && !read_latency_ns.is_empty()).then(|| Latency::of(&read_latency_ns)))
     }
 
     fn load(&self, access: Access, depth: u32, cores: u32, seed: u64) -> Load {

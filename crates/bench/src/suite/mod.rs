@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use flashgrain_device::{Nanos, clock};
+use flashgrain_profile::schema::Latency;
 use signal_hook::consts::SIGKILL;
 
 pub use plan::{Planned, Suite};
-
-use flashgrain_profile::schema::Latency;
 
 use crate::engine::EngineName;
 use crate::measure::{Raw, RawLimit};
@@ -113,7 +112,11 @@ impl Suites {
             match self.run_one(step, limit, &known) {
                 Ok(None) => break,
                 Ok(Some(mut result)) => {
-                    result.raw_latency = self.raw_latency(&raw, &result, interrupt)?;
+                    // The run is kept, whatever becomes of this.
+                    match self.raw_latency(&raw, &result, interrupt) {
+                        Ok(latency) => result.raw_latency = latency,
+                        Err(error) => note(&format!("    the drive alone: {error:#}")),
+                    }
                     writeln!(out, "{}", serde_json::to_string(&result)?)?;
                     out.sync_data()?;
                     let (rate, cpu) = (result.operations_per_s, result.cpu_us_per_operation);
