@@ -87,7 +87,7 @@ impl BTree {
     /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (self.clone(), key.to_vec());
-        self.pool.send_out(move || {
+        self.pool.send_out(move |_| {
             // Who needs the leaf will meet the error.
             if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
                 tree.remember(&key, Spot { sight: leaf.sight(), slot: Slot::Unknown });

@@ -50,8 +50,8 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// How many the scan has passed.
-    passed: u32,
+    /// How many there may be on their way so far: one more for each that the scan passes.
+    reach: u32,
     /// How many are on their way.
     leaves: u32,
     /// The bound behind them.
@@ -155,12 +155,32 @@ impl Piece {
 impl Ahead {
     /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes, and so it loads less than twice what it comes to.
     fn wanted(&self) -> u32 {
-        self.passed.min(self.most)
+        self.reach.min(self.most)
     }
 
     /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as the scan has passed, and at least one, as that costs a drive much less than another read.
     fn along(&self) -> u32 {
-        (self.passed / 2).max(1).min(self.most)
+        (self.reach / 2).max(1).min(self.most)
+    }
+
+    fn is_short(&self) -> bool {
+        self.reach < SHORT
+    }
+
+    /// The scan has passed a leaf.
+    fn pass(&mut self) {
+        self.leaves = self.leaves.saturating_sub(1);
+        self.reach = self.reach.saturating_add(1);
+    }
+
+    /// A leaf that was asked for is neither in memory nor on its way when the scan comes to it: there was no room, or others' pages have pushed it out, as scans get a share of the memory only. So it is with those behind it, then: they are
+    /// asked for again, half as many, as by a sender whose packets get lost. A scan that read them one by one would fall behind the others, and lose all that it asks for from then on. In a short scan the leaf is rather still to come.
+    fn miss(&mut self) {
+        if self.leaves > 0 && !self.is_short() {
+            self.leaves = 0;
+            self.ended = false;
+            self.reach = (self.wanted() / 2).max(SHORT);
+        }
     }
 
     /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
@@ -179,7 +199,7 @@ impl Scan {
             lower: lower.to_vec(),
             upper: upper.map(<[u8]>::to_vec),
             ended: upper.is_some_and(|upper| upper <= lower),
-            ahead: Ahead { most: ahead, passed: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
+            ahead: Ahead { most: ahead, reach: 0, leaves: 0, behind: Vec::new(), ended: ahead == 0 },
         }
     }
 
@@ -205,8 +225,7 @@ impl Scan {
                 self.ended = fence <= self.lower.as_slice();
             }
         }
-        self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
-        self.ahead.passed = self.ahead.passed.saturating_add(1);
+        self.ahead.pass();
         true
     }
 
@@ -286,7 +305,7 @@ impl BTree {
         fence: &mut Vec<u8>,
     ) -> Result<Option<()>, Error> {
         self.read_ahead(scan)?;
-        let access = if scan.ahead.passed < SHORT { Access::Normal } else { Access::Scan };
+        let access = if scan.ahead.is_short() { Access::Normal } else { Access::Scan };
         let Some(leaf) = self.next_leaf(scan, access)? else { return Ok(None) };
         let node = Node::new(leaf.page());
         let is_there = match scan.direction {
@@ -305,7 +324,7 @@ impl BTree {
     }
 
     /// The leaf where a scan goes on. If it has to be read, those behind it that lie next to it are, too.
-    fn next_leaf(&self, scan: &Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
+    fn next_leaf(&self, scan: &mut Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
         let slot = |node: Node<'_>| slot_at(node, scan.direction, scan.next_bound());
         let parent = self.descend(1, Access::Normal, slot)?;
         let node = Node::new(parent.page());
@@ -320,6 +339,9 @@ impl BTree {
             let children = children_of(node, scan.direction, slots);
             if !parent.is_still() {
                 return Ok(None);
+            }
+            if self.pool.is_only_on_device(child) {
+                scan.ahead.miss();
             }
             self.pool.load_together(&children, access);
         }

@@ -347,11 +347,17 @@ impl Pool {
     /// What stands in the way of writing changed pages, if no others are in memory.
     #[inline]
     pub(super) fn take_frame(&self, class: usize) -> Result<Frame, Error> {
-        self.clock.note_demand(class_bytes(class));
-        match self.frames.take(class) {
+        match self.spare_frame(class) {
             Some(frame) => Ok(frame),
             None => self.wait_for_frame(class),
         }
+    }
+
+    /// The same, if there is one now; otherwise there soon will be more.
+    #[inline]
+    pub(super) fn spare_frame(&self, class: usize) -> Option<Frame> {
+        self.clock.note_demand(class_bytes(class));
+        self.frames.take(class)
     }
 
     #[cold]

@@ -48,10 +48,22 @@ impl Pool {
     /// Loads the page, unless somebody else does by now.
     fn load(&self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
         let frame = self.take_frame(location.class())?;
+        self.load_into(frame, id, entry, location, access)
+    }
+
+    /// The same, into a frame that the caller has taken.
+    pub(super) fn load_into(
+        &self,
+        frame: Frame,
+        id: PageId,
+        entry: &Entry,
+        location: Location,
+        access: Access,
+    ) -> Result<(), Error> {
         let Some(claim) = self.claim(id, entry, location, frame) else { return Ok(()) };
         let mut from = location;
         loop {
-            // SAFETY: the frame is nobody's page and was taken by this call; it has the bytes of its class, and all frames begin at multiples of 4096.
+            // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class, and all frames begin at multiples of 4096.
             let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
             let now = match entry.load().place() {
                 Place::Loading(now) => now,
@@ -109,20 +121,6 @@ impl Pool {
         self.queue(id).wake_all(id.0);
         // It may leave memory again.
         self.room.wake_one(FRAME);
-    }
-
-    /// Has another task load a page, if it is not in memory. May do nothing.
-    pub fn prefetch(&self, id: PageId) {
-        let absent = move |pool: &Self| {
-            pool.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
-        };
-        let Some(pool) = self.me.upgrade().filter(|pool| absent(pool)) else { return };
-        self.crew.send_out(move || {
-            if absent(&pool) {
-                // Who needs the page will meet the error.
-                let _seen = pool.read(id, Access::Scan);
-            }
-        });
     }
 }
 

@@ -12,6 +12,7 @@
 //! - A frame of [records]: who has the lock of its ring. It is never a page's.
 //! - Another frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
 
+mod ahead;
 mod changes;
 mod checkpoint;
 mod evict;
@@ -96,6 +97,8 @@ pub(crate) struct Pool {
     changes: Changes,
     images: Arc<dyn Images>,
     crew: Crew,
+    /// Tasks under way that load pages in advance.
+    errands: AtomicU64,
     /// Those who wait for a page that another one loads.
     loading: Box<[Waiters]>,
     /// Those who wait for a frame.
@@ -217,6 +220,7 @@ impl Pool {
             changes: Changes::default(),
             images,
             crew,
+            errands: AtomicU64::new(0),
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
             clock: Clock::new(),
@@ -279,15 +283,16 @@ impl Pool {
             .is_some_and(|entry| matches!(entry.load().place(), Place::Device(_) | Place::Loading(_)))
     }
 
+    /// Whether it is not even being read.
+    #[inline]
+    pub fn is_only_on_device(&self, id: PageId) -> bool {
+        self.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
+    }
+
     /// Whether the page is still in memory and nobody has changed it since this pool's `sight`.
     #[inline]
     pub fn is_still(&self, sight: Sight) -> bool {
         self.frames.meta(sight.frame).latch.is_still(sight.version)
-    }
-
-    /// Has another task do something that the caller will probably wait for.
-    pub fn send_out(&self, act: impl FnOnce() + Send + 'static) {
-        self.crew.send_out(act);
     }
 
     /// The page, if it is in memory and nobody is changing it.

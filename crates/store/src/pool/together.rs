@@ -3,7 +3,6 @@
 //! To a drive the next few kilobytes of a read cost much less than another read (the affine model's setup and transfer cost: Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §2).
 //! Leaves that were written in key order lie in key order, so a scan gets those behind the one that it needs along with it.
 
-use super::frames::class_bytes;
 use super::table::Place;
 use super::{Access, Pool};
 use crate::header::PageId;
@@ -23,8 +22,7 @@ impl Pool {
         let (mut images, mut claims) = (Vec::new(), Vec::new());
         for (id, location) in near {
             let Some(entry) = self.table.entry(id) else { continue };
-            let Some(frame) = self.frames.take(location.class()) else { break };
-            self.clock.note_demand(class_bytes(location.class()));
+            let Some(frame) = self.spare_frame(location.class()) else { break };
             if let Some(claim) = self.claim(id, entry, location, frame) {
                 images.push((location, id, self.frames.memory(frame)));
                 claims.push(claim);
@@ -38,23 +36,6 @@ impl Pool {
         for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
             if is_read {
                 claim.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });
-            }
-        }
-    }
-
-    /// Has other tasks load pages that are not in memory, those that lie next to each other together. May do nothing.
-    pub fn prefetch_all(&self, mut ids: &[PageId]) {
-        while let Some((first, others)) = ids.split_first() {
-            let near: Vec<PageId> = self.side_by_side(ids).into_iter().map(|(id, _)| id).collect();
-            let Some(last) = near.last().filter(|_| near.len() > 1) else {
-                self.prefetch(*first);
-                ids = others;
-                continue;
-            };
-            let behind = others.iter().position(|id| id == last).map_or(0, |place| place + 1);
-            ids = &others[behind..];
-            if let Some(pool) = self.me.upgrade() {
-                self.crew.send_out(move || pool.load_together(&near, Access::Scan));
             }
         }
     }

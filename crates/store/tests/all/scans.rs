@@ -13,16 +13,20 @@ struct Cold {
 }
 
 fn cold(cache_bytes: u64) -> Cold {
+    cold_with(RECORDS, cache_bytes)
+}
+
+fn cold_with(records: u32, cache_bytes: u64) -> Cold {
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let builder = || Db::builder().path(folder.path().join("store")).cache_bytes(cache_bytes);
     let db = builder().create().unwrap();
-    let records = (0..RECORDS).map(|number| (number.to_be_bytes(), [7; 100]));
-    db.tree("t").unwrap().load(records).unwrap();
+    let all = (0..records).map(|number| (number.to_be_bytes(), [7; 100]));
+    db.tree("t").unwrap().load(all).unwrap();
     db.close().unwrap();
     let db = builder().open().unwrap();
     let tree = db.tree("t").unwrap();
-    assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
-    let leaf = (u64::from(RECORDS) / db.stats().cache.misses) as u32;
+    assert_eq!(tree.iter().unwrap().count(), records as usize);
+    let leaf = (u64::from(records) / db.stats().cache.misses) as u32;
     drop(tree);
     db.close().unwrap();
     let db = builder().open().unwrap();
@@ -95,4 +99,29 @@ fn what_short_scans_read_stays_while_a_long_one_passes() {
     short();
     assert_eq!(tree.iter().unwrap().count(), RECORDS as usize);
     assert_eq!(loaded(db, short), 0);
+}
+
+#[test]
+fn a_scan_whose_leaves_were_pushed_out_asks_for_them_again() {
+    // Room for many times what the scan asks for.
+    let records = 4 * RECORDS;
+    let loaded_after_that = || {
+        let Cold { db, tree, leaf, .. } = &cold_with(records, 8 << 20);
+        let mut scan = tree.iter().unwrap();
+        let mut go_on = |leaves: u32| {
+            let count = (leaves * leaf) as usize;
+            assert_eq!(scan.by_ref().take(count).count(), count);
+        };
+        go_on(100);
+        // Takes the scans' share of the memory.
+        assert_eq!(tree.iter().unwrap().count(), records as usize);
+        for _ in 0..4 {
+            go_on(1);
+            // By then what the scan asks for is on its way.
+            db.checkpoint().unwrap();
+        }
+        loaded(db, || go_on(8))
+    };
+    // All that is next is in memory again: half as much as before, and so the scan does not ask for more yet, unless something was pushed out before and it asked for half as much even then.
+    assert!((0..5).any(|_| loaded_after_that() == 0));
 }

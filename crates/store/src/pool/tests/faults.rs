@@ -292,6 +292,54 @@ fn pages_side_by_side_are_loaded_by_one_request() {
     assert_eq!(read_all(&mut world, &ids[100..104], Access::Normal), 0);
 }
 
+/// A scan asked for the next leaves and began to read the first of them: the others were left out.
+#[test]
+fn regression_pages_are_loaded_ahead_though_others_load_some_of_them() {
+    let (mut world, ids) = world_with(2000);
+    let mut load_ahead = |there: &[PageId], ids: &[PageId]| {
+        read_all(&mut world, there, Access::Normal);
+        let (pool, ahead) = (Arc::clone(&world.pool), ids.to_vec());
+        world.harness.run(move || pool.load_all_ahead(&ahead));
+        read_all(&mut world, ids, Access::Normal)
+    };
+    assert_eq!(load_ahead(&ids[100..101], &ids[100..104]), 0);
+    assert_eq!(load_ahead(&ids[200..203], &ids[200..204]), 0);
+}
+
+/// Scans of a small cache asked for ever more pages, each with a task that waited for memory, until the system gave no stack any more: not even to those who were to write pages and so make room.
+#[test]
+fn regression_few_tasks_load_ahead_in_a_small_cache() {
+    let (mut world, ids) = world_with(2000);
+    // When they have ended, others may begin.
+    for _ in 0..2 {
+        ids.iter().for_each(|id| world.pool.prefetch(*id));
+        world.harness.turn();
+        // A sixteenth of the pages that fit.
+        assert_eq!(world.harness.unfinished(), 16);
+        world.harness.run_until_idle();
+        assert_eq!(world.harness.unfinished(), 0);
+    }
+}
+
+#[test]
+fn what_is_loaded_ahead_waits_for_no_memory() {
+    let (mut world, ids) = world_with(2000);
+    let pool = Arc::clone(&world.pool);
+    let takes_all = world.harness.spawn(0, move || {
+        let mut all = Vec::new();
+        loop {
+            all.push(pool.reserve(0).unwrap());
+        }
+    });
+    world.harness.run_until_idle();
+    let (before, unfinished) = (world.reads(), world.harness.unfinished());
+    ids[10..20].iter().for_each(|id| world.pool.prefetch(*id));
+    world.pool.prefetch_all(&ids[100..104]);
+    world.harness.run_until_idle();
+    assert_eq!((world.reads() - before, world.harness.unfinished()), (0, unfinished));
+    drop(takes_all);
+}
+
 #[test]
 fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
     let (mut world, ids) = world_with(2000);

@@ -1,0 +1,82 @@
+//! Pages that other tasks load before somebody needs them.
+//!
+//! None of it has to happen: who needs a page that nobody has loaded loads it himself, and meets the errors. So there is a bound on tasks that are under way for it. Without one, many in a small cache take the memory from each other
+//! for ever, and in the end the system gives no stacks any more to those who would write pages and so make room.
+
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+use super::frames::class_bytes;
+use super::table::Place;
+use super::{Access, Pool};
+use crate::header::PageId;
+
+/// As many reads keep any drive busy.
+const ERRANDS_MAX: u64 = 1024;
+
+/// The pages of errands, of the smallest class, take at most this part of the budget.
+const ERRANDS_SHARE: u64 = 16;
+
+/// A task that loads something in advance. Counts as long as there is one.
+struct Errand(Arc<Pool>);
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        self.0.errands.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// Has another task load what the caller will probably need. Does nothing if many do.
+    pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
+        let Some(pool) = self.me.upgrade() else { return };
+        let most = (self.frames.budget_bytes() / class_bytes(0) / ERRANDS_SHARE).min(ERRANDS_MAX);
+        if self.errands.fetch_add(1, Ordering::Relaxed) >= most {
+            self.errands.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let errand = Errand(pool);
+        self.crew.send_out(move || load(&errand.0));
+    }
+
+    /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do nothing.
+    pub fn prefetch(&self, id: PageId) {
+        if self.is_only_on_device(id) {
+            self.send_out(move |pool| pool.load_ahead(id));
+        }
+    }
+
+    /// Has other tasks load pages as [`Pool::prefetch`] does, those that lie next to each other together.
+    pub fn prefetch_all(&self, mut ids: &[PageId]) {
+        while let Some((first, others)) = ids.split_first() {
+            let near: Vec<PageId> = self.side_by_side(ids).into_iter().map(|(id, _)| id).collect();
+            let Some(last) = near.last().filter(|_| near.len() > 1) else {
+                self.prefetch(*first);
+                ids = others;
+                continue;
+            };
+            let behind = others.iter().position(|id| id == last).map_or(0, |place| place + 1);
+            ids = &others[behind..];
+            self.send_out(move |pool| pool.load_all_ahead(&near));
+        }
+    }
+
+    /// Waits for no memory: nobody is to lose a page to one that perhaps nobody needs.
+    fn load_ahead(&self, id: PageId) {
+        let Some(entry) = self.table.entry(id) else { return };
+        let Place::Device(location) = entry.load().place() else { return };
+        if let Some(frame) = self.spare_frame(location.class()) {
+            let _loaded = self.load_into(frame, id, entry, location, Access::Scan);
+        }
+    }
+
+    /// Loads pages that lie next to each other, but for those that others have begun to load meanwhile.
+    pub(super) fn load_all_ahead(&self, ids: &[PageId]) {
+        let left: Vec<PageId> = ids.iter().copied().filter(|id| self.is_only_on_device(*id)).collect();
+        match *left {
+            [] => (),
+            [one] => self.load_ahead(one),
+            _ => self.load_together(&left, Access::Scan),
+        }
+    }
+}
