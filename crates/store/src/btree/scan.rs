@@ -50,7 +50,7 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// How many there may be on their way so far: one more for each that the scan passes.
+    /// How many there may be on their way so far: one more for each that the scan passes, half as many after a loss.
     reach: u32,
     /// How many are on their way.
     leaves: u32,

@@ -14,8 +14,8 @@ use crate::header::PageId;
 /// As many reads keep any drive busy.
 const ERRANDS_MAX: u64 = 1024;
 
-/// The pages of errands, of the smallest class, take at most this part of the budget.
-const ERRANDS_SHARE: u64 = 16;
+/// And there is at most one for so many pages of the smallest class that the budget has room for.
+const PAGES_PER_ERRAND: u64 = 16;
 
 /// A task that loads something in advance. Counts as long as there is one.
 struct Errand(Arc<Pool>);
@@ -30,7 +30,7 @@ impl Pool {
     /// Has another task load what the caller will probably need. Does nothing if many do.
     pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
         let Some(pool) = self.me.upgrade() else { return };
-        let most = (self.frames.budget_bytes() / class_bytes(0) / ERRANDS_SHARE).min(ERRANDS_MAX);
+        let most = (self.frames.budget_bytes() / class_bytes(0) / PAGES_PER_ERRAND).min(ERRANDS_MAX);
         if self.errands.fetch_add(1, Ordering::Relaxed) >= most {
             self.errands.fetch_sub(1, Ordering::Relaxed);
             return;

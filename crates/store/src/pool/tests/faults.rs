@@ -314,7 +314,7 @@ fn regression_few_tasks_load_ahead_in_a_small_cache() {
     for _ in 0..2 {
         ids.iter().for_each(|id| world.pool.prefetch(*id));
         world.harness.turn();
-        // A sixteenth of the pages that fit.
+        // One for sixteen pages that fit.
         assert_eq!(world.harness.unfinished(), 16);
         world.harness.run_until_idle();
         assert_eq!(world.harness.unfinished(), 0);
@@ -325,7 +325,7 @@ fn regression_few_tasks_load_ahead_in_a_small_cache() {
 fn what_is_loaded_ahead_waits_for_no_memory() {
     let (mut world, ids) = world_with(2000);
     let pool = Arc::clone(&world.pool);
-    let takes_all = world.harness.spawn(0, move || {
+    let _takes_all = world.harness.spawn(0, move || {
         let mut all = Vec::new();
         loop {
             all.push(pool.reserve(0).unwrap());
@@ -337,7 +337,6 @@ fn what_is_loaded_ahead_waits_for_no_memory() {
     world.pool.prefetch_all(&ids[100..104]);
     world.harness.run_until_idle();
     assert_eq!((world.reads() - before, world.harness.unfinished()), (0, unfinished));
-    drop(takes_all);
 }
 
 #[test]
