@@ -223,6 +223,8 @@ impl Builder {
                 completion_ns: (times.overhead_s * 0.25e9) as u64,
                 link_bytes_per_s: (facts.read_bytes_per_s as u64).max(100_000),
                 link_full_duplex: true,
+                link_in_parts: true,
+                command_bytes_per_s: None,
             },
             medium: MediumConfig::Nand(Box::new(nand)),
             state: StartState::Filled,

@@ -62,7 +62,8 @@ impl HostConfig {
         at.within("partial_command_ns", self.partial_command_ns, 0..=LONGEST_NS)?;
         at.within("fetch_ns", self.fetch_ns, 0..=LONGEST_NS)?;
         at.within("completion_ns", self.completion_ns, 0..=LONGEST_NS)?;
-        at.within("link_bytes_per_s", self.link_bytes_per_s, RATES)
+        at.within("link_bytes_per_s", self.link_bytes_per_s, RATES)?;
+        at.within("command_bytes_per_s", self.command_bytes_per_s.unwrap_or(self.link_bytes_per_s), RATES)
     }
 }
 

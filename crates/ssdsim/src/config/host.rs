@@ -26,10 +26,17 @@ pub struct HostConfig {
     /// Bandwidth of the link in each direction.
     pub link_bytes_per_s: u64,
     /// Whether both directions run at the same time: PCIe does, SATA does not.
-    #[serde(default = "full_duplex")]
+    #[serde(default = "yes")]
     pub link_full_duplex: bool,
+    /// Whether the parts of a read cross the link as the medium delivers them. Otherwise none does before the last is there, as in MQSim.
+    #[serde(default = "yes")]
+    pub link_in_parts: bool,
+    /// Bandwidth at which the data of one command move, whatever else is idle: that of the link unless given. It bounds what one stream
+    /// of requests reaches, however large they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_bytes_per_s: Option<u64>,
 }
 
-fn full_duplex() -> bool {
+fn yes() -> bool {
     true
 }

@@ -51,6 +51,8 @@ pub(crate) struct Command {
     pub started_ns: u64,
     /// Bytes of a read that have not reached the link.
     pub bytes_left: u32,
+    /// When those that have are at the host, as far as the command's own bandwidth decides.
+    pub paced_ns: u64,
     /// The version that the bytes of a write have in the content.
     pub version: u64,
     /// For the medium: parts of the command that are still to be done.
@@ -84,6 +86,7 @@ impl Command {
             submitted_ns: now_ns,
             started_ns: now_ns,
             bytes_left: length_bytes,
+            paced_ns: 0,
             version: 0,
             parts: 0,
             stages: Stages::default(),

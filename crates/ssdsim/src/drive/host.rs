@@ -47,6 +47,12 @@ impl Host {
         self.cross(0, now_ns, bytes)
     }
 
+    /// How long the data of one command take by themselves, if that bounds them rather than the link.
+    #[inline]
+    pub fn pace_ns(&self, bytes: u64) -> u64 {
+        self.config.command_bytes_per_s.map_or(0, |rate| transfer_ns(bytes, rate))
+    }
+
     /// When `bytes` that are ready now have crossed the link to the host.
     #[inline]
     pub fn send(&mut self, now_ns: u64, bytes: u64) -> u64 {

@@ -23,6 +23,8 @@ pub(crate) fn host() -> HostConfig {
         completion_ns: 0,
         link_bytes_per_s: 1_000_000_000,
         link_full_duplex: true,
+        link_in_parts: true,
+        command_bytes_per_s: None,
     }
 }
 

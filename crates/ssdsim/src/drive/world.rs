@@ -250,7 +250,8 @@ impl World {
         let now = self.events.now();
         let command = &mut self.commands[index];
         let host = &mut self.drives[usize::from(command.drive)].host;
-        let arrived = host.receive(now, u64::from(command.length_bytes));
+        let bytes = u64::from(command.length_bytes);
+        let arrived = host.receive(now, bytes).max(now + host.pace_ns(bytes));
         command.stages.link = arrived - now;
         command.started_ns = arrived;
         self.events.at(arrived, Event::DataIn { command: index });
@@ -380,11 +381,19 @@ impl Context<'_> {
     #[inline]
     pub fn data_streamed(&mut self, command: u32, bytes: u32, over_ns: u64, stages: &Stages) {
         let now = self.now();
-        let at_host = self.host.stream(now, over_ns, u64::from(bytes));
         let entry = &mut self.commands[command];
         debug_assert!(entry.bytes_left >= bytes, "more bytes than the command has");
         entry.bytes_left -= bytes;
+        let on_link = if self.host.config.link_in_parts {
+            self.host.stream(now, over_ns, u64::from(bytes))
+        } else if entry.bytes_left == 0 {
+            self.host.send(now, entry.length_bytes.into())
+        } else {
+            return;
+        };
+        entry.paced_ns = entry.paced_ns.max(now) + self.host.pace_ns(bytes.into());
         if entry.bytes_left == 0 {
+            let at_host = on_link.max(entry.paced_ns);
             let after = Stages { link: stages.link + at_host - now, ..*stages };
             self.answer(command, at_host, &after);
         }

@@ -225,6 +225,9 @@ impl Parts {
             completion_ns: packet_ns(16) + processing_ns,
             link_bytes_per_s: (gigabytes_per_s * 1e9 * lanes as f64 * share) as u64,
             link_full_duplex: true,
+            // The last page of a read starts its way to the host.
+            link_in_parts: false,
+            command_bytes_per_s: None,
         })
     }
 

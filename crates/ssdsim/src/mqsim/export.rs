@@ -108,6 +108,8 @@ impl Values {
         let lane = host.link_bytes_per_s as f64 * packets / 1e9 / LANES;
         self.set("PCIe_Lane_Bandwidth", format!("{lane:.9}"), "host.link_bytes_per_s");
         self.set("PCIe_Lane_Count", LANES, "host.link_bytes_per_s");
+        // Before it starts, MQSim would write and age the drive: on a large one that takes longer than anybody waits.
+        self.set("Enabled_Preconditioning", false, "state");
         self.set("HostInterface_Type", "NVME", "host.queue_depth");
         self.set("IO_Queue_Depth", u16::MAX, "host.queue_depth");
         self.set("Queue_Fetch_Size", host.queue_depth.min(u16::MAX.into()), "host.queue_depth");

@@ -13,6 +13,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("970evo", include_str!("970evo.toml")),
     ("980pro", include_str!("980pro.toml")),
     ("990pro", include_str!("990pro.toml")),
+    ("990pro-cached", include_str!("990pro-cached.toml")),
     ("t700", include_str!("t700.toml")),
     ("cs1030", include_str!("cs1030.toml")),
     ("pm1733", include_str!("pm1733.toml")),

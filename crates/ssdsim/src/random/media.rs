@@ -50,6 +50,8 @@ pub(super) fn disk(draw: &mut Draw) -> (HostConfig, MediumConfig, u64) {
         completion_ns: 10_000,
         link_bytes_per_s: draw.one_of(&[300_000_000, 550_000_000]),
         link_full_duplex: false,
+        link_in_parts: true,
+        command_bytes_per_s: None,
     };
     (host, MediumConfig::Disk(config), draw.power_of_two(64, 4096) << 30)
 }

@@ -55,6 +55,8 @@ fn host(draw: &mut Draw) -> HostConfig {
             completion_ns: draw.between(3e3, 8e3) as u64,
             link_bytes_per_s: draw.between(2.5e8, 5.6e8) as u64,
             link_full_duplex: false,
+            link_in_parts: true,
+            command_bytes_per_s: None,
         }
     } else {
         let command_ns = draw.between(600.0, 4e3);
@@ -67,6 +69,8 @@ fn host(draw: &mut Draw) -> HostConfig {
             completion_ns: draw.between(1e3, 5e3) as u64,
             link_bytes_per_s: draw.between(9e8, 8e9) as u64,
             link_full_duplex: true,
+            link_in_parts: true,
+            command_bytes_per_s: None,
         }
     }
 }

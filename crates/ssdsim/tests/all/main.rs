@@ -11,6 +11,7 @@ mod faults;
 mod host;
 mod learned;
 mod mqsim;
+mod mqssd;
 mod nvme;
 mod oracles;
 mod power_cut;

@@ -49,12 +49,21 @@ fn scenarios() -> Vec<Scenario> {
 const WITH_AN_IDEAL_MAP: [(u32, f64); 4] = [(1, 11_248.0), (4, 42_267.0), (16, 133_093.0), (64, 226_423.0)];
 const WITH_A_CACHE_OF_2_MIB: [(u32, f64); 4] = [(1, 6_034.0), (4, 22_763.0), (16, 73_040.0), (64, 133_035.0)];
 
-/// Asserts that the drive reaches these reads per second.
+/// The same with an ideal map and one read at a time, by its size.
+const ONE_AT_A_TIME: [(u64, f64); 3] = [(8 << 10, 9_762.0), (64 << 10, 8_340.0), (256 << 10, 3_944.0)];
+
+/// Asserts that the drive reaches these reads per second, by depth.
 fn reads_like_mqsim(config: &SimConfig, expected: &[(u32, f64)], tolerance: f64) {
+    let expected: Vec<_> = expected.iter().map(|(depth, mqsim)| (4096, *depth, *mqsim)).collect();
+    sizes_and_depths_like_mqsim(config, &expected, tolerance);
+}
+
+/// The same by size and depth.
+fn sizes_and_depths_like_mqsim(config: &SimConfig, expected: &[(u64, u32, f64)], tolerance: f64) {
     let device = SimDevice::new(config, "sim:ssdconfig.xml", 1).unwrap();
-    for (depth, mqsim) in expected {
+    for (bytes, depth, mqsim) in expected {
         let load = Load {
-            workload: random_reads(4096, *depth),
+            workload: random_reads(*bytes, *depth),
             pattern: Pattern::Mixed { align_bytes: None },
             region: Region {
                 offset_bytes: 0,
@@ -65,16 +74,17 @@ fn reads_like_mqsim(config: &SimConfig, expected: &[(u32, f64)], tolerance: f64)
             rate_per_s: None,
             polled: false,
             warmup_share: 0.1,
-            stop: Stop { after_requests: Some(40_000), ..Stop::default() },
+            stop: Stop { after_requests: Some(40_000 * 4096 / bytes), ..Stop::default() },
             // Other places at every depth: those of the last are in the mapping cache.
             seed: u64::from(*depth),
         };
         let reached = load::run(&device, &load, &AtomicBool::new(false)).unwrap().iops();
         println!(
-            "depth {depth:>2}: MQSim {mqsim:>7.0}, here {reached:>7.0} ({:+.1} %)",
+            "{:>3} KiB, depth {depth:>2}: MQSim {mqsim:>7.0}, here {reached:>7.0} ({:+.1} %)",
+            bytes >> 10,
             (reached / mqsim - 1.0) * 100.0
         );
-        assert!((reached / mqsim - 1.0).abs() < tolerance, "depth {depth}: {reached} and MQSim {mqsim}");
+        assert!((reached / mqsim - 1.0).abs() < tolerance, "{bytes} x {depth}: {reached} and MQSim {mqsim}");
     }
 }
 
@@ -82,6 +92,13 @@ fn reads_like_mqsim(config: &SimConfig, expected: &[(u32, f64)], tolerance: f64)
 fn reads_with_an_ideal_map_are_as_fast_as_in_mqsim() {
     let config = drive(&[("<Ideal_Mapping_Table>false", "<Ideal_Mapping_Table>true")]).unwrap();
     reads_like_mqsim(&config, &WITH_AN_IDEAL_MAP, 0.03);
+}
+
+#[test]
+fn larger_reads_take_as_long_as_in_mqsim() {
+    let config = drive(&[("<Ideal_Mapping_Table>false", "<Ideal_Mapping_Table>true")]).unwrap();
+    let expected = ONE_AT_A_TIME.map(|(bytes, mqsim)| (bytes, 1, mqsim));
+    sizes_and_depths_like_mqsim(&config, &expected, 0.01);
 }
 
 #[test]
@@ -241,6 +258,7 @@ fn what_is_exported_imports_as_the_same_drive() {
             export_drive(&before, &|path| (path == "medium.nand.page_bytes").then(|| "a remark".into()))
                 .unwrap();
         assert!(text.contains("<Page_Capacity>8192</Page_Capacity> <!-- a remark -->"), "{text}");
+        assert!(text.contains("<Enabled_Preconditioning>false<"), "MQSim would fill the drive first: {text}");
         let mut after = import_drive(&text, "exported").unwrap().config;
         let near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6;
         assert!(near(after.host.link_bytes_per_s as f64, before.host.link_bytes_per_s as f64));
