@@ -6,4 +6,5 @@
 pub mod campaign;
 pub mod isolation;
 pub mod media;
+pub mod tokens;
 pub mod world;

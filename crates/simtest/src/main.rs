@@ -13,7 +13,7 @@ use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
     Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, Inside, Kind,
-    Lives, Nth, Report, Rot, Trial, run, shrink,
+    Listing, Lives, Nth, Report, Rot, Tokens, Trial, run, shrink,
 };
 use flashgrain_simtest::world::Habits;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
@@ -64,6 +64,10 @@ enum Command {
     Counting(Length),
     /// Record what concurrent transactions see, through crashes too, and look for anomalies; cases are histories.
     Isolation(Length),
+    /// Back stores up while trees are made; cases are stores.
+    Listing(Length),
+    /// Move tokens between places by transactions and bulk removals, through restarts and power cuts; a case is a run of three lives.
+    Tokens(Length),
     /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if one is not found.
     Bugs(Planting),
 }
@@ -136,6 +140,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Decay(length) => play(&[&Decay::default()], &length),
         Command::Counting(length) => play(&[&Counting], &length),
         Command::Isolation(length) => play(&[&Histories], &length),
+        Command::Listing(length) => play(&[&Listing], &length),
+        Command::Tokens(length) => play(&[&Tokens], &length),
         Command::Bugs(planting) => plant(&planting),
     }
 }

@@ -1,4 +1,4 @@
-//! Where a planted bug, or planned trouble, takes effect.
+//! Where a planted bug, or planned trouble, takes effect, and where a task may be preempted.
 
 /// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature `testing` the constant `false`, so that what users build has nothing of it.
 ///
@@ -36,4 +36,17 @@ macro_rules! trouble {
     (expected $trouble:ident) => {
         false
     };
+}
+
+/// The calling task may lose its processor here, as [`preempt`](crate::testing::preempt) decides. Nothing without the feature `testing`.
+#[cfg(feature = "testing")]
+macro_rules! preempt {
+    () => {
+        $crate::testing::point()
+    };
+}
+
+#[cfg(not(feature = "testing"))]
+macro_rules! preempt {
+    () => {};
 }

@@ -8,7 +8,7 @@ use flashgrain::testing::{Bug, Finder};
 
 use super::counts::Counts;
 use super::run::Campaign;
-use super::{Counting, Crash, Decay, Errors, Failure, Histories, Lives};
+use super::{Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, Tokens};
 use crate::media::Choices;
 
 /// What is tried on a bug.
@@ -52,12 +52,14 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         (Box::new(Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }), 1)
     };
     let lives = || -> Turn { (Box::new(Lives::default()), 1) };
+    let listing = || -> Turn { (Box::new(Listing), 4) };
+    let tokens = || -> Turn { (Box::new(Tokens), 2) };
     let counting = || -> Turn { (Box::new(Counting), 1) };
     match bug.finder() {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
-        Finder::Isolation => vec![counting(), (Box::new(Histories), 4), crash()],
-        Finder::Model => vec![counting(), crash(), lives()],
+        Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
+        Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }
 }

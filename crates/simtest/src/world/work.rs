@@ -113,7 +113,7 @@ impl Habits {
                 ..usual
             },
             // Trees come and go.
-            5 => Self { drop_tree: 0.1, steps: 30, ..usual },
+            5 => Self { drop_tree: 0.1, backup: 0.02, steps: 30, ..usual },
             _ => usual,
         }
     }

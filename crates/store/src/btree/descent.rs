@@ -108,6 +108,7 @@ impl BTree {
         while level > 0 {
             let node = Node::new(seen.page());
             let child = node.child(node.child_slot(key));
+            preempt!();
             let next = Some(child).filter(|_| seen.is_still()).and_then(|child| self.pool.at_hand(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
@@ -205,7 +206,9 @@ impl BTree {
         child: PageId,
         access: Access,
     ) -> Result<Option<Seen<'_>>, Error> {
+        preempt!();
         let next = self.pool.read(child, access);
+        preempt!();
         if let Ok(next) = &next {
             Node::prefetch(next.page(), level == 1);
             if level == 1 {

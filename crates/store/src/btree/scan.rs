@@ -368,6 +368,7 @@ impl BTree {
         // Forwards the leaf was chosen by the lower bound, which therefore lies within its fences.
         let start = if is_backward && scan.lower <= *fence { 0 } else { node.position(&scan.lower) };
         for index in start..end {
+            preempt!();
             // Nonsense could be long.
             if !is_still() {
                 return None;

@@ -60,7 +60,9 @@ impl BTree {
             ways.iter().for_each(|way| self.pool.prefetch_frame(way.child));
             level -= 1;
             ways.retain(|way| {
+                preempt!();
                 let Some(next) = self.pool.at_hand(way.child) else { return false };
+                preempt!();
                 Node::prefetch(next.page(), level == 0);
                 // Only now is it certain that the child, as it was found, covers the key.
                 let is_whole = way.seen.is_still();

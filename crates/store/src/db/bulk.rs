@@ -85,9 +85,11 @@ impl Core {
             return transactions.remove_alone(&tree.tree, look, |step| &step.keys, Durability::None);
         }
         let step = self.look(tree, range)?;
+        preempt!();
         let written = |key| Written { tree: &tree.tree, key, write: Write::Remove };
         let writes: Vec<_> = step.keys.iter().map(|key| written(key.as_slice())).collect();
-        transactions.commit(Some(step.seen_at), &[], &writes, Durability::None)?;
+        let seen_at = (!planted!(RangeRemovalNotValidated)).then_some(step.seen_at);
+        transactions.commit(seen_at, &[], &writes, Durability::None)?;
         Ok(step)
     }
 

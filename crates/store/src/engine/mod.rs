@@ -166,6 +166,8 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
+        // Otherwise large values that only snapshots saw would stay, and nothing would refer to them after the next start. What cannot be given back is no worse than after a crash.
+        let _tried = self.transactions().settle();
         while self.large.is_freeing() {
             yield_now();
         }

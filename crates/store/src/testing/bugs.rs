@@ -98,6 +98,11 @@ bugs! {
     /// A store that was closed and opened again still says that it is closed: after a crash its log is not replayed.
     StaysClosedWhenOpened: "stays-closed-when-opened", Crash;
 
+    /// What recovery erases behind the log's end is not flushed before the log goes on, and the chain is not verified: after another crash commits come back that never were.
+    ErasedNotFlushed: "erased-not-flushed", Crash;
+    /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not verified: commits come back that never were.
+    LogWindowNotWatched: "log-window-not-watched", Crash;
+
     // Checkpoints.
     /// A superblock is written before the pages that it refers to are flushed: after a crash they are not there.
     CheckpointSkipsFlush: "checkpoint-skips-flush", Crash;
@@ -161,6 +166,14 @@ bugs! {
     // Transactions.
     /// Transactions are committed without looking whether somebody was faster: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
+    /// Removals of others do not count in validation: two transactions take the same record away.
+    RemovalNotValidated: "removal-not-validated", Isolation;
+    /// A bulk removal is not validated: it removes a part of what another commit wrote after the look.
+    RangeRemovalNotValidated: "range-removal-not-validated", Isolation;
+    /// A read without a snapshot that finds nothing does not wait until the removal can be seen: the next read shows what was before.
+    AbsenceNotAwaited: "absence-not-awaited", Isolation;
+    /// A backup has the trees that there were before its snapshot: one that was made in between is missing.
+    BackupMissesNewTree: "backup-misses-new-tree", Model;
     /// What a commit finds before it has its locks counts, although others have changed it until then: updates get lost.
     ChangedLeafTrusted: "changed-leaf-trusted", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.
@@ -201,6 +214,8 @@ bugs! {
     LargeNotFlushed: "large-not-flushed", Crash;
     /// A large value is freed when it is replaced, although a snapshot sees it.
     LargeFreedUnderSnapshot: "large-freed-under-snapshot", Model;
+    /// The pages of a large value that is replaced are not given back: the store fills up.
+    ReplacedLargeLeaks: "replaced-large-leaks", Model;
     /// The last page of a large value says that it is longer than it is.
     LargeLengthPadded: "large-length-padded", Model;
 }

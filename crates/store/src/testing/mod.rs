@@ -3,11 +3,14 @@
 mod bugs;
 pub mod decode;
 mod observe;
+mod preempt;
 mod small;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
 pub(crate) use observe::tell_committed;
 pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
+pub(crate) use preempt::point;
+pub use preempt::{Preempted, preempt};
 pub use small::Small;
 pub use trouble::{Listener, Trouble, Troubled};

@@ -162,7 +162,12 @@ impl Befores {
                 return Ok(false);
             }
             let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
-            let is_newer = |snapshot| version.is_some_and(|version| version.timestamp() > snapshot);
+            let is_newer = |snapshot| {
+                version.is_some_and(|version| {
+                    version.timestamp() > snapshot
+                        && !(version.is_tombstone() && planted!(RemovalNotValidated))
+                })
+            };
             if snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
                 return Err(Error::Conflict);
             }
@@ -192,9 +197,11 @@ impl Transactions {
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
+            preempt!();
             let mut near = None;
             let version = written.tree.index.head(written.key, &mut near)?.map(Version::from_bits);
             let before = Before { version, value: None, near };
+            preempt!();
             with_memory(|record| {
                 written.encode(record);
                 self.log_and_apply(record, &[written], (&[before], &[]), &admitted)
@@ -226,7 +233,9 @@ impl Transactions {
                 // Without the locks, which others may wait for: it may have to wait itself for leaves to be read.
                 before.validate(snapshot, reads, writes, olds)?;
             }
+            preempt!();
             let _held = self.lock(reads, writes);
+            preempt!();
             before.validate(snapshot, reads, writes, olds)?;
             if writes.is_empty() {
                 return Ok(None);
@@ -319,6 +328,7 @@ impl Transactions {
         if planted!(VisibleBeforeApplied) {
             self.visible.applied(logged.timestamp);
         }
+        preempt!();
         // Where the last key was found, and where it is after its change.
         let (mut found, mut left): (Near, Near) = (None, None);
         for (number, (written, before)) in writes.iter().zip(before).enumerate() {
@@ -330,6 +340,7 @@ impl Transactions {
             let mut near = if is_beside { left.map(Spot::of_another_key) } else { before.near };
             self.apply(logged.timestamp, written, (before.version, value), &mut near, admitted)?;
             (found, left) = (before.near, near);
+            preempt!();
         }
         self.visible.applied(logged.timestamp);
         Ok(logged)
@@ -358,6 +369,7 @@ impl Transactions {
             return self.with_room(admitted, put);
         }
         let mut replace = |old: &[u8]| {
+            preempt!();
             if is_kept {
                 let (tree, key) = (written.tree.id, written.key);
                 let keep = || self.history.keep(&self.snapshots, tree, key, old, timestamp);
@@ -368,6 +380,7 @@ impl Transactions {
             if (!is_kept || planted!(LargeFreedUnderSnapshot))
                 && let Some((version, reference)) = Version::split(old)
                 && version.is_overflow()
+                && !planted!(ReplacedLargeLeaks)
             {
                 self.give_back_large(reference);
             }

@@ -315,6 +315,7 @@ impl History {
             }
         };
         let generations = lock(&self.versions).clone();
+        preempt!();
         let mut piece = Piece::default();
         for generation in generations {
             generation.recent.last_within((tree, key), &lower..&upper, &mut see);
@@ -355,6 +356,7 @@ impl History {
             lock(list).extract_if(.., is_unneeded).collect()
         };
         for generation in take(&self.versions) {
+            preempt!();
             if generation.has_large.load(Ordering::Relaxed) {
                 generation.each(|_, kept| {
                     let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
@@ -369,6 +371,7 @@ impl History {
             generation.index.destroy()?;
         }
         for generation in take(&self.tombstones) {
+            preempt!();
             generation.purge()?;
             generation.index.destroy()?;
         }

@@ -40,8 +40,10 @@ impl Snapshots {
             state.coming += 1;
             self.note(&state);
         }
+        preempt!();
         let unkept = Timestamp(self.unkept.load(Ordering::SeqCst));
         let taken = visible.wait(unkept, poison).map(|()| visible.get());
+        preempt!();
         let mut state = self.state();
         state.coming -= 1;
         if let Ok(timestamp) = taken {
@@ -68,6 +70,7 @@ impl Snapshots {
     #[inline]
     pub fn keeps(&self, timestamp: Timestamp, by: Timestamp) -> bool {
         self.may_see(timestamp) || {
+            preempt!();
             if self.unkept.load(Ordering::SeqCst) < by.0 && !planted!(UnkeptNotSaid) {
                 self.unkept.fetch_max(by.0, Ordering::SeqCst);
             }
@@ -109,5 +112,25 @@ impl Snapshots {
             state.active.last_key_value().map_or(0, |(newest, _)| (*newest).max(1))
         };
         self.newest.store(newest, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_that_is_coming_may_be_anywhere() {
+        let snapshots = Snapshots::default();
+        let within = || snapshots.any_within(Timestamp(5), Timestamp(7));
+        assert!(!within());
+        snapshots.state().coming = 1;
+        assert!(within(), "old versions must not be given up before it is known what it sees");
+        snapshots.state().coming = 0;
+        for (timestamp, is_within) in [(4, false), (5, true), (6, true), (7, false)] {
+            snapshots.state().active.insert(timestamp, 1);
+            assert_eq!(within(), is_within, "a snapshot of {timestamp}");
+            assert!(snapshots.give_back(Timestamp(timestamp)));
+        }
     }
 }

@@ -82,6 +82,23 @@ fn a_refused_commit_leaves_nothing_of_its_large_values() {
 }
 
 /// It took the pages of values that were written, and not yet committed, if their writers came just after it had looked for some.
+/// Closing gave up no old versions, so that the pages of large ones stayed for good.
+#[test]
+fn regression_a_closed_store_has_no_pages_of_old_versions() {
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree("t").unwrap();
+    tree.insert("key", value(70_000, 1)).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    tree.insert("key", value(80_000, 2)).unwrap();
+    drop(snapshot);
+    drop(tree);
+    db.close().unwrap();
+    let db = open(&device);
+    assert_eq!(db.reclaim().unwrap(), Some(0));
+    assert_eq!(db.tree("t").unwrap().get("key").unwrap().unwrap(), value(80_000, 2));
+}
+
 #[test]
 fn regression_pages_of_a_value_that_is_being_written_are_not_reclaimed() {
     const VALUES: u32 = 3000;

@@ -234,6 +234,7 @@ impl Pool {
         if planted!(RecordNotAmended) {
             return;
         }
+        // A shorter one leaves a gap, which those who go through the frame would take for a record.
         let fits = |value: &&[u8]| padded(value.len() as u32) == padded(record.lengths().1);
         match value.filter(fits) {
             Some(value) => record.set_value(value),

@@ -90,6 +90,29 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
     assert!(pool.records_bytes() <= pool.budget_bytes() / LARGEST_SHARE * 5 / 4, "{}", pool.records_bytes());
 }
 
+/// A frame is a row of records, each of which begins where the one before it ends.
+#[test]
+fn a_record_that_becomes_shorter_leaves_those_behind_it_where_they_are() {
+    let pool = pool_in_memory(4 << 20);
+    let key = |number: u32| number.to_be_bytes();
+    let used: Vec<u32> = (0..400).collect();
+    let use_all = |numbers: &mut dyn Iterator<Item = &u32>| {
+        numbers.filter(|number| recalled(&pool, &key(**number)).is_some()).count()
+    };
+    used.iter().for_each(|number| pool.keep_record(&record(&key(*number)), &[1; 100], || true));
+    used.iter().step_by(2).for_each(|number| pool.amend_record(&record(&key(*number)), Some(&[2; 60])));
+    assert_eq!(use_all(&mut used.iter().skip(1).step_by(2)), used.len() / 2);
+    // The frames turn: what was used since then is taken out of them, one record after the other.
+    for number in 1000..40_000 {
+        pool.keep_record(&record(&key(number)), &[1; 100], || true);
+        if number % 50 == 0 {
+            use_all(&mut used.iter());
+        }
+    }
+    let kept = use_all(&mut used.iter().skip(1).step_by(2));
+    assert!(kept > used.len() / 2 / 5 * 4, "{kept}");
+}
+
 #[test]
 fn of_a_leaf_that_has_changed_nothing_is_kept() {
     let pool = pool_in_memory(4 << 20);

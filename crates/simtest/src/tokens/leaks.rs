@@ -1,0 +1,95 @@
+//! Space after everything is removed equals space before.
+
+use std::time::Duration;
+
+use flashgrain::{Db, Durability, Error};
+
+use super::work::{Stop, Trees};
+
+/// Looks before the store counts as one that never gives back what it took.
+const LOOKS: u32 = 200;
+
+/// Between two looks.
+const WAIT: Duration = Duration::from_millis(2);
+
+/// Pages of a store in which there is nothing, after trees and values came and went.
+///
+/// # Errors
+/// The store's; or it does not come to rest.
+pub fn empty_pages(db: &Db) -> Result<u64, Stop> {
+    Trees::of(db)?;
+    drop_all(db)?;
+    let mut before = None;
+    for _ in 0..LOOKS {
+        let pages = settled_pages(db)?;
+        if before == Some(pages) && reclaim(db)? == 0 {
+            return Ok(pages);
+        }
+        before = Some(pages);
+        db.sleep_until(db.now() + WAIT)?;
+    }
+    Err(Stop::Wrong("an empty store does not come to rest".into()))
+}
+
+/// Removes everything, and then waits for the pages to be given back.
+///
+/// # Errors
+/// The store's; pages without an owner, or pages that never are given back.
+pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(), Stop> {
+    no_orphans(db, "while everything is there")?;
+    for tree in trees.all() {
+        tree.remove_range::<&[u8]>(..)?;
+    }
+    no_orphans(db, "after everything was removed")?;
+    // A dropped tree is there as long as somebody has a handle of it.
+    drop(trees);
+    drop_all(db)?;
+    no_orphans(db, "after all trees were dropped")?;
+    let mut pages = 0;
+    for _ in 0..LOOKS {
+        pages = settled_pages(db)?;
+        if pages == empty_pages {
+            return Ok(());
+        }
+        db.sleep_until(db.now() + WAIT)?;
+    }
+    Err(Stop::Wrong(format!("{pages} pages are left of an empty store, which has {empty_pages}")))
+}
+
+/// Frees the pages without an owner; how many. Waits for old versions and dropped trees to be given back before.
+///
+/// # Errors
+/// The store's; or they never are.
+pub fn reclaim(db: &Db) -> Result<u64, Stop> {
+    for _ in 0..LOOKS {
+        if let Some(pages) = db.reclaim()? {
+            return Ok(pages);
+        }
+        settled_pages(db)?;
+        db.sleep_until(db.now() + WAIT)?;
+    }
+    Err(Stop::Wrong("old versions or dropped trees are never given back".into()))
+}
+
+/// No page of a large value is there to which nobody refers.
+fn no_orphans(db: &Db, when: &str) -> Result<(), Stop> {
+    match reclaim(db)? {
+        0 => Ok(()),
+        pages => Err(Stop::Wrong(format!("{pages} pages have no owner {when}"))),
+    }
+}
+
+fn drop_all(db: &Db) -> Result<(), Error> {
+    db.tree_names().iter().try_for_each(|name| db.drop_tree(name))
+}
+
+/// Pages there are after a checkpoint. A commit comes before it, as old versions are given up by those who commit.
+fn settled_pages(db: &Db) -> Result<u64, Stop> {
+    let mut batch = db.batch().durability(Durability::None);
+    if let Some(name) = db.tree_names().first() {
+        batch.remove(&db.existing_tree(name)?, "nothing")?;
+    }
+    batch.commit()?;
+    db.checkpoint()?;
+    Ok(db.stats().cache.pages)
+}
