@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flashgrain_ssdsim::config::{
     About, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig,
-    NandConfig, SimConfig, StartState, WriteCacheConfig,
+    NandConfig, PlacementRule, SimConfig, StartState, WriteCacheConfig,
 };
 
 use super::facts::{Fact, Facts, READ_BYTES};
@@ -278,6 +278,7 @@ impl Builder {
                 unit_bytes: page_bytes.min(UNIT_BYTES) as u32,
                 entry_bytes: 8,
                 cache: MappingCache::Whole,
+                write_back: true,
                 lookup_ns: 0,
             },
             write_cache: WriteCacheConfig { bytes: CACHE_BYTES, volatile },
@@ -310,6 +311,7 @@ impl Builder {
             chunk_bytes: chunk,
             desirable_write_bytes: desirable,
             small_write_dies: times.dies.div_ceil(8),
+            placement: PlacementRule::InTurn,
         };
         Sizes { page_bytes, planes, layout }
     }

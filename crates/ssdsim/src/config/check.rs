@@ -6,8 +6,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::{
-    CollectConfig, DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig, SimConfig,
-    StartState, XpointConfig,
+    CollectConfig, DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig,
+    PlacementRule, SimConfig, StartState, XpointConfig,
 };
 use crate::error::Error;
 
@@ -76,11 +76,6 @@ impl NandConfig {
         self.check_spare(drive)
     }
 
-    /// Dies of the drive; meaningful once the factors are known to be in range.
-    fn dies(&self) -> u64 {
-        u64::from(self.channels) * u64::from(self.chips_per_channel) * u64::from(self.dies_per_chip)
-    }
-
     fn check_array(&self, drive: &SimConfig) -> Result<(), Error> {
         let at = At("medium.nand");
         at.within("channels", self.channels, 1..=1024)?;
@@ -94,6 +89,11 @@ impl NandConfig {
         );
         at.require(self.dies() <= MOST_DIES, "dies_per_chip", self.dies_per_chip, few)?;
         at.within("planes_per_die", self.planes_per_die, 1..=64)?;
+        let parts = self.dies() * u64::from(self.parts_per_die());
+        let few = format!(
+            "so many that the drive has at most {MOST_DIES} planes, each of which is written by itself"
+        );
+        at.require(parts <= MOST_DIES, "planes_per_die", self.planes_per_die, few)?;
         at.within("pages_per_block", self.pages_per_block, 1..=65_536)?;
         at.power_of_two("page_bytes", self.page_bytes.into(), u64::from(drive.sector_bytes)..=1 << 20)
     }
@@ -137,8 +137,7 @@ impl NandConfig {
             }
         }
         at_write_cache().within("bytes", self.write_cache.bytes, 0..=capacity)?;
-        let row =
-            u64::from(self.page_bytes) * if self.multi_plane { u64::from(self.planes_per_die) } else { 1 };
+        let row = u64::from(self.page_bytes) * u64::from(self.planes_per_row());
         let holds_a_row = self.write_cache.bytes == 0 || self.write_cache.bytes >= row;
         let allowed = format!("0, or at least {row}: what one program writes");
         at_write_cache().require(holds_a_row, "bytes", self.write_cache.bytes, allowed)
@@ -176,7 +175,12 @@ impl LayoutConfig {
         let allowed =
             format!("stripe_bytes ({}), or less than chunk_bytes ({})", self.stripe_bytes, self.chunk_bytes);
         at.require(told_apart, "desirable_write_bytes", desirable, allowed)?;
-        at.within("small_write_dies", u64::from(self.small_write_dies), 1..=nand.dies())
+        at.within("small_write_dies", u64::from(self.small_write_dies), 1..=nand.dies())?;
+        let page = u64::from(nand.page_bytes);
+        let whole = self.placement == PlacementRule::InTurn || unit == page;
+        let allowed =
+            format!("\"in-turn\", unless medium.nand.mapping.unit_bytes ({unit}) is page_bytes ({page})");
+        at.require(whole, "placement", "\"by-address\"", allowed)
     }
 }
 

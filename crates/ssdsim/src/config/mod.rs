@@ -17,7 +17,7 @@ pub use disk::DiskConfig;
 pub use host::HostConfig;
 pub use nand::{
     CollectConfig, CollectPolicy, Interleave, LayoutConfig, MappingCache, MappingConfig, NandConfig,
-    WriteCacheConfig,
+    PlacementRule, WriteCacheConfig,
 };
 pub use state::StartState;
 pub use xpoint::XpointConfig;

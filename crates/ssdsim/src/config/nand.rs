@@ -63,6 +63,29 @@ pub struct NandConfig {
     pub collect: CollectConfig,
 }
 
+impl NandConfig {
+    /// Dies of the drive; meaningful once the factors are known to be in range.
+    pub(crate) fn dies(&self) -> u64 {
+        u64::from(self.channels) * u64::from(self.chips_per_channel) * u64::from(self.dies_per_chip)
+    }
+
+    /// Planes that one row goes over.
+    pub(crate) fn planes_per_row(&self) -> u32 {
+        match self.layout.placement {
+            PlacementRule::InTurn if self.multi_plane => self.planes_per_die,
+            _ => 1,
+        }
+    }
+
+    /// Parts of a die that are written each by itself.
+    pub(crate) fn parts_per_die(&self) -> u32 {
+        match self.layout.placement {
+            PlacementRule::InTurn => 1,
+            PlacementRule::ByAddress => self.planes_per_die,
+        }
+    }
+}
+
 /// Which dies work at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,6 +106,10 @@ pub struct MappingConfig {
     pub entry_bytes: u32,
     /// How much of the table is in memory.
     pub cache: MappingCache,
+    /// Whether changed entries that leave the cache are written to flash. Otherwise the part of the table that they belong to stays in
+    /// memory, at no cost, as in MQSim, whose out-of-order scheduler never issues these writes.
+    #[serde(default = "yes")]
+    pub write_back: bool,
     /// Controller time for a lookup that hits.
     #[serde(default)]
     pub lookup_ns: u64,
@@ -126,6 +153,23 @@ pub struct LayoutConfig {
     pub desirable_write_bytes: u64,
     /// Dies that smaller writes are spread over at a time.
     pub small_write_dies: u32,
+    /// Whether the above decides, or the address.
+    #[serde(default)]
+    pub placement: PlacementRule,
+}
+
+/// What decides where on flash data go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacementRule {
+    /// The order of writing: the next chunk goes to the next die, in rows over all planes of it. What is written later may fill a row up.
+    #[default]
+    InTurn,
+    /// The address, as in MQSim: every plane is written by itself, and mapping unit after mapping unit belongs to the next plane: channels
+    /// first, then chips, dies, planes. A unit is programmed as soon as it is there, whole or in part, and takes the room of its sectors in
+    /// the write cache. Planes of a die work together where operations on the same row wait at the same time, if there are multi-plane
+    /// commands. What was never written is sensed as if it had been.
+    ByAddress,
 }
 
 /// Which block is collected next.

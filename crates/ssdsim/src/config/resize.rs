@@ -33,10 +33,8 @@ impl SimConfig {
 
 impl NandConfig {
     fn resize(&mut self, from_bytes: u64, to_bytes: u64, ratio: f64) {
-        let dies =
-            u64::from(self.channels) * u64::from(self.chips_per_channel) * u64::from(self.dies_per_chip);
-        let planes = if self.multi_plane { self.planes_per_die } else { 1 };
-        let row_bytes = u64::from(self.page_bytes) * u64::from(planes);
+        let dies = self.dies() * u64::from(self.parts_per_die());
+        let row_bytes = u64::from(self.page_bytes) * u64::from(self.planes_per_row());
         let pages_before = self.pages_per_block;
         let blocks = |bytes: u64, pages: u32| {
             bytes as f64 * (1.0 + self.over_provisioning) / (row_bytes * dies * u64::from(pages)) as f64

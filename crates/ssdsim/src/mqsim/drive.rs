@@ -3,7 +3,7 @@
 use super::fields::{Field, Section, children, ignored, line, parse, syntax, used};
 use crate::config::{
     About, CollectConfig, CollectPolicy, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
-    MediumConfig, NandConfig, SimConfig, StartState, WriteCacheConfig,
+    MediumConfig, NandConfig, PlacementRule, SimConfig, StartState, WriteCacheConfig,
 };
 use crate::error::Error;
 
@@ -81,7 +81,10 @@ pub(super) const DEVICE: &[Field] = &[
     used("Flash_Comm_Protocol", "NVDDR2"),
 ];
 
-const SUSPENDING: &str = "a read suspends whenever the chips can";
+const SUSPENDING: &str = "a read suspends whenever the chips can; MQSim's out-of-order scheduler never lets one, although they can";
+
+/// What MQSim does without asking.
+const WITHOUT_A_FIELD: &str = "as in MQSim, without a field for it: changed parts of the mapping table that leave the cache are never programmed, planes of a die work together only where operations on the same page of theirs wait at the same time, and a read of what was never written senses a page; otherwise than in MQSim, such a read takes no page of a block, and a block's pages are programmed strictly in their order";
 
 pub(super) const FLASH: &[Field] = &[
     used("Flash_Technology", "MLC"),
@@ -275,25 +278,38 @@ impl Parts {
                 unit_bytes: page_bytes,
                 entry_bytes: 1,
                 cache: MappingCache::Whole,
+                write_back: false,
                 lookup_ns: 0,
             },
-            write_cache: WriteCacheConfig {
-                bytes: self.device.number("Data_Cache_Capacity", 0..=1 << 50)?,
-                volatile: true,
-            },
-            // Page by page over the dies, however small the writes.
+            write_cache: WriteCacheConfig { bytes: 0, volatile: true },
+            // Page by page over the planes, however small the writes.
             layout: LayoutConfig {
                 stripe_bytes: page_bytes.into(),
                 chunk_bytes: page_bytes.into(),
                 desirable_write_bytes: super::SECTOR_BYTES,
                 small_write_dies: 1,
+                placement: PlacementRule::ByAddress,
             },
             collect: CollectConfig::default(),
         };
+        nand.write_cache.bytes = self.cache_bytes(&nand)?;
         nand.channel_mega_transfers_per_s = self.transfers()?;
         nand.layout.small_write_dies = dies(&nand).try_into().unwrap_or(u32::MAX);
         self.scheme();
         Ok(nand)
+    }
+
+    /// MQSim takes no more writes while sectors of one page for each plane are on their way to flash, however large its cache.
+    fn cache_bytes(&mut self, nand: &NandConfig) -> Result<u64, Error> {
+        let capacity: u64 = self.device.number("Data_Cache_Capacity", 0..=1 << 50)?;
+        let planes = dies(nand).saturating_mul(nand.planes_per_die.into());
+        let under_way = planes.saturating_mul(nand.page_bytes.into());
+        if capacity > under_way {
+            self.notes.push(format!(
+                "Data_Cache_Capacity = {capacity}: MQSim has no more than a page of each plane on its way to flash, {under_way} bytes, and takes no write beyond that"
+            ));
+        }
+        Ok(capacity.min(under_way))
     }
 
     /// Whether programs and erases can be suspended.
@@ -330,6 +346,7 @@ impl Parts {
                 "Plane_Allocation_Scheme = {scheme}: data go over channels, chips, dies and planes in this order (CWDP) here"
             ));
         }
+        self.notes.push(WITHOUT_A_FIELD.to_owned());
         let policy = self.device.text("Transaction_Scheduling_Policy").to_ascii_uppercase();
         if policy != "OUT_OF_ORDER" {
             self.notes.push(format!("Transaction_Scheduling_Policy = {policy}: it is OUT_OF_ORDER here"));
@@ -369,7 +386,9 @@ impl Parts {
             "GREEDY" => CollectPolicy::Greedy,
             "FIFO" => CollectPolicy::Fifo,
             "RGA" | "RANDOM" | "RANDOM_P" | "RANDOM_PP" => {
-                self.notes.push(format!("GC_Block_Selection_Policy = {policy}: it is GREEDY here"));
+                self.notes.push(format!(
+                    "GC_Block_Selection_Policy = {policy}: it is GREEDY here, which moves as few pages as the theory says; with this policy MQSim moves more"
+                ));
                 CollectPolicy::Greedy
             }
             _ => {

@@ -5,7 +5,7 @@ use super::host;
 use super::seen::Times;
 use crate::config::{
     CollectConfig, CollectPolicy, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
-    MediumConfig, NandConfig, WriteCacheConfig,
+    MediumConfig, NandConfig, PlacementRule, WriteCacheConfig,
 };
 
 const KIB: u64 = 1 << 10;
@@ -97,6 +97,7 @@ fn array(draw: &mut Draw) -> NandConfig {
             chunk_bytes: 0,
             desirable_write_bytes: 0,
             small_write_dies: 0,
+            placement: PlacementRule::InTurn,
         },
         collect: CollectConfig {
             policy: draw.one_of(&[CollectPolicy::Greedy, CollectPolicy::CostBenefit, CollectPolicy::Fifo]),
@@ -115,6 +116,7 @@ fn mapping(draw: &mut Draw) -> MappingConfig {
         unit_bytes: 4096,
         entry_bytes: draw.one_of(&[4, 8]),
         cache,
+        write_back: true,
         lookup_ns: draw.between(50.0, 500.0) as u64,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use flashgrain_device::Device;
 use flashgrain_profile::load::{self, Load, Pattern, Region, Stop, Sync};
 use flashgrain_ssdsim::config::{
-    CollectPolicy, Interleave, MappingCache, MediumConfig, NandConfig, StartState,
+    CollectPolicy, Interleave, MappingCache, MediumConfig, NandConfig, PlacementRule, StartState,
 };
 use flashgrain_ssdsim::mqsim::{
     Addresses, Arrivals, FlowKind, Scenario, Sizes, export_drive, import_drive, import_workload, run,
@@ -106,6 +106,40 @@ fn reads_with_a_mapping_cache_are_as_fast_as_in_mqsim() {
     reads_like_mqsim(&drive(&[]).unwrap(), &WITH_A_CACHE_OF_2_MIB, 0.03);
 }
 
+/// Requests per second of half a second of random 4 KiB requests on a fresh drive, 32 in flight, aligned to pages as in MQSim's own workloads,
+/// and the write amplification.
+fn mix_on_a_fresh_drive(config: &SimConfig, read_percent: u32) -> (f64, f64) {
+    let text = file("workload.xml")
+        .replace("<Read_Percentage>100", &format!("<Read_Percentage>{read_percent}"))
+        .replace("<Average_No_of_Reqs_in_Queue>16", "<Average_No_of_Reqs_in_Queue>32")
+        .replace("<Stop_Time>50000000", "<Stop_Time>500000000");
+    let mut scenario = import_workload(&text, "workload.xml", &folder()).unwrap().remove(0);
+    scenario.flows.truncate(1);
+    let fresh = SimConfig { state: StartState::Fresh, ..scenario.prepare(config) };
+    let device = SimDevice::new(&fresh, "sim:ssdconfig.xml", 1).unwrap();
+    let result = run(&device, &scenario, &AtomicBool::new(false)).unwrap();
+    let counters = device.statistics().counters;
+    let amplification = counters.programmed_bytes as f64 / result.flows[0].bytes_written as f64;
+    (result.flows[0].requests() as f64 / result.elapsed.seconds(), amplification)
+}
+
+/// In MQSim a chip does one thing at a time, hardly ever on two planes, and every write of half a page programs one.
+#[test]
+fn writes_are_bounded_by_chips_that_program_a_page_at_a_time() {
+    let config = drive(&[]).unwrap();
+    let (chips, page_s, read_s) = (32.0, 750.3e-6 + 12.3e-6, 75.3e-6 + 12.3e-6);
+    for read_percent in [0, 30, 50] {
+        let (reached, amplification) = mix_on_a_fresh_drive(&config, read_percent);
+        let reads = f64::from(read_percent) / 100.0;
+        let bound = chips / (reads * read_s + (1.0 - reads) * page_s);
+        println!(
+            "{read_percent} % reads: {reached:.0} a second of {bound:.0}, amplification {amplification:.2}"
+        );
+        assert!((0.85..1.02).contains(&(reached / bound)), "{read_percent} % reads: {reached} and {bound}");
+        assert!((1.95..2.02).contains(&amplification), "{amplification}");
+    }
+}
+
 #[test]
 fn every_supported_field_lands_in_the_drive() {
     let config = drive(&[]).unwrap();
@@ -132,7 +166,8 @@ fn every_supported_field_lands_in_the_drive() {
     );
     assert_eq!(array.mapping.cache, MappingCache::EntriesBytes(2 << 20));
     assert_eq!((array.mapping.unit_bytes, array.mapping.entry_bytes), (8192, 9));
-    assert_eq!(array.write_cache.bytes, 256 << 20);
+    assert_eq!(array.write_cache.bytes, 128 * 8192, "a page of each plane");
+    assert_eq!((array.layout.placement, array.multi_plane), (PlacementRule::ByAddress, true));
     assert_eq!(array.collect.policy, CollectPolicy::Greedy);
     assert_eq!((array.collect.start_below_free_blocks, array.collect.wear_gap), (102, 100));
     assert_eq!(config.state, StartState::Filled);
@@ -211,8 +246,8 @@ fn values_that_make_no_drive_are_refused_with_field_value_and_range() {
         ("<Overprovisioning_Ratio>0.07", "<Overprovisioning_Ratio>0.0", "over_provisioning is", "at least"),
         (
             "<Data_Cache_Capacity>268435456",
-            "<Data_Cache_Capacity>600000000000",
-            "write_cache.bytes is 600000000000",
+            "<Data_Cache_Capacity>-1",
+            "Device_Parameter_Set.Data_Cache_Capacity is -1",
             "0 to",
         ),
     ] {
@@ -310,7 +345,7 @@ fn a_scenario_whose_flows_use_no_cache_runs_without_one() {
     let text = file("workload.xml").replace("WRITE_CACHE", "TURNED_OFF");
     let off = import_workload(&text, "workload.xml", &folder()).unwrap();
     let bytes = |scenario: &Scenario| nand(&scenario.prepare(&drive(&[]).unwrap())).write_cache.bytes;
-    assert_eq!((bytes(&off[0]), bytes(&scenarios()[0])), (0, 256 << 20));
+    assert_eq!((bytes(&off[0]), bytes(&scenarios()[0])), (0, 128 * 8192));
 }
 
 #[test]

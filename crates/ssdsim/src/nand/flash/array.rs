@@ -16,6 +16,8 @@ const ENDED: u8 = 1;
 const RELEASED: u8 = 2;
 /// What was running has been suspended; the index is the server.
 const SUSPENDED: u8 = 3;
+/// An operation has ended that ran together with another; the index is its slot.
+const JOINED: u8 = 4;
 
 /// See the module. A server is busy from the moment when a channel takes its command until the operation has ended.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Flash {
     reads_first: bool,
     suspend_program: bool,
     suspend_erase: bool,
+    /// Dies of the array, if the planes of each are numbered as more dies and may work together.
+    joining_dies: Option<u32>,
 }
 
 /// An operation that has been submitted.
@@ -37,6 +41,10 @@ struct Slot {
     submitted_ns: u64,
     /// Collection time of the server at submission; when the operation begins, what of its waiting was for collection.
     collect_ns: u64,
+    /// The next of the operations that run together with it on other planes.
+    joined: Option<u32>,
+    /// How long the work took, once another that ran together with it has ended.
+    medium_ns: u64,
 }
 
 impl Flash {
@@ -54,6 +62,7 @@ impl Flash {
             reads_first: config.reads_first,
             suspend_program: config.suspend_program,
             suspend_erase: config.suspend_erase,
+            joining_dies: (config.multi_plane && config.parts_per_die() > 1).then_some(config.dies() as u32),
         }
     }
 
@@ -63,7 +72,8 @@ impl Flash {
         let now = context.now();
         let index = op.die as usize % self.servers.len();
         let server = &mut self.servers[index];
-        let slot = Slot { op, submitted_ns: now, collect_ns: server.collected_ns(now) };
+        let slot =
+            Slot { op, submitted_ns: now, collect_ns: server.collected_ns(now), joined: None, medium_ns: 0 };
         let slot = self.slots.insert(slot);
         let queue = if op.urgent {
             &mut server.urgent
@@ -158,9 +168,17 @@ impl Flash {
         let server = &mut self.servers[index];
         server.asking = false;
         let Some(slot) = server.next() else { return self.go_on(index, context) };
-        let Slot { op, collect_ns, .. } = &mut self.slots[slot];
-        *collect_ns = server.collected_ns(now) - *collect_ns;
-        let transfer_ns = self.timing.transfer_ns(op.transfer_bytes);
+        if let Some(dies) = self.joining_dies {
+            join(server, &mut self.slots, slot, dies);
+        }
+        let (mut next, mut transfer_bytes) = (Some(slot), 0);
+        while let Some(Slot { op, collect_ns, joined, .. }) = next.map(|slot| &mut self.slots[slot]) {
+            *collect_ns = server.collected_ns(now) - *collect_ns;
+            transfer_bytes += op.transfer_bytes;
+            next = *joined;
+        }
+        let op = &self.slots[slot].op;
+        let transfer_ns = self.timing.transfer_ns(transfer_bytes);
         let (into_ns, out_ns, end_kind) = match op.kind {
             FlashKind::Read => (self.timing.command_ns, transfer_ns, SENSED),
             FlashKind::Program => (self.timing.command_ns + transfer_ns, 0, ENDED),
@@ -188,7 +206,11 @@ impl Flash {
     #[inline]
     fn transfer(&mut self, index: usize, context: &mut Context<'_>) {
         let Some(running) = &mut self.servers[index].running else { return };
-        let bytes = self.slots[running.slot].op.transfer_bytes;
+        let (mut next, mut bytes) = (Some(running.slot), 0);
+        while let Some(slot) = next.map(|slot| &self.slots[slot]) {
+            bytes += slot.op.transfer_bytes;
+            next = slot.joined;
+        }
         running.end_ns = context.now() + self.timing.transfer_ns(bytes);
         running.end_kind = ENDED;
         let channel = index % self.channels.len();
@@ -207,6 +229,10 @@ impl Flash {
                     self.ask(index, context);
                 }
             }
+            JOINED => {
+                let slot = index as u32;
+                return Some(self.done(slot, self.slots[slot].medium_ns, context));
+            }
             SENSED => {
                 let channel = index % self.channels.len();
                 self.channels[channel].transfers.push_back(index as u32);
@@ -224,13 +250,23 @@ impl Flash {
         let ended = |running: &Running| (running.end_ns, running.end_kind) == (now, ENDED);
         let Running { slot, medium_ns, .. } = server.running.filter(ended)?;
         server.stop(now);
-        let Slot { op, submitted_ns, collect_ns } = self.slots[slot];
-        self.slots.remove(slot);
         self.go_on(index, context);
         self.serve(index % self.channels.len(), context);
+        Some(self.done(slot, medium_ns, context))
+    }
+
+    /// The operation has ended, after `medium_ns` of work; the next of those that ran together with it ends with an event of its own.
+    fn done(&mut self, slot: u32, medium_ns: u64, context: &mut Context<'_>) -> FlashDone {
+        let now = context.now();
+        let Slot { op, submitted_ns, collect_ns, joined, .. } = self.slots[slot];
+        self.slots.remove(slot);
+        if let Some(joined) = joined {
+            self.slots[joined].medium_ns = medium_ns;
+            context.at(now, JOINED, joined);
+        }
         let wait_ns = now - submitted_ns - medium_ns - collect_ns;
         let out_ns = if op.kind == FlashKind::Read { self.timing.transfer_ns(op.transfer_bytes) } else { 0 };
-        Some(FlashDone { op, wait_ns, collect_ns, medium_ns, out_ns })
+        FlashDone { op, wait_ns, collect_ns, medium_ns, out_ns }
     }
 
     /// All operations are lost.
@@ -241,11 +277,39 @@ impl Flash {
     }
 }
 
+/// Takes out of the server's queue what can run together with the operation `first`, which has just been taken out: the same for the same row
+/// on other planes of its die, of which there are `dies` in all.
+fn join(server: &mut Server, slots: &mut Slab<Slot>, first: u32, dies: u32) {
+    let FlashOp { kind, die, row, cause, urgent, .. } = slots[first].op;
+    let mut planes = 1_u64 << (die / dies);
+    let mut last = first;
+    let is_read = kind == FlashKind::Read && cause != Cause::Collect;
+    for queue in [&mut server.urgent, if is_read { &mut server.reads } else { &mut server.others }] {
+        queue.retain(|slot| {
+            let op = &slots[*slot].op;
+            let plane = 1_u64 << (op.die / dies);
+            if op.die % dies != die % dies || planes & plane != 0 {
+                return true;
+            }
+            let joins = (op.kind, op.row, op.urgent) == (kind, row, urgent);
+            if joins || op.kind == FlashKind::Program {
+                // Pages of a block are programmed in their order: none overtakes another of its plane.
+                planes |= plane;
+            }
+            if joins {
+                slots[last].joined = Some(*slot);
+                last = *slot;
+            }
+            !joins
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{
-        CollectConfig, LayoutConfig, MappingCache, MappingConfig, NandConfig, WriteCacheConfig,
+        CollectConfig, LayoutConfig, MappingCache, MappingConfig, NandConfig, PlacementRule, WriteCacheConfig,
     };
     use crate::drive::testing::Surroundings;
 
@@ -276,6 +340,7 @@ mod tests {
                 unit_bytes: 4096,
                 entry_bytes: 4,
                 cache: MappingCache::Whole,
+                write_back: true,
                 lookup_ns: 0,
             },
             write_cache: WriteCacheConfig { bytes: 0, volatile: false },
@@ -284,6 +349,7 @@ mod tests {
                 chunk_bytes: 4096,
                 desirable_write_bytes: 4096,
                 small_write_dies: 1,
+                placement: PlacementRule::InTurn,
             },
             collect: CollectConfig::default(),
         }

@@ -1,6 +1,6 @@
 //! Sizes in mapping units, and how places on flash are numbered.
 
-use crate::config::{MappingCache, NandConfig, SimConfig};
+use crate::config::{MappingCache, NandConfig, PlacementRule, SimConfig};
 use crate::error::Error;
 
 /// Open blocks that a die may have: striped writes, small writes, collection.
@@ -21,7 +21,8 @@ pub(super) struct At {
     pub slot: u32,
 }
 
-/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page of one plane.
+/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page of one plane. Where the address
+/// decides where data go, *dies* are planes: all those of plane 0 come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     pub dies: u32,
@@ -47,6 +48,8 @@ pub(super) struct Geometry {
     pub stop_below: u32,
     /// Valid units that a die may hold, so that collection always finds something to gain.
     pub valid_limit: u32,
+    /// Whether a unit's address decides its die (see [`Geometry::die_of`]).
+    pub by_address: bool,
 }
 
 impl Geometry {
@@ -56,9 +59,8 @@ impl Geometry {
             let allowed = format!("a power of two that divides page_bytes ({})", nand.page_bytes);
             return Err(refuse("mapping.unit_bytes", unit_bytes, allowed));
         }
-        let planes = if nand.multi_plane { nand.planes_per_die } else { 1 };
-        let row_bytes = nand.page_bytes * planes;
-        let dies = nand.channels * nand.chips_per_channel * nand.dies_per_chip;
+        let row_bytes = nand.page_bytes * nand.planes_per_row();
+        let dies = nand.channels * nand.chips_per_channel * nand.dies_per_chip * nand.parts_per_die();
         let block_bytes = u64::from(row_bytes) * u64::from(nand.pages_per_block);
         let physical_bytes = drive.capacity_bytes as f64 * (1.0 + nand.over_provisioning);
         let blocks_per_die = (physical_bytes / (block_bytes as f64 * f64::from(dies))).ceil() as u64;
@@ -93,6 +95,7 @@ impl Geometry {
             collect_below: nand.collect.start_below_free_blocks.max(stop_below + 1),
             stop_below,
             valid_limit: 0,
+            by_address: nand.layout.placement == PlacementRule::ByAddress,
         };
         geometry.with_limit(nand.over_provisioning, drive.capacity_bytes)
     }
@@ -141,6 +144,12 @@ impl Geometry {
     #[inline]
     pub fn place(&self, block: u32, row: u32, slot: u32) -> Place {
         Place(block * self.units_per_block + row * self.units_per_row + slot)
+    }
+
+    /// The die that the unit belongs to by its address.
+    #[inline]
+    pub fn die_of(&self, unit: u32) -> u32 {
+        unit % self.dies
     }
 
     /// The unit that holds this byte.

@@ -28,6 +28,8 @@ pub(super) struct TableCache {
     spare: Vec<Vec<Waiter>>,
     /// Units of the table that are to be written.
     writes: VecDeque<u32>,
+    /// Units of the table that stay in memory rather than being written; none if they are written.
+    kept: Vec<bool>,
 }
 
 /// Who waits for a unit of the table.
@@ -56,6 +58,7 @@ impl TableCache {
             fetches: vec![None; geometry.table_units as usize],
             spare: Vec::new(),
             writes: VecDeque::new(),
+            kept: if config.write_back { Vec::new() } else { vec![false; geometry.table_units as usize] },
         })
     }
 
@@ -68,7 +71,10 @@ impl TableCache {
         let key = unit / self.units_per_key;
         if !self.lru.touch(key) {
             let written = self.lru.insert(key);
-            self.writes.extend(written);
+            match written.map(|index| self.kept.get_mut(index as usize)) {
+                Some(Some(kept)) => *kept = true,
+                _ => self.writes.extend(written),
+            }
         }
     }
 
@@ -77,6 +83,7 @@ impl TableCache {
         self.lru.clear();
         self.fetches.fill(None);
         self.writes.clear();
+        self.kept.fill(false);
     }
 }
 
@@ -121,7 +128,9 @@ impl Ftl {
         if !being_read && table.lru.touch(unit / table.units_per_key) {
             return true;
         }
-        if being_read || self.table_place(unit).is_some() {
+        let index = (unit / self.geometry.entries_per_unit) as usize;
+        let kept = table.kept.get(index).is_some_and(|kept| *kept);
+        if being_read || !kept && self.table_place(unit).is_some() {
             return false;
         }
         if let Some(table) = &mut self.table {

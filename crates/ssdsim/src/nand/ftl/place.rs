@@ -136,6 +136,9 @@ impl Ftl {
         {
             return target;
         }
+        if geometry.by_address {
+            return Target { stream: Stream::Striped, die: geometry.die_of(unit), until: unit + 1 };
+        }
         let end_bytes = command.offset_bytes + u64::from(command.length_bytes);
         let at_bytes = geometry.start_bytes(unit).max(command.offset_bytes);
         let stripe_bytes = placement.layout.stripe_bytes;

@@ -30,7 +30,7 @@ impl Ftl {
     /// Open rows stay as they are, but for what waits for them; all others were being programmed.
     fn keep_open_rows(&mut self) {
         let mut old = std::mem::take(&mut self.rows);
-        self.writes.used_units = 0;
+        self.writes.used = 0;
         for row in self.placement.open_rows_mut() {
             let from = &mut old[*row];
             let to = self.rows.insert(from.stream, from.die, from.block, from.row);
@@ -38,7 +38,7 @@ impl Ftl {
             kept.slots = std::mem::take(&mut from.slots);
             kept.slots.iter_mut().for_each(|slot| slot.durable = true);
             (kept.cached, kept.table) = (from.cached, from.table);
-            self.writes.used_units += kept.cached;
+            self.writes.used += kept.cached;
             *row = to;
         }
     }

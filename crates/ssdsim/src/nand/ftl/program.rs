@@ -135,7 +135,7 @@ impl Ftl {
         if stream == Stream::Collect {
             self.collected_row_programmed(die, flash, context);
         } else {
-            self.writes.used_units -= cached;
+            self.writes.used -= cached;
             self.flushes.end(number);
             self.finish_flushes(done, context);
             self.pump(flash, context);

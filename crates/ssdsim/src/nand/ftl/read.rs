@@ -107,7 +107,11 @@ impl Ftl {
             let unit_end = unit_start + u64::from(self.geometry.unit_bytes);
             let bytes = (end.min(unit_end) - start.max(unit_start)) as u32;
             let Some(place) = self.mapping.get(unit) else {
-                ready_bytes += bytes;
+                if self.geometry.by_address {
+                    self.sense_unwritten(unit, bytes);
+                } else {
+                    ready_bytes += bytes;
+                }
                 continue;
             };
             let at = self.geometry.at(place);
@@ -135,6 +139,14 @@ impl Ftl {
             let stages = self.read_stages(command, context.now(), context);
             context.data_ready(command, ready_bytes, &stages);
         }
+    }
+
+    /// Reads the page where a unit that was never written would be, and maps it: its entry is new.
+    fn sense_unwritten(&mut self, unit: u32, bytes: u32) {
+        let die = self.geometry.die_of(unit);
+        let row = unit / self.geometry.dies % self.geometry.rows_per_block;
+        self.read.add(die, die * self.geometry.blocks_per_die, row, bytes);
+        self.table_moves(unit);
     }
 
     /// Where a read's time went until its flash operations were submitted at `submitted_ns`.

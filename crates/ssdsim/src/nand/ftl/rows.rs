@@ -55,7 +55,7 @@ pub(super) struct Row {
     pub reads: u32,
     /// Its number among those that a flush waits for.
     pub number: u64,
-    /// Slots that take room in the write cache.
+    /// Room that it takes in the write cache.
     pub cached: u32,
     /// Slots that hold parts of the mapping table.
     pub table: u32,

@@ -20,7 +20,11 @@ pub(super) struct Steady {
     host_units_written: u32,
     /// First unit of the mapping table.
     host_units: u32,
+    /// Units that were written.
+    units: u32,
+    /// Of all units; of the rounds over all dies, where units stay on the die of their address.
     permutation: Permutation,
+    by_address: bool,
     /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The same in every die.
     valid_before: Vec<u32>,
     /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of the die.
@@ -43,6 +47,7 @@ impl Steady {
             _ => host_units_written.div_ceil(geometry.entries_per_unit),
         };
         let units = host_units_written + written_table_units;
+        let by_address = geometry.by_address;
         let shift = if policy == CollectPolicy::Fifo { 0.0 } else { 0.5 };
         let counts =
             valid_counts(geometry.units_per_block, closed_blocks, units.div_ceil(geometry.dies), shift);
@@ -64,7 +69,9 @@ impl Steady {
             units_per_block: geometry.units_per_block,
             host_units_written,
             host_units: geometry.host_units,
-            permutation: Permutation::new(units, seed),
+            units,
+            permutation: Permutation::new(if by_address { units / geometry.dies } else { units }, seed),
+            by_address,
             valid_before,
             hints,
             hint_shift,
@@ -85,7 +92,7 @@ impl Steady {
         if written >= self.units() {
             return None;
         }
-        let index = self.permutation.forward(written);
+        let index = self.moved(written, Permutation::forward);
         let (die, in_die) = (index % self.dies, index / self.dies);
         let mut block = self.hints[(in_die >> self.hint_shift) as usize] as usize;
         while self.valid_before[block + 1] <= in_die {
@@ -109,7 +116,7 @@ impl Steady {
         if index >= self.units() {
             return None;
         }
-        let written = self.permutation.backward(index);
+        let written = self.moved(index, Permutation::backward);
         let table = written.checked_sub(self.host_units_written);
         Some(table.map_or(written, |table| self.host_units + table))
     }
@@ -128,7 +135,19 @@ impl Steady {
     }
 
     fn units(&self) -> u32 {
-        self.permutation.size()
+        self.units
+    }
+
+    /// Where the permutation takes a unit, or where it comes from.
+    #[inline]
+    fn moved(&self, from: u32, permute: impl Fn(&Permutation, u32) -> u32) -> u32 {
+        if !self.by_address {
+            return permute(&self.permutation, from);
+        }
+        let (round, die) = (from / self.dies, from % self.dies);
+        // The last round may not reach all dies.
+        let round = if round < self.permutation.size() { permute(&self.permutation, round) } else { round };
+        round * self.dies + die
     }
 }
 

@@ -9,8 +9,9 @@ use flashgrain_device::Op;
 
 use super::Ftl;
 use super::place::Target;
+use super::read::SECTOR_BYTES;
 use super::rows::{Slot, covered};
-use crate::config::NandConfig;
+use crate::config::{NandConfig, PlacementRule};
 use crate::drive::{Context, Stages};
 use crate::nand::flash::{Flash, FlashDone};
 
@@ -19,9 +20,11 @@ use crate::nand::flash::{Flash, FlashDone};
 pub(super) struct WriteQueue {
     waiting: VecDeque<Waiting>,
     /// Room of the cache; `None`: writes are done when they are programmed.
-    pub capacity_units: Option<u32>,
+    pub capacity: Option<u32>,
     /// Room taken.
-    pub used_units: u32,
+    pub used: u32,
+    /// Bytes of a write that take one of that.
+    room_bytes: u32,
     /// The next unit of the first waiting write; `None` if nothing of it was taken.
     next: Option<u32>,
     target: Option<Target>,
@@ -48,11 +51,17 @@ enum Full {
 
 impl WriteQueue {
     pub fn new(config: &NandConfig) -> Self {
-        let units = config.write_cache.bytes / u64::from(config.mapping.unit_bytes);
+        // A unit that waits for more to be written to it keeps its whole room.
+        let room_bytes = match config.layout.placement {
+            PlacementRule::InTurn => config.mapping.unit_bytes,
+            PlacementRule::ByAddress => SECTOR_BYTES,
+        };
+        let capacity = config.write_cache.bytes / u64::from(room_bytes);
         Self {
             waiting: VecDeque::new(),
-            capacity_units: (units > 0).then_some(units.min(u32::MAX.into()) as u32),
-            used_units: 0,
+            capacity: (capacity > 0).then_some(capacity.min(u32::MAX.into()) as u32),
+            used: 0,
+            room_bytes,
             next: None,
             target: None,
             touched: Vec::new(),
@@ -138,7 +147,7 @@ impl Ftl {
                     self.table_changes(unit, row, flash, context);
                 }
                 None => {
-                    if self.writes.capacity_units.is_some_and(|capacity| self.writes.used_units >= capacity) {
+                    if self.writes.capacity.is_some_and(|capacity| self.writes.used >= capacity) {
                         return Err(Full::Cache);
                     }
                     let target = self.target(self.writes.target, unit, &entry);
@@ -149,8 +158,9 @@ impl Ftl {
                         self.writes.stopped_ns += context.now() - since_ns;
                     }
                     self.join(row, command, context);
-                    self.writes.used_units += 1;
-                    self.rows[row].cached += 1;
+                    let room = (to - from).div_ceil(self.writes.room_bytes);
+                    self.writes.used += room;
+                    self.rows[row].cached += room;
                     let version = entry.version;
                     let slot = Slot { unit, version, covered, before: None, durable: !self.volatile };
                     self.table_changes(unit, row, flash, context);
@@ -176,7 +186,7 @@ impl Ftl {
 
     /// Without a cache, a write waits for the rows that it is in.
     fn join(&mut self, row: u32, command: u32, context: &mut Context<'_>) {
-        if self.writes.capacity_units.is_none() && self.rows[row].writers.last() != Some(&command) {
+        if self.writes.capacity.is_none() && self.rows[row].writers.last() != Some(&command) {
             self.rows[row].writers.push(command);
             context.commands[command].parts += 1;
             self.writes.touched.push(row);
@@ -187,7 +197,7 @@ impl Ftl {
     fn taken(&mut self, waiting: Waiting, flash: &mut Flash, context: &mut Context<'_>) {
         (self.writes.next, self.writes.target) = (None, None);
         let Waiting { command, stopped_before_ns } = waiting;
-        if self.writes.capacity_units.is_none() {
+        if self.writes.capacity.is_none() {
             while let Some(row) = self.writes.touched.pop() {
                 let entry = &self.rows[row];
                 if !entry.sealed && entry.writers.last() == Some(&command) {

@@ -4,7 +4,7 @@ use flashgrain_device::Op;
 
 use crate::config::{
     About, CollectConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig, NandConfig,
-    SimConfig, StartState, WriteCacheConfig,
+    PlacementRule, SimConfig, StartState, WriteCacheConfig,
 };
 use crate::drive::Stages;
 use crate::drive::testing::{Surroundings, host};
@@ -38,13 +38,20 @@ pub(in super::super) fn nand() -> NandConfig {
         suspend_erase: false,
         suspend_us: 0.0,
         misaligned_read_us: 0.0,
-        mapping: MappingConfig { unit_bytes: 4096, entry_bytes: 4, cache: MappingCache::Whole, lookup_ns: 0 },
+        mapping: MappingConfig {
+            unit_bytes: 4096,
+            entry_bytes: 4,
+            cache: MappingCache::Whole,
+            write_back: true,
+            lookup_ns: 0,
+        },
         write_cache: WriteCacheConfig { bytes: 1 << 20, volatile: false },
         layout: LayoutConfig {
             stripe_bytes: 65536,
             chunk_bytes: 8192,
             desirable_write_bytes: 4096,
             small_write_dies: 1,
+            placement: PlacementRule::InTurn,
         },
         collect: CollectConfig::default(),
     }

@@ -141,7 +141,7 @@ fn mqsim(cache: MappingCache) -> Bench {
         channel_mega_transfers_per_s: 333.33,
         interleave: Interleave::ChipBusy,
         multi_plane: false,
-        mapping: MappingConfig { unit_bytes: 8192, entry_bytes: 8, cache, lookup_ns: 0 },
+        mapping: MappingConfig { unit_bytes: 8192, entry_bytes: 8, cache, write_back: true, lookup_ns: 0 },
         layout: LayoutConfig { chunk_bytes: 8192, ..nand().layout },
         ..nand()
     };

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::harness::{Bench, drive, nand};
 use crate::config::{
-    CollectConfig, CollectPolicy, LayoutConfig, MappingCache, MappingConfig, NandConfig, SimConfig,
-    StartState, WriteCacheConfig,
+    CollectConfig, CollectPolicy, LayoutConfig, MappingCache, MappingConfig, NandConfig, PlacementRule,
+    SimConfig, StartState, WriteCacheConfig,
 };
 use crate::nand::ftl::blocks::State;
 use crate::nand::ftl::geometry::Place;
@@ -80,8 +80,9 @@ fn configuration() -> impl Strategy<Value = (NandConfig, StartState)> {
         Just(WriteCacheConfig { bytes: 1 << 17, volatile: true }),
     ];
     let desirable = prop_oneof![Just(4096_u64), Just(32768)];
-    (cache, policy, state, write_cache, desirable, 0_u32..3).prop_map(
-        |(cache, policy, state, write_cache, desirable_write_bytes, wear_gap)| {
+    let by_address = prop_oneof![3 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    (cache, policy, state, write_cache, desirable, 0_u32..3, by_address).prop_map(
+        |(cache, policy, state, write_cache, desirable_write_bytes, wear_gap, by_address)| {
             let nand = NandConfig {
                 chips_per_channel: 1,
                 pages_per_block: 4,
@@ -92,9 +93,20 @@ fn configuration() -> impl Strategy<Value = (NandConfig, StartState)> {
                 collect: CollectConfig { policy, wear_gap, ..CollectConfig::default() },
                 ..nand()
             };
-            (nand, state)
+            (by_address.map_or(nand.clone(), |write_back| planes_by_address(nand, write_back)), state)
         },
     )
+}
+
+/// The same with planes that are written each by itself.
+fn planes_by_address(nand: NandConfig, write_back: bool) -> NandConfig {
+    NandConfig {
+        page_bytes: nand.mapping.unit_bytes,
+        pages_per_block: 8,
+        mapping: MappingConfig { write_back, ..nand.mapping },
+        layout: LayoutConfig { placement: PlacementRule::ByAddress, ..nand.layout },
+        ..nand
+    }
 }
 
 /// A translation layer, and what is known of it from outside.

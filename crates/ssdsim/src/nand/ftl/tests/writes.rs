@@ -38,7 +38,7 @@ fn full_rows_are_programmed_and_then_read_from_flash() {
     let counters = bench.around.tally.counters;
     assert_eq!((counters.flash_programs, counters.programmed_bytes), (4, 65536));
     assert_eq!([0, 1, 2, 4, 6, 8].map(|unit| bench.die(unit)), [0, 0, 1, 2, 3, 0]);
-    assert_eq!(bench.ftl.writes.used_units, 0);
+    assert_eq!(bench.ftl.writes.used, 0);
     assert_eq!(bench.finish(Op::Read, 0, UNIT).medium, 50_000 + 4096);
     bench.check();
 }
@@ -61,7 +61,7 @@ fn rewriting_a_unit_in_an_open_row_takes_no_more_room() {
     for _ in 0..10 {
         bench.finish(Op::Write, 0, UNIT);
     }
-    assert_eq!((bench.ftl.writes.used_units, bench.around.tally.counters.flash_programs), (1, 0));
+    assert_eq!((bench.ftl.writes.used, bench.around.tally.counters.flash_programs), (1, 0));
     bench.check();
 }
 
@@ -156,7 +156,7 @@ fn a_write_larger_than_the_cache_passes_through_it_row_by_row() {
     let stages = bench.finish(Op::Write, 0, 65536);
     // Two of four rows have to be programmed first; the transfers of all are one after another.
     assert_eq!(stages.wait, 2 * PROGRAM_NS);
-    assert_eq!(bench.ftl.writes.used_units, 0);
+    assert_eq!(bench.ftl.writes.used, 0);
 }
 
 #[test]
