@@ -29,6 +29,14 @@ pub enum Error {
         /// The target.
         path: PathBuf,
     },
+    /// The process may not write files as large as this one has to be.
+    #[error("{path}: {why}")]
+    FileLimit {
+        /// The file.
+        path: PathBuf,
+        /// The limit, what is needed, and what to do about it.
+        why: String,
+    },
     /// As many requests are in flight as the channel was opened for.
     #[error("the channel's queue is full: reap completions before submitting more")]
     QueueFull,
@@ -74,6 +82,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Os { source, .. } if source.raw_os_error() == Some(libc::ENOSPC) => ErrorKind::NoSpace,
+            Self::FileLimit { .. } => ErrorKind::NoSpace,
             Self::Os { source, .. } if source.kind() == io::ErrorKind::NotFound => ErrorKind::NotFound,
             Self::Os { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Exists,
             Self::Os { .. } => ErrorKind::Os,

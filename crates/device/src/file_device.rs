@@ -1,6 +1,5 @@
 //! Files and block devices, one or striped over several, as a device.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +9,7 @@ use crate::backend::libaio::LibaioBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::UringBackend;
 use crate::queue::RequestQueue;
+use crate::store_files::Locks;
 use crate::target::{DirectAlign, Target};
 use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, Request, StripeSet, identity};
 
@@ -48,7 +48,7 @@ pub struct FileDevice {
     /// Held while the members grow.
     growing: Arc<Mutex<()>>,
     /// What keeps others away, if anything.
-    locks: Arc<Vec<File>>,
+    locks: Option<Arc<Locks>>,
 }
 
 impl FileDevice {
@@ -141,13 +141,13 @@ impl FileDevice {
             stripe_unit_bytes: stripes.unit_bytes(),
         };
         let capacity_bytes = Arc::new(AtomicU64::new(geometry.capacity_bytes));
-        let (growing, locks) = (Arc::default(), Arc::default());
+        let (growing, locks) = (Arc::default(), None);
         let targets = Arc::new(targets);
         Ok(Self { targets, stripes, backend, geometry, identity, capacity_bytes, growing, locks })
     }
 
-    pub(crate) fn with_locks(mut self, locks: Vec<File>) -> Self {
-        self.locks = Arc::new(locks);
+    pub(crate) fn with_locks(mut self, locks: Locks) -> Self {
+        self.locks = Some(Arc::new(locks));
         self
     }
 
@@ -252,7 +252,7 @@ impl Device for FileDevice {
     }
 
     fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
-        if !self.geometry.writable || self.locks.is_empty() {
+        if !self.geometry.writable || self.locks.is_none() {
             let problem = "only the files of a store grow".into();
             return Err(Error::Target { path: self.identity.target.clone().into(), problem });
         }

@@ -1,11 +1,11 @@
 //! The files or block devices of a store: they have names, belong to one store at a time, and files grow.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::claim::{Claim, Lock, is_block_device, sync_directory};
 use crate::target::{Target, reserve};
 use crate::{Error, FileDevice, OpenOptions as DeviceOptions};
 
@@ -14,12 +14,19 @@ const SIZE_STEP_BYTES: u64 = 4096;
 
 impl FileDevice {
     /// Makes a device of at least `bytes` for a store, striped over `paths` if these are several: each is a file that does not exist yet, or a block
-    /// device, which is used as it is. It belongs to this device until it is dropped: nobody else can open it as a store's.
+    /// device, which is used as it is. A file begins with `mark`, durably, before it is longer than that. It all belongs to this device until
+    /// it is dropped: nobody else can open it as a store's. `claim` has the directories and block devices.
     ///
     /// # Errors
     /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory does not, or there is no room (kind
     /// `NoSpace`); nothing is left behind then.
-    pub fn create_store(paths: &[PathBuf], bytes: u64, options: &DeviceOptions) -> Result<Self, Error> {
+    pub fn create_store(
+        paths: &[PathBuf],
+        claim: &Arc<Claim>,
+        mark: &[u8],
+        bytes: u64,
+        options: &DeviceOptions,
+    ) -> Result<Self, Error> {
         let each = member_bytes(bytes, paths.len(), options.stripe_unit_bytes);
         let mut made = Made(Vec::new());
         let mut members = Vec::new();
@@ -27,17 +34,19 @@ impl FileDevice {
             if !is_block_device(path) {
                 let file = create(path)?;
                 made.0.push(path.clone());
+                let marked = file.write_all_at(mark, 0).and_then(|()| file.sync_all());
+                marked.map_err(|source| Error::Os { doing: format!("write {}", path.display()), source })?;
                 reserve(&file, path, each)?;
                 make_durable(&file, path)?;
             }
-            members.push(member(path, options)?);
+            members.push(member(path, claim, options)?);
             let size = members.last().map_or(0, |(_, target)| target.size_bytes);
             if size < each {
                 let problem = format!("the block device has {size} bytes: the store needs {each} on each");
                 return Err(Error::Target { path: path.clone(), problem });
             }
         }
-        let device = Self::of_store(members, options)?;
+        let device = Self::of_store(members, claim, options)?;
         made.0.clear();
         Ok(device)
     }
@@ -46,13 +55,18 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with the kind `NotFound` if a file is missing.
-    pub fn open_store(paths: &[PathBuf], options: &DeviceOptions) -> Result<Self, Error> {
-        let members = paths.iter().map(|path| member(path, options)).collect::<Result<_, _>>()?;
-        Self::of_store(members, options)
+    pub fn open_store(paths: &[PathBuf], claim: &Arc<Claim>, options: &DeviceOptions) -> Result<Self, Error> {
+        let members = paths.iter().map(|path| member(path, claim, options)).collect::<Result<_, _>>()?;
+        Self::of_store(members, claim, options)
     }
 
-    fn of_store(members: Vec<(File, Target)>, options: &DeviceOptions) -> Result<Self, Error> {
-        let (locks, targets) = members.into_iter().unzip();
+    fn of_store(
+        members: Vec<(Option<Lock>, Target)>,
+        claim: &Arc<Claim>,
+        options: &DeviceOptions,
+    ) -> Result<Self, Error> {
+        let (locks, targets): (Vec<_>, _) = members.into_iter().unzip();
+        let locks = Locks { _files: locks.into_iter().flatten().collect(), _claim: Arc::clone(claim) };
         Self::assemble(targets, true, options).map(|device| device.with_locks(locks))
     }
 
@@ -71,6 +85,13 @@ impl FileDevice {
         }
         Ok(self.stripes.capacity_bytes(each))
     }
+}
+
+/// What keeps others away from a store's files.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    _files: Vec<Lock>,
+    _claim: Arc<Claim>,
 }
 
 /// Bytes of each of `members` for `bytes` in total.
@@ -95,33 +116,14 @@ fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
 
 /// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that outlives its device, on a thread that has not
 /// noticed, does not keep the store from being opened again.
-fn member(path: &Path, options: &DeviceOptions) -> Result<(File, Target), Error> {
-    let lock = lock(path)?;
-    Ok((lock, Target::shared(path, options.direct)?))
-}
-
-fn lock(path: &Path) -> Result<File, Error> {
-    let locked = || Error::Locked { path: path.into() };
-    let os = |source| Error::Os { doing: format!("open {}", path.display()), source };
-    // On a block device this also keeps file systems away.
-    let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = opened.map_err(|source| match source.raw_os_error() {
-        Some(libc::EBUSY) => locked(),
-        _ => os(source),
-    })?;
-    // SAFETY: `flock` takes no memory of ours.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(file);
+fn member(path: &Path, claim: &Claim, options: &DeviceOptions) -> Result<(Option<Lock>, Target), Error> {
+    let lock = if claim.has(path) { None } else { Some(Lock::take(path)?) };
+    let target = Target::shared(path, options.direct)?;
+    // Programs that lock the file alone may have replaced it between its lock and its opening.
+    if lock.as_ref().is_some_and(|lock| !lock.is_of(path)) {
+        return Err(Error::Locked { path: path.into() });
     }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(locked()),
-        error => Err(os(error)),
-    }
-}
-
-fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+    Ok((lock, target))
 }
 
 fn create(path: &Path) -> Result<File, Error> {
@@ -131,10 +133,9 @@ fn create(path: &Path) -> Result<File, Error> {
 
 /// A file's size and its name survive a power cut.
 fn make_durable(file: &File, path: &Path) -> Result<(), Error> {
-    let doing = || format!("make {} durable", path.display());
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = file.sync_all().and_then(|()| File::open(parent)?.sync_all());
-    synced.map_err(|source| Error::Os { doing: doing(), source })
+    file.sync_all()
+        .map_err(|source| Error::Os { doing: format!("make {} durable", path.display()), source })?;
+    sync_directory(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 /// Files to be removed unless all goes well.

@@ -14,6 +14,9 @@ use crate::space::check_room;
 /// Alignment for direct I/O where the file system does not say: enough for every common one.
 const ALIGN_UNKNOWN_BYTES: u32 = 4096;
 
+/// A file shorter than this may have no blocks of its own yet.
+const HOLES_UP_TO_BYTES: u64 = 4096;
+
 /// One opened file or block device.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -89,6 +92,9 @@ impl Target {
             return Err(problem(path, "neither a file nor a block device"));
         }
         let size_bytes = size_of(&file, is_block_device).map_err(|source| os(doing(), source))?;
+        if !is_block_device {
+            check_file_limit(path, size_bytes)?;
+        }
         Self::finish(file, path, is_block_device, size_bytes, direct)
     }
 
@@ -149,20 +155,45 @@ fn named_then_removed(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle.
+/// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle. Only what the file does not
+/// have yet is asked for: XFS counts all that is asked for against what is free, whether it is there or not.
 pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
     let doing = || format!("reserve {bytes} bytes in {}", path.display());
-    let length = libc::off_t::try_from(bytes).map_err(|_| problem(path, "no file can be that large"))?;
+    let os = |source| os(doing(), source);
+    check_file_limit(path, bytes)?;
+    let no_file = |_| problem(path, "no file can be that large");
+    let now = size_of(file, false).map_err(os)?;
+    // What is below a file's end may be a hole, as a new file's mark is in a block of its own.
+    let from = if now < HOLES_UP_TO_BYTES { 0 } else { now.min(bytes) };
+    if bytes == from {
+        return Ok(());
+    }
+    let offset = libc::off_t::try_from(from).map_err(no_file)?;
+    let length = libc::off_t::try_from(bytes - from).map_err(no_file)?;
     // SAFETY: `fallocate` takes no memory of ours.
-    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) } == 0 {
         return Ok(());
     }
     match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            file.set_len(bytes).map_err(|source| os(doing(), source))
-        }
-        source => Err(os(doing(), source)),
+        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(bytes).map_err(os),
+        source => Err(os(source)),
     }
+}
+
+/// Refuses what the process may not write: the kernel would send a signal that ends the program.
+pub(crate) fn check_file_limit(path: &Path, bytes: u64) -> Result<(), Error> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one `rlimit`.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if !known || limit.rlim_cur == libc::RLIM_INFINITY || bytes <= limit.rlim_cur {
+        return Ok(());
+    }
+    let limit_bytes = limit.rlim_cur;
+    let why = format!(
+        "the limit on the size of files is {limit_bytes} bytes, {bytes} are needed: raise it (`ulimit -f`), or take another limit for the \
+         program (`LimitFSIZE` of a systemd unit)"
+    );
+    Err(Error::FileLimit { path: path.into(), why })
 }
 
 fn size_of(file: &File, is_block_device: bool) -> io::Result<u64> {

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "test helpers")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashgrain_device::{
-    BackendKind, Channel, ChannelOptions, Device, Error, ErrorKind, FileDevice, Op, OpenOptions, Request,
+    BackendKind, Channel, ChannelOptions, Claim, Device, Error, ErrorKind, FileDevice, Op, OpenOptions,
+    Request,
 };
 
 const MIB: u64 = 1 << 20;
@@ -20,6 +22,14 @@ fn members(directory: &Path, count: usize) -> Vec<PathBuf> {
 
 fn options() -> OpenOptions {
     OpenOptions { stripe_unit_bytes: 64 << 10, ..OpenOptions::default() }
+}
+
+fn create(paths: &[PathBuf], bytes: u64, options: &OpenOptions) -> Result<FileDevice, Error> {
+    FileDevice::create_store(paths, &Arc::default(), b"mark", bytes, options)
+}
+
+fn open_store(paths: &[PathBuf], options: &OpenOptions) -> Result<FileDevice, Error> {
+    FileDevice::open_store(paths, &Arc::default(), options)
 }
 
 fn open(device: &FileDevice) -> Box<dyn Channel> {
@@ -52,14 +62,14 @@ fn what_one_has_written_the_next_one_reads_striped_or_not() {
     for count in [1, 3] {
         let directory = directory();
         let paths = members(directory.path(), count);
-        let made = FileDevice::create_store(&paths, 2 * MIB, &options()).unwrap();
+        let made = create(&paths, 2 * MIB, &options()).unwrap();
         assert!(made.capacity_bytes() >= 2 * MIB && made.capacity_bytes() < 3 * MIB);
         let mut writing = open(&made);
         for block in 0..512 {
             move_block(&mut *writing, Op::Write, block, block as u8).unwrap();
         }
         drop((writing, made));
-        let opened = FileDevice::open_store(&paths, &options()).unwrap();
+        let opened = open_store(&paths, &options()).unwrap();
         let mut reading = open(&opened);
         assert!((0..512).all(|block| move_block(&mut *reading, Op::Read, block, block as u8).unwrap()));
     }
@@ -69,16 +79,16 @@ fn what_one_has_written_the_next_one_reads_striped_or_not() {
 fn it_belongs_to_one_at_a_time_even_if_a_channel_lives_on() {
     let directory = directory();
     let paths = members(directory.path(), 2);
-    let first = FileDevice::create_store(&paths, MIB, &options()).unwrap();
-    let refused = FileDevice::open_store(&paths, &options()).unwrap_err();
+    let first = create(&paths, MIB, &options()).unwrap();
+    let refused = open_store(&paths, &options()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Locked);
     assert!(refused.to_string().contains("member-0"), "{refused}");
     let _idle = open(&first);
     let clone = first.clone();
     drop(first);
-    assert_eq!(FileDevice::open_store(&paths, &options()).unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(open_store(&paths, &options()).unwrap_err().kind(), ErrorKind::Locked);
     drop(clone);
-    FileDevice::open_store(&paths, &options()).unwrap();
+    open_store(&paths, &options()).unwrap();
 }
 
 #[test]
@@ -86,11 +96,11 @@ fn what_is_there_is_not_overwritten_and_what_is_missing_is_named() {
     let directory = directory();
     let paths = members(directory.path(), 2);
     std::fs::write(&paths[1], "precious").unwrap();
-    let refused = FileDevice::create_store(&paths, MIB, &options()).unwrap_err();
+    let refused = create(&paths, MIB, &options()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Exists);
     assert_eq!(std::fs::read(&paths[1]).unwrap(), b"precious");
     assert!(!paths[0].exists(), "half of a store was left behind");
-    let missing = FileDevice::open_store(&paths, &options()).unwrap_err();
+    let missing = open_store(&paths, &options()).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     assert!(missing.to_string().contains("member-0"), "{missing}");
 }
@@ -102,7 +112,7 @@ fn it_grows_under_open_channels_of_every_backend() {
             let directory = directory();
             let paths = members(directory.path(), count);
             let options = OpenOptions { backend: Some(backend), ..options() };
-            let device = FileDevice::create_store(&paths, MIB, &options).unwrap();
+            let device = create(&paths, MIB, &options).unwrap();
             let mut channel = open(&device);
             let end = device.capacity_bytes() / 4096;
             let refused = move_block(&mut *channel, Op::Write, end, 7).unwrap_err();
@@ -116,7 +126,7 @@ fn it_grows_under_open_channels_of_every_backend() {
             device.grow(MIB).unwrap();
             assert_eq!(device.capacity_bytes(), capacity, "it never shrinks");
             drop((channel, device));
-            let opened = FileDevice::open_store(&paths, &options).unwrap();
+            let opened = open_store(&paths, &options).unwrap();
             assert_eq!(opened.capacity_bytes(), capacity);
             assert!(move_block(&mut *open(&opened), Op::Read, last, 9).unwrap());
         }
@@ -127,11 +137,11 @@ fn it_grows_under_open_channels_of_every_backend() {
 fn without_room_it_stays_as_it_is() {
     let directory = directory();
     let paths = members(directory.path(), 2);
-    let refused = FileDevice::create_store(&paths, 1 << 50, &options()).unwrap_err();
+    let refused = create(&paths, 1 << 50, &options()).unwrap_err();
     // Some file systems refuse such a file for its size alone.
     assert!(matches!(refused.kind(), ErrorKind::NoSpace | ErrorKind::Os), "{refused}");
     assert!(paths.iter().all(|path| !path.exists()));
-    let device = FileDevice::create_store(&paths, MIB, &options()).unwrap();
+    let device = create(&paths, MIB, &options()).unwrap();
     let capacity = device.capacity_bytes();
     device.grow(1 << 50).unwrap_err();
     assert_eq!(device.capacity_bytes(), capacity);
@@ -147,4 +157,25 @@ fn a_scratch_file_does_not_grow() {
     let device = FileDevice::scratch(&[directory.path().into()], MIB, &options()).unwrap();
     assert_eq!(device.grow(2 * MIB).unwrap_err().kind(), ErrorKind::Target);
     assert_eq!(device.capacity_bytes(), MIB);
+}
+
+#[test]
+fn a_claim_has_its_places_alone_whatever_their_order_and_however_they_are_called() {
+    let directory = directory();
+    let places: Vec<PathBuf> = ["a", "b/c"].iter().map(|name| directory.path().join(name)).collect();
+    assert_eq!(Claim::take(&places, false).unwrap_err().kind(), ErrorKind::NotFound);
+    let claim = Claim::take(&places, true).unwrap();
+    assert_eq!(claim.places(), 2);
+    std::os::unix::fs::symlink(&places[1], directory.path().join("other")).unwrap();
+    for name in ["a", "b/c", "other"] {
+        let place = directory.path().join(name);
+        let refused = Claim::take(std::slice::from_ref(&place), true).unwrap_err();
+        assert!(matches!(&refused, Error::Locked { path } if *path == place), "{refused}");
+    }
+    std::fs::write(places[0].join("file"), "").unwrap();
+    drop(claim);
+    assert!(places[0].exists(), "what has something in it stays");
+    assert!(!places[1].exists(), "what was made for nothing goes");
+    let twice = [places[0].clone(), places[0].join("../a")];
+    assert_eq!(Claim::take(&twice, false).unwrap().places(), 1);
 }

@@ -12,10 +12,13 @@
 //! is one whose writing was cut off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses nothing.
 //! If a slot was destroyed after it had become current, the other one is older than the log's tail and the segments' contents: the log's chain and the pages' sequences tell.
 //!
-//! While a store is being made, each place holds a mark instead, so that what a crash leaves of it is told from a store with damage: it can be made again.
+//! While a store is being made, each place holds a mark instead, and each member's file, the log's too, begins with one, so that what a
+//! crash leaves of it is told from a store with damage: it can be made again. The marks of members without a superblock in their first
+//! bytes are taken away once the first superblock is durable; until then they say nothing if there is one.
 //!
 //! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would silently turn back time.
 
+use super::label::Label;
 use super::sector::{Found, SECTOR_BYTES};
 use super::superblock::Superblock;
 use crate::Error;
@@ -33,8 +36,8 @@ const SLOT_DISTANCE_BYTES: u64 = 64 << 10;
 /// Superblocks are before this.
 pub(crate) const END_BYTES: u64 = 128 << 10;
 
-/// Begins a place of a store that is not complete yet.
-const MAKING: [u8; 8] = *b"flshgrn0";
+/// Begins a place of a superblock, and every member's file, of a store that is not complete yet.
+pub(crate) const MAKING: [u8; 8] = *b"flshgrn0";
 
 fn places(slot: u64) -> [u64; 2] {
     [slot * SLOT_DISTANCE_BYTES, slot * SLOT_DISTANCE_BYTES + COPY_DISTANCE_BYTES]
@@ -181,17 +184,72 @@ pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
     flush(devices, Role::Data).map_err(|failure| failure.error("flush the erased superblocks"))
 }
 
-/// Whether the first [`END_BYTES`] of a file are those of a store whose making was cut off: it has marks, and no superblock anywhere.
-pub(crate) fn is_cut_off(head: &[u8]) -> bool {
-    let copies = || {
-        places(0).into_iter().chain(places(1)).map(|at| {
-            let from = head.get(at as usize..).unwrap_or_default();
-            from.get(..SECTOR_BYTES).unwrap_or(from)
-        })
+/// The new store is complete: takes the marks away with which the members' files began, but where superblocks are.
+///
+/// # Errors
+/// Of the devices. The store is complete even so: where there is a superblock, marks say nothing.
+pub(crate) fn complete(devices: &Devices) -> Result<(), Error> {
+    let superblocks = [places(0), places(1)].concat();
+    let mut block = Block::new(COPY_BYTES as usize)?;
+    for role in [Role::Data, Role::Log] {
+        if role == Role::Log && !devices.has_own_log() {
+            continue;
+        }
+        let geometry = devices.device(role).geometry();
+        let unit = geometry.stripe_unit_bytes.unwrap_or(0);
+        let members = (0..u64::from(geometry.members)).map(|member| member * unit);
+        let mut any = false;
+        for offset_bytes in members.filter(|at| role == Role::Log || !superblocks.contains(at)) {
+            block.read(devices, role, offset_bytes)?;
+            if is_mark(&block.bytes()[..SECTOR_BYTES]) {
+                block.bytes().fill(0);
+                block.write(devices, role, offset_bytes)?;
+                any = true;
+            }
+        }
+        if any {
+            flush(devices, role).map_err(|failure| failure.error("flush a member's beginning"))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_mark(sector: &[u8]) -> bool {
+    sector.strip_prefix(&MAKING).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
+}
+
+/// Whether a member's file, of which these are the first [`END_BYTES`], is part of a store whose making was cut off: it begins with a mark,
+/// or has them where superblocks belong, and no complete superblock is, or was, in any place. Other members may have one.
+pub(crate) fn is_cut_off(head: &[u8], is_log: bool) -> bool {
+    let begins = is_mark(sector_at(head, 0));
+    let label = Label::of_member(head);
+    if is_log {
+        return begins && label.is_none_or(|label| label.is_log);
+    }
+    let (members, unit, member) = match label {
+        Some(label) if label.is_log => return false,
+        Some(label) if label.shape.members > 1 => {
+            (u64::from(label.shape.members), label.shape.stripe_unit_bytes.max(1), u64::from(label.member))
+        }
+        _ => (1, u64::MAX, 0),
     };
-    let is_mark =
-        |copy: &[u8]| copy.strip_prefix(&MAKING).is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
-    copies().any(is_mark) && copies().all(|copy| is_mark(copy) || copy.iter().all(|byte| *byte == 0))
+    let here = places(0).into_iter().chain(places(1));
+    let here =
+        here.filter(|at| at / unit % members == member).map(|at| at / unit / members * unit + at % unit);
+    let sectors: Vec<&[u8]> = here.map(|at| sector_at(head, at)).collect();
+    let is_free = |sector: &&[u8]| {
+        is_mark(sector)
+            || sector.iter().all(|byte| *byte == 0)
+            || matches!(Superblock::decode(sector), Found::Whole(superblock) if superblock.unfinished)
+    };
+    let is_any = |sector: &&[u8]| sector.iter().any(|byte| *byte != 0);
+    (begins || sectors.iter().any(is_any)) && sectors.iter().all(is_free)
+}
+
+/// A sector of a member's head, or what there is of it.
+fn sector_at(head: &[u8], at: u64) -> &[u8] {
+    let from = head.get(at as usize..).unwrap_or_default();
+    from.get(..SECTOR_BYTES).unwrap_or(from)
 }
 
 /// Whether there is, or was, a store on the data device.
@@ -337,5 +395,41 @@ mod tests {
             seen[usize::from(left == 3)] += 1;
         }
         assert!(seen[0] > 3 && seen[1] > 3, "{seen:?}");
+    }
+
+    #[test]
+    fn a_member_is_cut_off_only_while_no_place_has_a_complete_superblock() {
+        let mut head = vec![0; END_BYTES as usize];
+        assert!(!is_cut_off(&head, false), "blank: a damaged store may be");
+        head[..8].copy_from_slice(&MAKING);
+        assert!(is_cut_off(&head, false) && is_cut_off(&head, true) && is_cut_off(&MAKING, false));
+        let unfinished = Superblock { unfinished: true, closed: false, ..generation(1) };
+        for (superblock, expected) in [(unfinished, true), (generation(1), false)] {
+            for place in places(1) {
+                let mut head = head.clone();
+                head[place as usize..][..SECTOR_BYTES].copy_from_slice(&superblock.encode());
+                assert_eq!(is_cut_off(&head, false), expected, "at {place}");
+                // Damage is not taken for what was never complete.
+                head[place as usize + 100] ^= 1;
+                assert!(!is_cut_off(&head, false));
+            }
+        }
+    }
+
+    /// With small stripe units the superblocks are in several members.
+    #[test]
+    fn each_member_is_judged_by_the_superblocks_that_belong_into_it() {
+        let shape = crate::checkpoint::Shape { members: 2, stripe_unit_bytes: 16 << 10 };
+        let label = Label { store: generation(1).store, is_log: false, shape, member: 1 };
+        let mut head = vec![0; END_BYTES as usize];
+        head[..8].copy_from_slice(&MAKING);
+        head[8 << 10..][..SECTOR_BYTES].copy_from_slice(&label.encode());
+        // Pages may be where a single member has superblocks.
+        head[64 << 10..].fill(7);
+        assert!(is_cut_off(&head, false));
+        // The second copy of the odd slot is at 80 KiB: unit 5, the third of this member.
+        head[32 << 10..][..SECTOR_BYTES].copy_from_slice(&generation(1).encode());
+        assert!(!is_cut_off(&head, false));
+        assert!(!is_cut_off(&head, true), "a label of data in a log");
     }
 }

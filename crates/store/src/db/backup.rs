@@ -11,6 +11,7 @@ use super::scan::TreeScan;
 use super::tree::TreeOptions;
 use super::{Builder, Db};
 use crate::catalog::Known;
+use crate::checkpoint::slots;
 use crate::index::Direction;
 use crate::txn::Snapshot;
 use crate::worker::Workers;
@@ -53,12 +54,13 @@ impl Target {
                 prepared.start_unfinished(workers.crew().clone(), Some(workers))?
             }
         };
-        Ok(Self { db: Some(Db { core }), made: Some(made) })
+        Ok(Self { db: Some(Db { core }), made })
     }
 
     fn complete(mut self) -> Result<(), Error> {
         let Some(db) = &self.db else { return Err(Error::Closed) };
         db.core.close()?;
+        slots::complete(&db.core.engine().parts().devices)?;
         self.made.take().into_iter().for_each(Made::keep);
         Ok(())
     }

@@ -235,12 +235,8 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`] and [`Builder::create`].
     pub fn open_or_create(self) -> Result<Db, Error> {
-        match Core::start(&self.site, &Wanted::Open, &self.options) {
-            Ok(core) => Ok(Db { core }),
-            // What only looks empty is not overwritten: creating looks for itself.
-            Err(Error::NotAStore { .. }) => self.create(),
-            Err(error) => Err(error),
-        }
+        let create = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        Ok(Db { core: Core::start_or_create(&self.site, &create, &self.options)? })
     }
 }
 

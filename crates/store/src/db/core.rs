@@ -70,7 +70,28 @@ impl Core {
 
     /// With workers on threads of their own.
     pub(super) fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
-        let prepared = Prepared::new(site, wanted, options)?;
+        Self::start_prepared(Prepared::new(site, wanted, options)?, options)
+    }
+
+    /// Opens the store if there is one, else makes one, without letting go of its places in between.
+    pub(super) fn start_or_create(
+        site: &Site,
+        create: &Wanted<'_>,
+        options: &Options,
+    ) -> Result<Arc<Self>, Error> {
+        options.check()?;
+        let claim = site.claim(true)?;
+        let start = |wanted: &Wanted<'_>| {
+            Self::start_prepared(Prepared::claimed(site, &claim, wanted, options)?, options)
+        };
+        match start(&Wanted::Open) {
+            // What only looks empty is not overwritten: creating looks for itself.
+            Err(Error::NotAStore { .. }) => start(create),
+            started => started,
+        }
+    }
+
+    fn start_prepared(prepared: Prepared, options: &Options) -> Result<Arc<Self>, Error> {
         let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
         prepared.start(workers.crew().clone(), Some(workers))
     }

@@ -8,6 +8,7 @@ mod check;
 mod core;
 mod cursor;
 mod iter;
+mod parts;
 mod place;
 mod prepared;
 mod readable;

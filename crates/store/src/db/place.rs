@@ -1,13 +1,14 @@
 //! From the places that a user names to devices.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashgrain_device::{Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions};
+use flashgrain_device::{Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions};
 
+use super::parts::{START_BYTES, Survey};
 use crate::Error;
 use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
@@ -45,24 +46,23 @@ impl Default for Place {
     }
 }
 
-/// What a file has at first; it grows as soon as the layout is known.
-const START_BYTES: u64 = 1 << 20;
-
 /// Stripe unit of a new striped store without a profile.
 const STRIPE_UNIT_BYTES: u64 = 256 << 10;
 
-/// What creating has made; removed unless the store is complete.
-#[derive(Default)]
+/// What creating has made; removed unless the store is complete, before others may look at the places.
 pub(super) struct Made {
     files: Vec<PathBuf>,
-    folders: Vec<PathBuf>,
+    claim: Arc<Claim>,
 }
 
 impl Made {
+    fn new(claim: &Arc<Claim>) -> Self {
+        Self { files: Vec::new(), claim: Arc::clone(claim) }
+    }
+
     /// The store is complete.
     pub fn keep(mut self) {
         self.files.clear();
-        self.folders.clear();
     }
 }
 
@@ -70,28 +70,71 @@ impl Drop for Made {
     fn drop(&mut self) {
         // What cannot be removed is reported by the next attempt.
         self.files.iter().for_each(|file| drop(fs::remove_file(file)));
-        self.folders.iter().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }
 
 impl Site {
+    /// Keeps all others away from the places, before anything in them is looked at. To make a store, directories that are missing are made.
+    ///
+    /// # Errors
+    /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for what is no place for a store.
+    pub fn claim(&self, making: bool) -> Result<Arc<Claim>, Error> {
+        let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
+        paths.iter().try_for_each(|path| check_place(path, making))?;
+        Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        std::iter::once(&self.data).chain(&self.log)
+    }
+
+    /// What is where files of the store belong.
+    fn survey(&self) -> Result<Survey, Error> {
+        let mut survey = Survey::default();
+        survey.add(self.data.paths(), DATA_FILE)?;
+        if let Some(log) = &self.log {
+            survey.add(log.paths(), LOG_FILE)?;
+        }
+        Ok(survey)
+    }
+
     /// The devices of a new store.
-    pub fn create(&self, stripe_unit_bytes: Option<u64>) -> Result<(Devices, Made), Error> {
-        let mut made = Made::default();
+    pub fn create(
+        &self,
+        claim: &Arc<Claim>,
+        stripe_unit_bytes: Option<u64>,
+    ) -> Result<(Devices, Made), Error> {
+        let survey = self.survey()?;
+        let directories: Vec<PathBuf> =
+            self.places().flat_map(Place::paths).filter(|path| !is_block_device(path)).cloned().collect();
+        for path in self.places().flat_map(Place::paths).filter(|path| is_block_device(path)) {
+            self.check_consent(path)?;
+        }
+        if directories.len() > 1 && claim.places() < self.places().flat_map(Place::paths).count() {
+            let why =
+                "the same place twice: each member, and the log, wants a directory or a device of its own";
+            return Err(Error::Options(why.into()));
+        }
+        survey.make_room(&directories)?;
+        let mut made = Made::new(claim);
         let unit = stripe_unit_bytes.unwrap_or(STRIPE_UNIT_BYTES);
-        let data = self.new_device(&self.data, DATA_FILE, unit, &mut made)?;
+        let data = new_device(&self.data, DATA_FILE, unit, &mut made)?;
         let log = match &self.log {
-            Some(log) => Some(self.new_device(log, LOG_FILE, unit, &mut made)?),
+            Some(log) => Some(new_device(log, LOG_FILE, unit, &mut made)?),
             None => None,
         };
         Ok((Devices::new(data, log), made))
     }
 
     /// The devices of a store that is there.
-    pub fn open(&self) -> Result<Devices, Error> {
+    pub fn open(&self, claim: &Arc<Claim>) -> Result<Devices, Error> {
+        if let Some(path) = self.survey()?.cut_off() {
+            let why = "a store that was being made when that was cut off; create it again".into();
+            return Err(Error::NotAStore { path: path.to_owned(), why });
+        }
         let open = |place: &Place, name: &str| match place {
             Place::Device(device) => Ok(Arc::clone(device)),
-            Place::Paths(paths) => existing(paths, name),
+            Place::Paths(paths) => existing(paths, name, claim),
         };
         let log = self.log.as_ref().map(|log| open(log, LOG_FILE)).transpose()?;
         Ok(Devices::new(open(&self.data, DATA_FILE)?, log))
@@ -108,34 +151,6 @@ impl Site {
     /// Whether the log has files of its own, which take the size that they are given.
     pub fn log_may_grow(&self) -> bool {
         self.log.as_ref().is_some_and(Place::is_in_files)
-    }
-
-    fn new_device(
-        &self,
-        place: &Place,
-        name: &str,
-        unit: u64,
-        made: &mut Made,
-    ) -> Result<Arc<dyn Device>, Error> {
-        let paths = match place {
-            Place::Device(device) => return Ok(Arc::clone(device)),
-            Place::Paths(paths) => named(paths)?,
-        };
-        let mut files = Vec::new();
-        for path in paths {
-            if is_block_device(path) {
-                self.check_consent(path)?;
-                files.push(path.clone());
-            } else {
-                make_folder(path, name, made)?;
-                files.push(path.join(name));
-            }
-        }
-        let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
-        let device = FileDevice::create_store(&files, START_BYTES * files.len() as u64, &options);
-        let device = device.map_err(|error| of_device(error, paths))?;
-        made.files.extend(files.into_iter().filter(|file| !is_block_device(file)));
-        Ok(Arc::new(device))
     }
 
     fn check_consent(&self, path: &Path) -> Result<(), Error> {
@@ -155,60 +170,62 @@ fn named(paths: &[PathBuf]) -> Result<&[PathBuf], Error> {
     }
 }
 
-fn is_block_device(path: &Path) -> bool {
+pub(super) fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-fn io(doing: String, error: &std::io::Error) -> Error {
+pub(super) fn io(doing: String, error: &std::io::Error) -> Error {
     Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }
 }
 
-/// A directory of the store's own: it is made, or it is empty, or has nothing but what a crash has left of a store that was being made there.
-fn make_folder(path: &Path, name: &str, made: &mut Made) -> Result<(), Error> {
-    match fs::read_dir(path) {
-        Ok(entries) => match entries.count() {
-            0 => Ok(()),
-            1 if remove_cut_off(&path.join(name))? => Ok(()),
-            _ => {
-                let store = path.join(DATA_FILE).exists() || path.join(LOG_FILE).exists();
-                let why = if store {
-                    "there is a store already: open it"
-                } else {
-                    "the directory is not empty: a store wants one of its own"
-                };
-                Err(Error::Exists { path: path.to_owned(), why: why.into() })
-            }
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            fs::create_dir_all(path)
-                .map_err(|error| io(format!("make the directory {}", path.display()), &error))?;
-            made.folders.push(path.to_owned());
-            Ok(())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::Exists {
+/// Whether a path can be a place of a store: a directory, a block device, or nothing yet.
+fn check_place(path: &Path, making: bool) -> Result<(), Error> {
+    let not = |why: &str| Err(Error::NotAStore { path: path.to_owned(), why: why.into() });
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() || metadata.file_type().is_block_device() => Ok(()),
+        Ok(_) if making => Err(Error::Exists {
             path: path.to_owned(),
             why: "it is a file: a store wants a directory".into(),
         }),
-        Err(error) => Err(io(format!("look into {}", path.display()), &error)),
+        Ok(_) => not("neither a directory nor a block device"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if making {
+                Ok(())
+            } else {
+                not("there is nothing")
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => not("it lies below a file"),
+        Err(error) => Err(io(format!("open {}", path.display()), &error)),
     }
 }
 
+/// A device for a new store; nothing is in its places.
+fn new_device(place: &Place, name: &str, unit: u64, made: &mut Made) -> Result<Arc<dyn Device>, Error> {
+    let paths = match place {
+        Place::Device(device) => return Ok(Arc::clone(device)),
+        Place::Paths(paths) => named(paths)?,
+    };
+    let file = |path: &PathBuf| if is_block_device(path) { path.clone() } else { path.join(name) };
+    let files: Vec<PathBuf> = paths.iter().map(file).collect();
+    let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
+    let bytes = START_BYTES * files.len() as u64;
+    let device = FileDevice::create_store(&files, &made.claim, &slots::MAKING, bytes, &options);
+    let device = device.map_err(|error| of_device(error, paths))?;
+    made.files.extend(files.into_iter().filter(|file| !is_block_device(file)));
+    Ok(Arc::new(device))
+}
+
 /// The device of a store that is there. What its members say about themselves is looked at first, so that they are put together as they belong.
-fn existing(paths: &[PathBuf], name: &str) -> Result<Arc<dyn Device>, Error> {
+fn existing(paths: &[PathBuf], name: &str, claim: &Arc<Claim>) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
     let files = files.map_err(|error| as_member(error, paths, name))?;
-    for (path, file) in paths.iter().zip(&files) {
-        if !is_block_device(file) && is_cut_off(file)? {
-            let why = "a store that was being made when that was cut off; create it again".into();
-            return Err(Error::NotAStore { path: path.clone(), why });
-        }
-    }
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
     let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
-    Ok(Arc::new(FileDevice::open_store(&files, &options).map_err(|error| of_device(error, paths))?))
+    Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
 }
 
 /// The members in the order in which they make up their store, and how they do. Without labels as they are: opening will tell.
@@ -270,39 +287,6 @@ fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether a file is what a crash has left of a store that was being made: blank and as short as at first, or marked.
-fn is_cut_off(file: &Path) -> Result<bool, Error> {
-    let mut head = Vec::new();
-    let read = File::open(file).and_then(|file| {
-        let bytes = file.metadata()?.len();
-        file.take(slots::END_BYTES).read_to_end(&mut head)?;
-        Ok(bytes)
-    });
-    let bytes = read.map_err(|error| io(format!("open {}", file.display()), &error))?;
-    let is_blank = head.iter().all(|byte| *byte == 0);
-    Ok(bytes <= START_BYTES && is_blank || slots::is_cut_off(&head))
-}
-
-/// Removes a file that is no store yet and that nobody is making one of; whether it was one.
-fn remove_cut_off(file: &Path) -> Result<bool, Error> {
-    let doing = || format!("remove {}", file.display());
-    let locked = match File::open(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        opened => opened.map_err(|error| io(doing(), &error))?,
-    };
-    // As whoever has a store open keeps others away: see `FileDevice::create_store`.
-    match locked.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: file.to_owned() }),
-        Err(TryLockError::Error(error)) => return Err(io(doing(), &error)),
-    }
-    let is_cut_off = is_cut_off(file)?;
-    if is_cut_off {
-        fs::remove_file(file).map_err(|error| io(doing(), &error))?;
-    }
-    Ok(is_cut_off)
-}
-
 /// What a member says about itself, if it can be read.
 fn label_of(file: &Path) -> Result<Option<Label>, Error> {
     let doing = || format!("open {}", file.display());
@@ -329,6 +313,13 @@ pub(super) fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
 }
 
 impl Place {
+    fn paths(&self) -> &[PathBuf] {
+        match self {
+            Self::Paths(paths) => paths,
+            Self::Device(_) => &[],
+        }
+    }
+
     fn is_in_files(&self) -> bool {
         matches!(self, Self::Paths(paths) if !paths.iter().any(|path| is_block_device(path)))
     }

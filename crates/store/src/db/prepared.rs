@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain_device::calendar_seconds;
+use flashgrain_device::{Claim, calendar_seconds};
 use flashgrain_profile::DeviceProfile;
 
 use super::core::Core;
@@ -53,12 +53,24 @@ impl Prepared {
     /// Opens the devices, and decides the layout of a new store.
     pub fn new(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Self, Error> {
         options.check()?;
+        let claim = site.claim(matches!(wanted, Wanted::Create { .. }))?;
+        Self::claimed(site, &claim, wanted, options)
+    }
+
+    /// As [`Prepared::new`], in places that are claimed.
+    pub fn claimed(
+        site: &Site,
+        claim: &Arc<Claim>,
+        wanted: &Wanted<'_>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        options.check()?;
         let options = options.clone();
         let Wanted::Create { profile, overrides } = wanted else {
-            return Ok(Self { devices: site.open()?, options, may_grow: site.may_grow(), new: None });
+            return Ok(Self { devices: site.open(claim)?, options, may_grow: site.may_grow(), new: None });
         };
         let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
-        let (devices, made) = site.create(stripe_unit)?;
+        let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
         if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {
             // Before it has its size, so that what a crash leaves is known for what it is.
@@ -99,12 +111,16 @@ impl Prepared {
     /// Starts the engine. In a task if nobody else steps the workers.
     pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
         let (core, made) = self.start_engine(crew, workers, false)?;
-        made.keep();
+        made.into_iter().for_each(Made::keep);
         Ok(core)
     }
 
     /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed, as far as it is in files, unless what is returned with it is kept.
-    pub fn start_unfinished(self, crew: Crew, workers: Option<Workers>) -> Result<(Arc<Core>, Made), Error> {
+    pub fn start_unfinished(
+        self,
+        crew: Crew,
+        workers: Option<Workers>,
+    ) -> Result<(Arc<Core>, Option<Made>), Error> {
         self.start_engine(crew, workers, true)
     }
 
@@ -113,15 +129,15 @@ impl Prepared {
         crew: Crew,
         workers: Option<Workers>,
         unfinished: bool,
-    ) -> Result<(Arc<Core>, Made), Error> {
+    ) -> Result<(Arc<Core>, Option<Made>), Error> {
         let durability = self.options.durability;
         let growth_segments = self.may_grow.then_some(self.options.growth_segments);
         let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
         let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {
-                (Engine::create(given, layout, id)?, decisions, made)
+                (Engine::create(given, layout, id)?, decisions, Some(made))
             }
-            None => (Engine::open(given)?, Vec::new(), Made::default()),
+            None => (Engine::open(given)?, Vec::new(), None),
         };
         // To discard a part of a file would give its place away.
         let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";

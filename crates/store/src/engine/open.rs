@@ -216,6 +216,10 @@ impl Engine {
         let recovery = Recovery { closed: true, ..Recovery::default() };
         let engine = Self::assemble(given, parts, trees, base, recovery);
         engine.checkpoint()?;
+        // What is to be copied first is still being made.
+        if !engine.superblock().unfinished {
+            slots::complete(&engine.parts.devices)?;
+        }
         Ok(engine)
     }
 
@@ -233,6 +237,8 @@ impl Engine {
             return Err(Error::NotAStore { path, why });
         }
         given.check(&superblock)?;
+        // If its making was cut off just before that.
+        slots::complete(devices)?;
         let layout = superblock.layout.clone();
         if layout.placement == Placement::InPlace && !superblock.closed {
             return Err(Error::Corrupt {

@@ -3,6 +3,8 @@
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, PoisonError};
 
+use flashgrain_device::{ErrorKind as DeviceErrorKind, Nanos};
+
 use super::policy::Target;
 use super::stats::add;
 use super::{Dirty, Segments, Stream, Tenant};
@@ -16,11 +18,16 @@ const GROWN_BEFORE_PERCENT: u64 = 70;
 /// It grows before it is fuller than this if cleaning is not cheap even so, or segments run short.
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
+/// After the disk had no room for growth, it is asked again so much later, and only if there is need: somebody may have made room.
+const GROWTH_RETRY: Nanos = Nanos(200_000_000);
+
 /// What goes on in the background.
 #[derive(Default)]
 pub(super) struct Upkeep {
     cleaners: AtomicUsize,
     growing: AtomicBool,
+    /// When the device may be asked to grow again, on its clock; 0: at any time.
+    growth_from_ns: AtomicU64,
     /// The device may grow to this.
     limit_bytes: AtomicU64,
     /// By at least so much at a time.
@@ -238,9 +245,15 @@ impl Segments {
         self.devices.device(Role::Data).capacity_bytes() < self.upkeep.limit_bytes.load(Ordering::Acquire)
     }
 
+    /// Whether there is hope that growth finds room: not just after it found none.
+    fn may_try_to_grow(&self) -> bool {
+        let from_ns = self.upkeep.growth_from_ns.load(Ordering::Acquire);
+        from_ns == 0 || lane::now(&self.devices).0 >= from_ns
+    }
+
     /// Has the device grown if it may grow. Returns whether it is growing.
     fn begin_growing(&self) -> bool {
-        if !self.may_grow() {
+        if !self.may_grow() || !self.may_try_to_grow() {
             return false;
         }
         let Some(own) = self.own.upgrade() else { return false };
@@ -260,12 +273,23 @@ impl Segments {
         // Where there is no room for so much, there may be for less.
         let halves = std::iter::successors(Some(target_bytes - now), |more| Some(more / 2));
         let mut enough = halves.take_while(|more| *more >= self.layout.segment_bytes);
-        if enough.any(|more| device.grow(now + more).is_ok()) {
+        let mut is_fixed = false;
+        let grown = enough.any(|more| match device.grow(now + more) {
+            Ok(()) => true,
+            Err(error) => {
+                is_fixed = error.kind() == DeviceErrorKind::Target;
+                false
+            }
+        });
+        if grown {
             self.space.grow(device.capacity_bytes());
-        } else {
-            // The disk is full, or the device cannot: it stays as it is.
+        } else if is_fixed {
+            // The device cannot: it stays as it is.
             self.upkeep.limit_bytes.store(now, Ordering::Release);
         }
+        // The disk is full, or the process may not have longer files: that may change.
+        let from_ns = if grown { 0 } else { (lane::now(&self.devices).0 + GROWTH_RETRY.0).max(1) };
+        self.upkeep.growth_from_ns.store(from_ns, Ordering::Release);
         self.upkeep.growing.store(false, Ordering::Release);
         self.tend();
         self.wake_all();

@@ -135,3 +135,55 @@ fn a_store_without_superblocks_is_not_made_again() {
     assert_eq!(small().path(folder.path()).open_or_create().unwrap_err().kind(), ErrorKind::Exists);
     assert!(std::fs::read(folder.path().join(DATA_FILE)).unwrap() == before);
 }
+
+/// All members of a set agree: the store is unfinished only if no member has anything else.
+#[test]
+fn a_cut_off_member_of_a_complete_store_is_no_unfinished_store() {
+    use std::os::unix::fs::FileExt;
+    let folder = folder();
+    let places = ["one", "other", "log"].map(|name| folder.path().join(name));
+    let [one, other, log] = &places;
+    let builder = || small().path(one).path(other).log_path(log);
+    builder().create().unwrap().close().unwrap();
+    let files = [one.join(DATA_FILE), other.join(DATA_FILE), log.join(LOG_FILE)];
+    let begins = |file: &std::path::Path| {
+        let mut mark = [0; 8];
+        std::fs::File::open(file).unwrap().read_exact_at(&mut mark, 0).unwrap();
+        mark == MAKING
+    };
+    let mark = |file: &std::path::Path| {
+        let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+        file.write_all_at(&MAKING, 0).unwrap();
+    };
+    assert!(!begins(&files[1]) && !begins(&files[2]), "marks of a complete store");
+    // Cut off between the first superblock and the end of the marks: it is complete, and opening ends that.
+    files[1..].iter().for_each(|file| mark(file));
+    assert_eq!(builder().create().unwrap_err().kind(), ErrorKind::Exists);
+    builder().open().unwrap().close().unwrap();
+    assert!(!begins(&files[1]) && !begins(&files[2]));
+    // Without any superblock, it is not.
+    overwrite_superblocks(one, MAKING);
+    assert_eq!(
+        builder().open_or_create().unwrap_err().kind(),
+        ErrorKind::Exists,
+        "a member without a mark may be another store's"
+    );
+    files[1..].iter().for_each(|file| mark(file));
+    assert!(matches!(builder().open().unwrap_err(), flashgrain::Error::NotAStore { .. }));
+    builder().create().unwrap().close().unwrap();
+    // Some files are missing, too.
+    overwrite_superblocks(one, MAKING);
+    mark(&files[2]);
+    std::fs::remove_file(&files[1]).unwrap();
+    builder().open_or_create().unwrap().close().unwrap();
+    builder().open().unwrap();
+}
+
+#[test]
+fn one_place_is_not_taken_twice() {
+    let folder = folder();
+    let path = folder.path().join("store");
+    let error = small().path(&path).log_path(&path).create().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+    assert!(!path.exists());
+}

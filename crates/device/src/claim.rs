@@ -1,0 +1,188 @@
+//! Claims: a store's directories and block devices belong to one opener at a time, from before anything in them is looked at until the
+//! last device over them is gone.
+//!
+//! 1. The opener locks every place: the directory itself, or the block device. Neither is ever replaced by making a store, unlike the
+//!    files in a directory. The order is that of the inodes, so that of several openers who name the same members in different orders
+//!    one gets all of them.
+//! 2. After locking, the opener checks that the name still leads to the inode that it has locked: a directory may have been removed and
+//!    made anew meanwhile, which begins again at 1.
+//! 3. Whatever is looked at, made or removed in the places happens under the claim.
+//! 4. The claim ends when its last owner is gone, or the process. A forked child shares the lock but neither holds nor ends it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::Error;
+use crate::fork::Origin;
+
+/// So often a name may lead elsewhere before the opener gives up: somebody is making and removing the place all the time.
+const TRIES_MAX: usize = 100;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Claim {
+    locks: Vec<Lock>,
+    made: Vec<PathBuf>,
+}
+
+/// What a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Inode {
+    is_block_device: bool,
+    device: u64,
+    number: u64,
+}
+
+impl Inode {
+    fn of(metadata: &std::fs::Metadata) -> Self {
+        if metadata.file_type().is_block_device() {
+            // Two nodes for the same drive are the same place.
+            return Self { is_block_device: true, device: metadata.rdev(), number: 0 };
+        }
+        Self { is_block_device: false, device: metadata.dev(), number: metadata.ino() }
+    }
+}
+
+/// A locked file, directory or block device; unlocked when it is dropped by the process that has locked it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    inode: Inode,
+    origin: Origin,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A forked child has the same lock, and keeps it alive for as long as it has the descriptor.
+        if self.origin.is_here() {
+            // SAFETY: `flock` takes no memory of ours. What it answers changes nothing: the descriptor is closed next.
+            unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        }
+    }
+}
+
+impl Claim {
+    /// Claims all `places`, directories and block devices, for this opener alone. With `making`, directories that are missing are made, as
+    /// durable as what is in them is going to be.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another opener, of this process or another, has one of them; [`Error::Os`] if one is missing or cannot be opened.
+    pub fn take(places: &[PathBuf], making: bool) -> Result<Arc<Self>, Error> {
+        let mut claim = Self::default();
+        let mut wanted = Vec::new();
+        for place in places {
+            if making {
+                make_directory(place, &mut claim.made)?;
+            }
+            let metadata = std::fs::metadata(place).map_err(|source| os("open", place, source))?;
+            wanted.push((Inode::of(&metadata), place));
+        }
+        wanted.sort();
+        wanted.dedup_by_key(|(inode, _)| *inode);
+        for (_, place) in wanted {
+            let lock = Lock::take_at(place, making, &mut claim.made)?;
+            claim.locks.push(lock);
+        }
+        Ok(Arc::new(claim))
+    }
+
+    /// Whether `path` is a place of this claim, so that it is locked already.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|metadata| {
+            let inode = Inode::of(&metadata);
+            self.locks.iter().any(|lock| lock.inode == inode)
+        })
+    }
+
+    /// How many different places it has: fewer than were named if some lead to the same one.
+    pub fn places(&self) -> usize {
+        self.locks.len()
+    }
+}
+
+impl Drop for Claim {
+    /// Directories that were made for it and have stayed empty go again, while they are still its own.
+    fn drop(&mut self) {
+        let is_own =
+            |made: &&PathBuf| self.locks.iter().any(|lock| lock.origin.is_here() && lock.is_of(made));
+        // What cannot be removed has a store in it, or is in nobody's way.
+        self.made.iter().filter(is_own).for_each(|made| drop(std::fs::remove_dir(made)));
+    }
+}
+
+impl Lock {
+    /// Locks what `place` leads to, also if that is replaced meanwhile.
+    fn take_at(place: &Path, making: bool, made: &mut Vec<PathBuf>) -> Result<Self, Error> {
+        for _ in 0..TRIES_MAX {
+            let lock = Self::take(place)?;
+            if std::fs::metadata(place).is_ok_and(|metadata| Inode::of(&metadata) == lock.inode) {
+                return Ok(lock);
+            }
+            if making {
+                make_directory(place, made)?;
+            }
+        }
+        Err(Error::Locked { path: place.into() })
+    }
+
+    /// Locks what `path` leads to at this moment.
+    pub fn take(path: &Path) -> Result<Self, Error> {
+        let locked = || Error::Locked { path: path.into() };
+        // On a block device this also keeps file systems away.
+        let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = opened.map_err(|source| match source.raw_os_error() {
+            Some(libc::EBUSY) => locked(),
+            _ => os("open", path, source),
+        })?;
+        let inode = Inode::of(&file.metadata().map_err(|source| os("look at", path, source))?);
+        // SAFETY: `flock` takes no memory of ours.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(Self { file, inode, origin: Origin::here() });
+        }
+        match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(locked()),
+            error => Err(os("lock", path, error)),
+        }
+    }
+
+    /// Whether `path` still leads to what is locked.
+    pub fn is_of(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|metadata| Inode::of(&metadata) == self.inode)
+    }
+}
+
+pub(crate) fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Makes a directory and those above it that are missing, and has their names survive a power cut. `made` gets this one only: what lies
+/// above it may already be somebody else's.
+fn make_directory(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let missing: Vec<&Path> =
+        path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists()).collect();
+    std::fs::create_dir_all(path).map_err(|source| os("make the directory", path, source))?;
+    for directory in missing {
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_directory(parent.unwrap_or(Path::new(".")))?;
+    }
+    made.push(path.to_owned());
+    Ok(())
+}
+
+/// The names in a directory survive a power cut.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), Error> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|source| os("make durable", path, source))
+}
+
+fn os(doing: &str, path: &Path, source: io::Error) -> Error {
+    Error::Os { doing: format!("{doing} {}", path.display()), source }
+}
