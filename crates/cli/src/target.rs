@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use flashgrain_device::{BackendKind, Device, ErrorKind, FileDevice, OpenOptions};
 use flashgrain_profile::Backend;
-use flashgrain_ssdsim::config::StartState;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::arguments::TargetOptions;
@@ -155,7 +154,7 @@ fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow:
         .into());
     }
     let config = SimConfig::named(name)?;
-    let holds_data = config.state != StartState::Fresh;
+    let holds_data = config.holds_data();
     let device = Arc::new(SimDevice::new(&config, name, seed)?);
     Ok(Opened::Simulated { device, holds_data })
 }

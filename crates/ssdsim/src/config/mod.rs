@@ -54,6 +54,17 @@ pub struct SimConfig {
     pub faults: Vec<Fault>,
 }
 
+impl SimConfig {
+    /// Whether reads find data on the medium wherever they go, before anything is written.
+    pub fn holds_data(&self) -> bool {
+        let senses_anyway = match &self.medium {
+            MediumConfig::Nand(nand) => nand.layout.placement == PlacementRule::ByAddress,
+            MediumConfig::Xpoint(_) | MediumConfig::Disk(_) => false,
+        };
+        senses_anyway || self.state != StartState::Fresh
+    }
+}
+
 /// What is known of a preset and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -168,7 +168,7 @@ pub enum PlacementRule {
     /// The address, as in MQSim: every plane is written by itself, and mapping unit after mapping unit belongs to the next plane: channels
     /// first, then chips, dies, planes. A unit is programmed as soon as it is there, whole or in part, and takes the room of its sectors in
     /// the write cache. Planes of a die work together where operations on the same row wait at the same time, if there are multi-plane
-    /// commands. What was never written is sensed as if it had been.
+    /// commands. What was never written is sensed as if it had been, the mapping table included.
     ByAddress,
 }
 

@@ -36,11 +36,7 @@ pub(super) const HOST: &[Field] = &[
 
 pub(super) const DEVICE: &[Field] = &[
     ignored("Seed", "123", "randomness comes from the seed of the run"),
-    ignored(
-        "Enabled_Preconditioning",
-        "true",
-        "the state at the start is chosen by the workload or with --state",
-    ),
+    used("Enabled_Preconditioning", "true"),
     used("Memory_Type", "FLASH"),
     used("HostInterface_Type", "NVME"),
     used("IO_Queue_Depth", "1024"),
@@ -84,7 +80,7 @@ pub(super) const DEVICE: &[Field] = &[
 const SUSPENDING: &str = "a read suspends whenever the chips can; MQSim's out-of-order scheduler never lets one, although they can";
 
 /// What MQSim does without asking.
-const WITHOUT_A_FIELD: &str = "as in MQSim, without a field for it: changed parts of the mapping table that leave the cache are never programmed, planes of a die work together only where operations on the same page of theirs wait at the same time, and a read of what was never written senses a page; otherwise than in MQSim, such a read takes no page of a block, and a block's pages are programmed strictly in their order";
+const WITHOUT_A_FIELD: &str = "as in MQSim, without a field for it: changed parts of the mapping table that leave the cache are never programmed, the whole table is on flash at the start, planes of a die work together only where operations on the same page of theirs wait at the same time, and a read of what was never written senses a page; otherwise than in MQSim, such a read takes no page of a block, and a block's pages are programmed strictly in their order";
 
 pub(super) const FLASH: &[Field] = &[
     used("Flash_Technology", "MLC"),
@@ -201,9 +197,20 @@ impl Parts {
             stripe_unit_bytes: 64 << 10,
             host,
             medium: MediumConfig::Nand(Box::new(nand)),
-            state: StartState::Filled,
+            state: self.state(),
             faults: Vec::new(),
         })
+    }
+
+    /// MQSim preconditions with the workload that it is going to run.
+    fn state(&mut self) -> StartState {
+        if !self.device.flag("Enabled_Preconditioning") {
+            return StartState::Fresh;
+        }
+        self.notes.push(
+            "Enabled_Preconditioning = true: the drive is filled once from front to back here, unless --state says otherwise".to_owned(),
+        );
+        StartState::Filled
     }
 
     fn host(&mut self) -> Result<HostConfig, Error> {

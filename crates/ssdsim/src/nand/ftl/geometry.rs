@@ -152,6 +152,12 @@ impl Geometry {
         unit % self.dies
     }
 
+    /// Die and row that stand for a unit that was never written.
+    #[inline]
+    pub fn unwritten(&self, unit: u32) -> (u32, u32) {
+        (self.die_of(unit), unit / self.dies % self.rows_per_block)
+    }
+
     /// The unit that holds this byte.
     #[inline]
     pub fn unit_of(&self, offset_bytes: u64) -> u32 {

@@ -141,7 +141,12 @@ impl Ftl {
 
     /// Die and row of the part of the table that holds the unit's entry; `None` if it was never written or is still in memory.
     fn table_place(&self, unit: u32) -> Option<(u32, u32)> {
-        let at = self.geometry.at(self.mapping.get(self.geometry.table_unit(unit))?);
+        let table_unit = self.geometry.table_unit(unit);
+        let Some(place) = self.mapping.get(table_unit) else {
+            // MQSim puts the whole table on flash before it starts.
+            return self.geometry.by_address.then(|| self.geometry.unwritten(table_unit));
+        };
+        let at = self.geometry.at(place);
         (at.row < self.blocks.get(at.block).programmed).then_some((at.die, at.row))
     }
 

@@ -143,8 +143,7 @@ impl Ftl {
 
     /// Reads the page where a unit that was never written would be, and maps it: its entry is new.
     fn sense_unwritten(&mut self, unit: u32, bytes: u32) {
-        let die = self.geometry.die_of(unit);
-        let row = unit / self.geometry.dies % self.geometry.rows_per_block;
+        let (die, row) = self.geometry.unwritten(unit);
         self.read.add(die, die * self.geometry.blocks_per_die, row, bytes);
         self.table_moves(unit);
     }
