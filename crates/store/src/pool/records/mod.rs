@@ -207,6 +207,7 @@ impl Pool {
         if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
             return;
         }
+        preempt!();
         let Some(mut ring) = self.records.ring(of.hash) else { return };
         if ring.find(&self.frames, of).is_some() || !self.grow_index(&mut ring) {
             return;
