@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use crate::Error;
+use crate::{Error, Origin};
 
 /// What huge pages may back.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -16,6 +16,7 @@ const PAGE_BYTES: usize = 4 << 10;
 pub struct Arena {
     start: NonNull<u8>,
     length_bytes: usize,
+    origin: Origin,
 }
 
 // SAFETY: an arena is plain memory with no thread affinity; all access goes through raw pointers whose users keep the
@@ -35,7 +36,7 @@ impl Arena {
             length_bytes.max(1).next_multiple_of(if is_huge { HUGE_PAGE_BYTES } else { PAGE_BYTES });
         let start = if is_huge { map(length_bytes) } else { allocate(length_bytes) };
         match start {
-            Some(start) => Ok(Self { start, length_bytes }),
+            Some(start) => Ok(Self { start, length_bytes, origin: Origin::here() }),
             None => Err(Error::last_os(format!("map {length_bytes} bytes of memory for I/O"))),
         }
     }
@@ -80,12 +81,19 @@ fn map(length_bytes: usize) -> Option<NonNull<u8>> {
     }
     // SAFETY: advice on the mapping just made; failure is harmless and ignored.
     unsafe { libc::madvise(start, length_bytes, libc::MADV_HUGEPAGE) };
+    // In a forked child it would be a copy, and a read under way might go to that.
+    // SAFETY: as above.
+    unsafe { libc::madvise(start, length_bytes, libc::MADV_DONTFORK) };
     NonNull::new(start.cast())
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
         if self.length_bytes >= HUGE_PAGE_BYTES {
+            if !self.origin.is_here() {
+                // A forked child may have something else at these addresses.
+                return;
+            }
             // SAFETY: mapped by `new`, in this length; the last owner is going.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.length_bytes) };
         } else if let Some(layout) = layout(self.length_bytes) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::claim::{Claim, Lock, is_block_device, sync_directory};
-use crate::target::{Target, reserve};
+use crate::target::{Target, check_left_free, overwrite_in_place, reserve};
 use crate::{Error, FileDevice, OpenOptions as DeviceOptions};
 
 /// Sizes of files are multiples of this, so that any alignment for direct I/O divides them.
@@ -34,6 +34,7 @@ impl FileDevice {
             if !is_block_device(path) {
                 let file = create(path)?;
                 made.0.push(path.clone());
+                overwrite_in_place(&file);
                 let marked = file.write_all_at(mark, 0).and_then(|()| file.sync_all());
                 marked.map_err(|source| Error::Os { doing: format!("write {}", path.display()), source })?;
                 reserve(&file, path, each)?;
@@ -110,6 +111,7 @@ fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
         let problem = format!("the block device has {size} bytes: enlarge it to {bytes} first");
         return Err(Error::Target { path: target.path.clone(), problem });
     }
+    check_left_free(&target.file, &target.path, bytes - size)?;
     reserve(&target.file, &target.path, bytes)?;
     make_durable(&target.file, &target.path)
 }

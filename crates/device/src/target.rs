@@ -208,11 +208,51 @@ fn size_of(file: &File, is_block_device: bool) -> io::Result<u64> {
 /// Whether the file lies on tmpfs or ramfs.
 fn lives_in_memory(file: &File) -> bool {
     const RAMFS_MAGIC: i64 = 0x8584_58f6;
+    file_system(file).is_some_and(|answer| [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&answer.f_type))
+}
+
+fn file_system(file: &File) -> Option<libc::statfs> {
     // SAFETY: all-zero bytes are a valid `statfs`.
     let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one `statfs` for our own descriptor.
     let result = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut answer) };
-    result == 0 && [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&answer.f_type)
+    (result == 0).then_some(answer)
+}
+
+fn is_btrfs(file: &File) -> bool {
+    file_system(file).is_some_and(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC)
+}
+
+/// Has btrfs overwrite this file, which is still empty, in place: what is written again then needs no room, so that a full disk keeps
+/// nobody from opening a store, and pages are not strewn over the disk a second time. Other file systems do so anyway.
+pub(crate) fn overwrite_in_place(file: &File) {
+    const NO_COPY_ON_WRITE: libc::c_long = 0x0080_0000;
+    let (fd, mut flags): (_, libc::c_long) = (file.as_raw_fd(), 0);
+    // SAFETY: the kernel writes one number of the file's attributes.
+    if !is_btrfs(file) || unsafe { libc::ioctl(fd, libc::FS_IOC_GETFLAGS, &raw mut flags) } != 0 {
+        return;
+    }
+    flags |= NO_COPY_ON_WRITE;
+    // SAFETY: the kernel reads one number. Where it refuses, the file is written as others are.
+    unsafe { libc::ioctl(fd, libc::FS_IOC_SETFLAGS, &raw const flags) };
+}
+
+/// What growth leaves free where a file that is written again needs room for that: for superblocks, the log, and what the file system
+/// notes of them.
+const LEFT_FREE_BYTES: u64 = 16 << 20;
+
+/// Refuses growth that would take the room which writing again what is there may need.
+pub(crate) fn check_left_free(file: &File, path: &Path, more_bytes: u64) -> Result<(), Error> {
+    let Some(answer) = file_system(file).filter(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC) else {
+        return Ok(());
+    };
+    let free_bytes = answer.f_bavail.saturating_mul(u64::try_from(answer.f_bsize).unwrap_or(1));
+    if more_bytes.saturating_add(LEFT_FREE_BYTES) <= free_bytes {
+        return Ok(());
+    }
+    let doing =
+        format!("reserve {more_bytes} more bytes in {}, and leave {LEFT_FREE_BYTES} free", path.display());
+    Err(os(doing, io::Error::from_raw_os_error(libc::ENOSPC)))
 }
 
 /// Turns on `O_DIRECT`, if the file system can do it.

@@ -130,6 +130,11 @@ pub enum Error {
     /// A device could not be used at all.
     #[error(transparent)]
     Device(Arc<DeviceError>),
+    /// The store was opened by the process that this one was forked from. Nothing was done, and that one's store is unharmed.
+    #[error(
+        "this store was opened by another process, which this one was forked from: open it after forking, in the process that uses it"
+    )]
+    Forked,
     /// The store was closed while this was under way.
     #[error("the store is closed")]
     Closed,
@@ -161,6 +166,8 @@ pub enum ErrorKind {
     Io,
     /// Closed.
     Closed,
+    /// Of another process.
+    Forked,
 }
 
 impl Error {
@@ -182,6 +189,7 @@ impl Error {
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Io { .. } | Self::Device(_) => ErrorKind::Io,
             Self::Closed => ErrorKind::Closed,
+            Self::Forked => ErrorKind::Forked,
         }
     }
 }

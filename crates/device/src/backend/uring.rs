@@ -13,7 +13,7 @@ use io_uring::{IoUring, opcode};
 
 use super::{Backend, DISCARD_MODE, Part, PartOp, discard, flush};
 use crate::file_device::Files;
-use crate::{Arena, Nanos};
+use crate::{Arena, Nanos, Origin};
 
 /// The kernel's limit on submission entries; completion rings may be twice as long.
 const MAX_SUBMISSION_ENTRIES: u32 = 32_768;
@@ -41,6 +41,8 @@ pub(crate) struct UringBackend {
     /// Whether the ring looks at it: each request for that is answered once.
     watching: bool,
     alarmed: bool,
+    /// The process whose ring it is.
+    origin: Origin,
     /// Keeps the registered memory mapped.
     _arena: Option<Arc<Arena>>,
 }
@@ -89,6 +91,7 @@ impl UringBackend {
             watched: None,
             watching: false,
             alarmed: false,
+            origin: Origin::here(),
             _arena: arena,
         })
     }
@@ -221,6 +224,10 @@ impl Backend for UringBackend {
 impl Drop for UringBackend {
     /// The kernel takes a closed ring apart in its own time; given back explicitly, a device that was opened exclusively is free at once.
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // It would be the parent's, which goes on with it.
+            return;
+        }
         drop(self.ring.submitter().unregister_files());
         drop(self.ring.submitter().unregister_buffers());
     }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use flashgrain_device::Origin;
+
 use super::place::Site;
 use super::prepared::{Prepared, Wanted};
 use super::stats::Stats;
@@ -35,6 +37,8 @@ pub(crate) struct Core {
     decisions: Vec<Decision>,
     durability: Durability,
     closed: AtomicBool,
+    /// The process whose threads and queues these are.
+    origin: Origin,
 }
 
 /// A commit that is under way.
@@ -65,7 +69,15 @@ impl Core {
         durability: Durability,
     ) -> Arc<Self> {
         let layout = engine.superblock().layout;
-        Arc::new(Self { engine, workers, layout, decisions, durability, closed: AtomicBool::new(false) })
+        Arc::new(Self {
+            engine,
+            workers,
+            layout,
+            decisions,
+            durability,
+            closed: AtomicBool::new(false),
+            origin: Origin::here(),
+        })
     }
 
     /// With workers on threads of their own.
@@ -101,9 +113,20 @@ impl Core {
         self.workers.is_none().then(|| self.engine.crew())
     }
 
-    /// Refuses what comes after [`Core::close`].
+    /// Refuses what comes after [`Core::close`], and what a forked child asks of its parent's store.
+    #[inline]
     pub(super) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        self.check_process()
+    }
+
+    /// Refuses forked children: workers are no threads of theirs, the queues of the kernel are their parent's, and a lock may be held by a
+    /// thread that they do not have.
+    #[inline]
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        if self.origin.is_here() { Ok(()) } else { Err(Error::Forked) }
     }
 
     /// Has in memory what a change of these keys takes.
@@ -223,6 +246,7 @@ impl Core {
 
     /// So that the tree is not freed, nor the store closed, in the middle of a commit.
     pub(super) fn announce<'a>(&self, tree: &'a Known) -> Result<Writing<'a>, Error> {
+        self.check_process()?;
         tree.writers.fetch_add(1, Ordering::SeqCst);
         let writing = Writing(tree);
         if self.closed.load(Ordering::SeqCst) {
@@ -307,6 +331,9 @@ impl Core {
     }
 
     pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        if self.check_process().is_err() {
+            return JoinHandle::given_up(work);
+        }
         self.engine.crew().run(work)
     }
 
@@ -355,6 +382,7 @@ impl Core {
 
     /// Once; afterwards nothing more is done.
     pub fn close(&self) -> Result<(), Error> {
+        self.check_process()?;
         if self.abandon() {
             return Err(Error::Closed);
         }
@@ -370,6 +398,11 @@ impl Core {
 impl Drop for Core {
     /// Whoever dropped the last handle has no use for an error; without a proper end, the store opens as after a crash.
     fn drop(&mut self) {
+        if self.check_process().is_err() {
+            // Its threads cannot be joined, and its files and queues are the parent's: all of it stays as it is until this process ends.
+            std::mem::forget((self.workers.take(), Arc::clone(&self.engine)));
+            return;
+        }
         let _opens_as_after_a_crash = self.close();
         if in_task() {
             // A worker cannot wait for its own end.

@@ -60,6 +60,7 @@ impl TreeScan {
                 self.taken += 1;
                 return Ok(Some(place.map(|at| at as usize)));
             }
+            self.core.check_process()?;
             let transactions = self.core.engine().transactions();
             if !self.cursor.step(transactions, self.at.timestamp(), &mut self.piece)? {
                 return Ok(None);

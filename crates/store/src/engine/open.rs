@@ -109,6 +109,23 @@ impl Given {
         self.devices.has_own_log().then(|| label::shape(&self.devices, Role::Log))
     }
 
+    /// Whether the devices take requests as small as the store's smallest. Images are read with what surrounds them.
+    fn check_alignment(&self, layout: &Layout) -> Result<(), Error> {
+        let wanted = [(Role::Data, layout.unit_bytes.min(4096)), (Role::Log, layout.log_block_bytes)];
+        for (role, bytes) in wanted {
+            let device = self.devices.device(role);
+            let align = device.geometry().offset_align_bytes.max(1);
+            if !bytes.is_multiple_of(align) {
+                let why = format!(
+                    "this drive takes requests in multiples of {align} bytes only, and the store has blocks of {bytes} bytes: open it on the \
+                     drive that it was made on, and copy it here with `flashgrain db backup` (Db::backup)"
+                );
+                return Err(Error::Member { path: device.identity().target.clone().into(), why });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the devices are those of the store.
     fn check(&self, superblock: &Superblock) -> Result<(), Error> {
         let data = self.devices.device(Role::Data);
@@ -146,6 +163,7 @@ impl Given {
             }
             _ => {}
         }
+        self.check_alignment(&superblock.layout)?;
         let capacity_bytes = data.capacity_bytes();
         if capacity_bytes < superblock.data_bytes {
             return member(
@@ -256,6 +274,7 @@ impl Engine {
             closed: superblock.closed,
         };
         let Storage { poison, segments, pool } = given.storage(&layout)?;
+        pool.expect(superblock.state.next_page)?;
         let mut base = load(superblock, &segments, &pool, &given.crew)?;
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
@@ -271,6 +290,7 @@ impl Engine {
         base.superblock = base.superblock.opened(segments.sequences().0);
         slots::save(devices, &base.superblock)?;
         // What is made from now on is younger than all that the log knows.
+        pool.expect(next_page)?;
         pool.restored(epoch, next_page);
         segments.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;

@@ -185,6 +185,16 @@ impl Pool {
         self.table.restore(id, location.map(Word::device));
     }
 
+    /// While a store is opened: pages are going to be restored, or named by the log, that have numbers below `next`.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if the system gives no addresses for them.
+    pub fn expect(&self, next: PageId) -> Result<(), Error> {
+        let why =
+            |error| Error::Options(format!("the system gives no addresses for {} pages: {error}", next.0));
+        self.table.map_until(next).map_err(why)
+    }
+
     /// While a store is opened: all pages of the checkpoint of `epoch` are restored, and the next epoch begins. New pages get numbers from `next` on; the gaps stay until [`Pool::reuse_gaps`], as
     /// a record that is replayed may name one.
     pub fn restored(&self, epoch: Epoch, next: PageId) {

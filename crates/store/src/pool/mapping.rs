@@ -2,10 +2,13 @@
 
 use std::io;
 
+use flashgrain_device::Origin;
+
 /// See the module.
 pub(super) struct Mapping {
     start: *mut u8,
     length: usize,
+    origin: Origin,
 }
 
 // SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make references into it.
@@ -28,7 +31,11 @@ impl Mapping {
             // SAFETY: advice on the mapping just made; failure is harmless and ignored.
             unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
         }
-        Ok(Self { start: start.cast(), length })
+        // A forked child has no use for them. With them, whoever of both wrote to a page first would get a copy, and a read under way would
+        // go to the other one's.
+        // SAFETY: as above.
+        unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
+        Ok(Self { start: start.cast(), length, origin: Origin::here() })
     }
 
     /// Its first byte.
@@ -46,6 +53,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // A forked child may have something else at these addresses.
+            return;
+        }
         // SAFETY: made by `reserve`; nothing refers into it any more, as references borrow from the owner.
         unsafe { libc::munmap(self.start.cast(), self.length) };
     }

@@ -14,14 +14,21 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::AtomicPtr;
 
 use super::frames::Frame;
 use super::mapping::Mapping;
 use crate::header::PageId;
 use crate::segment::Location;
 
-/// Pages of either sort: 32 TiB of the smallest. Takes 64 GiB of addresses; memory only for pages that there are.
+/// Pages of either sort: 32 TiB of the smallest.
 const MOST_PAGES: u64 = 1 << 33;
+
+/// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only for pages that there are.
+const CHUNK_PAGES: u64 = 1 << 21;
+
+/// So many numbers ahead entries are mapped: more than are given out between two looks at [`Table::has_room`].
+const AHEAD_PAGES: u64 = 1 << 20;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +113,9 @@ impl Entry {
 
 /// See the module.
 pub(super) struct Table {
-    words: [Mapping; 2],
+    /// Where each chunk's entries begin, of durable and of volatile pages; null: not mapped yet. Never changed once it is not null.
+    chunks: [Box<[AtomicPtr<Entry>]>; 2],
+    is_huge: bool,
     numbers: Mutex<Numbers>,
 }
 
@@ -116,6 +125,8 @@ struct Numbers {
     volatile: Sort,
     /// Freed in an epoch whose checkpoint is not complete; oldest first.
     waiting: VecDeque<(u32, Chain)>,
+    /// The chunks.
+    mapped: Vec<Mapping>,
 }
 
 /// Of one sort of pages.
@@ -136,25 +147,52 @@ struct Chain {
 
 impl Table {
     pub fn new(huge: bool) -> io::Result<Self> {
-        let words = || Mapping::reserve(MOST_PAGES * 8, huge);
+        let chunks = || (0..MOST_PAGES / CHUNK_PAGES).map(|_| AtomicPtr::default()).collect();
         let numbers = Numbers {
             durable: Sort { reusable: Chain::default(), next: 1, pages: 0 },
             volatile: Sort { reusable: Chain::default(), next: PageId::FIRST_VOLATILE, pages: 0 },
             waiting: VecDeque::new(),
+            mapped: Vec::new(),
         };
-        Ok(Self { words: [words()?, words()?], numbers: Mutex::new(numbers) })
+        let table = Self { chunks: [chunks(), chunks()], is_huge: huge, numbers: Mutex::new(numbers) };
+        for first in [0, PageId::FIRST_VOLATILE] {
+            table.map(&mut table.numbers(), PageId(first))?;
+        }
+        Ok(table)
+    }
+
+    /// Maps the entry of a number, with its chunk, unless it is.
+    fn map(&self, numbers: &mut Numbers, id: PageId) -> io::Result<()> {
+        let (sort, index) = (id.0 / PageId::FIRST_VOLATILE, id.0 % PageId::FIRST_VOLATILE);
+        let chunks =
+            self.chunks.get(sort as usize).and_then(|chunks| chunks.get((index / CHUNK_PAGES) as usize));
+        let Some(chunk) = chunks else { return Err(io::ErrorKind::OutOfMemory.into()) };
+        if chunk.load(Ordering::Acquire).is_null() {
+            let mapping = Mapping::reserve(CHUNK_PAGES * 8, self.is_huge)?;
+            chunk.store(mapping.start().cast(), Ordering::Release);
+            numbers.mapped.push(mapping);
+        }
+        Ok(())
+    }
+
+    /// Maps the entries of all durable numbers below `next`.
+    pub fn map_until(&self, next: PageId) -> io::Result<()> {
+        let mut numbers = self.numbers();
+        let firsts = (0..next.0.min(MOST_PAGES)).step_by(CHUNK_PAGES as usize);
+        firsts.map(PageId).try_for_each(|first| self.map(&mut numbers, first))
     }
 
     /// The entry of a page; `None` for what cannot be a page's number.
     #[inline]
     pub fn entry(&self, id: PageId) -> Option<&Entry> {
         let (sort, index) = (id.0 / PageId::FIRST_VOLATILE, id.0 % PageId::FIRST_VOLATILE);
-        if sort > 1 || index >= MOST_PAGES {
+        let chunk =
+            self.chunks.get(sort as usize)?.get((index / CHUNK_PAGES) as usize)?.load(Ordering::Acquire);
+        if chunk.is_null() {
             return None;
         }
-        let words = if sort == 0 { &self.words[0] } else { &self.words[1] };
-        // SAFETY: the range is mapped as long as `self` lives and holds so many words; zeroed memory is a valid `Entry`, which is only changed atomically.
-        Some(unsafe { &*words.start().cast::<Entry>().add(index as usize) })
+        // SAFETY: a chunk stays mapped as long as `self` lives and holds so many words; zeroed memory is a valid `Entry`, which is only changed atomically.
+        Some(unsafe { &*chunk.add((index % CHUNK_PAGES) as usize) })
     }
 
     /// Has the processor fetch the entry of a page that exists.
@@ -171,9 +209,14 @@ impl Table {
 
     /// Whether there are numbers for many more pages.
     pub fn has_room(&self) -> bool {
-        let numbers = self.numbers();
-        let last = MOST_PAGES - (1 << 20);
-        numbers.durable.next < last && numbers.volatile.next < PageId::FIRST_VOLATILE + last
+        let mut numbers = self.numbers();
+        let last = MOST_PAGES - AHEAD_PAGES;
+        let nexts = [numbers.durable.next, numbers.volatile.next];
+        nexts.iter().all(|next| {
+            next % PageId::FIRST_VOLATILE < last
+                && self.map(&mut numbers, PageId(*next)).is_ok()
+                && self.map(&mut numbers, PageId(next + AHEAD_PAGES)).is_ok()
+        })
     }
 
     /// A number for a new page, whose entry says that there is none yet. Look at [`Table::has_room`] before.
@@ -241,6 +284,8 @@ impl Table {
     /// Puts `word` where no page is; `false` if there is one. The number is not given out any more.
     pub fn adopt(&self, id: PageId, word: Word) -> bool {
         let mut numbers = self.numbers();
+        // Recovery has mapped what a log can name.
+        let _mapped = self.map(&mut numbers, id);
         let Some(entry) = self.entry(id).filter(|entry| entry.load() == Word(0)) else { return false };
         entry.store(word);
         numbers.durable.next = numbers.durable.next.max(id.0 + 1);
@@ -251,6 +296,8 @@ impl Table {
     /// While a store is opened: puts `word` there, or nothing.
     pub fn restore(&self, id: PageId, word: Option<Word>) {
         let mut numbers = self.numbers();
+        // All that a superblock counts is mapped.
+        let _mapped = self.map(&mut numbers, id);
         let Some(entry) = self.entry(id) else { return };
         numbers.durable.pages -= u64::from(entry.load() != Word(0));
         numbers.durable.pages += u64::from(word.is_some());
@@ -340,7 +387,24 @@ mod tests {
         for id in [MOST_PAGES, PageId::FIRST_VOLATILE + MOST_PAGES, 2 * PageId::FIRST_VOLATILE, u64::MAX] {
             assert!(table.entry(PageId(id)).is_none(), "{id}");
         }
+        assert!(table.entry(PageId(MOST_PAGES - 1)).is_none(), "mapped although no number is near");
+        table.map(&mut table.numbers(), PageId(MOST_PAGES - 1)).unwrap();
         assert!(table.entry(PageId(MOST_PAGES - 1)).is_some());
+    }
+
+    #[test]
+    fn entries_are_mapped_before_their_numbers_are_given_out() {
+        let table = Table::new(false).unwrap();
+        table.begin_at(3 * CHUNK_PAGES - 1);
+        assert!(table.has_room());
+        for _ in 0..3 {
+            let id = table.take_number(false);
+            table.entry(id).unwrap().store(Word::device(Location::new(4096, 4096, 0)));
+        }
+        assert!(table.entry(PageId(CHUNK_PAGES)).is_none());
+        table.map_until(PageId(3 * CHUNK_PAGES)).unwrap();
+        assert!((0..3).all(|chunk| table.entry(PageId(chunk * CHUNK_PAGES)).is_some()));
+        assert!(table.numbers().mapped.len() <= 6);
     }
 
     #[test]

@@ -136,6 +136,9 @@ impl Segments {
     /// # Errors
     /// If there is no memory for the buffers.
     pub fn new(layout: &Layout, devices: Devices, crew: Crew, poison: Poison) -> Result<Arc<Self>, Error> {
+        // A store may have been made where sectors were smaller, and copied here. New images lie as this device wants them.
+        let sector_bytes = layout.sector_bytes.max(devices.device(Role::Data).geometry().offset_align_bytes);
+        let layout = &Layout { sector_bytes, ..layout.clone() };
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
         let fleet = if in_place.is_some() { Fleet::Depth } else { Fleet::Bandwidth };
         let buffers = Buffers::new(layout.unit_bytes, fleet)?;

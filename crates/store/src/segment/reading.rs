@@ -81,6 +81,14 @@ impl Segments {
     unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
         let (offset, length, skipped) = expected.location.span(self.layout.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1));
+        let image_bytes = expected.location.length_bytes();
+        if expected.location.class() < CLASSES
+            && u64::from(image_bytes) <= page_bytes
+            && u64::from(length) > page_bytes
+        {
+            // SAFETY: passed on from the caller.
+            return unsafe { self.read_wide(expected, memory) };
+        }
         if expected.location.class() >= CLASSES || u64::from(length) > page_bytes {
             return Err(Error::Corrupt {
                 what: format!("the location of page {}", expected.page.0),
@@ -96,6 +104,24 @@ impl Segments {
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
         let header = pack::verify(&bytes[skipped as usize..], expected)?;
         pack::unpack(header, skipped as usize, bytes);
+        Ok(())
+    }
+
+    /// An image whose sectors are more bytes than its page: it was written where sectors were smaller than this device's.
+    ///
+    /// # Safety
+    /// As for [`Segments::read`].
+    unsafe fn read_wide(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
+        let (offset, length, skipped) = expected.location.span(self.layout.sector_bytes);
+        let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1)) as usize;
+        let mut block = Block::new(length as usize)?;
+        block.read(&self.devices, Role::Data, offset)?;
+        let image = &block.bytes()[skipped as usize..][..expected.location.length_bytes() as usize];
+        let header = pack::verify(image, expected)?;
+        // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has initialised, and nobody else uses it.
+        let page = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes) };
+        page[..image.len()].copy_from_slice(image);
+        pack::unpack(header, 0, page);
         Ok(())
     }
 }

@@ -50,6 +50,15 @@ where
     (job, JoinHandle { shared })
 }
 
+impl<T: Send + 'static> JoinHandle<T> {
+    /// Of a task that nobody is going to begin: joining it fails at once.
+    pub(crate) fn given_up(work: impl FnOnce() -> T + Send + 'static) -> Self {
+        let (job, handle) = joinable(work);
+        drop(job);
+        handle
+    }
+}
+
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Stage<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::Poll;
 
+use flashgrain_device::Origin;
+
 use super::version::{VERSION_BYTES, Version};
 use super::{Transactions, Tree};
 use crate::Error;
@@ -14,6 +16,7 @@ use crate::log::Timestamp;
 pub(crate) struct Snapshot {
     transactions: Arc<Transactions>,
     timestamp: Timestamp,
+    origin: Origin,
 }
 
 impl Snapshot {
@@ -24,6 +27,10 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // Another thread of the parent may have held the lock when this process was forked.
+            return;
+        }
         let transactions = &self.transactions;
         let ended = transactions.snapshots.give_back(self.timestamp);
         if ended && transactions.history.is_due(&transactions.snapshots, transactions.visible.get()) {
@@ -39,7 +46,7 @@ impl Transactions {
     /// [`Error::Poisoned`] if a commit failed while it was applied.
     pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot, Error> {
         let timestamp = self.snapshots.take(&self.visible, &self.poison)?;
-        Ok(Snapshot { transactions: Arc::clone(self), timestamp })
+        Ok(Snapshot { transactions: Arc::clone(self), timestamp, origin: Origin::here() })
     }
 
     /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there is no such record. If this may not wait, it begins to load what the newest

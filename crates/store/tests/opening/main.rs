@@ -3,6 +3,8 @@
 //! `FLASHGRAIN_ROUNDS=200 cargo test -p flashgrain --test opening` for a long run.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod forks;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::world::{Oracle, create, drive, layout, open, options, values, work, world};
+use flashgrain_device::Device;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
+use super::world::{Oracle, config, create, drive, layout, open, options, values, work, world};
 use crate::Error;
 use crate::checkpoint::{Superblock, slots};
 use crate::engine::Engine;
@@ -193,4 +196,49 @@ fn what_a_crash_leaves_of_large_values_is_found() {
     });
     let looked = Arc::clone(&engine);
     assert!(harness.run(move || values(&looked)) == oracle.lock().unwrap().content(last));
+}
+
+/// Pages' images lie across the larger sectors then; what is written from then on keeps to them.
+#[test]
+fn a_store_made_on_small_sectors_is_read_and_goes_on_on_large_ones() {
+    let device = drive(1);
+    let oracle: Arc<Mutex<Oracle>> = Arc::default();
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Fdatasync).unwrap();
+    work(&mut harness, &engine, &oracle, 1);
+    let ending = Arc::clone(&engine);
+    harness.run(move || ending.parts().log.wait(ending.parts().log.end(), crate::Durability::Sync)).unwrap();
+    let config = SimConfig { sector_bytes: 4096, ..config() };
+    let other = Arc::new(SimDevice::new(&config, "sim:large", 1).unwrap());
+    other.restore(&device.image()).unwrap();
+    assert_eq!(other.geometry().offset_align_bytes, 4096);
+    for life in 2..=4 {
+        let (mut harness, given) = world(&other, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        let (looked, last) = (Arc::clone(&engine), engine.parts().log.last().0);
+        assert!(harness.run(move || values(&looked)) == oracle.lock().unwrap().content(last), "life {life}");
+        work(&mut harness, &engine, &oracle, life);
+        let ending = Arc::clone(&engine);
+        harness.run(move || match life {
+            2 => ending.close().unwrap(),
+            _ => ending.parts().log.wait(ending.parts().log.end(), crate::Durability::Sync).unwrap(),
+        });
+    }
+}
+
+/// A log in smaller blocks than the drive takes cannot be gone on with.
+#[test]
+fn a_log_in_blocks_that_the_drive_does_not_take_is_refused_with_the_remedy() {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    let small = Layout { log_block_bytes: 512, ..layout(SyncMethod::Fdatasync) };
+    let engine =
+        harness.run(move || Engine::create(given, small, crate::checkpoint::StoreId([5; 16]))).unwrap();
+    harness.run(move || engine.close()).unwrap();
+    let config = SimConfig { sector_bytes: 4096, ..config() };
+    let other = Arc::new(SimDevice::new(&config, "sim:large", 1).unwrap());
+    other.restore(&device.image()).unwrap();
+    let (mut harness, given) = world(&other, 1, options());
+    let error = open(&mut harness, given).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::Member { why, .. } if why.contains("backup")), "{error}");
 }
