@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 use crate::fork::Origin;
@@ -55,12 +55,23 @@ pub(crate) struct Lock {
     origin: Origin,
 }
 
+/// What this process has locked, so that a second opening in it is told from another process'.
+static HELD: Mutex<Vec<(Inode, Origin)>> = Mutex::new(Vec::new());
+
+fn held() -> MutexGuard<'static, Vec<(Inode, Origin)>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         // A forked child has the same lock, and keeps it alive for as long as it has the descriptor.
         if self.origin.is_here() {
             // SAFETY: `flock` takes no memory of ours. What it answers changes nothing: the descriptor is closed next.
             unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+            let mut held = held();
+            if let Some(index) = held.iter().position(|held| *held == (self.inode, self.origin)) {
+                held.swap_remove(index);
+            }
         }
     }
 }
@@ -72,6 +83,18 @@ impl Claim {
     /// # Errors
     /// [`Error::Locked`] if another opener, of this process or another, has one of them; [`Error::Os`] if one is missing or cannot be opened.
     pub fn take(places: &[PathBuf], making: bool) -> Result<Arc<Self>, Error> {
+        Self::of(places, making, true)
+    }
+
+    /// Claims all `places` to read what is there, beside others who only read.
+    ///
+    /// # Errors
+    /// As [`Claim::take`]; [`Error::Locked`] only for an opener who has one of them for itself.
+    pub fn share(places: &[PathBuf]) -> Result<Arc<Self>, Error> {
+        Self::of(places, false, false)
+    }
+
+    fn of(places: &[PathBuf], making: bool, alone: bool) -> Result<Arc<Self>, Error> {
         let mut claim = Self::default();
         let mut wanted = Vec::new();
         for place in places {
@@ -84,7 +107,7 @@ impl Claim {
         wanted.sort();
         wanted.dedup_by_key(|(inode, _)| *inode);
         for (_, place) in wanted {
-            let lock = Lock::take_at(place, making, &mut claim.made)?;
+            let lock = Lock::take_at(place, making, alone, &mut claim.made)?;
             claim.locks.push(lock);
         }
         Ok(Arc::new(claim))
@@ -116,9 +139,9 @@ impl Drop for Claim {
 
 impl Lock {
     /// Locks what `place` leads to, also if that is replaced meanwhile.
-    fn take_at(place: &Path, making: bool, made: &mut Vec<PathBuf>) -> Result<Self, Error> {
+    fn take_at(place: &Path, making: bool, alone: bool, made: &mut Vec<PathBuf>) -> Result<Self, Error> {
         for _ in 0..TRIES_MAX {
-            let lock = Self::take(place)?;
+            let lock = Self::take(place, alone)?;
             if std::fs::metadata(place).is_ok_and(|metadata| Inode::of(&metadata) == lock.inode) {
                 return Ok(lock);
             }
@@ -129,23 +152,29 @@ impl Lock {
         Err(Error::Locked { path: place.into() })
     }
 
-    /// Locks what `path` leads to at this moment.
-    pub fn take(path: &Path) -> Result<Self, Error> {
+    /// Locks what `path` leads to at this moment, for itself alone or beside others who do not want it alone.
+    pub fn take(path: &Path, alone: bool) -> Result<Self, Error> {
         let locked = || Error::Locked { path: path.into() };
         // On a block device this also keeps file systems away.
-        let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
+        let flags = if alone && is_block_device(path) { libc::O_EXCL } else { 0 };
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
         let file = opened.map_err(|source| match source.raw_os_error() {
             Some(libc::EBUSY) => locked(),
             _ => os("open", path, source),
         })?;
         let inode = Inode::of(&file.metadata().map_err(|source| os("look at", path, source))?);
+        let kind = if alone { libc::LOCK_EX } else { libc::LOCK_SH };
         // SAFETY: `flock` takes no memory of ours.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(Self { file, inode, origin: Origin::here() });
+        if unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) } == 0 {
+            let origin = Origin::here();
+            held().push((inode, origin));
+            return Ok(Self { file, inode, origin });
         }
         match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(locked()),
+            error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => {
+                let is_own = held().iter().any(|(held, origin)| *held == inode && origin.is_here());
+                Err(if is_own { Error::OpenHere { path: path.into() } } else { locked() })
+            }
             error => Err(os("lock", path, error)),
         }
     }

@@ -131,6 +131,12 @@ pub trait Device: Send + Sync {
     /// What it is, for the record.
     fn identity(&self) -> &Identity;
 
+    /// Limits of the system that have kept the best way to the device from being used until now, in words that say what helps. They may show only
+    /// when a channel is opened.
+    fn shortages(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Opens a channel for the calling thread.
     ///
     /// # Errors

@@ -15,6 +15,16 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// A system call failed as the process, or its user, is given no more of something.
+    #[error("{doing}: {source}: {remedy}")]
+    Limit {
+        /// What was being done.
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+        /// Which limit it is, and how it is raised.
+        remedy: String,
+    },
     /// The target is not what the operation needs; the text says what to do.
     #[error("{path}: {problem}")]
     Target {
@@ -23,7 +33,13 @@ pub enum Error {
         /// What is wrong, and what to do about it.
         problem: String,
     },
-    /// Somebody else has the target, or this process has it a second time.
+    /// This process itself has the target open already.
+    #[error("{path}: this process has this store open already; use that handle, or close it first")]
+    OpenHere {
+        /// The target.
+        path: PathBuf,
+    },
+    /// Somebody else has the target.
     #[error("{path}: in use by another store that is open; close that one first")]
     Locked {
         /// The target.
@@ -85,8 +101,8 @@ impl Error {
             Self::FileLimit { .. } => ErrorKind::NoSpace,
             Self::Os { source, .. } if source.kind() == io::ErrorKind::NotFound => ErrorKind::NotFound,
             Self::Os { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Exists,
-            Self::Os { .. } => ErrorKind::Os,
-            Self::Locked { .. } => ErrorKind::Locked,
+            Self::Os { .. } | Self::Limit { .. } => ErrorKind::Os,
+            Self::Locked { .. } | Self::OpenHere { .. } => ErrorKind::Locked,
             Self::Target { .. } => ErrorKind::Target,
             Self::QueueFull => ErrorKind::QueueFull,
             Self::Request(_) => ErrorKind::Request,

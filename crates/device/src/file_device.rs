@@ -1,5 +1,6 @@
 //! Files and block devices, one or striped over several, as a device.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,8 @@ use crate::backend::BackendKind;
 use crate::backend::libaio::LibaioBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::UringBackend;
+use crate::fallback::Fallback;
+use crate::limits::{Limit, limited};
 use crate::queue::RequestQueue;
 use crate::store_files::Locks;
 use crate::target::{DirectAlign, Target};
@@ -40,7 +43,7 @@ impl Default for OpenOptions {
 pub struct FileDevice {
     pub(crate) targets: Arc<Vec<Target>>,
     pub(crate) stripes: StripeSet,
-    backend: BackendKind,
+    fallback: Arc<Fallback>,
     geometry: Geometry,
     identity: Identity,
     /// Usable bytes now; channels look at it, too.
@@ -86,7 +89,7 @@ impl FileDevice {
     pub fn with_backend(&self, backend: BackendKind) -> Result<Self, Error> {
         backend.available().map_err(|why| unavailable(backend, &why))?;
         let mut other = self.clone();
-        other.backend = backend;
+        other.fallback = Arc::new(Fallback::new(backend, false, "asked for"));
         other.identity.backend = backend.name().into();
         other.identity.backend_reason = "asked for".into();
         Ok(other)
@@ -94,7 +97,7 @@ impl FileDevice {
 
     /// The backend in use.
     pub fn backend(&self) -> BackendKind {
-        self.backend
+        self.fallback.kind()
     }
 
     pub(crate) fn assemble(
@@ -142,8 +145,40 @@ impl FileDevice {
         };
         let capacity_bytes = Arc::new(AtomicU64::new(geometry.capacity_bytes));
         let (growing, locks) = (Arc::default(), None);
+        let fallback = Arc::new(Fallback::new(backend, options.backend.is_none(), &identity.backend_reason));
         let targets = Arc::new(targets);
-        Ok(Self { targets, stripes, backend, geometry, identity, capacity_bytes, growing, locks })
+        Ok(Self { targets, stripes, fallback, geometry, identity, capacity_bytes, growing, locks })
+    }
+
+    /// A channel by this backend, or what the kernel has against it.
+    fn channel_by(
+        &self,
+        kind: BackendKind,
+        options: &ChannelOptions,
+        polled: bool,
+    ) -> io::Result<Box<dyn Channel>> {
+        let (depth, stripes) = (options.depth, self.stripes);
+        let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
+        let fds = self.targets.iter().map(Target::fd).collect();
+        let files = Files { targets: Arc::clone(&self.targets), fds };
+        Ok(match kind {
+            BackendKind::IoUring => {
+                let parts = RequestQueue::<UringBackend>::parts_max(depth, stripes);
+                let backend = UringBackend::new(files, parts, options.arena.clone(), polled)?;
+                if backend.is_unregistered() {
+                    self.fallback.note_unregistered();
+                }
+                Box::new(RequestQueue::new(backend, depth, stripes, geometry))
+            }
+            BackendKind::Libaio => {
+                let parts = RequestQueue::<LibaioBackend>::parts_max(depth, stripes);
+                Box::new(RequestQueue::new(LibaioBackend::new(files, parts)?, depth, stripes, geometry))
+            }
+            BackendKind::Sync => {
+                let parts = RequestQueue::<SyncBackend>::parts_max(depth, stripes);
+                Box::new(RequestQueue::new(SyncBackend::new(files, parts), depth, stripes, geometry))
+            }
+        })
     }
 
     pub(crate) fn with_locks(mut self, locks: Locks) -> Self {
@@ -192,19 +227,9 @@ fn unavailable(backend: BackendKind, why: &str) -> Error {
 
 /// The backend to use and, in one line, why.
 fn choose(asked: Option<BackendKind>) -> Result<(BackendKind, String), Error> {
-    if let Some(backend) = asked {
-        backend.available().map_err(|why| unavailable(backend, &why))?;
-        return Ok((backend, "asked for".into()));
-    }
-    let mut refused = Vec::new();
-    for backend in BackendKind::ALL {
-        match backend.available() {
-            Ok(()) if refused.is_empty() => return Ok((backend, "the best that this system offers".into())),
-            Ok(()) => return Ok((backend, format!("the best that is left: {}", refused.join("; ")))),
-            Err(why) => refused.push(format!("{} is not available ({why})", backend.name())),
-        }
-    }
-    Ok((BackendKind::Sync, refused.join("; ")))
+    let Some(backend) = asked else { return Ok(BackendKind::automatic()) };
+    backend.available().map_err(|why| unavailable(backend, &why))?;
+    Ok((backend, "asked for".into()))
 }
 
 impl Device for FileDevice {
@@ -222,29 +247,15 @@ impl Device for FileDevice {
             return Err(Error::Request(format!("a queue depth of {depth}: use 1 to {DEPTH_MAX}")));
         }
         let polled = options.polled && self.geometry.direct && self.identity.poll_queues == Some(true);
-        let files: Vec<_> = self.targets.iter().map(Target::fd).collect();
-        let doing = || format!("open an {} queue of depth {depth}", self.backend.name());
-        let os = |source| Error::Os { doing: doing(), source };
-        let stripes = self.stripes;
-        let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
-        let files = Files { targets: Arc::clone(&self.targets), fds: files };
-        match self.backend {
-            BackendKind::IoUring => {
-                let parts = RequestQueue::<UringBackend>::parts_max(depth, stripes);
-                let backend = UringBackend::new(files, parts, options.arena.clone(), polled).map_err(os)?;
-                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
-            }
-            BackendKind::Libaio => {
-                let parts = RequestQueue::<LibaioBackend>::parts_max(depth, stripes);
-                let backend = LibaioBackend::new(files, parts).map_err(os)?;
-                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
-            }
-            BackendKind::Sync => {
-                let parts = RequestQueue::<SyncBackend>::parts_max(depth, stripes);
-                let backend = SyncBackend::new(files, parts);
-                Ok(Box::new(RequestQueue::new(backend, depth, stripes, geometry)))
-            }
-        }
+        let channel = self.fallback.open(|kind| self.channel_by(kind, options, polled));
+        channel.map_err(|source| {
+            let doing = format!("open an {} queue of depth {depth}", self.backend().name());
+            limited(doing, source, &[Limit::LockedMemory, Limit::AddressSpace, Limit::Files])
+        })
+    }
+
+    fn shortages(&self) -> Vec<String> {
+        self.fallback.notes()
     }
 
     fn capacity_bytes(&self) -> u64 {

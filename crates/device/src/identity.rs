@@ -24,7 +24,46 @@ pub(crate) fn of(target: &Target) -> Identity {
     if let Some(directory) = directory {
         describe_drive(&mut identity, &directory);
     }
+    let layers = [
+        identity.block_device.as_deref().and_then(|name| remark_on_device(name, identity.model.as_deref())),
+        identity.file_system.as_deref().and_then(remark_on_file_system),
+    ];
+    let remarks = layers.into_iter().flatten();
+    identity.notes.extend(remarks.map(|remark| format!("{}: {remark}", target.path.display())));
     identity
+}
+
+/// What stands between requests and a drive where the block device is none.
+fn remark_on_device(name: &str, model: Option<&str>) -> Option<String> {
+    let what = match name.trim_end_matches(|digit: char| digit.is_ascii_digit()) {
+        "loop" => {
+            "a file, and with it the file system and page cache that it lies in, are part of what is measured"
+        }
+        "zram" | "ram" => "it lives in memory, which is what is measured",
+        "nbd" | "rbd" | "drbd" => "the network is part of what is measured",
+        "dm-" => "a mapped device (a volume, encryption or the like) is part of what is measured",
+        "md" => "a set of drives, which the kernel makes into one, is what is measured",
+        _ => return None,
+    };
+    Some(format!("this is {}: {what}", model.unwrap_or(name)))
+}
+
+/// What a file system does beside passing requests on.
+fn remark_on_file_system(name: &str) -> Option<String> {
+    let what = match name {
+        "btrfs" | "bcachefs" | "zfs" => {
+            "it writes to new places and verifies checksums when it reads, so that it is measured as much as the drive"
+        }
+        "overlay" => "a container's layers lie in between; name a directory on a volume to measure its drive",
+        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" => {
+            "it is on another machine, and the way there is part of what is measured"
+        }
+        other if other.starts_with("fuse") => {
+            "a program of its own lies in between and is part of what is measured"
+        }
+        _ => return None,
+    };
+    Some(format!("this file system is {name}: {what}"))
 }
 
 /// The path as it will be understood in another directory on another day.
@@ -36,7 +75,9 @@ fn describe_drive(identity: &mut Identity, directory: &Path) {
     let queue = |name: &str| read(&directory.join("queue").join(name));
     let number = |name: &str| queue(name).and_then(|text| text.parse::<u64>().ok());
     identity.block_device = directory.file_name().map(|name| name.to_string_lossy().into_owned());
-    identity.model = read(&directory.join("device/model")).or_else(|| virtual_model(directory));
+    identity.model = read(&directory.join("device/model"))
+        .or_else(|| layer(directory))
+        .or_else(|| virtual_model(directory));
     identity.firmware =
         read(&directory.join("device/firmware_rev")).or_else(|| read(&directory.join("device/rev")));
     identity.scheduler = queue("scheduler").map(|line| chosen(&line));
@@ -58,6 +99,18 @@ fn sys_block(device_number: u64) -> Option<PathBuf> {
     } else {
         Some(directory)
     }
+}
+
+/// What a block device that is no drive is made of, by the name that people gave it.
+fn layer(directory: &Path) -> Option<String> {
+    let of = |file: &str| read(&directory.join(file));
+    let over = |file: String| format!("loop device over {file}");
+    let mapped = |name: String| format!("mapped device {name}");
+    let set = |level: String| format!("{level} of the kernel (md)");
+    of("loop/backing_file")
+        .map(over)
+        .or_else(|| of("dm/name").map(mapped))
+        .or_else(|| of("md/level").map(set))
 }
 
 /// Drives without a model string are named after their driver, such as `virtio disk`.
@@ -122,6 +175,24 @@ mod tests {
         let options = "rw,noatime rw,errors=continue".into();
         assert_eq!(mount, Mount { file_system: "ext3".into(), source: "/dev/root".into(), options });
         assert_eq!(parse_mount("nonsense"), None);
+    }
+
+    #[test]
+    fn what_is_no_drive_is_called_what_it_is() {
+        let loops = remark_on_device("loop7", Some("loop device over /image")).unwrap();
+        assert!(
+            loops.starts_with("this is loop device over /image: ") && loops.contains("page cache"),
+            "{loops}"
+        );
+        assert!(remark_on_device("dm-0", None).unwrap().contains("mapped device"));
+        assert!(remark_on_file_system("btrfs").unwrap().contains("checksums"));
+        assert!(remark_on_file_system("fuseblk").is_some());
+        for drive in ["nvme0n1", "sda", "vda", "mmcblk0"] {
+            assert_eq!(remark_on_device(drive, None), None);
+        }
+        for plain in ["ext4", "xfs", "tmpfs"] {
+            assert_eq!(remark_on_file_system(plain), None);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
+use crate::limits::{Limit, limited};
 use crate::{Error, Origin};
 
 /// What huge pages may back.
@@ -37,7 +38,10 @@ impl Arena {
         let start = if is_huge { map(length_bytes) } else { allocate(length_bytes) };
         match start {
             Some(start) => Ok(Self { start, length_bytes, origin: Origin::here() }),
-            None => Err(Error::last_os(format!("map {length_bytes} bytes of memory for I/O"))),
+            None => {
+                let doing = format!("map {length_bytes} bytes of memory for I/O");
+                Err(limited(doing, std::io::Error::last_os_error(), &[Limit::AddressSpace]))
+            }
         }
     }
 

@@ -27,6 +27,7 @@ impl FileDevice {
         bytes: u64,
         options: &DeviceOptions,
     ) -> Result<Self, Error> {
+        let options = &DeviceOptions { write: true, ..options.clone() };
         let each = member_bytes(bytes, paths.len(), options.stripe_unit_bytes);
         let mut made = Made(Vec::new());
         let mut members = Vec::new();
@@ -52,7 +53,7 @@ impl FileDevice {
         Ok(device)
     }
 
-    /// Opens what [`FileDevice::create_store`] has made, in the same order.
+    /// Opens what [`FileDevice::create_store`] has made, in the same order. Several may have it open at a time if none of them is going to write.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with the kind `NotFound` if a file is missing.
@@ -68,7 +69,7 @@ impl FileDevice {
     ) -> Result<Self, Error> {
         let (locks, targets): (Vec<_>, _) = members.into_iter().unzip();
         let locks = Locks { _files: locks.into_iter().flatten().collect(), _claim: Arc::clone(claim) };
-        Self::assemble(targets, true, options).map(|device| device.with_locks(locks))
+        Self::assemble(targets, options.write, options).map(|device| device.with_locks(locks))
     }
 
     /// Makes every member large enough for `capacity_bytes` in total; returns what that gives.
@@ -119,8 +120,8 @@ fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
 /// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that outlives its device, on a thread that has not
 /// noticed, does not keep the store from being opened again.
 fn member(path: &Path, claim: &Claim, options: &DeviceOptions) -> Result<(Option<Lock>, Target), Error> {
-    let lock = if claim.has(path) { None } else { Some(Lock::take(path)?) };
-    let target = Target::shared(path, options.direct)?;
+    let lock = if claim.has(path) { None } else { Some(Lock::take(path, options.write)?) };
+    let target = Target::shared(path, options.write, options.direct)?;
     // Programs that lock the file alone may have replaced it between its lock and its opening.
     if lock.as_ref().is_some_and(|lock| !lock.is_of(path)) {
         return Err(Error::Locked { path: path.into() });

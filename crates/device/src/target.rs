@@ -82,17 +82,17 @@ impl Target {
     }
 
     /// An existing file or block device that its opener protects from others.
-    pub fn shared(path: &Path, direct: bool) -> Result<Self, Error> {
+    pub fn shared(path: &Path, write: bool, direct: bool) -> Result<Self, Error> {
         let doing = || format!("open {}", path.display());
         let file =
-            OpenOptions::new().read(true).write(true).open(path).map_err(|source| os(doing(), source))?;
+            OpenOptions::new().read(true).write(write).open(path).map_err(|source| os(doing(), source))?;
         let kind = file.metadata().map_err(|source| os(doing(), source))?.file_type();
         let is_block_device = kind.is_block_device();
         if !is_block_device && !kind.is_file() {
             return Err(problem(path, "neither a file nor a block device"));
         }
         let size_bytes = size_of(&file, is_block_device).map_err(|source| os(doing(), source))?;
-        if !is_block_device {
+        if write && !is_block_device {
             check_file_limit(path, size_bytes)?;
         }
         Self::finish(file, path, is_block_device, size_bytes, direct)

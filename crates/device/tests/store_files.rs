@@ -21,7 +21,7 @@ fn members(directory: &Path, count: usize) -> Vec<PathBuf> {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions { stripe_unit_bytes: 64 << 10, ..OpenOptions::default() }
+    OpenOptions { write: true, stripe_unit_bytes: 64 << 10, ..OpenOptions::default() }
 }
 
 fn create(paths: &[PathBuf], bytes: u64, options: &OpenOptions) -> Result<FileDevice, Error> {

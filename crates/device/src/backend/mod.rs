@@ -13,6 +13,9 @@ use std::str::FromStr;
 
 use crate::Nanos;
 
+/// Queues of stores, and the deepest of most measurements, are this deep.
+const AMPLE_DEPTH: u32 = 1_024;
+
 /// How requests reach the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BackendKind {
@@ -34,6 +37,40 @@ impl BackendKind {
             Self::IoUring => "io_uring",
             Self::Libaio => "libaio",
             Self::Sync => "sync",
+        }
+    }
+
+    /// Whether the kernel lets this process use it for queues as deep as most work has; if not, why and what helps. A ring that is longer than a
+    /// limit allows is refused although a short one is not, so that [`BackendKind::available`] does not tell.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn ample(self) -> Result<(), String> {
+        match self {
+            Self::IoUring => uring::ample(AMPLE_DEPTH),
+            Self::Libaio | Self::Sync => self.available(),
+        }
+    }
+
+    /// The one that is used unless another is asked for, and why that one.
+    pub(crate) fn automatic() -> (Self, String) {
+        let mut refused = Vec::new();
+        for backend in Self::ALL {
+            match backend.ample() {
+                Ok(()) if refused.is_empty() => return (backend, "the best that this system offers".into()),
+                Ok(()) => return (backend, format!("the best that is left: {}", refused.join("; "))),
+                Err(why) => refused.push(format!("{} is not available ({why})", backend.name())),
+            }
+        }
+        (Self::Sync, refused.join("; "))
+    }
+
+    /// The next best.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self {
+            Self::IoUring => Some(Self::Libaio),
+            Self::Libaio => Some(Self::Sync),
+            Self::Sync => None,
         }
     }
 

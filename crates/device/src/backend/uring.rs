@@ -13,6 +13,7 @@ use io_uring::{IoUring, opcode};
 
 use super::{Backend, DISCARD_MODE, Part, PartOp, discard, flush};
 use crate::file_device::Files;
+use crate::limits::{Limit, remedy_for};
 use crate::{Arena, Nanos, Origin};
 
 /// The kernel's limit on submission entries; completion rings may be twice as long.
@@ -33,6 +34,8 @@ pub(crate) struct UringBackend {
     files: Files,
     /// Registered range of memory, empty if none is.
     registered: std::ops::Range<usize>,
+    /// Whether a limit kept memory from being registered.
+    unregistered: bool,
     /// Results of what a polled ring cannot carry: flushes and discards are done at once, blocking.
     done: Vec<(u32, i32)>,
     polled: bool,
@@ -58,9 +61,26 @@ pub(crate) fn available() -> Result<(), String> {
         Some(libc::EPERM) => {
             "a security policy (seccomp) forbids io_uring_setup, as containers often do".into()
         }
-        Some(libc::ENOMEM) => "not enough locked memory: raise `ulimit -l`".into(),
-        _ => format!("io_uring_setup: {error}"),
+        Some(libc::ENOMEM) => no_memory(),
+        _ => match remedy_for(&error) {
+            Some(remedy) => remedy,
+            None => format!("io_uring_setup: {error}"),
+        },
     })
+}
+
+/// Whether the kernel lets this process make a ring for so many parts in flight.
+pub(crate) fn ample(capacity: u32) -> Result<(), String> {
+    available()?;
+    build(capacity, false).map(drop).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOMEM) => no_memory(),
+        _ => format!("a ring for {capacity} requests: {error}"),
+    })
+}
+
+fn no_memory() -> String {
+    let remedy = Limit::LockedMemory.remedy().or_else(|| Limit::AddressSpace.remedy());
+    remedy.unwrap_or_else(|| "the system has no memory for its rings".into())
 }
 
 impl UringBackend {
@@ -75,17 +95,21 @@ impl UringBackend {
         ring.submitter().register_files(files.fds())?;
         // Saves the kernel a descriptor look-up per call; harmless where it is refused.
         drop(ring.submitter().register_ring_fd());
-        let registered = arena.as_ref().and_then(|arena| {
+        let registered = arena.as_ref().map(|arena| {
             let start = arena.as_ptr();
             let vector = libc::iovec { iov_base: start.cast(), iov_len: arena.len_bytes() };
             // SAFETY: `_arena` keeps the mapping alive as long as the ring, which is dropped first (field order).
-            unsafe { ring.submitter().register_buffers(&[vector]) }.ok()?;
-            Some(start as usize..start as usize + arena.len_bytes())
+            let result = unsafe { ring.submitter().register_buffers(&[vector]) };
+            result.map(|()| start as usize..start as usize + arena.len_bytes())
+        });
+        let unregistered = registered.as_ref().is_some_and(|registered| {
+            registered.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM))
         });
         Ok(Self {
             ring,
             files,
-            registered: registered.unwrap_or(0..0),
+            registered: registered.and_then(Result::ok).unwrap_or(0..0),
+            unregistered,
             done: Vec::with_capacity(capacity as usize),
             polled,
             watched: None,
@@ -94,6 +118,11 @@ impl UringBackend {
             origin: Origin::here(),
             _arena: arena,
         })
+    }
+
+    /// Whether memory was to be registered and a limit kept it from that.
+    pub(crate) fn is_unregistered(&self) -> bool {
+        self.unregistered
     }
 
     fn entry(&self, part: &Part) -> Entry {

@@ -11,14 +11,16 @@ mod tally;
 mod timed;
 mod worker;
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex, PoisonError};
 
+use flashgrain_device::limits::{self, Limit};
 use flashgrain_device::{Device, MAX_REQUEST_BYTES, Nanos};
 use flashgrain_model::Workload;
 use hdrhistogram::Histogram;
 
 use crate::Error;
+use crate::trial::bytes_text;
 use worker::Worker;
 
 pub use layout::lay_out;
@@ -164,27 +166,76 @@ pub fn run(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Result<M
     Ok(total)
 }
 
-/// One thread per worker; all channels are open and all memory is ready before the first starts.
+/// One thread per worker.
+///
+/// 1. Every worker opens its channel and makes its memory, and then waits at the gate.
+/// 2. When all are there, the gate opens and all start. If one could not be made, or its thread not started, the gate says so and all
+///    end at once: nobody waits for a worker that does not come.
 fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<Result<Measured, Error>> {
-    let (ready, failed) = (Barrier::new(load.workers as usize), AtomicBool::new(false));
-    let work = |index| {
+    let gate = &Gate::new(load.workers);
+    let work = move |index| {
         let worker = Worker::new(device, load, index);
-        failed.fetch_or(worker.is_err(), Ordering::SeqCst);
-        ready.wait();
-        let nothing_to_do = failed.load(Ordering::SeqCst) && worker.is_ok();
-        if nothing_to_do { Ok(Measured::default()) } else { worker?.run(interrupt) }
+        let goes = gate.pass(worker.is_ok());
+        // One that could be made has nothing to do without the others.
+        if !goes && worker.is_ok() { Ok(Measured::default()) } else { worker?.run(interrupt) }
     };
     std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..load.workers).map(|index| scope.spawn(move || work(index))).collect();
+        let mut handles = Vec::new();
+        let mut refused = None;
+        for index in 0..load.workers {
+            match std::thread::Builder::new().spawn_scoped(scope, move || work(index)) {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    gate.give_up();
+                    let doing = format!("start worker {} of {}", index + 1, load.workers);
+                    refused = Some(Err(limits::limited(doing, source, &[Limit::Threads]).into()));
+                    break;
+                }
+            }
+        }
         let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
             handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        handles.into_iter().map(join).collect()
+        // What kept a worker from starting comes first: the others have nothing to say.
+        refused.into_iter().chain(handles.into_iter().map(join)).collect()
     })
 }
 
+/// Where workers wait for each other, and for none that does not come.
+struct Gate {
+    /// How many have not come yet; `None` if one will never come.
+    missing: Mutex<Option<u32>>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn new(workers: u32) -> Self {
+        Self { missing: Mutex::new(Some(workers)), changed: Condvar::new() }
+    }
+
+    /// Waits until all have come who will. Whether all are ready.
+    fn pass(&self, ready: bool) -> bool {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        *missing = missing.filter(|_| ready).map(|missing| missing - 1);
+        self.changed.notify_all();
+        while missing.is_some_and(|missing| missing > 0) {
+            missing = self.changed.wait(missing).unwrap_or_else(PoisonError::into_inner);
+        }
+        missing.is_some()
+    }
+
+    /// One will not come.
+    fn give_up(&self) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.changed.notify_all();
+    }
+}
+
 /// Refuses loads that make no sense, in words that say what would.
-fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Argument`].
+pub fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
     let argument = |problem: String| Err(Error::Argument(problem));
     let (geometry, workload, region) = (device.geometry(), &load.workload, load.region);
     let align = u64::from(geometry.offset_align_bytes);
@@ -220,9 +271,9 @@ fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
     }
     let end = region.offset_bytes.checked_add(region.length_bytes);
     if !region.offset_bytes.is_multiple_of(align) || end.is_none_or(|end| end > device.capacity_bytes()) {
-        let capacity = device.capacity_bytes();
+        let capacity = bytes_text(device.capacity_bytes());
         return argument(format!(
-            "the region must lie within the device's {capacity} bytes and start at a multiple of {align}"
+            "the region must lie within the device's {capacity} and start at a multiple of {align}"
         ));
     }
     if region.length_bytes < request as u64 {

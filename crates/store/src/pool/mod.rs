@@ -37,6 +37,8 @@ mod waiters;
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Arc, Weak};
 
+use flashgrain_device::limits::{Limit, limited};
+
 use crate::Error;
 use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
@@ -199,17 +201,20 @@ impl Pool {
     /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work; unless it gets other upkeep, its workers make room between their tasks.
     ///
     /// # Errors
-    /// [`Error::Options`] if the budget is too small or the system does not give so many addresses.
+    /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many addresses.
     pub fn new(budget_bytes: u64, images: Arc<dyn Images>, crew: Crew) -> Result<Arc<Self>, Error> {
         if budget_bytes < LEAST_BUDGET_BYTES {
             return Err(Error::Options(format!(
                 "a cache of {budget_bytes} bytes is too small: give it at least {LEAST_BUDGET_BYTES}"
             )));
         }
-        let no_addresses = |error| {
-            Error::Options(format!(
-                "the system gives no addresses for a cache of {budget_bytes} bytes: {error}"
-            ))
+        let no_addresses = |error| -> Error {
+            limited(
+                format!("reserve addresses for a cache of {budget_bytes} bytes"),
+                error,
+                &[Limit::AddressSpace],
+            )
+            .into()
         };
         let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
         let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;

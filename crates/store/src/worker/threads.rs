@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
+use flashgrain_device::limits::{Limit, limited};
 use flashgrain_device::pin_thread;
 
 use super::steps::{Bounds, Worker};
@@ -41,10 +42,7 @@ impl Workers {
             };
             let spawned = thread::Builder::new().name(format!("flashgrain-{index}")).spawn(begin);
             let doing = || format!("start worker {index}");
-            workers.threads.push(spawned.map_err(|source| Error::Io {
-                doing: doing(),
-                errno: source.raw_os_error().unwrap_or(libc::EAGAIN),
-            })?);
+            workers.threads.push(spawned.map_err(|source| limited(doing(), source, &[Limit::Threads]))?);
         }
         drop(sender);
         receiver.iter().collect::<Result<(), Error>>().map(|()| workers)
