@@ -236,6 +236,8 @@ pub struct Config {
     pub resamples: u32,
     /// Seed of all randomness.
     pub seed: u64,
+    /// Whether an interrupt ends measuring, with what was measured until then, instead of failing.
+    pub keep_interrupted: bool,
 }
 
 impl Default for Config {
@@ -257,6 +259,7 @@ impl Default for Config {
             verify: true,
             resamples: 200,
             seed: 1,
+            keep_interrupted: false,
         }
     }
 }

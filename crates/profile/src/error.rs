@@ -31,6 +31,14 @@ pub enum Error {
         /// What is wrong and what to do about it.
         problem: String,
     },
+    /// A file cannot be written.
+    #[error("{path}: cannot be written: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
     /// Stopped by the user; nothing was left behind.
     #[error("interrupted")]
     Interrupted,

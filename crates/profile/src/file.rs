@@ -1,7 +1,8 @@
 //! Profile files: JSON with units in the names of the keys, written whole or not at all, read with suspicion.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -17,7 +18,7 @@ const LARGEST_BYTES: u64 = 256 << 20;
 /// the next writing replaces.
 ///
 /// # Errors
-/// [`Error::File`] with the system's reason.
+/// [`Error::Write`] with the system's reason.
 pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
     write_atomically(path, |file| {
         serde_json::to_writer_pretty(&mut *file, profile)?;
@@ -25,22 +26,95 @@ pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
     })
 }
 
-/// Writes a file through a temporary one beside it, whose name depends on `path` only: what a killed run left behind is replaced by the
-/// next and never piles up.
+/// Writes `content` to where `path` leads.
+///
+/// 1. `-` is standard output, and so are `/dev/stdout` and its synonyms.
+/// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path` only: what a killed run left
+///    behind is replaced by the next and never piles up.
+/// 3. Anything else (a symbolic link, a FIFO, a terminal, `/dev/null`) belongs to somebody: it is opened and written through, never
+///    replaced.
 ///
 /// # Errors
-/// [`Error::File`] with the system's reason.
+/// [`Error::Write`] with the system's reason.
 pub fn write_atomically(
     path: &Path,
     content: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let temporary = temporary_name(path)?;
-    let result = try_write(path, &temporary, content);
-    if result.is_err() {
-        // Nothing more can be done about a file that cannot be removed either.
-        let _ = fs::remove_file(&temporary);
+    let written = match Destination::of(path) {
+        Destination::Standard(file) => file.and_then(|file| write_through(file, content)),
+        Destination::Existing => OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .and_then(|file| write_through(file, content)),
+        Destination::Regular => {
+            let temporary = temporary_name(path)?;
+            let result = try_write(path, &temporary, content);
+            if result.is_err() {
+                // Nothing more can be done about a file that cannot be removed either.
+                let _ = fs::remove_file(&temporary);
+            }
+            result
+        }
+    };
+    written.map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// Whether a file can be made at `path`, or what is there be written to, without changing anything that is there.
+///
+/// # Errors
+/// [`Error::Write`] with the system's reason.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let checked = match Destination::of(path) {
+        Destination::Standard(file) => file.map(drop),
+        // A FIFO would wait for its reader, and a link may lead to where nothing is yet.
+        Destination::Existing if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Destination::Existing => Ok(()),
+        Destination::Regular => {
+            let temporary = temporary_name(path)?;
+            File::create(&temporary).and_then(|_| fs::remove_file(&temporary))
+        }
+    };
+    checked.map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// What a path for output leads to.
+enum Destination {
+    /// Standard output, or standard error, as this process has it.
+    Standard(io::Result<File>),
+    /// A regular file, or nothing yet.
+    Regular,
+    /// Anything else that is there.
+    Existing,
+}
+
+impl Destination {
+    fn of(path: &Path) -> Self {
+        match path.to_str() {
+            Some("-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => {
+                return Self::Standard(io::stdout().as_fd().try_clone_to_owned().map(File::from));
+            }
+            Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => {
+                return Self::Standard(io::stderr().as_fd().try_clone_to_owned().map(File::from));
+            }
+            _ => {}
+        }
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if !metadata.is_file() => Self::Existing,
+            _ => Self::Regular,
+        }
     }
-    result.map_err(|error| file_error(path, format!("cannot be written: {error}")))
+}
+
+/// Writes to something that is no file of ours alone. Most of it knows no durability, so that none is asked for.
+fn write_through(
+    file: File,
+    content: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut writer = io::BufWriter::new(file);
+    content(&mut writer)?;
+    writer.flush()
 }
 
 fn try_write(
@@ -172,6 +246,40 @@ mod tests {
         assert!(newer.contains("schema version 7") && newer.contains("up to 1"), "{newer}");
         let never = problem(br#"{"format": "flashgrain device profile", "schema_version": 0}"#);
         assert!(never.contains("never released"), "{never}");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), b"old and long").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        std::os::unix::fs::symlink("made", at("dangling")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("nothing")).unwrap();
+        for name in ["link", "dangling", "nothing"] {
+            check_writable(&at(name)).unwrap();
+            write_atomically(&at(name), |file| file.write_all(b"new")).unwrap();
+            assert!(fs::symlink_metadata(at(name)).unwrap().is_symlink(), "{name} was replaced");
+        }
+        assert_eq!(fs::read(at("file")).unwrap(), b"new");
+        assert_eq!(fs::read(at("made")).unwrap(), b"new");
+        assert!(fs::read(at("nothing")).unwrap().is_empty());
+        let made = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
+        assert!(made.success());
+        let fifo = at("fifo");
+        let reader = std::thread::spawn(move || fs::read(fifo).unwrap());
+        write_atomically(&at("fifo"), |file| file.write_all(b"through")).unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_found_without_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        check_writable(&folder.path().join("new")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(check_writable(&folder.path().join("none/new")).is_err());
+        let refused = check_writable(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("cannot be written") && refused.contains("directory"), "{refused}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Bench<'a> {
     /// Everything written so far.
     pub written_bytes: u64,
     write_limit_bytes: u64,
+    /// Whether the user has wanted an end and gets what was measured until then: nothing more is measured.
+    pub concluding: bool,
     /// When the run should be over, for the progress.
     pub total_s: f64,
     loads: u32,
@@ -48,6 +50,7 @@ impl<'a> Bench<'a> {
             start,
             written_bytes,
             write_limit_bytes,
+            concluding: false,
             total_s,
             loads,
         })
@@ -71,7 +74,7 @@ impl<'a> Bench<'a> {
 
     /// Fails if the user wants to stop; tells the progress otherwise.
     pub(crate) fn step(&mut self, what: &str) -> Result<(), Error> {
-        if self.interrupt.load(Ordering::Relaxed) {
+        if self.interrupt.load(Ordering::Relaxed) && !self.concluding {
             return Err(Error::Interrupted);
         }
         let elapsed_s = self.elapsed_s();
@@ -83,6 +86,15 @@ impl<'a> Bench<'a> {
             written_bytes: self.written_bytes,
         });
         Ok(())
+    }
+
+    /// Takes `error` for the end of measuring if it is the user's wish and what was measured is to be kept: says in words what is missing then.
+    pub(crate) fn conclude(&mut self, error: Error) -> Result<String, Error> {
+        if !(matches!(error, Error::Interrupted) && self.config.keep_interrupted) {
+            return Err(error);
+        }
+        self.concluding = true;
+        Ok(format!("interrupted after {:.1} s: what was still to be measured", self.elapsed_s()))
     }
 
     /// Position of the next load among all of the run.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flashgrain_device::calendar_seconds;
+use flashgrain_device::{Device, Identity, calendar_seconds};
 use flashgrain_model::{Comparison, FitOptions, Models, Sample, compare, fit};
 
 use super::bench::Bench;
@@ -41,7 +41,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     bench.step("fitting")?;
     let (models, comparison) = fit_models(&samples, &options, &mut left_out);
     let (verified, verification) = match &models {
-        Some(models) if plan.verification.seconds > 0.0 => {
+        Some(models) if plan.verification.seconds > 0.0 && !bench.concluding => {
             verify_models(bench, plan, models, bytes_per_second, &mut left_out)?
         }
         _ => (Vec::new(), Vec::new()),
@@ -56,16 +56,19 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     };
     let learned = learn::learn(&evidence);
     let decisions = decide::decide(&learned, &measurements, models.as_ref());
-    if let Some(stage) = plan.sustain {
+    if let Some(stage) = plan.sustain.filter(|_| !bench.concluding) {
         bench.raise_limits(stage.write_bytes, stage.seconds);
-        measurements.sustain = Some(sustain::run(bench, &plan.site)?);
+        match sustain::run(bench, &plan.site) {
+            Ok(sustained) => measurements.sustain = Some(sustained),
+            Err(error) => left_out.push(bench.conclude(error)?),
+        }
     }
     let experiments = experiment_uses(&outcome, &measurements);
     let profile = DeviceProfile {
         format: FORMAT.to_owned(),
         schema_version: SCHEMA_VERSION,
         provenance: Provenance {
-            identity: bench.target.device.identity().clone(),
+            identity: identity(bench.target.device),
             geometry: bench.target.device.geometry().clone(),
             date_utc: date::rfc3339(calendar_seconds()),
             seed: config.seed,
@@ -96,6 +99,13 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     };
     let samples = Samples { series: outcome.series, verification: verified };
     Ok(Profiled { profile, samples })
+}
+
+/// What the device is, with what has come to light about it.
+fn identity(device: &dyn Device) -> Identity {
+    let mut identity = device.identity().clone();
+    identity.notes.extend(device.shortages());
+    identity
 }
 
 fn of(name: ExperimentName, series: &[Series]) -> Vec<&Series> {

@@ -117,14 +117,18 @@ pub(super) fn run(
     let (seed, tight_enough) = (bench.config.seed, bench.config.tight_enough);
     let mut running: Vec<Running> = planned.into_iter().map(|planned| Running::new(planned, seed)).collect();
     let mut rounds = Rounds { bench, site, bounds, outcome: Outcome::default(), visits: 0, failures: 0 };
-    for round in 0.. {
+    'rounds: for round in 0.. {
         let least = rounds.bounds.rounds;
         let mut turn: Vec<&mut Running> =
             running.iter_mut().filter(|one| !one.retired && !one.is_done(least, tight_enough)).collect();
         turn.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, u64::from(round))));
         let before = rounds.visits;
         for one in turn {
-            rounds.take_turn(one, round)?;
+            if let Err(error) = rounds.take_turn(one, round) {
+                let missing = rounds.bench.conclude(error)?;
+                rounds.outcome.left_out.push(missing);
+                break 'rounds;
+            }
         }
         if rounds.visits == before {
             break;
