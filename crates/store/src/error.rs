@@ -9,7 +9,13 @@ use flashgrain_device::Error as DeviceError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process, or another handle of this one, has the store open.
+    /// This process itself has the store open already.
+    #[error("{path}: this process has this store open already: clone that handle (`Db` is cheap to clone), or close it first")]
+    OpenHere {
+        /// The store.
+        path: PathBuf,
+    },
+    /// Another process has the store open.
     #[error("{path}: another process has this store open; end it first")]
     Locked {
         /// The store.
@@ -92,8 +98,9 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
-    /// A transaction read or wrote what another one has changed since it began. Nothing of it was done: begin again.
-    #[error("another transaction changed the same key first: run the transaction again")]
+    /// A key that the transaction wrote, or removed, was written or removed by another commit since the transaction began: only keys that are written are compared, not those that were only read, nor
+    /// ranges. Nothing of it was done: begin again. For what is only read to be compared too, write it back unchanged.
+    #[error("another commit changed one of the keys that this transaction writes: run the transaction again")]
     Conflict,
     /// There is no room for more. Reads go on; removing something, or a larger device, makes room.
     #[error("the store is full: {why}")]
@@ -135,6 +142,9 @@ pub enum Error {
         "this store was opened by another process, which this one was forked from: open it after forking, in the process that uses it"
     )]
     Forked,
+    /// The store was opened to be read only.
+    #[error("the store was opened to be read only: open it for writing to change it")]
+    ReadOnly,
     /// The store was closed while this was under way.
     #[error("the store is closed")]
     Closed,
@@ -164,6 +174,8 @@ pub enum ErrorKind {
     Corrupt,
     /// A device's error.
     Io,
+    /// Opened to be read only.
+    ReadOnly,
     /// Closed.
     Closed,
     /// Of another process.
@@ -174,7 +186,7 @@ impl Error {
     /// What kind it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Locked { .. } => ErrorKind::Locked,
+            Self::Locked { .. } | Self::OpenHere { .. } => ErrorKind::Locked,
             Self::NotAStore { .. } | Self::Member { .. } | Self::NoTree { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::Exists,
             Self::FormatVersion { .. } => ErrorKind::Version,
@@ -188,6 +200,7 @@ impl Error {
             Self::Poisoned { .. } => ErrorKind::Poisoned,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Io { .. } | Self::Device(_) => ErrorKind::Io,
+            Self::ReadOnly => ErrorKind::ReadOnly,
             Self::Closed => ErrorKind::Closed,
             Self::Forked => ErrorKind::Forked,
         }

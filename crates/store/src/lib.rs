@@ -29,6 +29,7 @@ mod txn;
 mod varint;
 mod worker;
 
+pub use btree::overflow::VALUE_BYTES_MAX;
 pub use catalog::IndexKind;
 pub use db::{
     Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Cursor, DATA_FILE, Db, HistoryStats, Iter,

@@ -28,7 +28,7 @@ use crate::segment::Location;
 use crate::task::yield_now;
 
 /// The longest value.
-pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
+pub const VALUE_BYTES_MAX: u64 = 1 << 30;
 
 /// Pages that a reference names itself.
 const INLINE_PAGES: usize = 8;

@@ -7,7 +7,8 @@
 //! 0xff, tree id (u32, big-endian)   the entry of a tree that was dropped and whose pages are not all free yet
 //! ```
 //!
-//! Creations and drops are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow.
+//! Creations, drops and renamings are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow. A checkpoint's cut may
+//! fall into a renaming, so that the catalog has a tree under both names: the log still has the renaming then, and replaying it leaves the new one.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
@@ -52,7 +53,9 @@ struct Names {
     by_id: HashMap<TreeId, Arc<Known>>,
     next: u32,
     /// Dropped, with pages left; and the handles of those who still use them.
-    dropped: Vec<(Entry, Weak<Known>)>,
+    dropped: Vec<(Entry, Vec<Weak<Known>>)>,
+    /// Trees as they were known before they got other names: somebody may still use them.
+    renamed: Vec<(TreeId, Weak<Known>)>,
 }
 
 impl Trees {
@@ -116,7 +119,8 @@ impl Trees {
     /// Dropped trees with pages left that nobody uses any more.
     pub fn abandoned(&self) -> Vec<Entry> {
         let names = self.names();
-        let unused = names.dropped.iter().filter(|(_, known)| known.strong_count() == 0);
+        let is_unused = |known: &[Weak<Known>]| known.iter().all(|known| known.strong_count() == 0);
+        let unused = names.dropped.iter().filter(|(_, known)| is_unused(known));
         unused.map(|(entry, _)| *entry).collect()
     }
 
@@ -175,8 +179,41 @@ impl Trees {
         names.by_name.remove(name);
         names.by_id.remove(&id);
         known.dropped.store(true, Ordering::SeqCst);
-        names.dropped.push((known.entry, Arc::downgrade(&known)));
+        let mut used_by = vec![Arc::downgrade(&known)];
+        used_by.extend(names.renamed.extract_if(.., |(renamed, _)| *renamed == id).map(|(_, known)| known));
+        names.dropped.push((known.entry, used_by));
         Ok(())
+    }
+
+    /// Gives a tree another name, as the log says. What it was known as before takes no more writes. Nothing happens if it is not there, or has that name already, or another tree has. One caller at a
+    /// time.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn rename(&self, id: TreeId, new_name: &str) -> Result<Option<Arc<Known>>, Error> {
+        let Some(known) = self.numbered(id) else { return Ok(None) };
+        if self.named(new_name).is_some_and(|other| other.entry.id != id) {
+            return Ok(None);
+        }
+        let is_old = |one: &Arc<Known>| one.entry.id == id && one.name != new_name;
+        let old_names: Vec<String> =
+            self.all().iter().filter(|one| is_old(one)).map(|one| one.name.clone()).collect();
+        if old_names.is_empty() {
+            return Ok(None);
+        }
+        let bytes = known.entry.encode();
+        self.catalog.update(new_name.as_bytes(), &mut |_| Change::Put(&bytes))?;
+        for name in &old_names {
+            self.catalog.update(name.as_bytes(), &mut |_| Change::Remove)?;
+        }
+        let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for old in old_names.iter().filter_map(|name| names.by_name.remove(name)).collect::<Vec<_>>() {
+            old.dropped.store(true, Ordering::SeqCst);
+            names.renamed.push((id, Arc::downgrade(&old)));
+        }
+        names.renamed.retain(|(_, known)| known.strong_count() > 0);
+        names.insert(&self.pool, new_name, known.entry);
+        Ok(Some(known))
     }
 
     /// All pages of a dropped tree but its root are free.
@@ -235,7 +272,7 @@ impl Names {
                 let next = value.first_chunk().map_or(0, |next| u32::from_le_bytes(*next));
                 self.next = self.next.max(next);
             }
-            [OWN_KEYS, ..] => self.dropped.push((Entry::decode("(dropped)", value)?, Weak::new())),
+            [OWN_KEYS, ..] => self.dropped.push((Entry::decode("(dropped)", value)?, Vec::new())),
             name => {
                 let name = String::from_utf8_lossy(name);
                 let entry = Entry::decode(&name, value)?;

@@ -210,6 +210,28 @@ impl Builder {
         Ok(Db { core: Core::start(&self.site, &Wanted::Open, &self.options)? })
     }
 
+    /// Opens a store that is there to read it, and changes nothing: also on a file system that is mounted read-only, and beside others who only read. What a crash has left to be replayed is replayed in memory.
+    /// Whatever would change the store is refused with [`Error::ReadOnly`].
+    ///
+    /// # Errors
+    /// As [`Builder::open`]; [`Error::Locked`] if it is open for writing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// # use flashgrain::{Db, ErrorKind};
+    /// Db::create(&path)?.tree("fruit")?.insert("apple", "red")?;
+    /// let (one, other) = (Db::builder().path(&path).open_read_only()?, Db::builder().path(&path).open_read_only()?);
+    /// assert_eq!(one.existing_tree("fruit")?.get("apple")?, other.existing_tree("fruit")?.get("apple")?);
+    /// assert_eq!(one.tree("fruit")?.remove("apple").unwrap_err().kind(), ErrorKind::ReadOnly);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open_read_only(self) -> Result<Db, Error> {
+        Ok(Db { core: Core::start(&self.site, &Wanted::OpenToRead, &self.options)? })
+    }
+
     /// Makes a new store.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// The process whose threads and queues these are.
     origin: Origin,
+    /// Whether nothing may be changed.
+    read_only: bool,
 }
 
 /// A commit that is under way.
@@ -55,6 +57,14 @@ fn node_bytes(class: u16) -> u32 {
     u32::try_from(class_bytes(usize::from(class))).unwrap_or(u32::MAX)
 }
 
+/// Refuses names that no tree has.
+fn check_name(name: &str) -> Result<(), Error> {
+    match name.len() {
+        1..=NAME_BYTES_MAX => Ok(()),
+        got => Err(Error::Options(format!("a tree's name of {got} bytes: use 1 to {NAME_BYTES_MAX}"))),
+    }
+}
+
 /// The size class of nodes of so many bytes, a power of two.
 fn class_of(bytes: u32) -> u16 {
     (0..u16::MAX).find(|class| node_bytes(*class) >= bytes).unwrap_or(0)
@@ -67,6 +77,7 @@ impl Core {
         workers: Option<Workers>,
         decisions: Vec<Decision>,
         durability: Durability,
+        read_only: bool,
     ) -> Arc<Self> {
         let layout = engine.superblock().layout;
         Arc::new(Self {
@@ -77,6 +88,7 @@ impl Core {
             durability,
             closed: AtomicBool::new(false),
             origin: Origin::here(),
+            read_only,
         })
     }
 
@@ -127,6 +139,11 @@ impl Core {
     #[inline]
     pub(super) fn check_process(&self) -> Result<(), Error> {
         if self.origin.is_here() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// Refuses changes of what is closed, or opened to be read only.
+    fn check_writable(&self) -> Result<(), Error> {
+        if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
     /// Has in memory what a change of these keys takes.
@@ -249,6 +266,9 @@ impl Core {
         self.check_process()?;
         tree.writers.fetch_add(1, Ordering::SeqCst);
         let writing = Writing(tree);
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Closed);
         }
@@ -298,15 +318,12 @@ impl Core {
 
     pub fn tree(&self, name: &str, options: &TreeOptions) -> Result<Arc<Known>, Error> {
         self.check_open()?;
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            let got = name.len();
-            let why = format!("a tree's name of {got} bytes: use 1 to {NAME_BYTES_MAX}");
-            return Err(Error::Options(why));
-        }
+        check_name(name)?;
         let trees = self.engine.trees();
         let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
         match trees.named(name) {
             Some(known) => Ok(known),
+            None if self.read_only => Err(Error::ReadOnly),
             None => match self.engine.create_tree(name, options.kind, class) {
                 // Somebody was faster.
                 Err(Error::Exists { .. }) => {
@@ -325,8 +342,19 @@ impl Core {
         self.engine.trees().all().iter().map(|tree| tree.name.clone()).collect()
     }
 
+    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<(), Error> {
+        self.check_writable()?;
+        check_name(new_name)?;
+        let before = self.engine.rename_tree(name, new_name)?;
+        // Closing does not know them any more.
+        while before.writers.load(Ordering::SeqCst) > 0 {
+            crate::task::yield_now();
+        }
+        Ok(())
+    }
+
     pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
-        self.check_open()?;
+        self.check_writable()?;
         self.engine.drop_tree(name)
     }
 
@@ -335,6 +363,13 @@ impl Core {
             return JoinHandle::given_up(work);
         }
         self.engine.crew().run(work)
+    }
+
+    pub fn shortages(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.engine.parts().devices.all().iter().flat_map(|device| device.shortages()).collect();
+        all.dedup();
+        all
     }
 
     /// The time on the store's devices.
@@ -358,7 +393,7 @@ impl Core {
     }
 
     pub fn checkpoint(&self) -> Result<(), Error> {
-        self.check_open()?;
+        self.check_writable()?;
         self.engine.checkpoint()
     }
 
@@ -367,7 +402,7 @@ impl Core {
     }
 
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
-        self.check_open()?;
+        self.check_writable()?;
         self.engine.reclaim()
     }
 
@@ -385,6 +420,10 @@ impl Core {
         self.check_process()?;
         if self.abandon() {
             return Err(Error::Closed);
+        }
+        if self.read_only {
+            // There is nothing to be kept.
+            return Ok(());
         }
         for tree in self.engine.trees().all() {
             while tree.writers.load(Ordering::SeqCst) > 0 {

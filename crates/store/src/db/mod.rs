@@ -158,6 +158,31 @@ impl Db {
         self.core.drop_tree(name)
     }
 
+    /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the old name still read it, but write no more: take one by the new name.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; [`Error::Exists`] if there is a tree of the new name; [`Error::Options`] for a name that no tree has; otherwise as [`Tree::insert`].
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// db.tree("fruit")?.insert("apple", "red")?;
+    /// db.rename_tree("fruit", "food")?;
+    /// assert_eq!(db.existing_tree("food")?.get("apple")?.unwrap(), "red");
+    /// assert_eq!(db.tree_names(), ["food"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<(), Error> {
+        self.core.rename_tree(name, new_name)
+    }
+
+    /// Limits of the system, such as that on locked memory, that keep the store from reaching its devices by the best way, in words that say what helps. Empty where nothing is short.
+    pub fn shortages(&self) -> Vec<String> {
+        self.core.shortages()
+    }
+
     /// A batch of writes that are done as one.
     pub fn batch(&self) -> Batch {
         Batch::new(&self.core)

@@ -6,7 +6,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashgrain_device::{Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions};
+use flashgrain_device::{
+    Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice,
+};
 
 use super::parts::{START_BYTES, Survey};
 use crate::Error;
@@ -46,6 +48,9 @@ impl Default for Place {
     }
 }
 
+/// Of a store that is only read and was not closed: what replaying its log may write, in memory.
+const OVERLAY_BYTES_MAX: u64 = 2 << 30;
+
 /// Stripe unit of a new striped store without a profile.
 const STRIPE_UNIT_BYTES: u64 = 256 << 10;
 
@@ -82,6 +87,16 @@ impl Site {
         let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
         paths.iter().try_for_each(|path| check_place(path, making))?;
         Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
+    }
+
+    /// Keeps those who write away from the places, before anything in them is looked at; others who only read are let in.
+    ///
+    /// # Errors
+    /// As [`Site::claim`].
+    pub fn share(&self) -> Result<Arc<Claim>, Error> {
+        let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
+        paths.iter().try_for_each(|path| check_place(path, false))?;
+        Claim::share(&paths).map_err(|error| of_device(error, &paths))
     }
 
     fn places(&self) -> impl Iterator<Item = &Place> {
@@ -126,15 +141,21 @@ impl Site {
         Ok((Devices::new(data, log), made))
     }
 
-    /// The devices of a store that is there.
-    pub fn open(&self, claim: &Arc<Claim>) -> Result<Devices, Error> {
+    /// The devices of a store that is there. To be read only, they keep in memory what is written to them.
+    pub fn open(&self, claim: &Arc<Claim>, read_only: bool) -> Result<Devices, Error> {
         if let Some(path) = self.survey()?.cut_off() {
             let why = "a store that was being made when that was cut off; create it again".into();
             return Err(Error::NotAStore { path: path.to_owned(), why });
         }
-        let open = |place: &Place, name: &str| match place {
-            Place::Device(device) => Ok(Arc::clone(device)),
-            Place::Paths(paths) => existing(paths, name, claim),
+        let open = |place: &Place, name: &str| {
+            let device = match place {
+                Place::Device(device) => Arc::clone(device),
+                Place::Paths(paths) => existing(paths, name, claim, !read_only)?,
+            };
+            Ok::<_, Error>(match read_only {
+                true => Arc::new(OverlayDevice::new(device, OVERLAY_BYTES_MAX)),
+                false => device,
+            })
         };
         let log = self.log.as_ref().map(|log| open(log, LOG_FILE)).transpose()?;
         Ok(Devices::new(open(&self.data, DATA_FILE)?, log))
@@ -217,14 +238,19 @@ fn new_device(place: &Place, name: &str, unit: u64, made: &mut Made) -> Result<A
 }
 
 /// The device of a store that is there. What its members say about themselves is looked at first, so that they are put together as they belong.
-fn existing(paths: &[PathBuf], name: &str, claim: &Arc<Claim>) -> Result<Arc<dyn Device>, Error> {
+fn existing(
+    paths: &[PathBuf],
+    name: &str,
+    claim: &Arc<Claim>,
+    write: bool,
+) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
     let files = files.map_err(|error| as_member(error, paths, name))?;
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
-    let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
+    let options = OpenOptions { write, stripe_unit_bytes: unit, ..OpenOptions::default() };
     Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
 }
 
@@ -296,14 +322,17 @@ fn label_of(file: &Path) -> Result<Option<Label>, Error> {
     Ok(Label::of_member(&first))
 }
 
+/// The place of `paths` that a file is in.
+fn place_of(file: PathBuf, paths: &[PathBuf]) -> PathBuf {
+    paths.iter().find(|path| file.starts_with(path)).cloned().unwrap_or(file)
+}
+
 /// An error of opening, in the words of the store.
 pub(super) fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
     let path = paths.first().cloned().unwrap_or_default();
     match (error.kind(), error) {
-        (_, DeviceError::Locked { path: file }) => {
-            let own = paths.iter().find(|path| file.starts_with(path)).cloned();
-            Error::Locked { path: own.unwrap_or(file) }
-        }
+        (_, DeviceError::Locked { path: file }) => Error::Locked { path: place_of(file, paths) },
+        (_, DeviceError::OpenHere { path: file }) => Error::OpenHere { path: place_of(file, paths) },
         (ErrorKind::NoSpace, error) => {
             Error::Full { why: format!("{error}; make room there, or take another place") }
         }

@@ -30,7 +30,12 @@ fn new_store_id() -> StoreId {
 /// What is to be done with the devices.
 pub(super) enum Wanted<'a> {
     Open,
-    Create { profile: Option<&'a DeviceProfile>, overrides: &'a Overrides },
+    /// Nothing is changed, whatever state the store is in.
+    OpenToRead,
+    Create {
+        profile: Option<&'a DeviceProfile>,
+        overrides: &'a Overrides,
+    },
 }
 
 /// Everything before the engine.
@@ -38,6 +43,7 @@ pub(super) struct Prepared {
     devices: Devices,
     options: Options,
     may_grow: bool,
+    read_only: bool,
     new: Option<New>,
 }
 
@@ -53,7 +59,11 @@ impl Prepared {
     /// Opens the devices, and decides the layout of a new store.
     pub fn new(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Self, Error> {
         options.check()?;
-        let claim = site.claim(matches!(wanted, Wanted::Create { .. }))?;
+        let claim = match wanted {
+            Wanted::OpenToRead => site.share()?,
+            Wanted::Open => site.claim(false)?,
+            Wanted::Create { .. } => site.claim(true)?,
+        };
         Self::claimed(site, &claim, wanted, options)
     }
 
@@ -67,7 +77,9 @@ impl Prepared {
         options.check()?;
         let options = options.clone();
         let Wanted::Create { profile, overrides } = wanted else {
-            return Ok(Self { devices: site.open(claim)?, options, may_grow: site.may_grow(), new: None });
+            let read_only = matches!(wanted, Wanted::OpenToRead);
+            let (devices, may_grow) = (site.open(claim, read_only)?, !read_only && site.may_grow());
+            return Ok(Self { devices, options, may_grow, read_only, new: None });
         };
         let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
         let (devices, made) = site.create(claim, stripe_unit)?;
@@ -100,7 +112,7 @@ impl Prepared {
         }
         let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
         let new = Some(New { id, layout, decisions, made });
-        Ok(Self { devices, options, may_grow: site.may_grow(), new })
+        Ok(Self { devices, options, may_grow: site.may_grow(), read_only: false, new })
     }
 
     /// The store's devices.
@@ -132,7 +144,8 @@ impl Prepared {
     ) -> Result<(Arc<Core>, Option<Made>), Error> {
         let durability = self.options.durability;
         let growth_segments = self.may_grow.then_some(self.options.growth_segments);
-        let given = Given { devices: self.devices, crew, options: self.options, growth_segments, unfinished };
+        let (read_only, devices, options) = (self.read_only, self.devices, self.options);
+        let given = Given { devices, crew, options, growth_segments, unfinished, read_only };
         let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {
                 (Engine::create(given, layout, id)?, decisions, Some(made))
@@ -141,7 +154,7 @@ impl Prepared {
         };
         // To discard a part of a file would give its place away.
         let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
-        engine.parts().segments.set_discards(!self.may_grow && !is_file);
-        Ok((Core::new(engine, workers, decisions, durability), made))
+        engine.parts().segments.set_discards(!self.may_grow && !is_file && !read_only);
+        Ok((Core::new(engine, workers, decisions, durability, read_only), made))
     }
 }

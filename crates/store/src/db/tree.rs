@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Db;
+use super::check::Check;
 use super::core::Core;
 use super::cursor::Cursor;
 use super::iter::Iter;
@@ -274,6 +275,14 @@ impl Tree {
             loader.push(key.as_ref(), Value::from(value.as_ref()))?;
         }
         loader.finish(core.durability())
+    }
+
+    /// Reads and verifies all of this tree, and counts what there is, as [`Db::check`] does for all.
+    ///
+    /// # Errors
+    /// As [`Db::check`].
+    pub fn check(&self) -> Result<Check, Error> {
+        self.core().check_one(&self.state)
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {

@@ -139,6 +139,33 @@ impl Engine {
         Ok(())
     }
 
+    /// Gives a tree another name, durably. Returns it as it was known before.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`]; [`Error::Poisoned`].
+    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<Arc<Known>, Error> {
+        let trees = &self.trees;
+        let mut before = None;
+        let prepare = || {
+            let known = trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })?;
+            if trees.named(new_name).is_some() {
+                return Err(Error::Exists {
+                    path: new_name.into(),
+                    why: "there is a tree of this name".into(),
+                });
+            }
+            let mut record = Vec::new();
+            Operation::RenameTree { tree: known.entry.id, name: new_name.as_bytes() }.encode(&mut record);
+            Ok((record, known.entry.id))
+        };
+        let rename = |id| {
+            before = trees.rename(id, new_name)?;
+            Ok(())
+        };
+        self.parts.transactions.define(prepare, rename)?;
+        before.ok_or_else(|| Error::NoTree { name: name.into() })
+    }
+
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
     fn sweep_soon(&self) {
         if !self.trees.has_dropped() || !self.sweeping.begin() {

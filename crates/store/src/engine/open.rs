@@ -36,6 +36,8 @@ pub(crate) struct Given {
     pub growth_segments: Option<u64>,
     /// A new store cannot be opened again before it was closed.
     pub unfinished: bool,
+    /// Nothing is done but what reading takes: no upkeep begins by itself.
+    pub read_only: bool,
 }
 
 /// What opening a store took.
@@ -329,7 +331,11 @@ impl Engine {
             transactions,
             log_step_bytes,
         };
+        let read_only = given.read_only;
         let engine = Self::assemble(given, parts, trees, base, recovery);
+        if read_only {
+            return Ok(engine);
+        }
         if recovery.records > 0 {
             engine.keeper.want();
         }

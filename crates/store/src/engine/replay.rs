@@ -102,6 +102,10 @@ impl Replay {
                 self.replayer.finish()?;
                 self.trees.remove(&String::from_utf8_lossy(name), tree)
             }
+            Operation::RenameTree { tree, name } => {
+                self.replayer.finish()?;
+                self.trees.rename(tree, &String::from_utf8_lossy(name)).map(drop)
+            }
         }
     }
 
@@ -117,7 +121,9 @@ impl Replay {
     fn create(&self, tree: TreeId, name: &[u8], entry: &[u8]) -> Result<(), Error> {
         let name = String::from_utf8_lossy(name);
         let logged = Entry::decode(&name, entry)?;
-        if self.trees.named(&name).is_some_and(|known| known.entry.id >= tree) {
+        // It may have another name by now.
+        let is_there = self.trees.numbered(tree).is_some();
+        if is_there || self.trees.named(&name).is_some_and(|known| known.entry.id >= tree) {
             return Ok(());
         }
         self.trees.add(&name, Entry { root: self.trees.new_root(logged.class)?, ..logged })

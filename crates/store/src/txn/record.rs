@@ -6,6 +6,7 @@
 //! put overflow  3, tree, length of the key, key, length of the reference, reference
 //! create tree   4, tree, length of its name, name, length of its entry, entry
 //! drop tree     5, tree, length of its name, name
+//! rename tree   6, tree, length of its new name, name
 //! ```
 //!
 //! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages and catalog
@@ -19,6 +20,7 @@ const REMOVE: u8 = 2;
 const PUT_OVERFLOW: u8 = 3;
 const CREATE_TREE: u8 = 4;
 const DROP_TREE: u8 = 5;
+const RENAME_TREE: u8 = 6;
 
 /// One operation of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(crate) enum Operation<'a> {
     CreateTree { tree: TreeId, name: &'a [u8], entry: &'a [u8] },
     /// Takes a tree out of the catalog.
     DropTree { tree: TreeId, name: &'a [u8] },
+    /// Gives a tree another name.
+    RenameTree { tree: TreeId, name: &'a [u8] },
 }
 
 impl Operation<'_> {
@@ -46,6 +50,7 @@ impl Operation<'_> {
             }
             Self::CreateTree { tree, name, entry } => encode(record, CREATE_TREE, tree, name, Some(entry)),
             Self::DropTree { tree, name } => encode(record, DROP_TREE, tree, name, None),
+            Self::RenameTree { tree, name } => encode(record, RENAME_TREE, tree, name, None),
         }
     }
 }
@@ -84,6 +89,7 @@ impl<'a> Operations<'a> {
             PUT_OVERFLOW => Operation::PutOverflow { tree, key, reference: self.bytes()? },
             CREATE_TREE => Operation::CreateTree { tree, name: key, entry: self.bytes()? },
             DROP_TREE => Operation::DropTree { tree, name: key },
+            RENAME_TREE => Operation::RenameTree { tree, name: key },
             _ => return None,
         })
     }
@@ -120,7 +126,7 @@ mod tests {
     proptest! {
         #[test]
         fn operations_come_back(
-            parts in proptest::collection::vec((0..5, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
+            parts in proptest::collection::vec((0..6, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
         ) {
             let operations: Vec<_> = parts.iter().map(|(kind, tree, key, value)| {
                 let tree = TreeId(*tree);
@@ -129,7 +135,8 @@ mod tests {
                     1 => Operation::Remove { tree, key },
                     2 => Operation::PutOverflow { tree, key, reference: value },
                     3 => Operation::CreateTree { tree, name: key, entry: value },
-                    _ => Operation::DropTree { tree, name: key },
+                    4 => Operation::DropTree { tree, name: key },
+                    _ => Operation::RenameTree { tree, name: key },
                 }
             }).collect();
             let mut record = Vec::new();

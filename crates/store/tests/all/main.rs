@@ -14,6 +14,8 @@ mod large_values;
 mod many_keys;
 mod model;
 mod places;
+mod read_only;
+mod renamed;
 mod scans;
 #[cfg(feature = "testing")]
 mod trouble;

@@ -53,6 +53,7 @@ fn opening_and_recovery() {
             options: options.clone(),
             growth_segments: None,
             unfinished: false,
+            read_only: false,
         };
         (workers, given)
     };

@@ -71,7 +71,7 @@ pub fn world(device: &Arc<SimDevice>, workers: usize, options: Options) -> (Harn
     let devices = Devices::new(Arc::clone(device) as _, None);
     let harness = Harness::new(&devices, workers);
     let crew = harness.crew().clone();
-    (harness, Given { devices, crew, options, growth_segments: None, unfinished: false })
+    (harness, Given { devices, crew, options, growth_segments: None, unfinished: false, read_only: false })
 }
 
 /// A new store with both trees.

@@ -78,7 +78,10 @@ fn operations(record: &[u8]) {
         match operation {
             Operation::PutOverflow { reference: logged, .. } => reference(logged),
             Operation::CreateTree { entry, .. } => catalog_entry(entry),
-            Operation::Put { .. } | Operation::Remove { .. } | Operation::DropTree { .. } => {}
+            Operation::Put { .. }
+            | Operation::Remove { .. }
+            | Operation::DropTree { .. }
+            | Operation::RenameTree { .. } => {}
         }
     }
 }
