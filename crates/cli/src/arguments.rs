@@ -92,6 +92,9 @@ pub struct MeasuringOptions {
     /// Seed of all randomness: the same seed on the same drive runs the same trials.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// When it is ended early (Ctrl-C), keep what was measured until then and conclude what that allows. Otherwise nothing is kept.
+    #[arg(long)]
+    pub keep_interrupted: bool,
     /// Folder for the results; it is made if it is missing.
     #[arg(long, value_name = "DIR", default_value = "flashgrain-out")]
     pub out: PathBuf,

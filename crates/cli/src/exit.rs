@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use flashgrain_device::ErrorKind;
+use flashgrain_device::limits::remedy_for;
 
 use crate::output::Context;
 
@@ -30,7 +31,7 @@ pub fn code(result: &anyhow::Result<()>, context: &Context) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(flashgrain_profile::Error::Interrupted) = error.downcast_ref() {
-        context.note("interrupted: nothing was left behind");
+        context.note(&format!("interrupted: {}", context.interrupt.left()));
         return ExitCode::from(context.interrupt.exit_code());
     }
     // A failing standard error leaves nobody to tell.
@@ -47,7 +48,11 @@ fn message(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    text
+    let remedy = error.chain().filter_map(|cause| cause.downcast_ref()).find_map(remedy_for);
+    match remedy.filter(|remedy| !text.contains(remedy)) {
+        Some(remedy) => format!("{text}: {remedy}"),
+        None => text,
+    }
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {

@@ -1,8 +1,8 @@
 //! Ctrl-C and termination requests: the first asks the running work to end cleanly, the second ends the process at once.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -12,6 +12,8 @@ use signal_hook::flag;
 pub struct Interrupt {
     wanted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
+    /// What the command leaves when it is ended, if it leaves anything.
+    left: Mutex<Option<String>>,
 }
 
 impl Interrupt {
@@ -30,6 +32,22 @@ impl Interrupt {
     /// The flag, for work that goes on in tasks of its own.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.wanted)
+    }
+
+    /// From now on, this is what is said to be left if the command is ended.
+    pub fn leaves(&self, text: impl Into<String>) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    /// What is left now that the command was ended.
+    pub fn left(&self) -> String {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.clone().unwrap_or_else(|| "nothing was left behind".into())
+    }
+
+    /// Whether the user wants an end.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
     }
 
     /// What a shell expects of a command that a signal ended.

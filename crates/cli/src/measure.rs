@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flashgrain_device::{Device, calendar_seconds, free_bytes};
-use flashgrain_profile::{Config, Plan, Profiled, Target};
+use flashgrain_profile::{Config, Error, Plan, Profiled, Target};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
@@ -43,9 +43,13 @@ pub fn profile(
     context.note(&announcement(kind, targets, device, &plan, config, kept, &results));
     context.detail(&plan.to_string());
     let began_s = calendar_seconds();
+    if kind == Kind::Existing && config.write_bytes > 0 {
+        context.interrupt.leaves(target::overwritten(targets));
+    }
     let mut reporter = Reporter::new(context.verbosity, kind == Kind::Simulated);
     let profiled = flashgrain_profile::run(&target, config, &mut reporter, interrupt)?;
     drop(reporter);
+    target::note_shortages(device, context);
     if kind == Kind::Simulated {
         let took_s = calendar_seconds().saturating_sub(began_s);
         let virtual_s = unit::seconds(profiled.profile.budget.used_s);
@@ -53,6 +57,19 @@ pub fn profile(
     }
     drop(target);
     Ok(Measured { profiled, results, opened })
+}
+
+/// After the results were stored: fails if the user wanted an end, and they are only what was measured until then.
+pub fn end_if_interrupted(
+    measuring: &MeasuringOptions,
+    results: &ResultsFolder,
+    context: &Context,
+) -> Result<(), Error> {
+    if !measuring.keep_interrupted || !context.interrupt.is_wanted() {
+        return Ok(());
+    }
+    context.interrupt.leaves(format!("what was measured until then is in {}", results.path().display()));
+    Err(Error::Interrupted)
 }
 
 fn open(

@@ -31,12 +31,15 @@ impl ResultsFolder {
             .with_context(|| format!("make the folder {} for the results", path.display()))?;
         let folder = Self { path: path.to_owned(), made };
         let profile = path.join(PROFILE);
-        if profile.exists() && !is_profile(&profile) {
+        if profile.is_file() && !is_profile(&profile) {
             return Err(Usage(format!(
                 "{} exists and is not a Flashgrain profile: choose another folder with --out",
                 profile.display()
             ))
             .into());
+        }
+        for name in [PROFILE, REPORT, SAMPLES, OTHER_SAMPLES] {
+            file::check_writable(&path.join(name))?;
         }
         Ok(folder)
     }

@@ -145,6 +145,20 @@ pub fn open(
     Ok(Opened::Files(Arc::new(device)))
 }
 
+/// Says which limits have shown since the device was opened. Why it has its backend was said then.
+pub fn note_shortages(device: &dyn Device, context: &Context) {
+    let known = &device.identity().backend_reason;
+    for shortage in device.shortages().iter().filter(|shortage| !shortage.contains(known)) {
+        context.note(&format!("note: {shortage}"));
+    }
+}
+
+/// What an end in the middle leaves of targets that were given up.
+pub fn overwritten(targets: &[PathBuf]) -> String {
+    let names: Vec<_> = targets.iter().map(|target| target.display().to_string()).collect();
+    format!("what was written to {} stays there", names.join(", "))
+}
+
 fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<Opened> {
     let name = targets.iter().find_map(|target| simulated_name(target)).unwrap_or_default();
     if options.backend.kind().is_some() || options.buffered {

@@ -25,7 +25,7 @@ pub fn run(arguments: &BackendsArguments) -> anyhow::Result<()> {
     let rows: Vec<Row> = BackendKind::ALL
         .into_iter()
         .map(|backend| {
-            let why_not = backend.available().err();
+            let why_not = backend.ample().err();
             Row { backend: backend.name(), available: why_not.is_none(), why_not }
         })
         .collect();

@@ -64,6 +64,12 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     let device = opened.device();
     let Identity { backend, backend_reason, .. } = device.identity();
     context.note(&format!("backend {backend}: {backend_reason}"));
+    let load = arguments.load(device.geometry());
+    // What the device cannot take is said before anything is written.
+    load::check(device, &load)?;
+    if kind == Kind::Existing && workload.writes() {
+        context.interrupt.leaves(target::overwritten(&arguments.targets));
+    }
     if kind == Kind::Scratch {
         let whole = Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes };
         context.note(&format!("writing the scratch file of {} once", unit::bytes(whole.length_bytes as f64)));
@@ -72,9 +78,9 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     if arguments.polled && device.identity().poll_queues != Some(true) {
         context.note("note: --polled has no effect: this drive has no poll queues (see its queue/io_poll under /sys/block)");
     }
-    let load = arguments.load(device.geometry());
     context.note(&format!("running {} for {} s", workload.describe(), arguments.seconds));
     let measured = load::run(device, &load, interrupt)?;
+    target::note_shortages(device, context);
     let result = IoResult::new(device, &load, &measured);
     if arguments.json {
         print_json(&result)?;

@@ -152,6 +152,7 @@ fn measure(arguments: &MeasureArguments, context: &Context) -> anyhow::Result<()
     let Measured { profiled, results, .. } =
         measure::profile(&arguments.targets, &config, nothing, &measuring, &arguments.target, context)?;
     results.store(&profiled)?;
+    measure::end_if_interrupted(&measuring, &results, context)?;
     if arguments.json {
         return print_json(&profiled.profile);
     }
@@ -187,6 +188,7 @@ impl MeasureArguments {
                 State::Random => Precondition::Random,
             },
             seed: measuring.seed,
+            keep_interrupted: measuring.keep_interrupted,
             ..Config::default()
         }
     }

@@ -42,6 +42,7 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
         budget_s: measuring.seconds,
         write_bytes: measuring.write_bytes,
         seed: measuring.seed,
+        keep_interrupted: measuring.keep_interrupted,
         ..Config::default()
     };
     let targets = [arguments.directory.clone()];
@@ -61,9 +62,19 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     let of_budget = kept.clone().unwrap_or_default();
     let measured = measure::profile(&targets, &config, of_budget, measuring, &arguments.target, context)?;
     let Measured { mut profiled, results, opened } = measured;
-    add_store(&mut profiled.profile, kept, &opened, context)?;
+    let kept = match measuring.keep_interrupted && context.interrupt.is_wanted() {
+        true => Err("interrupted".to_owned()),
+        false => kept,
+    };
+    match add_store(&mut profiled.profile, kept, &opened, context) {
+        Err(error) if measuring.keep_interrupted && is_interrupt(&error) => {
+            profiled.profile.budget.left_out.push("store: interrupted".to_owned());
+        }
+        added => added?,
+    }
     results.store(&profiled)?;
     results::write_report(&profiled.profile, &results.report())?;
+    measure::end_if_interrupted(measuring, &results, context)?;
     if arguments.json {
         return print_json(&profiled.profile);
     }
@@ -71,6 +82,10 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     text += &format!("\nProfile: {}\n", results.profile().display());
     text += &format!("Report:  {}\n", results.report().display());
     Ok(print(&text)?)
+}
+
+fn is_interrupt(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::Interrupted))
 }
 
 /// Builds and measures a store with what was `kept` for it, or notes why there is none. A profile is worth having without one.
@@ -91,7 +106,7 @@ fn add_store(
     });
     match run {
         Ok(run) => profile.store = Some(run),
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Interrupted)) => return Err(error),
+        Err(error) if is_interrupt(&error) => return Err(error),
         Err(why) => {
             if has_budget {
                 context.note(&format!("no store      {why:#}"));

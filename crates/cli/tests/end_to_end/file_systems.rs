@@ -73,6 +73,39 @@ fn a_read_only_file_system_is_a_failure_with_its_name() {
 }
 
 #[test]
+fn a_store_on_a_read_only_file_system_can_be_read() {
+    let folder = crate::db::store();
+    crate::db::db(&folder, "put store key value");
+    let store = folder.path().join("store");
+    let path = store.to_str().unwrap();
+    let mount = format!("--bind {path} {path} && mount -o remount,ro,bind {path} #");
+    for words in ["get {} key", "scan {}", "check {}", "stats {}", "trees {}"] {
+        let words = words.replace("{}", path);
+        let arguments: Vec<&str> = std::iter::once("db").chain(words.split(' ')).collect();
+        let script = format!("mount {mount}\nexec \"$@\"");
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "--propagation",
+            "private",
+            "--user",
+            "--map-root-user",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ]);
+        let probe = Command::new("unshare").args(["--mount", "--user", "--map-root-user", "true"]).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: mounting is not allowed here");
+            return;
+        }
+        command.arg(env!("CARGO_BIN_EXE_flashgrain")).args(&arguments);
+        assert_cmd::Command::from_std(command).assert().success();
+    }
+}
+
+#[test]
 fn without_o_direct_it_runs_buffered_and_says_so() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let assert = flashgrain().arg("io").arg(memory.path()).args(QUICK).arg("--json").assert().success();

@@ -4,26 +4,34 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use flashgrain::{Builder, Db};
+use flashgrain::{Backup, Builder, Db, Error as StoreError, Tree, VALUE_BYTES_MAX};
+use flashgrain_profile::Error as ProfileError;
 use flashgrain_report::unit;
 use serde_json::json;
 
-use super::bytes::Notation;
-use super::{Members, StoreOptions, TreeOptions, parse_members};
-use crate::exit::Usage;
+use super::members::{Members, parse_members};
+use super::records::{Form, Reader, Record};
+use super::{StoreOptions, TreeOptions, with_tree};
+use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
 
 #[derive(Debug, Args)]
 pub struct LoadArguments {
     #[command(flatten)]
     tree: TreeOptions,
-    /// A file with a line for each record, as `scan` prints them with --hex: key, tab, value. Without --hex both are taken as they are. The lines need not be sorted; of those with the same key the last
-    /// one counts. `-` reads standard input.
+    /// A file with a line for each record, as `scan` prints them. They need not be sorted; of those with the same key the last one counts. `-` reads standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
+    /// How records are written: as text, each is a key, a tab and a value, in which a backslash begins an escape (`\t`, `\n`, `\\`, `\xNN`).
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// Take keys and values of text as they are, backslashes too.
+    #[arg(long, conflicts_with = "hex")]
+    raw: bool,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -53,15 +61,8 @@ const SORTED_BYTES: usize = 64 << 20;
 /// What a record takes in memory beside its bytes.
 const RECORD_BYTES: usize = 64;
 
-type Record = (Vec<u8>, Vec<u8>);
-
-/// Records from lines.
-struct Lines<'a> {
-    lines: Box<dyn BufRead>,
-    notation: Notation,
-    interrupt: &'a AtomicBool,
-    number: u64,
-}
+/// How often a backup is looked after.
+const TICK: Duration = Duration::from_millis(20);
 
 pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
@@ -72,72 +73,95 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
         let name = || format!("open {}", arguments.file.display());
         Box::new(BufReader::new(File::open(&arguments.file).with_context(name)?))
     };
-    let db = options.store.open()?;
-    let tree = db.tree(&options.tree)?;
-    let mut lines = Lines { lines, notation: options.notation, interrupt, number: 0 };
-    loop {
-        let records = lines.next_sorted()?;
-        if records.is_empty() {
-            break;
-        }
-        tree.load(records)?;
-    }
+    let db = options.store.open(context)?;
+    let mut reader = Reader::new(lines, arguments.format, options.notation, arguments.raw);
+    with_tree(&db, &options.tree, |tree| load_all(tree, &mut reader, context, interrupt))?;
     db.close()?;
     if arguments.json {
-        return print_json(&json!({ "lines": lines.number }));
+        return print_json(&json!({ "lines": reader.count }));
     }
     Ok(print(&format!(
         "loaded {} lines into the tree `{}`\n",
-        unit::count(lines.number as f64),
+        unit::count(reader.count as f64),
         options.tree
     ))?)
 }
 
-impl Lines<'_> {
-    /// The next records that fit into memory, sorted, each key once. None at the end.
-    fn next_sorted(&mut self) -> anyhow::Result<Vec<Record>> {
-        let (mut records, mut bytes, mut line) = (Vec::new(), 0, Vec::new());
-        while bytes < SORTED_BYTES {
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Err(flashgrain_profile::Error::Interrupted.into());
-            }
-            line.clear();
-            if self.lines.read_until(b'\n', &mut line).context("read the records")? == 0 {
-                break;
-            }
-            self.number += 1;
-            let (key, value) = self.parse(line.strip_suffix(b"\n").unwrap_or(&line))?;
-            bytes += key.len() + value.len() + RECORD_BYTES;
-            records.push((key, value));
-        }
-        // Stable, so that the last of equal ones is the last line.
-        records.sort_by(|(one, _), (other, _)| one.cmp(other));
-        records.dedup_by(|later, kept| {
-            let same = later.0 == kept.0;
-            if same {
-                std::mem::swap(later, kept);
-            }
-            same
+/// Loads what `reader` gives, in pieces that fit into memory. Each is durable before the next one is read, so that what was loaded is known, however it ends.
+fn load_all(
+    tree: &Tree,
+    reader: &mut Reader,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<()> {
+    loop {
+        let before = reader.count;
+        let loaded = next_sorted(tree, reader, interrupt).and_then(|records| {
+            let is_end = records.is_empty();
+            tree.load(records)?;
+            Ok(is_end)
         });
-        Ok(records)
-    }
-
-    fn parse(&self, line: &[u8]) -> Result<Record, Usage> {
-        let wrong = |why: &str| Usage(format!("line {}: {why}", self.number));
-        let tab = line.iter().position(|byte| *byte == b'\t');
-        let tab = tab.ok_or_else(|| wrong("a key, a tab and a value are expected"))?;
-        let parse = |part| self.notation.parse_bytes(part).map_err(|Usage(why)| wrong(&why));
-        Ok((parse(&line[..tab])?, parse(&line[tab + 1..])?))
+        match loaded {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => {
+                let (name, count) = (tree.name(), unit::count(before as f64));
+                if before == 0 {
+                    return Err(error);
+                }
+                context.interrupt.leaves(format!(
+                    "the first {count} records were loaded into the tree `{name}` and stay there, none of those behind them"
+                ));
+                let is_interrupt = matches!(error.downcast_ref(), Some(ProfileError::Interrupted));
+                let left =
+                    format!("the first {count} records were loaded into the tree `{name}` and stay there");
+                return Err(if is_interrupt { error } else { error.context(left) });
+            }
+        }
     }
 }
 
-pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
-    let db = arguments.store.open()?;
+/// The next records that fit into memory, sorted, each key once. None at the end.
+fn next_sorted(tree: &Tree, reader: &mut Reader, interrupt: &AtomicBool) -> anyhow::Result<Vec<Record>> {
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    let key_bytes_max = tree.key_bytes_max();
+    while bytes < SORTED_BYTES {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(ProfileError::Interrupted.into());
+        }
+        let Some((key, value)) = reader.next()? else { break };
+        let fits = (1..=key_bytes_max).contains(&key.len());
+        if !fits || value.len() as u64 > VALUE_BYTES_MAX {
+            let error = match fits {
+                false => StoreError::KeyLength { got: key.len(), limit: key_bytes_max },
+                true => StoreError::ValueLength { got: value.len() as u64, limit: VALUE_BYTES_MAX },
+            };
+            return Err(reader.wrong(&error.to_string()).into());
+        }
+        bytes += key.len() + value.len() + RECORD_BYTES;
+        records.push((key, value));
+    }
+    // Stable, so that the last of equal ones is the last line.
+    records.sort_by(|(one, _), (other, _)| one.cmp(other));
+    records.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            std::mem::swap(later, kept);
+        }
+        same
+    });
+    Ok(records)
+}
+
+pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<()> {
+    context.interrupt.watch()?;
+    arguments.target.announce("the copy", context);
+    let db = arguments.store.open_to_read(context)?;
     let target =
         arguments.target.0.iter().fold(Db::builder(), Builder::path).cache_bytes(arguments.store.cache);
     let target = arguments.target_log.iter().flat_map(|log| &log.0).fold(target, Builder::log_path);
     let target = arguments.destroy_contents_of.iter().fold(target, Builder::destroy_contents_of);
-    let copied = db.backup(target)?;
+    let copied = copy(&db, target, &context.interrupt)?;
     if arguments.json {
         return print_json(&copied);
     }
@@ -148,4 +172,31 @@ pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
         count(copied.records),
         unit::bytes(copied.bytes as f64)
     ))?)
+}
+
+/// Copies the store unless the user wants an end: closing the source then ends it, and what was copied is removed.
+fn copy(db: &Db, target: Builder, interrupt: &Interrupt) -> anyhow::Result<Backup> {
+    let done = AtomicBool::new(false);
+    let copied = std::thread::scope(|scope| {
+        let copier = std::thread::Builder::new().spawn_scoped(scope, || {
+            let copied = db.backup(target);
+            done.store(true, Ordering::Release);
+            copied
+        })?;
+        while !done.load(Ordering::Acquire) {
+            if interrupt.is_wanted() {
+                let _was_closed = db.clone().close();
+                break;
+            }
+            std::thread::park_timeout(TICK);
+        }
+        Ok::<_, std::io::Error>(copier.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    match copied.context("start the thread that copies")? {
+        Err(StoreError::Closed) if interrupt.is_wanted() => {
+            interrupt.leaves("the copy was not complete and was removed, as far as it was in files");
+            Err(ProfileError::Interrupted.into())
+        }
+        copied => Ok(copied?),
+    }
 }

@@ -25,9 +25,9 @@ pub fn layout_text(decisions: &[Decision]) -> String {
     decisions.iter().map(line).collect()
 }
 
-pub fn check(db: &Db, as_json: bool) -> anyhow::Result<()> {
+pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
     let check = db.check()?;
-    let reclaimed = db.reclaim()?.unwrap_or(0);
+    let reclaimed = if reclaim { db.reclaim()?.unwrap_or(0) } else { 0 };
     if as_json {
         let mut all = serde_json::to_value(&check)?;
         all["reclaimed_pages"] = reclaimed.into();

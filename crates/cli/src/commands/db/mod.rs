@@ -2,21 +2,25 @@
 
 mod bulk;
 mod bytes;
+mod delete;
 mod facts;
+mod members;
+mod records;
+mod trees;
 
-use std::io::Write;
-use std::ops::Bound;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use flashgrain::{Builder, Db, Iter, Placement, Readable, Tree};
+use flashgrain::{Builder, Db, Placement, Tree};
 use flashgrain_profile::file;
-use serde_json::json;
 
 use crate::exit::Usage;
-use crate::output::{Context, print, print_json};
+use crate::output::{Context, print};
 use crate::units::parse_positive_bytes;
 use bytes::{Notation, ValueSource};
+use members::{Members, parse_members};
+use records::{Form, Printer};
 
 /// Make stores, look into them, and change them.
 #[derive(Debug, Args)]
@@ -33,16 +37,22 @@ enum Action {
     Get(GetArguments),
     /// Give a key a value; makes the tree if there is none of that name.
     Put(PutArguments),
-    /// Remove a key.
-    Del(KeyArguments),
-    /// Print the records of a range in key order.
+    /// Remove a key, or all keys of a range.
+    Del(delete::DeleteArguments),
+    /// Print the records of a range in key order. What it prints, `load` takes.
     Scan(ScanArguments),
+    /// Print what each tree holds: its records, and the bytes that they take. Reads all of it.
+    Trees(LookArguments),
+    /// Remove a tree with all its records.
+    Drop(trees::DropArguments),
+    /// Give a tree another name.
+    Rename(trees::RenameArguments),
     /// Give many keys their values, a line each; makes the tree if there is none of that name.
     Load(bulk::LoadArguments),
     /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its files, or back it up to where it is wanted.
     Backup(bulk::BackupArguments),
-    /// Read and verify everything that is in the store.
-    Check(LookArguments),
+    /// Read and verify everything that is in the store. Changes nothing unless it is told to.
+    Check(CheckArguments),
     /// Print the trees and the numbers of a store.
     Stats(LookArguments),
 }
@@ -50,7 +60,7 @@ enum Action {
 /// Which store.
 #[derive(Debug, Args)]
 struct StoreOptions {
-    /// The store: a directory or a block device, or several with commas between them if it is striped.
+    /// The store: a directory or a block device, or several with commas between them if it is striped. A comma that belongs to a name is written `\,`.
     #[arg(value_name = "STORE", value_parser = parse_members)]
     store: Members,
     /// The directory or block device of its log, if that is another one.
@@ -59,18 +69,6 @@ struct StoreOptions {
     /// Memory for pages.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "64MiB")]
     cache: u64,
-}
-
-/// The members of a striped device, or the one of another.
-#[derive(Clone, Debug)]
-struct Members(Vec<PathBuf>);
-
-fn parse_members(text: &str) -> Result<Members, String> {
-    let members: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
-    if members.iter().any(|member| member.as_os_str().is_empty()) {
-        return Err("expected a path, or several with commas between them".into());
-    }
-    Ok(Members(members))
 }
 
 /// Which tree of it.
@@ -122,9 +120,12 @@ struct KeyArguments {
 struct GetArguments {
     #[command(flatten)]
     key: KeyArguments,
-    /// Write the value to this file, exactly as it is.
+    /// Write the value to this file, exactly as it is; `-` is standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
+    /// Write the value to standard output exactly as it is, with nothing behind it.
+    #[arg(long, conflicts_with_all = ["json", "output"])]
+    raw: bool,
     /// Print key and value as JSON.
     #[arg(long)]
     json: bool,
@@ -138,19 +139,26 @@ struct PutArguments {
     value: ValueSource,
 }
 
+/// Which keys of it.
 #[derive(Debug, Args)]
-struct ScanArguments {
-    #[command(flatten)]
-    tree: TreeOptions,
+struct RangeOptions {
     /// First key.
     #[arg(long, value_name = "KEY")]
     from: Option<String>,
-    /// First key that is not printed any more.
+    /// First key that is not meant any more.
     #[arg(long, value_name = "KEY")]
     to: Option<String>,
     /// Only keys that begin with this.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     prefix: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ScanArguments {
+    #[command(flatten)]
+    tree: TreeOptions,
+    #[command(flatten)]
+    range: RangeOptions,
     /// From the last key to the first.
     #[arg(long)]
     reverse: bool,
@@ -160,8 +168,11 @@ struct ScanArguments {
     /// Leave the values out.
     #[arg(long)]
     keys_only: bool,
-    /// Print one JSON object per record.
-    #[arg(long)]
+    /// How records are printed.
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// Print one JSON object per record: the same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
@@ -174,29 +185,71 @@ struct LookArguments {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct CheckArguments {
+    #[command(flatten)]
+    look: LookArguments,
+    /// Free what a crash has left behind of large values.
+    #[arg(long)]
+    reclaim: bool,
+}
+
 pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.action {
-        Action::Create(arguments) => create(arguments),
-        Action::Get(arguments) => get(arguments),
-        Action::Put(arguments) => put(arguments),
-        Action::Del(arguments) => delete(arguments),
+        Action::Create(arguments) => create(arguments, context),
+        Action::Get(arguments) => get(arguments, context),
+        Action::Put(arguments) => put(arguments, context),
+        Action::Del(arguments) => delete::delete(arguments, context),
         Action::Scan(arguments) => scan(arguments, context),
+        Action::Trees(arguments) => trees::list(arguments, context),
+        Action::Drop(arguments) => trees::drop_tree(arguments, context),
+        Action::Rename(arguments) => trees::rename(arguments, context),
         Action::Load(arguments) => bulk::load(arguments, context),
-        Action::Backup(arguments) => bulk::backup(arguments),
-        Action::Check(arguments) => facts::check(&arguments.store.open()?, arguments.json),
-        Action::Stats(arguments) => facts::stats(&arguments.store.open()?, arguments.json),
+        Action::Backup(arguments) => bulk::backup(arguments, context),
+        Action::Check(arguments) => check(arguments, context),
+        Action::Stats(arguments) => facts::stats(&arguments.store.open_to_read(context)?, arguments.json),
     }
 }
 
 impl StoreOptions {
-    fn builder(&self) -> Builder {
+    fn builder(&self, context: &Context) -> Builder {
+        self.store.announce("the store", context);
         let builder = self.store.0.iter().fold(Db::builder(), Builder::path).cache_bytes(self.cache);
-        self.log.iter().flat_map(|log| &log.0).fold(builder, Builder::log_path)
+        match &self.log {
+            None => builder,
+            Some(log) => {
+                log.announce("its log", context);
+                log.0.iter().fold(builder, Builder::log_path)
+            }
+        }
     }
 
-    fn open(&self) -> anyhow::Result<Db> {
-        Ok(self.builder().open()?)
+    fn open(&self, context: &Context) -> anyhow::Result<Db> {
+        Ok(with_shortages(self.builder(context).open()?, context))
     }
+
+    /// For commands that change nothing.
+    fn open_to_read(&self, context: &Context) -> anyhow::Result<Db> {
+        Ok(with_shortages(self.builder(context).open_read_only()?, context))
+    }
+}
+
+/// Says which limits keep a store from its best.
+fn with_shortages(db: Db, context: &Context) -> Db {
+    db.shortages().iter().for_each(|shortage| context.note(&format!("note: {shortage}")));
+    db
+}
+
+/// Has `work` done on a tree, which is made if it is missing. If nothing comes of that, it is not left behind empty.
+fn with_tree<T>(db: &Db, name: &str, work: impl FnOnce(&Tree) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let is_new = db.existing_tree(name).is_err();
+    let tree = db.tree(name)?;
+    let result = work(&tree);
+    if result.is_err() && is_new && tree.iter()?.next().is_none() {
+        drop(tree);
+        db.drop_tree(name)?;
+    }
+    result
 }
 
 impl KeyArguments {
@@ -205,8 +258,8 @@ impl KeyArguments {
     }
 }
 
-fn create(arguments: &CreateArguments) -> anyhow::Result<()> {
-    let mut builder = arguments.store.builder();
+fn create(arguments: &CreateArguments, context: &Context) -> anyhow::Result<()> {
+    let mut builder = arguments.store.builder(context);
     for path in &arguments.destroy_contents_of {
         builder = builder.destroy_contents_of(path);
     }
@@ -222,77 +275,64 @@ fn create(arguments: &CreateArguments) -> anyhow::Result<()> {
     if arguments.in_place {
         builder = builder.placement(Placement::InPlace);
     }
-    let db = builder.create()?;
+    let db = with_shortages(builder.create()?, context);
     let decisions = db.layout().to_vec();
     db.close()?;
     facts::layout(&decisions, arguments.json)
 }
 
-fn get(arguments: &GetArguments) -> anyhow::Result<()> {
+fn check(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> {
+    let CheckArguments { look: LookArguments { store, json }, reclaim } = arguments;
+    let db = if *reclaim { store.open(context)? } else { store.open_to_read(context)? };
+    facts::check(&db, *reclaim, *json)?;
+    Ok(db.close()?)
+}
+
+fn get(arguments: &GetArguments, context: &Context) -> anyhow::Result<()> {
     let options = &arguments.key.tree;
-    let (key, db) = (arguments.key.key()?, options.store.open()?);
+    let (key, db) = (arguments.key.key()?, options.store.open_to_read(context)?);
     let value = db.existing_tree(&options.tree)?.get(&key)?;
     let Some(value) = value else {
         anyhow::bail!("there is no key `{}` in the tree `{}`", options.notation.show(&key), options.tree);
     };
-    if let Some(path) = &arguments.output {
+    let output = arguments.raw.then_some(Path::new("-")).or(arguments.output.as_deref());
+    if let Some(path) = output {
         return Ok(file::write_atomically(path, |writer| writer.write_all(&value))?);
     }
-    let (key, value) = (options.notation.show(&key), options.notation.show(&value));
     if arguments.json {
-        return print_json(&json!({ "key": key, "value": value }));
+        return Ok(print(&(records::json(options.notation, &key, Some(&value))? + "\n"))?);
     }
-    Ok(print(&(value + "\n"))?)
+    Ok(print(&(options.notation.show(&value) + "\n"))?)
 }
 
-fn put(arguments: &PutArguments) -> anyhow::Result<()> {
+fn put(arguments: &PutArguments, context: &Context) -> anyhow::Result<()> {
     let options = &arguments.key.tree;
     let (key, value) = (arguments.key.key()?, arguments.value.read(options.notation)?);
-    let db = options.store.open()?;
-    db.tree(&options.tree)?.insert(key, value)?;
-    Ok(db.close()?)
-}
-
-fn delete(arguments: &KeyArguments) -> anyhow::Result<()> {
-    let (key, db) = (arguments.key()?, arguments.tree.store.open()?);
-    db.existing_tree(&arguments.tree.tree)?.remove(key)?;
+    let db = options.store.open(context)?;
+    with_tree(&db, &options.tree, |tree| Ok(tree.insert(key, value)?))?;
     Ok(db.close()?)
 }
 
 fn scan(arguments: &ScanArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
     let options = &arguments.tree;
-    let db = options.store.open()?;
-    let records = records(&db, &db.existing_tree(&options.tree)?, arguments)?;
+    let range = arguments.range.bounds(options.notation)?;
+    let db = options.store.open_to_read(context)?;
+    let records = db.existing_tree(&options.tree)?.range(range)?;
     let limit = arguments.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let records: Box<dyn Iterator<Item = _>> =
         if arguments.reverse { Box::new(records.rev()) } else { Box::new(records) };
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let out = BufWriter::new(std::io::stdout().lock());
+    let form = if arguments.json { Form::Json } else { arguments.format };
+    let mut printer = Printer::new(out, form, options.notation, arguments.keys_only)?;
     for record in records.take(limit) {
         if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            context.interrupt.leaves(format!("only the first {} records were printed", printer.count));
+            printer.finish()?;
             return Err(flashgrain_profile::Error::Interrupted.into());
         }
         let (key, value) = record?;
-        let key = options.notation.show(&key);
-        match (arguments.json, arguments.keys_only) {
-            (false, true) => writeln!(out, "{key}")?,
-            (false, false) => writeln!(out, "{key}\t{}", options.notation.show(&value))?,
-            (true, true) => writeln!(out, "{}", json!({ "key": key }))?,
-            (true, false) => {
-                writeln!(out, "{}", json!({ "key": key, "value": options.notation.show(&value) }))?;
-            }
-        }
+        printer.print(&key, &value)?;
     }
-    Ok(out.flush()?)
-}
-
-fn records(db: &Db, tree: &Tree, arguments: &ScanArguments) -> anyhow::Result<Iter> {
-    let parse =
-        |text: &Option<String>| text.as_ref().map(|text| arguments.tree.notation.parse(text)).transpose();
-    if let Some(prefix) = parse(&arguments.prefix)? {
-        return Ok(db.prefix(tree, prefix)?);
-    }
-    let from = parse(&arguments.from)?.map_or(Bound::Unbounded, Bound::Included);
-    let to = parse(&arguments.to)?.map_or(Bound::Unbounded, Bound::Excluded);
-    Ok(db.range(tree, (from, to))?)
+    Ok(printer.finish()?)
 }

@@ -1,0 +1,81 @@
+//! The trees of a store as such: what they hold, their names, and their end.
+
+use clap::Args;
+use flashgrain::Check;
+use flashgrain_report::unit;
+use serde_json::json;
+
+use super::{LookArguments, StoreOptions};
+use crate::output::{Context, print, print_json};
+
+#[derive(Debug, Args)]
+pub struct DropArguments {
+    #[command(flatten)]
+    store: StoreOptions,
+    /// The tree. All its records are lost.
+    #[arg(value_name = "TREE")]
+    tree: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RenameArguments {
+    #[command(flatten)]
+    store: StoreOptions,
+    /// The tree's name.
+    #[arg(value_name = "TREE")]
+    tree: String,
+    /// Its new name, which no tree has.
+    #[arg(value_name = "NEW")]
+    new_name: String,
+}
+
+pub fn drop_tree(arguments: &DropArguments, context: &Context) -> anyhow::Result<()> {
+    let db = arguments.store.open(context)?;
+    db.drop_tree(&arguments.tree)?;
+    Ok(db.close()?)
+}
+
+pub fn rename(arguments: &RenameArguments, context: &Context) -> anyhow::Result<()> {
+    let db = arguments.store.open(context)?;
+    db.rename_tree(&arguments.tree, &arguments.new_name)?;
+    Ok(db.close()?)
+}
+
+/// A line, or an object, for each tree: what it holds and the room that this takes.
+pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> {
+    let db = arguments.store.open_to_read(context)?;
+    let mut rows = Vec::new();
+    for name in db.tree_names() {
+        let tree = db.existing_tree(&name)?;
+        rows.push((name, tree.options().size_of_nodes().unwrap_or(0), tree.check()?));
+    }
+    if arguments.json {
+        let row = |(name, node_bytes, check): &(String, u32, Check)| {
+            json!({
+                "name": name,
+                "node_bytes": node_bytes,
+                "records": check.records,
+                "used_bytes": check.used_bytes + check.large_value_bytes,
+                "nodes": check.nodes,
+                "nodes_bytes": check.node_bytes,
+                "large_values": check.large_values,
+                "large_value_bytes": check.large_value_bytes,
+            })
+        };
+        return print_json(&rows.iter().map(row).collect::<Vec<_>>());
+    }
+    let width = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0).max("tree".len());
+    let mut text =
+        format!("{:<width$}  {:>12}  {:>10}  {:>10}  {:>8}\n", "tree", "records", "in use", "in nodes", "of");
+    for (name, node_bytes, check) in &rows {
+        let bytes = |bytes: u64| unit::bytes(bytes as f64);
+        text += &format!(
+            "{name:<width$}  {:>12}  {:>10}  {:>10}  {:>8}\n",
+            unit::count(check.records as f64),
+            bytes(check.used_bytes + check.large_value_bytes),
+            bytes(check.node_bytes),
+            bytes(u64::from(*node_bytes)),
+        );
+    }
+    Ok(print(&text)?)
+}

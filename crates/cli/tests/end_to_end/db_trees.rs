@@ -1,0 +1,107 @@
+//! Whole trees and ranges from the command line: out and in again in every form, listed, renamed, removed.
+
+use serde_json::Value;
+
+use crate::db::{command, db, store};
+use crate::support::{fails, folder, stderr, stdout};
+
+#[test]
+fn what_scan_prints_can_be_loaded_back() {
+    let folder = store();
+    for (key, value) in
+        [("plain", "text"), ("quoted", "a,\"b\""), ("tab\tin key", "C:\\dir\nnext"), ("ümlaut", "")]
+    {
+        let mut put = command(&folder, "put store --");
+        put.args([key, value]).assert().success();
+    }
+    std::fs::write(folder.path().join("bytes"), [0, 255, b'"', b'\n', b'\\', b',']).unwrap();
+    db(&folder, "put store bytes --value-file bytes");
+    let expected = db(&folder, "scan store --hex");
+    for form in ["text", "json", "csv"] {
+        for hex in ["", " --hex"] {
+            let printed = command(&folder, &format!("scan store --format {form}{hex}")).assert().success();
+            let printed = printed.get_output().stdout.clone();
+            let tree = format!("{form}{}", hex.len());
+            command(&folder, &format!("load store --tree {tree} --format {form}{hex}"))
+                .write_stdin(printed)
+                .assert()
+                .success();
+            assert_eq!(db(&folder, &format!("scan store --hex --tree {tree}")), expected, "{tree}");
+        }
+    }
+    let raw = command(&folder, "load store --raw --tree raw").write_stdin("a\tC:\\dir\n").assert().success();
+    drop(raw);
+    assert_eq!(db(&folder, "get store a --raw --tree raw"), "C:\\dir");
+}
+
+#[test]
+fn trees_are_listed_renamed_and_dropped() {
+    let folder = store();
+    for key in 0..20 {
+        db(&folder, &format!("put store key{key} value --tree fruit"));
+    }
+    db(&folder, "put store key value --tree other");
+    let rows: Value = serde_json::from_str(&db(&folder, "trees store --json")).unwrap();
+    assert_eq!((&rows[0]["name"], &rows[0]["records"]), (&"fruit".into(), &20.into()));
+    assert!(rows[0]["used_bytes"].as_u64().unwrap() >= 20 * 9);
+    let table = db(&folder, "trees store");
+    assert!(table.contains("records") && table.contains("fruit") && table.contains("20"), "{table}");
+    fails(&mut command(&folder, "rename store fruit other"), 1, &["there is a tree of this name"]);
+    db(&folder, "rename store fruit food");
+    assert_eq!(db(&folder, "get store key7 --tree food"), "value\n");
+    db(&folder, "drop store other");
+    fails(&mut command(&folder, "get store key --tree other"), 1, &["no tree `other`"]);
+    fails(&mut command(&folder, "drop store other"), 1, &["no tree `other`"]);
+    assert!(db(&folder, "check store").contains("1 trees, 20 records"));
+}
+
+#[test]
+fn ranges_are_removed() {
+    let folder = store();
+    for key in ["a", "b1", "b2", "c", "d"] {
+        db(&folder, &format!("put store {key} value"));
+    }
+    assert_eq!(db(&folder, "del store --prefix b"), "removed 2 records\n");
+    assert_eq!(db(&folder, "del store --from c --to d"), "removed 1 records\n");
+    assert_eq!(db(&folder, "scan store --keys-only"), "a\nd\n");
+    fails(&mut command(&folder, "del store"), 2, &["required"]);
+    fails(&mut command(&folder, "del store a --prefix b"), 2, &["cannot be used with"]);
+    assert_eq!(db(&folder, "scan store --keys-only"), "a\nd\n");
+}
+
+#[test]
+fn what_is_refused_leaves_no_empty_tree() {
+    let folder = store();
+    let long = format!("{}\tvalue\n", "k".repeat(2000));
+    for (lines, why) in [
+        ("a\tb\nno tab\n", "line 2"),
+        ("a\tb\n\tempty\n", "line 2: a key of 0 bytes"),
+        (&long, "line 1: a key of 2000"),
+    ] {
+        let mut load = command(&folder, "load store --tree new");
+        load.write_stdin(lines);
+        fails(&mut load, 2, &[why]);
+    }
+    let mut put = command(&folder, "put store --tree new --");
+    fails(put.args(["", "value"]), 2, &["a key of 0 bytes"]);
+    fails(&mut command(&folder, "get store a --tree new"), 1, &["no tree `new`"]);
+    // Of a tree that was there, nothing goes.
+    db(&folder, "put store key value");
+    fails(command(&folder, "load store").write_stdin("no tab\n"), 2, &["line 1"]);
+    assert_eq!(db(&folder, "scan store"), "key\tvalue\n");
+}
+
+#[test]
+fn commas_in_names_are_not_taken_for_stripes_and_stripes_are_said() {
+    let folder = folder();
+    std::fs::create_dir(folder.path().join("one,two")).unwrap();
+    db(&folder, "create one,two --log-size 1MiB");
+    db(&folder, "put one,two key value");
+    assert!(folder.path().join("one,two/data.flashgrain").exists() && !folder.path().join("one").exists());
+    db(&folder, "create new\\,name --log-size 1MiB");
+    assert!(folder.path().join("new,name/data.flashgrain").exists());
+    let striped = command(&folder, "create three,four --log-size 1MiB").assert().success();
+    let said = stderr(&striped);
+    assert!(said.contains("striped over 2 places: three, four"), "{said}");
+    assert!(!stdout(&striped).contains("striped over 2 places"));
+}
