@@ -10,7 +10,9 @@ use flashgrain_device::Error as DeviceError;
 #[non_exhaustive]
 pub enum Error {
     /// This process itself has the store open already.
-    #[error("{path}: this process has this store open already: clone that handle (`Db` is cheap to clone), or close it first")]
+    #[error(
+        "{path}: this process has this store open already: clone that handle (`Db` is cheap to clone), or close it first"
+    )]
     OpenHere {
         /// The store.
         path: PathBuf,

@@ -83,6 +83,10 @@ fn readers_share_a_store_and_writers_do_not() {
     assert_eq!(one.backup(small(&folder.path().join("copy"))).unwrap().records, 2001);
     drop((one, other));
     let writer = small(&path).open().unwrap();
-    assert_eq!(small(&path).open_read_only().unwrap_err().kind(), ErrorKind::Locked);
+    for refused in [small(&path).open_read_only(), small(&path).open()] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        assert!(refused.to_string().contains("this process has this store open already"), "{refused}");
+    }
     writer.close().unwrap();
 }
