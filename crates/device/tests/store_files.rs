@@ -170,7 +170,7 @@ fn a_claim_has_its_places_alone_whatever_their_order_and_however_they_are_called
     for name in ["a", "b/c", "other"] {
         let place = directory.path().join(name);
         let refused = Claim::take(std::slice::from_ref(&place), true).unwrap_err();
-        assert!(matches!(&refused, Error::Locked { path } if *path == place), "{refused}");
+        assert!(matches!(&refused, Error::OpenHere { path } if *path == place), "{refused}");
     }
     std::fs::write(places[0].join("file"), "").unwrap();
     drop(claim);
