@@ -85,7 +85,7 @@ impl Site {
     /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for what is no place for a store.
     pub fn claim(&self, making: bool) -> Result<Arc<Claim>, Error> {
         let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
-        paths.iter().try_for_each(|path| check_place(path, making))?;
+        self.check_places(making)?;
         Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
     }
 
@@ -95,8 +95,20 @@ impl Site {
     /// As [`Site::claim`].
     pub fn share(&self) -> Result<Arc<Claim>, Error> {
         let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
-        paths.iter().try_for_each(|path| check_place(path, false))?;
+        self.check_places(false)?;
         Claim::share(&paths).map_err(|error| of_device(error, &paths))
+    }
+
+    /// Refuses what can be no place of a store. Of one that is there, a place that is missing is a member that is.
+    fn check_places(&self, making: bool) -> Result<(), Error> {
+        let named =
+            std::iter::once((&self.data, DATA_FILE)).chain(self.log.iter().map(|log| (log, LOG_FILE)));
+        for (place, name) in named {
+            let paths = place.paths();
+            let checked = paths.iter().try_for_each(|path| check_place(path, making));
+            checked.map_err(|error| if making { error } else { as_member(error, paths, name) })?;
+        }
+        Ok(())
     }
 
     fn places(&self) -> impl Iterator<Item = &Place> {
