@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Error;
 use crate::schema::{DeviceProfile, FORMAT, SCHEMA_VERSION};
+use crate::{Error, ranges};
 
 /// Larger files are no profiles: the largest have a few megabytes.
 const LARGEST_BYTES: u64 = 256 << 20;
@@ -194,6 +194,7 @@ fn decode(bytes: &[u8]) -> Result<DeviceProfile, String> {
         ));
     }
     let value = migrate(value, head.schema_version)?;
+    ranges::check(&value).map_err(|problem| format!("is damaged: {problem}; make the profile again"))?;
     serde_json::from_value(value).map_err(|error| format!("is damaged: {error}; make the profile again"))
 }
 
