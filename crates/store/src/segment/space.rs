@@ -56,6 +56,10 @@ const PENDING_SHARE_LEAST: usize = 32;
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
 const MAP_SPARE: usize = 2;
 
+/// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free; where the
+/// store may grow, that is cheaper than to pay more.
+const WRITTEN_PER_FREED_MAX: u64 = 2;
+
 /// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
 const AHEAD_SHARE: usize = 4;
 
@@ -101,7 +105,7 @@ struct Words {
     opening: AtomicU64,
     /// Bytes of the images in it to which pages refer.
     live_bytes: AtomicU64,
-    /// Bytes of all images in it.
+    /// Bytes of all images in it, and of what was left empty though they would have fitted there.
     filled_bytes: AtomicU64,
     /// The store's age when the youngest of its images was changed last.
     changed_at_bytes: AtomicU64,
@@ -461,6 +465,11 @@ impl Space {
         self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// So much of the segment was left empty as a unit had to be written before it was full. Moved to other units, the images take less: like garbage, it can be won.
+    pub fn add_padding(&self, index: usize, bytes: u64) {
+        self.words.get(index).filled_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// When the youngest image of a segment was changed.
     pub fn changed_at(&self, index: usize) -> u64 {
         self.words.get(index).changed_at_bytes.load(Ordering::Relaxed)
@@ -607,6 +616,7 @@ impl Space {
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
             hopeless: coming == 0 && urgent && !written_helps && self.victim(inner).is_none(),
             pending: pending > 0,
+            checkpoint_pays: pending as u64 * self.segment_bytes * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: freed > 0,
         }
     }
@@ -688,6 +698,8 @@ pub(super) struct Need {
     pub hopeless: bool,
     /// A checkpoint will certainly make some free.
     pub pending: bool,
+    /// It makes so many free that what it writes for that is worth it.
+    pub checkpoint_pays: bool,
     /// Segments are being discarded, and free then.
     pub freeing: bool,
 }

@@ -13,6 +13,7 @@ mod full;
 mod large_values;
 mod many_keys;
 mod model;
+mod pace;
 mod places;
 mod read_only;
 mod renamed;
