@@ -45,7 +45,8 @@ impl Batch {
     /// Gives `key` this value. What comes later in the batch counts.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; the batch stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// The batch stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
@@ -53,8 +54,9 @@ impl Batch {
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.core.check_write(&tree.state, key, Some(value))?;
-        self.writes.put(&tree.state, key, Some(Value::from(value)));
+        let tree = self.core.known(tree)?;
+        self.core.check_write(tree, key, Some(value))?;
+        self.writes.put(tree, key, Some(Value::from(value)));
         Ok(())
     }
 
@@ -63,9 +65,9 @@ impl Batch {
     /// # Errors
     /// As [`Batch::insert`].
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        let key = key.as_ref();
-        self.core.check_write(&tree.state, key, None)?;
-        self.writes.put(&tree.state, key, None);
+        let (tree, key) = (self.core.known(tree)?, key.as_ref());
+        self.core.check_write(tree, key, None)?;
+        self.writes.put(tree, key, None);
         Ok(())
     }
 

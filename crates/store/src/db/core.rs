@@ -11,7 +11,7 @@ use flashgrain_device::Origin;
 use super::place::Site;
 use super::prepared::{Prepared, Wanted};
 use super::stats::Stats;
-use super::tree::TreeOptions;
+use super::tree::{Tree, TreeOptions};
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
@@ -127,6 +127,25 @@ impl Core {
     #[inline]
     pub(super) fn check_process(&self) -> Result<(), Error> {
         if self.origin.is_here() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not dropped. Every call that is given a handle asks this before it does anything.
+    pub(super) fn known<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<Known>, Error> {
+        if !Arc::ptr_eq(self, &tree.db.core) {
+            return Err(self.foreign(tree));
+        }
+        if tree.state.dropped.load(Ordering::Relaxed) {
+            return Err(Error::TreeDropped { tree: tree.state.name.clone() });
+        }
+        Ok(&tree.state)
+    }
+
+    /// Why a handle from elsewhere is refused.
+    #[cold]
+    fn foreign(&self, tree: &Tree) -> Error {
+        let name = tree.state.name.clone();
+        let is_same_store = self.engine.superblock().store == tree.db.core.engine.superblock().store;
+        if is_same_store { Error::OtherOpening { tree: name } } else { Error::OtherStore { tree: name } }
     }
 
     /// Has in memory what a change of these keys takes.
@@ -253,7 +272,7 @@ impl Core {
             return Err(Error::Closed);
         }
         if tree.dropped.load(Ordering::SeqCst) {
-            return Err(Error::NoTree { name: tree.name.clone() });
+            return Err(Error::TreeDropped { tree: tree.name.clone() });
         }
         Ok(writing)
     }

@@ -150,7 +150,7 @@ impl Db {
         self.core.tree_names()
     }
 
-    /// Removes a tree with all its records. Its space is freed in the background. Handles to it find it empty, and writes through them fail.
+    /// Removes a tree with all its records. Its space is freed in the background. Calls with handles of it are refused with [`Error::TreeDropped`]; iterators and cursors that there are go on.
     ///
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
@@ -341,12 +341,17 @@ impl Source for Db {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(&tree.state, key, None, may, into)
+        self.core.look_up_into(self.core.known(tree)?, key, None, may, into)
+    }
+
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
+        self.core.known(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
+        let tree = self.core.known(tree)?;
         let at = self.core.pin()?;
-        Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(&tree.state), at, overlay: None })
+        Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(tree), at, overlay: None })
     }
 }
 

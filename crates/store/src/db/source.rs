@@ -40,6 +40,10 @@ pub trait Source {
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error>;
 
+    /// Refuses a handle that is of no tree of the store as it is open now.
+    #[doc(hidden)]
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error>;
+
     #[doc(hidden)]
     fn view(&self, tree: &Tree) -> Result<View, Error>;
 }

@@ -53,7 +53,8 @@ impl Transaction {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; the transaction stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// The transaction stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
@@ -61,8 +62,9 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.core.check_write(&tree.state, key, Some(value))?;
-        self.writes.put(&tree.state, key, Some(Value::from(value)));
+        let tree = self.core.known(tree)?;
+        self.core.check_write(tree, key, Some(value))?;
+        self.writes.put(tree, key, Some(Value::from(value)));
         Ok(())
     }
 
@@ -71,9 +73,9 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        let key = key.as_ref();
-        self.core.check_write(&tree.state, key, None)?;
-        self.writes.put(&tree.state, key, None);
+        let (tree, key) = (self.core.known(tree)?, key.as_ref());
+        self.core.check_write(tree, key, None)?;
+        self.writes.put(tree, key, None);
         Ok(())
     }
 
@@ -88,13 +90,13 @@ impl Transaction {
         tree: &Tree,
         range: impl RangeBounds<K>,
     ) -> Result<u64, Error> {
-        let range = Range::of(&range);
-        let written: Vec<_> = self.writes.of(&tree.state).map(|own| range.written(own)).unwrap_or_default();
-        let found = self.core.keys_within(&tree.state, &self.at, &range)?;
-        let is_written = |key: &Vec<u8>| self.writes.get(&tree.state, key).is_some();
+        let (tree, range) = (self.core.known(tree)?, Range::of(&range));
+        let written: Vec<_> = self.writes.of(tree).map(|own| range.written(own)).unwrap_or_default();
+        let found = self.core.keys_within(tree, &self.at, &range)?;
+        let is_written = |key: &Vec<u8>| self.writes.get(tree, key).is_some();
         let others = found.into_iter().filter(|key| !is_written(key));
         let keys: Vec<_> = written.into_iter().chain(others).collect();
-        keys.iter().for_each(|key| self.writes.put(&tree.state, key, None));
+        keys.iter().for_each(|key| self.writes.put(tree, key, None));
         Ok(keys.len() as u64)
     }
 
@@ -118,10 +120,11 @@ impl Transaction {
 
 impl Source for Transaction {
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        if let Some(written) = self.writes.get(&tree.state, key) {
+        let tree = self.core.known(tree)?;
+        if let Some(written) = self.writes.get(tree, key) {
             return Ok(Poll::Ready(written.clone()));
         }
-        look_up_by(|bytes| self.core.look_up_into(&tree.state, key, Some(&self.at), may, bytes))
+        look_up_by(|bytes| self.core.look_up_into(tree, key, Some(&self.at), may, bytes))
     }
 
     fn look_up_into(
@@ -131,16 +134,22 @@ impl Source for Transaction {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        if let Some(written) = self.writes.get(&tree.state, key) {
+        let tree = self.core.known(tree)?;
+        if let Some(written) = self.writes.get(tree, key) {
             written.iter().for_each(|value| into.extend_from_slice(value));
             return Ok(Poll::Ready(written.is_some()));
         }
-        self.core.look_up_into(&tree.state, key, Some(&self.at), may, into)
+        self.core.look_up_into(tree, key, Some(&self.at), may, into)
+    }
+
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
+        self.core.known(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let overlay = self.writes.of(&tree.state).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
-        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
+        let tree = self.core.known(tree)?;
+        let overlay = self.writes.of(tree).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
+        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(tree), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay })
     }
 }

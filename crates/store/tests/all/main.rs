@@ -10,6 +10,7 @@ mod contention;
 mod dropped;
 mod format;
 mod full;
+mod handles;
 mod large_values;
 mod many_keys;
 mod model;
