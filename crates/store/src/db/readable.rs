@@ -98,12 +98,12 @@ pub trait Readable: Source {
         Ok(values)
     }
 
-    /// Whether there is such a key.
+    /// Whether there is such a key. However long its value is, that is not read.
     ///
     /// # Errors
     /// As [`Readable::get`].
     fn contains_key(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.get(tree, key)?.is_some())
+        waiting(|may| self.contains(tree, key.as_ref(), may))
     }
 
     /// The record with the smallest key.

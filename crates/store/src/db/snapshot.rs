@@ -42,6 +42,10 @@ impl Source for Snapshot {
         self.core.look_up_into(self.core.known(tree)?, key, Some(&self.at), may, into)
     }
 
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
+        self.core.contains(self.core.known(tree)?, key, Some(&self.at), may)
+    }
+
     fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
         self.core.known(tree).map(drop)
     }

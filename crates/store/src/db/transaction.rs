@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::core::{Core, look_up_by};
+use super::core::{Core, logged_bytes_min, look_up_by};
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
@@ -53,7 +53,7 @@ impl Transaction {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
     /// The transaction stays as it was.
     pub fn insert(
         &mut self,
@@ -61,11 +61,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        let tree = self.core.known(tree)?;
-        self.core.check_write(tree, key, Some(value))?;
-        self.writes.put(tree, key, Some(Value::from(value)));
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
     /// Removes `key`, whether it is there or not.
@@ -73,10 +69,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        let (tree, key) = (self.core.known(tree)?, key.as_ref());
-        self.core.check_write(tree, key, None)?;
-        self.writes.put(tree, key, None);
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), None)
     }
 
     /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of them go with its commit, however many they are.
@@ -96,6 +89,8 @@ impl Transaction {
         let is_written = |key: &Vec<u8>| self.writes.get(tree, key).is_some();
         let others = found.into_iter().filter(|key| !is_written(key));
         let keys: Vec<_> = written.into_iter().chain(others).collect();
+        let removals = keys.iter().map(|key| (key.as_slice(), logged_bytes_min(tree, key, None)));
+        self.writes.admit(tree, removals, self.core.batch_limit_bytes())?;
         keys.iter().for_each(|key| self.writes.put(tree, key, None));
         Ok(keys.len() as u64)
     }
@@ -140,6 +135,14 @@ impl Source for Transaction {
             return Ok(Poll::Ready(written.is_some()));
         }
         self.core.look_up_into(tree, key, Some(&self.at), may, into)
+    }
+
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
+        let tree = self.core.known(tree)?;
+        match self.writes.get(tree, key) {
+            Some(written) => Ok(Poll::Ready(written.is_some())),
+            None => self.core.contains(tree, key, Some(&self.at), may),
+        }
     }
 
     fn check_handle(&self, tree: &Tree) -> Result<(), Error> {

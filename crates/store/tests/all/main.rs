@@ -16,6 +16,7 @@ mod many_keys;
 mod model;
 mod places;
 mod scans;
+mod swaps;
 #[cfg(feature = "testing")]
 mod trouble;
 mod waiting;
