@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use flashgrain_device::{Claim, calendar_seconds};
-use flashgrain_profile::DeviceProfile;
 
 use super::core::Core;
 use super::place::{Made, Site, of_device};
 use crate::checkpoint::{StoreId, slots};
 use crate::engine::{Engine, Given};
 use crate::lane::{Devices, Role};
-use crate::layout::{Ground, Layout, Overrides, decide};
+use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
 use crate::options::Options;
 use crate::task::Crew;
 use crate::worker::Workers;
@@ -30,7 +29,7 @@ fn new_store_id() -> StoreId {
 /// What is to be done with the devices.
 pub(super) enum Wanted<'a> {
     Open,
-    Create { profile: Option<&'a DeviceProfile>, overrides: &'a Overrides },
+    Create { profile: Option<&'a LearnedSettings>, overrides: &'a Overrides },
 }
 
 /// Everything before the engine.
@@ -69,7 +68,7 @@ impl Prepared {
         let Wanted::Create { profile, overrides } = wanted else {
             return Ok(Self { devices: site.open(claim)?, options, may_grow: site.may_grow(), new: None });
         };
-        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
+        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes);
         let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
         if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {
