@@ -117,6 +117,45 @@ fn crates_use_only_those_below_them() {
     }
 }
 
+/// Somebody who wants the store alone is not to compile what measures drives and fits models.
+#[test]
+fn the_store_alone_needs_few_crates() {
+    const CRATES_MAX: usize = 29;
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--package", "flashgrain", "--edges", "normal,build", "--prefix", "none"])
+        .args(["--no-dedupe", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<_> = tree.lines().collect();
+    assert!(crates.len() > 5 && crates.len() <= CRATES_MAX, "{} crates: {crates:#?}", crates.len());
+    assert!(!tree.contains("flashgrain_profile") && !tree.contains("nalgebra"), "{tree}");
+}
+
+/// What a published crate uses is published, too, by a version.
+#[test]
+fn published_crates_use_published_ones_by_version() {
+    let packages = packages();
+    let is_published = |package: &Value| package["publish"].is_null();
+    let published: BTreeSet<_> = packages
+        .iter()
+        .filter(|package| is_published(package))
+        .map(|package| text(package, "name"))
+        .collect();
+    assert!(published.contains("flashgrain"), "{published:?}");
+    for package in packages.iter().filter(|package| is_published(package)) {
+        assert!(!text(package, "readme").is_empty(), "{} lacks a readme", text(package, "name"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let uses = text(dependency, "name");
+            let is_ours = uses.starts_with("flashgrain");
+            assert!(!is_ours || published.contains(uses), "{} uses {uses}", text(package, "name"));
+            assert!(text(dependency, "req") != "*", "{} uses any {uses}", text(package, "name"));
+        }
+    }
+}
+
 #[test]
 fn path_dependencies_stay_inside_the_workspace() {
     for package in packages() {

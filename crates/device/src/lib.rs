@@ -8,6 +8,7 @@
 
 mod alarm;
 mod backend;
+mod bytes_text;
 mod channel;
 mod claim;
 pub mod clock;
@@ -30,6 +31,7 @@ mod thread;
 
 pub use alarm::ChannelWaker;
 pub use backend::BackendKind;
+pub use bytes_text::bytes_text;
 pub use channel::{Channel, Completion, Op, Request};
 pub use claim::Claim;
 pub use clock::{Nanos, calendar_seconds, process_cpu, thread_cpu};

@@ -1,5 +1,6 @@
 //! A trial: the smallest thing that is run, repeated and randomised.
 
+pub use flashgrain_device::bytes_text;
 use flashgrain_model::{Access, Workload};
 
 use crate::config::ExperimentName;
@@ -132,21 +133,6 @@ pub fn describe_workload(workload: &Workload) -> String {
         bytes_text(workload.request_bytes as u64),
         workload.concurrency
     )
-}
-
-/// Bytes for people: the largest binary unit, with one digit behind the point where it is not whole.
-pub fn bytes_text(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    for (unit, name) in UNITS {
-        if bytes >= unit {
-            return if bytes.is_multiple_of(unit) {
-                format!("{} {name}", bytes / unit)
-            } else {
-                format!("{:.1} {name}", bytes as f64 / unit as f64)
-            };
-        }
-    }
-    format!("{bytes} B")
 }
 
 /// How coarse a grid has to be to hold `index` of `count`: 0 for both ends, 1 for the middle, 2 for the quarters...

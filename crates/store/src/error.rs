@@ -100,6 +100,28 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// A handle of a tree of another store. Nothing was read or written.
+    #[error(
+        "the tree `{tree}` belongs to another store: take a handle of it from the store that it is used with"
+    )]
+    OtherStore {
+        /// The tree's name.
+        tree: String,
+    },
+    /// A handle of a tree from another opening of this store, or of a copy of it. Nothing was read or written.
+    #[error(
+        "the handle of the tree `{tree}` is of another opening of this store: take one from the store as it is open now"
+    )]
+    OtherOpening {
+        /// The tree's name.
+        tree: String,
+    },
+    /// A handle of a tree that does not exist any more; a tree that was made later under the same name is another one. Nothing was read or written.
+    #[error("the tree `{tree}` was dropped: take a handle of one that there is")]
+    TreeDropped {
+        /// The name that it had.
+        tree: String,
+    },
     /// A key that the transaction wrote, or removed, was written or removed by another commit since the transaction began: only keys that are written are compared, not those that were only read, nor
     /// ranges. Nothing of it was done: begin again. For what is only read to be compared too, write it back unchanged.
     #[error("another commit changed one of the keys that this transaction writes: run the transaction again")]
@@ -166,6 +188,12 @@ pub enum ErrorKind {
     Version,
     /// An argument out of its range.
     Argument,
+    /// A handle of a tree of another store.
+    OtherStore,
+    /// A handle of a tree from another opening of the same store.
+    OtherOpening,
+    /// A handle of a tree that was dropped.
+    Dropped,
     /// A lost race; trying again may win.
     Conflict,
     /// No room.
@@ -197,6 +225,9 @@ impl Error {
             | Self::BatchLength { .. }
             | Self::Order { .. }
             | Self::Options(_) => ErrorKind::Argument,
+            Self::OtherStore { .. } => ErrorKind::OtherStore,
+            Self::OtherOpening { .. } => ErrorKind::OtherOpening,
+            Self::TreeDropped { .. } => ErrorKind::Dropped,
             Self::Conflict => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::Full,
             Self::Poisoned { .. } => ErrorKind::Poisoned,

@@ -1,9 +1,11 @@
 //! The numbers of a store's layout, fixed when it is created.
 
 mod decide;
+mod learned;
 
 pub use decide::Decision;
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
+pub(crate) use learned::LearnedSettings;
 
 /// Where things are on the data device, how large they are, and what was learned of the drive that opening the store again must know. All in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]

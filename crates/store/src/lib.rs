@@ -32,9 +32,9 @@ mod worker;
 pub use btree::overflow::VALUE_BYTES_MAX;
 pub use catalog::IndexKind;
 pub use db::{
-    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Cursor, DATA_FILE, Db, HistoryStats, Iter,
-    LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, ThrottleStats,
-    Transaction, Tree, TreeOptions, Value, WrittenStats,
+    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, CompareAndSwapError, Cursor, DATA_FILE, Db,
+    HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats,
+    ThrottleStats, Transaction, Tree, TreeOptions, Value, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
 pub use lane::Traffic;

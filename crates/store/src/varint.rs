@@ -10,6 +10,12 @@ pub(crate) fn put(mut number: u64, into: &mut Vec<u8>) {
     into.push(number as u8);
 }
 
+/// Bytes that [`put`] appends.
+#[inline]
+pub(crate) fn length(number: u64) -> u64 {
+    u64::from((u64::BITS - (number | 1).leading_zeros()).div_ceil(7))
+}
+
 /// Takes a number off the front; `None`, and nothing certain left of `bytes`, if there is none of at most 64 bits.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {

@@ -200,6 +200,6 @@ pub(super) fn outcomes(
 
 /// Whether an error says what happened.
 pub(super) fn is_typed(error: &Error) -> bool {
-    use ErrorKind::{Closed, Corrupt, Full, Io, NotFound, Poisoned};
-    matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound)
+    use ErrorKind::{Closed, Corrupt, Dropped, Full, Io, NotFound, Poisoned};
+    matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound | Dropped)
 }

@@ -23,7 +23,7 @@ use crate::Error;
 use crate::checksum::crc32c;
 use crate::header::{FRONT_END, Header, PageId, PageKind};
 use crate::page::padded;
-use crate::pool::{Access, Denied, Epoch, Pool, class_bytes};
+use crate::pool::{Access, CLASSES, Denied, Epoch, Pool, class_bytes};
 use crate::segment::Location;
 use crate::task::yield_now;
 
@@ -114,6 +114,14 @@ impl Reference {
 pub(crate) fn kept(logged: &[u8]) -> &[u8] {
     let count = logged.get(13).map_or(0, |count| usize::from(*count));
     logged.get(..REFERENCE_HEADER_BYTES + 8 * count).unwrap_or(logged)
+}
+
+/// What the log has of a value of so many bytes, or less: pages are counted as if they were the largest that there are, and those that hold numbers of others not at all.
+pub(crate) fn logged_reference_bytes_min(value_bytes: u64) -> u64 {
+    const LOGGED_PAGE_BYTES: u64 = 16;
+    const LOGGED_OWNER_BYTES: u64 = 12;
+    let pages = value_bytes.div_ceil(class_bytes(CLASSES - 1));
+    REFERENCE_HEADER_BYTES as u64 + LOGGED_OWNER_BYTES + LOGGED_PAGE_BYTES * pages
 }
 
 /// The length of the value that a reference stands for.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::tree::Tree;
-use super::value::Value;
 use super::writes::Writes;
 use crate::{Durability, Error};
 
@@ -45,17 +44,15 @@ impl Batch {
     /// Gives `key` this value. What comes later in the batch counts.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; the batch stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// The batch stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.core.check_write(&tree.state, key, Some(value))?;
-        self.writes.put(&tree.state, key, Some(Value::from(value)));
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
     /// Removes `key`, whether it is there or not.
@@ -63,10 +60,7 @@ impl Batch {
     /// # Errors
     /// As [`Batch::insert`].
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        let key = key.as_ref();
-        self.core.check_write(&tree.state, key, None)?;
-        self.writes.put(&tree.state, key, None);
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), None)
     }
 
     /// Keys that it writes.

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashgrain_device::{Device, MemoryDevice};
-use flashgrain_profile::DeviceProfile;
 
 use super::Db;
 use super::core::Core;
 use super::place::{Place, Site};
 use super::prepared::{Prepared, Wanted};
-use crate::layout::{Overrides, Placement, SyncMethod};
+use crate::layout::{LearnedSettings, Overrides, Placement, SyncMethod};
 use crate::options::Options;
 use crate::{Durability, Error};
 
@@ -44,7 +43,7 @@ pub struct Builder {
     site: Site,
     pub(crate) options: Options,
     pub(crate) overrides: Overrides,
-    profile: Option<Box<DeviceProfile>>,
+    profile: Option<LearnedSettings>,
 }
 
 impl Builder {
@@ -142,9 +141,10 @@ impl Builder {
         self
     }
 
-    /// The profile of the drive, from which the layout of a new store is decided.
-    pub fn profile(mut self, profile: DeviceProfile) -> Self {
-        self.profile = Some(Box::new(profile));
+    /// The profile of the drive, from which the layout of a new store is decided. With the feature `profile` of this crate.
+    #[cfg(feature = "profile")]
+    pub fn profile(mut self, profile: flashgrain_profile::DeviceProfile) -> Self {
+        self.profile = Some(LearnedSettings::from(&profile));
         self
     }
 
@@ -237,7 +237,7 @@ impl Builder {
     /// # Errors
     /// [`Error::Exists`] if something is there that would be lost; [`Error::Options`]; [`Error::Device`].
     pub fn create(self) -> Result<Db, Error> {
-        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        let wanted = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
         Ok(Db { core: Core::start(&self.site, &wanted, &self.options)? })
     }
 
@@ -248,7 +248,7 @@ impl Builder {
 
     /// Everything for a new store before its engine starts.
     pub(super) fn prepare_new(self) -> Result<(Prepared, Options), Error> {
-        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        let wanted = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
         Ok((Prepared::new(&self.site, &wanted, &self.options)?, self.options))
     }
 
@@ -257,7 +257,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`] and [`Builder::create`].
     pub fn open_or_create(self) -> Result<Db, Error> {
-        let create = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
+        let create = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
         Ok(Db { core: Core::start_or_create(&self.site, &create, &self.options)? })
     }
 }

@@ -11,10 +11,10 @@ use flashgrain_device::Origin;
 use super::place::Site;
 use super::prepared::{Prepared, Wanted};
 use super::stats::Stats;
-use super::tree::TreeOptions;
+use super::tree::{Tree, TreeOptions};
 use super::value::Value;
 use super::writes::Writes;
-use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
+use crate::btree::overflow::{VALUE_BYTES_MAX, kept, logged_reference_bytes_min};
 use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::engine::Engine;
 use crate::index::{May, each_brought};
@@ -26,7 +26,7 @@ use crate::pool::class_bytes;
 use crate::task::{Crew, JoinHandle, in_task};
 use crate::txn::{Snapshot, VERSION_BYTES, Version, Write, Written};
 use crate::worker::Workers;
-use crate::{Decision, Durability, Error, ErrorKind};
+use crate::{Decision, Durability, Error, ErrorKind, varint};
 
 /// See the module.
 pub(crate) struct Core {
@@ -146,6 +146,25 @@ impl Core {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
+    /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not dropped. Every call that is given a handle asks this before it does anything.
+    pub(super) fn known<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<Known>, Error> {
+        if !Arc::ptr_eq(self, &tree.db.core) {
+            return Err(self.foreign(tree));
+        }
+        if tree.state.dropped.load(Ordering::Relaxed) {
+            return Err(Error::TreeDropped { tree: tree.state.name.clone() });
+        }
+        Ok(&tree.state)
+    }
+
+    /// Why a handle from elsewhere is refused.
+    #[cold]
+    fn foreign(&self, tree: &Tree) -> Error {
+        let name = tree.state.name.clone();
+        let is_same_store = self.engine.superblock().store == tree.db.core.engine.superblock().store;
+        if is_same_store { Error::OtherOpening { tree: name } } else { Error::OtherStore { tree: name } }
+    }
+
     /// Has in memory what a change of these keys takes.
     pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &Known, keys: &[K]) -> Result<(), Error> {
         self.check_open()?;
@@ -187,6 +206,45 @@ impl Core {
                 read => return read.map(|()| Poll::Ready(true)),
             }
         }
+    }
+
+    /// Whether there is such a key, now or as of `at`. A large value is not read.
+    pub fn contains(
+        &self,
+        tree: &Known,
+        key: &[u8],
+        at: Option<&Snapshot>,
+        may: May,
+    ) -> Result<Poll<bool>, Error> {
+        self.check_open()?;
+        let (at, transactions) = (at.map(Snapshot::timestamp), self.engine.transactions());
+        with_spare(|record| {
+            let found = transactions.look_up(&tree.tree, key, at, may, record)?;
+            Ok(found.map(|version| version.is_some()))
+        })
+    }
+
+    /// Takes a write into those of a batch or transaction.
+    ///
+    /// # Errors
+    /// As [`Core::check_write`]; [`Error::BatchLength`] if they would be more than the log takes as one. They stay as they were then.
+    pub(super) fn gather(
+        self: &Arc<Self>,
+        writes: &mut Writes,
+        tree: &Tree,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let tree = self.known(tree)?;
+        self.check_write(tree, key, value)?;
+        writes.admit(tree, [(key, logged_bytes_min(tree, key, value))], self.batch_limit_bytes())?;
+        writes.put(tree, key, value.map(Value::from));
+        Ok(())
+    }
+
+    /// The longest batch, as the log has it.
+    pub(super) fn batch_limit_bytes(&self) -> u64 {
+        self.engine.parts().log.record_limit_bytes()
     }
 
     /// The user's value of a record.
@@ -273,7 +331,7 @@ impl Core {
             return Err(Error::Closed);
         }
         if tree.dropped.load(Ordering::SeqCst) {
-            return Err(Error::NoTree { name: tree.name.clone() });
+            return Err(Error::TreeDropped { tree: tree.name.clone() });
         }
         Ok(writing)
     }
@@ -451,6 +509,9 @@ impl Drop for Core {
     }
 }
 
+/// The kind of an operation in the log.
+const LOGGED_KIND_BYTES: u64 = 1;
+
 /// More look-ups than these of a thread find no memory that was used before.
 const SPARES_MAX: usize = 64;
 
@@ -460,6 +521,16 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 thread_local! {
     /// Memory that look-ups of this thread use in turns; one that waits for a page keeps its own meanwhile.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a write takes in the log; of a large value, what that takes at least.
+pub(super) fn logged_bytes_min(tree: &Known, key: &[u8], value: Option<&[u8]>) -> u64 {
+    let with_length = |bytes: u64| varint::length(bytes) + bytes;
+    let of_value = value.map_or(0, |value| match is_large(tree, value) {
+        true => with_length(logged_reference_bytes_min(value.len() as u64)),
+        false => with_length(value.len() as u64),
+    });
+    LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
 }
 
 /// Whether a value does not fit into a node of the tree.
@@ -486,14 +557,21 @@ fn write_of<'a>(
 pub(super) fn look_up_by(
     look_up: impl FnOnce(&mut Vec<u8>) -> Result<Poll<bool>, Error>,
 ) -> Result<Poll<Option<Value>>, Error> {
+    with_spare(|buffer| {
+        let found = look_up(buffer)?;
+        Ok(found.map(|is_there| is_there.then(|| Value::from(buffer.as_slice()))))
+    })
+}
+
+/// Runs `work` with empty memory, which is used again afterwards.
+fn with_spare<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
     buffer.clear();
-    let found = look_up(&mut buffer);
-    let value = found.map(|found| found.map(|is_there| is_there.then(|| Value::from(buffer.as_slice()))));
+    let result = work(&mut buffer);
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARES_MAX && buffer.capacity() <= SPARE_BYTES_MAX {
             spare.push(buffer);
         }
     });
-    value
+    result
 }

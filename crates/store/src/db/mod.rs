@@ -17,6 +17,7 @@ mod simulated;
 mod snapshot;
 mod source;
 mod stats;
+mod swap;
 mod transaction;
 mod tree;
 mod value;
@@ -42,6 +43,7 @@ pub use stats::{
     CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, ThrottleStats,
     WrittenStats,
 };
+pub use swap::CompareAndSwapError;
 pub use transaction::Transaction;
 pub use tree::{Tree, TreeOptions};
 pub use value::Value;
@@ -93,6 +95,14 @@ impl Db {
     /// As [`Builder::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::builder().path(path).create()
+    }
+
+    /// Opens the store in the directory `path`, or makes one if there is none, with default options.
+    ///
+    /// # Errors
+    /// As [`Builder::open_or_create`].
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().path(path).open_or_create()
     }
 
     /// A new store in memory, with a cache of `cache_bytes`; gone when it is closed. For tests.
@@ -150,7 +160,7 @@ impl Db {
         self.core.tree_names()
     }
 
-    /// Removes a tree with all its records. Its space is freed in the background. Handles to it find it empty, and writes through them fail.
+    /// Removes a tree with all its records. Its space is freed in the background. Calls with handles of it are refused with [`Error::TreeDropped`]; iterators and cursors that there are go on.
     ///
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
@@ -223,17 +233,51 @@ impl Db {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn transaction<T>(
+    pub fn transaction<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
+        self.try_transaction(body)
+    }
+
+    /// As [`Db::transaction`], with an error type of the caller's own. It is a call of its own as the compiler cannot know the error type of a closure that says nothing about it.
+    ///
+    /// # Errors
+    /// What `body` returns, and then nothing of it is done; and those of [`Db::transaction`], converted.
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// #[derive(Debug)]
+    /// enum Refusal {
+    ///     SoldOut,
+    ///     Store(flashgrain::Error),
+    /// }
+    ///
+    /// impl From<flashgrain::Error> for Refusal {
+    ///     fn from(error: flashgrain::Error) -> Self {
+    ///         Self::Store(error)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Refusal> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let stock = db.tree("stock")?;
+    /// let sold = db.try_transaction(|tx| {
+    ///     let left = tx.get(&stock, "apple")?.map_or(0, |value| value[0]);
+    ///     tx.insert(&stock, "apple", [left.checked_sub(1).ok_or(Refusal::SoldOut)?])?;
+    ///     Ok(())
+    /// });
+    /// assert!(matches!(sold, Err(Refusal::SoldOut)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_transaction<T, E: From<Error>>(
         &self,
-        mut body: impl FnMut(&mut Transaction) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         loop {
             let mut transaction = self.begin()?;
             let result = body(&mut transaction)?;
             match transaction.commit() {
                 Err(Error::Conflict) => {}
-                Err(error) => return Err(error),
-                Ok(()) => return Ok(result),
+                done => return done.map(|()| result).map_err(E::from),
             }
         }
     }
@@ -366,12 +410,21 @@ impl Source for Db {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(&tree.state, key, None, may, into)
+        self.core.look_up_into(self.core.known(tree)?, key, None, may, into)
+    }
+
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
+        self.core.contains(self.core.known(tree)?, key, None, may)
+    }
+
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
+        self.core.known(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
+        let tree = self.core.known(tree)?;
         let at = self.core.pin()?;
-        Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(&tree.state), at, overlay: None })
+        Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(tree), at, overlay: None })
     }
 }
 

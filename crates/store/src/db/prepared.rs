@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use flashgrain_device::{Claim, calendar_seconds};
-use flashgrain_profile::DeviceProfile;
 
 use super::core::Core;
 use super::place::{Made, Site, of_device};
 use crate::checkpoint::{StoreId, slots};
 use crate::engine::{Engine, Given};
 use crate::lane::{Devices, Role};
-use crate::layout::{Ground, Layout, Overrides, decide};
+use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
 use crate::options::Options;
 use crate::task::Crew;
 use crate::worker::Workers;
@@ -33,7 +32,7 @@ pub(super) enum Wanted<'a> {
     /// Nothing is changed, whatever state the store is in.
     OpenToRead,
     Create {
-        profile: Option<&'a DeviceProfile>,
+        profile: Option<&'a LearnedSettings>,
         overrides: &'a Overrides,
     },
 }
@@ -81,7 +80,7 @@ impl Prepared {
             let (devices, may_grow) = (site.open(claim, read_only)?, !read_only && site.may_grow());
             return Ok(Self { devices, options, may_grow, read_only, new: None });
         };
-        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes());
+        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes);
         let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
         if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {

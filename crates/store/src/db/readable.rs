@@ -40,7 +40,8 @@ pub trait Readable: Source {
     /// The value of `key`.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it.
+    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it;
+    /// [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
@@ -83,6 +84,7 @@ pub trait Readable: Source {
     ) -> Result<Vec<Option<Value>>, Error> {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
+        self.check_handle(tree)?;
         tree.state.tree.index.find_places(&mut keys.iter().map(AsRef::as_ref));
         each_brought(&keys, |place, key, may| {
             Ok(match self.look_up(tree, key.as_ref(), may)? {
@@ -96,12 +98,12 @@ pub trait Readable: Source {
         Ok(values)
     }
 
-    /// Whether there is such a key.
+    /// Whether there is such a key. However long its value is, that is not read.
     ///
     /// # Errors
     /// As [`Readable::get`].
     fn contains_key(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.get(tree, key)?.is_some())
+        waiting(|may| self.contains(tree, key.as_ref(), may))
     }
 
     /// The record with the smallest key.
@@ -123,7 +125,7 @@ pub trait Readable: Source {
     /// All records in key order, from either end. The iterator owns a snapshot of its own and borrows nothing.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way. What goes wrong later is an item of the iterator.
+    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way; those of [`Readable::get`] about handles. What goes wrong later is an item of the iterator.
     fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
         self.view(tree).map(|view| Iter::new(view, Range::default()))
     }

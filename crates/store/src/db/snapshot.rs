@@ -39,11 +39,20 @@ impl Source for Snapshot {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(&tree.state, key, Some(&self.at), may, into)
+        self.core.look_up_into(self.core.known(tree)?, key, Some(&self.at), may, into)
+    }
+
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
+        self.core.contains(self.core.known(tree)?, key, Some(&self.at), may)
+    }
+
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
+        self.core.known(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
+        let tree = self.core.known(tree)?;
+        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(tree), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay: None })
     }
 }

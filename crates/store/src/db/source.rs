@@ -40,6 +40,14 @@ pub trait Source {
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error>;
 
+    /// Whether there is such a key. A large value is not read.
+    #[doc(hidden)]
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error>;
+
+    /// Refuses a handle that is of no tree of the store as it is open now.
+    #[doc(hidden)]
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error>;
+
     #[doc(hidden)]
     fn view(&self, tree: &Tree) -> Result<View, Error>;
 }

@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::core::{Core, look_up_by};
+use super::core::{Core, logged_bytes_min, look_up_by};
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
@@ -53,17 +53,15 @@ impl Transaction {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; the transaction stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// The transaction stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.core.check_write(&tree.state, key, Some(value))?;
-        self.writes.put(&tree.state, key, Some(Value::from(value)));
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
     /// Removes `key`, whether it is there or not.
@@ -71,10 +69,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        let key = key.as_ref();
-        self.core.check_write(&tree.state, key, None)?;
-        self.writes.put(&tree.state, key, None);
-        Ok(())
+        self.core.gather(&mut self.writes, tree, key.as_ref(), None)
     }
 
     /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of them go with its commit, however many they are.
@@ -88,13 +83,15 @@ impl Transaction {
         tree: &Tree,
         range: impl RangeBounds<K>,
     ) -> Result<u64, Error> {
-        let range = Range::of(&range);
-        let written: Vec<_> = self.writes.of(&tree.state).map(|own| range.written(own)).unwrap_or_default();
-        let found = self.core.keys_within(&tree.state, &self.at, &range)?;
-        let is_written = |key: &Vec<u8>| self.writes.get(&tree.state, key).is_some();
+        let (tree, range) = (self.core.known(tree)?, Range::of(&range));
+        let written: Vec<_> = self.writes.of(tree).map(|own| range.written(own)).unwrap_or_default();
+        let found = self.core.keys_within(tree, &self.at, &range)?;
+        let is_written = |key: &Vec<u8>| self.writes.get(tree, key).is_some();
         let others = found.into_iter().filter(|key| !is_written(key));
         let keys: Vec<_> = written.into_iter().chain(others).collect();
-        keys.iter().for_each(|key| self.writes.put(&tree.state, key, None));
+        let removals = keys.iter().map(|key| (key.as_slice(), logged_bytes_min(tree, key, None)));
+        self.writes.admit(tree, removals, self.core.batch_limit_bytes())?;
+        keys.iter().for_each(|key| self.writes.put(tree, key, None));
         Ok(keys.len() as u64)
     }
 
@@ -118,10 +115,11 @@ impl Transaction {
 
 impl Source for Transaction {
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        if let Some(written) = self.writes.get(&tree.state, key) {
+        let tree = self.core.known(tree)?;
+        if let Some(written) = self.writes.get(tree, key) {
             return Ok(Poll::Ready(written.clone()));
         }
-        look_up_by(|bytes| self.core.look_up_into(&tree.state, key, Some(&self.at), may, bytes))
+        look_up_by(|bytes| self.core.look_up_into(tree, key, Some(&self.at), may, bytes))
     }
 
     fn look_up_into(
@@ -131,16 +129,30 @@ impl Source for Transaction {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        if let Some(written) = self.writes.get(&tree.state, key) {
+        let tree = self.core.known(tree)?;
+        if let Some(written) = self.writes.get(tree, key) {
             written.iter().for_each(|value| into.extend_from_slice(value));
             return Ok(Poll::Ready(written.is_some()));
         }
-        self.core.look_up_into(&tree.state, key, Some(&self.at), may, into)
+        self.core.look_up_into(tree, key, Some(&self.at), may, into)
+    }
+
+    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
+        let tree = self.core.known(tree)?;
+        match self.writes.get(tree, key) {
+            Some(written) => Ok(Poll::Ready(written.is_some())),
+            None => self.core.contains(tree, key, Some(&self.at), may),
+        }
+    }
+
+    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
+        self.core.known(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let overlay = self.writes.of(&tree.state).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
-        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(&tree.state), Arc::clone(&self.at));
+        let tree = self.core.known(tree)?;
+        let overlay = self.writes.of(tree).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
+        let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(tree), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay })
     }
 }

@@ -144,7 +144,8 @@ impl Tree {
     /// ```
     pub fn prefetch<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
         let keys: Vec<K> = keys.into_iter().collect();
-        self.core().prefetch(&self.state, &keys)
+        let core = self.core();
+        core.prefetch(core.known(self)?, &keys)
     }
 
     /// Whether there is such a key.
@@ -244,7 +245,8 @@ impl Tree {
     /// # }
     /// ```
     pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64, Error> {
-        self.core().remove_range(&self.state, Range::of(&range))
+        let core = self.core();
+        core.remove_range(core.known(self)?, Range::of(&range))
     }
 
     /// Gives many keys their values; the records come in ascending order of their keys, each key once. How many there were. It waits for the device only once, at its end, so it is as fast as inserts
@@ -270,7 +272,7 @@ impl Tree {
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, Error> {
         let core = self.core();
-        let mut loader = core.loader(&self.state)?;
+        let mut loader = core.loader(core.known(self)?)?;
         for (key, value) in records {
             loader.push(key.as_ref(), Value::from(value.as_ref()))?;
         }
@@ -287,7 +289,7 @@ impl Tree {
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let core = self.core();
-        core.write(&self.state, key, value, core.durability())
+        core.write(core.known(self)?, key, value, core.durability())
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::core::logged_bytes_min;
 use super::source::{Key, Overlay};
 use super::value::Value;
+use crate::Error;
 use crate::catalog::{Known, TreeId};
 
 /// The writes of a batch or transaction, by tree and key.
 #[derive(Default)]
 pub(crate) struct Writes {
     trees: BTreeMap<TreeId, (Arc<Known>, Overlay)>,
+    /// What they take in the log, or more: writes that later ones replaced are counted, too, until the limit makes it worth while to count anew.
+    logged_bytes: u64,
+    /// Whether replaced ones are not counted.
+    is_exact: bool,
 }
 
 impl Writes {
@@ -19,6 +25,36 @@ impl Writes {
         let (_, writes) =
             self.trees.entry(tree.entry.id).or_insert_with(|| (Arc::clone(tree), Overlay::default()));
         writes.insert(Key::from_slice(key), value);
+    }
+
+    /// Counts writes to a tree that are about to be [put](Writes::put): each key, and what it takes in the log.
+    ///
+    /// # Errors
+    /// [`Error::BatchLength`] if all of them are more than the limit; nothing has changed then.
+    pub fn admit<'k>(
+        &mut self,
+        tree: &Known,
+        added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
+        limit: u64,
+    ) -> Result<(), Error> {
+        let added = added.into_iter();
+        let added_bytes: u64 = added.clone().map(|(_, bytes)| bytes).sum();
+        if !self.is_exact && self.logged_bytes + added_bytes > limit {
+            let all = self.iter().map(|(tree, key, value)| logged_bytes(tree, key, value));
+            (self.logged_bytes, self.is_exact) = (all.sum(), true);
+        }
+        let mut replaced_bytes = 0;
+        if self.is_exact {
+            let replaced =
+                added.filter_map(|(key, _)| Some(logged_bytes(tree, key, self.get(tree, key)?.as_ref())));
+            replaced_bytes = replaced.sum();
+        }
+        let got = self.logged_bytes - replaced_bytes + added_bytes;
+        if got > limit {
+            return Err(Error::BatchLength { got, limit });
+        }
+        self.logged_bytes = got;
+        Ok(())
     }
 
     /// What is written to a key, if anything is.
@@ -43,7 +79,7 @@ impl Writes {
 
     /// As if nothing had been written.
     pub fn clear(&mut self) {
-        self.trees.clear();
+        *self = Self::default();
     }
 
     /// The trees that are written to.
@@ -57,4 +93,8 @@ impl Writes {
             writes.iter().map(|(key, value)| (&**tree, key.as_slice(), value.as_ref()))
         })
     }
+}
+
+fn logged_bytes(tree: &Known, key: &[u8], value: Option<&Value>) -> u64 {
+    logged_bytes_min(tree, key, value.map(Value::as_slice))
 }

@@ -1,9 +1,8 @@
 //! The layout of a new store: from the profile where it has a number, else from defaults that say so, always within what the devices can do.
 
-use flashgrain_device::Geometry;
-use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::Decision as Learned;
+use flashgrain_device::{Geometry, bytes_text};
 
+use super::learned::{Learned, LearnedSettings};
 use super::{Layout, Placement, SyncMethod};
 use crate::Error;
 
@@ -37,7 +36,7 @@ pub(crate) struct Overrides {
 
 /// What the layout is made for.
 pub(crate) struct Ground<'a> {
-    pub profile: Option<&'a DeviceProfile>,
+    pub profile: Option<&'a LearnedSettings>,
     pub data: &'a Geometry,
     /// The log's device, if it is another one.
     pub log: Option<&'a Geometry>,
@@ -88,7 +87,7 @@ const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
 struct Draft<'a> {
-    profile: Option<&'a DeviceProfile>,
+    profile: Option<&'a LearnedSettings>,
     decisions: Vec<Decision>,
 }
 
@@ -190,7 +189,7 @@ impl Draft<'_> {
     }
 
     fn note_bytes(&mut self, setting: &'static str, bytes: u64, because: impl Into<String>) {
-        let value = flashgrain_profile::bytes_text(bytes);
+        let value = bytes_text(bytes);
         self.decisions.push(Decision { setting, value, bytes: Some(bytes), because: because.into() });
     }
 
@@ -220,7 +219,7 @@ impl Draft<'_> {
 
     /// What the profile says, made to fit `(least, most)`.
     fn learned_power(&self, setting: &str, (least, most): (u32, u32), default: u32) -> (u32, String) {
-        match self.learned_number(setting, Learned::bytes) {
+        match self.learned_number(setting, |learned| learned.bytes) {
             Ok((bytes, because)) => {
                 let fitting =
                     bytes.clamp(1, 1 << 30).next_power_of_two().clamp(u64::from(least), u64::from(most));
@@ -229,9 +228,9 @@ impl Draft<'_> {
                 } else {
                     format!(
                         "{because}; from {} to fit {} to {}",
-                        flashgrain_profile::bytes_text(bytes),
-                        flashgrain_profile::bytes_text(u64::from(least)),
-                        flashgrain_profile::bytes_text(u64::from(most))
+                        bytes_text(bytes),
+                        bytes_text(u64::from(least)),
+                        bytes_text(u64::from(most))
                     )
                 };
                 (fitting as u32, because)
@@ -270,7 +269,7 @@ impl Draft<'_> {
             return Ok(bytes);
         }
         let (bytes, mut because) = self
-            .learned_number("segment size and alignment", Learned::bytes)
+            .learned_number("segment size and alignment", |learned| learned.bytes)
             .unwrap_or_else(|because| (DEFAULT_SEGMENT_BYTES, because));
         let most = capacity.map_or(1 << 30, |capacity| capacity / SEGMENTS_MIN);
         let bytes = if bytes > most {
@@ -335,7 +334,7 @@ impl Draft<'_> {
             }
             Some(bytes) => (bytes, SET.to_owned()),
             None => {
-                let text = flashgrain_profile::bytes_text(recovery);
+                let text = bytes_text(recovery);
                 (
                     recovery.saturating_mul(RING_SHARE),
                     format!(
@@ -369,7 +368,7 @@ impl Draft<'_> {
     fn read_ahead(&mut self) -> u32 {
         let (least, most) = wide(READ_AHEAD_BYTES);
         let (bytes, because) = self
-            .learned_number("read-ahead", Learned::bytes)
+            .learned_number("read-ahead", |learned| learned.bytes)
             .unwrap_or_else(|because| (u64::from(DEFAULT_READ_AHEAD_BYTES), because));
         let bytes = bytes.clamp(least, most);
         self.note_bytes("read-ahead", bytes, because);
@@ -378,7 +377,7 @@ impl Draft<'_> {
 
     fn in_flight(&mut self) -> u32 {
         let (requests, because) = self
-            .learned_number("requests in flight", Learned::count)
+            .learned_number("requests in flight", |learned| learned.count)
             .unwrap_or_else(|because| (u64::from(DEFAULT_IN_FLIGHT), because));
         let requests = requests.clamp(1, 32_000) as u32;
         self.note("requests in flight", requests.to_string(), because);

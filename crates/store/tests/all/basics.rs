@@ -197,7 +197,7 @@ fn a_dropped_tree_is_gone_and_its_name_is_free() {
     let db = db();
     let tree = numbers(&db, 1000);
     db.drop_tree("numbers").unwrap();
-    assert_eq!(tree.insert("key", "value").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(tree.insert("key", "value").unwrap_err().kind(), ErrorKind::Dropped);
     assert_eq!(db.existing_tree("numbers").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(db.drop_tree("numbers").unwrap_err().kind(), ErrorKind::NotFound);
     let again = db.tree("numbers").unwrap();

@@ -44,7 +44,7 @@ fn a_range_of_any_size_goes_and_nothing_beside_it() {
     assert_eq!(tree.iter().unwrap().count(), 0);
     assert_eq!(before.iter(&tree).unwrap().count(), 20_000);
     db.drop_tree("t").unwrap();
-    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap_err().kind(), ErrorKind::Dropped);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod contention;
 mod dropped;
 mod format;
 mod full;
+mod handles;
 mod large_values;
 mod many_keys;
 mod model;
@@ -18,6 +19,7 @@ mod places;
 mod read_only;
 mod renamed;
 mod scans;
+mod swaps;
 #[cfg(feature = "testing")]
 mod trouble;
 mod waiting;

@@ -299,7 +299,7 @@ impl History {
         self.snapshots.clear();
         let index = self.tree();
         db.drop_tree(&self.tree_name(index)).unwrap();
-        assert_eq!(self.trees[index].insert("k", "v").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(self.trees[index].insert("k", "v").unwrap_err().kind(), ErrorKind::Dropped);
         self.model[index].clear();
         self.find_trees(db);
     }

@@ -1,4 +1,5 @@
-use flashgrain_profile::schema::{Amount, Decision as Learned};
+use flashgrain_profile::DeviceProfile;
+use flashgrain_profile::schema::{Amount, Decision as Decided};
 
 use super::*;
 use crate::ErrorKind;
@@ -21,7 +22,7 @@ fn profile() -> DeviceProfile {
     flashgrain_profile::file::read(std::path::Path::new(path)).unwrap()
 }
 
-fn ground<'a>(profile: Option<&'a DeviceProfile>, data: &'a Geometry, capacity: Option<u64>) -> Ground<'a> {
+fn ground<'a>(profile: Option<&'a LearnedSettings>, data: &'a Geometry, capacity: Option<u64>) -> Ground<'a> {
     Ground {
         profile,
         data,
@@ -32,9 +33,16 @@ fn ground<'a>(profile: Option<&'a DeviceProfile>, data: &'a Geometry, capacity: 
     }
 }
 
-fn learned(setting: &str, value: &str, amount: Option<Amount>) -> Learned {
+fn learned(setting: &str, value: &str, amount: Option<Amount>) -> Decided {
     let because = format!("a number for {setting}");
-    Learned { setting: setting.into(), value: value.into(), amount, because, from_default: false }
+    Decided {
+        setting: setting.into(),
+        value: value.into(),
+        amount,
+        because,
+        from_default: false,
+        hidden_by_noise: false,
+    }
 }
 
 #[test]
@@ -59,7 +67,8 @@ fn learned_numbers_decide_and_are_quoted() {
         learned("leaf size", "1 MiB", Some(Amount::Bytes(1 << 20))),
     ];
     let data = geometry(0);
-    let (layout, decisions) = decide(&ground(Some(&profile), &data, None), &Overrides::default()).unwrap();
+    let (layout, decisions) =
+        decide(&ground(Some(&LearnedSettings::from(&profile)), &data, None), &Overrides::default()).unwrap();
     assert_eq!((layout.unit_bytes, layout.segment_bytes), (512 << 10, 32 << 20));
     assert_eq!((layout.pack_bytes, layout.log_block_bytes), (8 << 10, 8 << 10));
     assert_eq!((layout.sync_method, layout.in_flight), (SyncMethod::Dsync, 128));
@@ -77,7 +86,8 @@ fn a_profile_that_is_older_than_numbers_gives_defaults() {
     let profile = profile();
     assert!(profile.decision("write unit").unwrap().bytes().is_none());
     let data = geometry(0);
-    let (layout, _) = decide(&ground(Some(&profile), &data, None), &Overrides::default()).unwrap();
+    let (layout, _) =
+        decide(&ground(Some(&LearnedSettings::from(&profile)), &data, None), &Overrides::default()).unwrap();
     assert_eq!(layout.unit_bytes, DEFAULT_UNIT_BYTES);
 }
 
