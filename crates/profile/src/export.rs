@@ -69,7 +69,7 @@ fn rates(profile: &DeviceProfile, access: Access) -> Result<Rates, Error> {
         [&measured.order, &measured.depth, &measured.mix, &measured.parallel, &measured.sequential]
             .into_iter()
             .flatten()
-            .filter(|point| point.workload.access() == Some(access))
+            .filter(|point| point.workload.access() == Some(access) && point.is_long_enough())
             .collect();
     let page_bytes = 4096.0;
     let pages = |random: bool| {

@@ -148,6 +148,26 @@ pub struct Point {
     pub write_latency: Option<Latency>,
     /// CPU time of the driver per request.
     pub cpu_us_per_request: f64,
+    /// Counted span of the shortest repeat; 0 in older files.
+    #[serde(default)]
+    pub seconds_min: f64,
+}
+
+/// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less, what happens to complete
+/// together decides.
+const HEADLINE_LATENCIES_MIN: f64 = 8.0;
+
+impl Point {
+    /// Whether its repeats lasted long enough for a headline or an export.
+    pub fn is_long_enough(&self) -> bool {
+        let mean_us = [self.read_latency, self.write_latency]
+            .into_iter()
+            .flatten()
+            .map(|latency| latency.mean_us)
+            .fold(0.0, f64::max);
+        let is_old = self.seconds_min == 0.0;
+        is_old || self.seconds_min >= HEADLINE_LATENCIES_MIN * mean_us * 1e-6
+    }
 }
 
 /// All measurements, by experiment; empty where an experiment was not run.

@@ -119,6 +119,7 @@ impl Series {
             read_latency: self.read_latency(),
             write_latency: self.write_latency(),
             cpu_us_per_request: mean(&cpu)?,
+            seconds_min: self.repeats.iter().map(|repeat| repeat.seconds).fold(f64::INFINITY, f64::min),
         })
     }
 

@@ -57,7 +57,12 @@ impl Facts {
             reads.iter().copied().max_by(|one, other| per_s(one).total_cmp(&per_s(other))).unwrap_or(single);
         let pure =
             |wanted: f64| points(measurements).filter(move |point| point.workload.read_share == wanted);
-        let fastest = |share: f64| pure(share).map(|point| point.bytes_per_second).reduce(f64::max);
+        let fastest = |share: f64| {
+            pure(share)
+                .filter(|point| point.is_long_enough())
+                .map(|point| point.bytes_per_second)
+                .reduce(f64::max)
+        };
         let learned = &profile.learned;
         Ok(Self {
             name: profile_name(profile),

@@ -201,6 +201,7 @@ mod tests {
             read_latency: read_us.map(|us| Latency { p50_us: us, ..Latency::default() }),
             write_latency: None,
             cpu_us_per_request: 2.0,
+            seconds_min: 1.0,
         }
     }
 

@@ -49,6 +49,7 @@ fn is_4k_random_read(point: &&Point) -> bool {
 fn random_reads(profile: &DeviceProfile) -> Option<Headline> {
     let best = points(profile)
         .filter(is_4k_random_read)
+        .filter(|point| point.is_long_enough())
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
     Some(Headline {
         name: "4 KiB random reads per second",
@@ -71,7 +72,7 @@ fn latency_alone(profile: &DeviceProfile) -> Option<Headline> {
 
 fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Option<Headline> {
     let best = points(profile)
-        .filter(|point| point.workload.access() == Some(access))
+        .filter(|point| point.workload.access() == Some(access) && point.is_long_enough())
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
     Some(Headline {
         name,

@@ -59,6 +59,7 @@ fn point(workload: Workload, noise: &mut Noise) -> Point {
         repeats: 3,
         read_latency: (workload.read_share > 0.0).then(|| latency(&workload, noise)),
         write_latency: (workload.read_share < 1.0).then(|| latency(&workload, noise)),
+        seconds_min: 0.0,
         cpu_us_per_request: 1.7,
     }
 }

@@ -18,4 +18,5 @@ mod power_cut;
 mod random_drives;
 mod repeat;
 mod score;
+mod writes;
 mod xpoint;
