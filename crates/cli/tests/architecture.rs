@@ -23,7 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "flashgrain_fuzz_targets",
-        &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_ssdsim"],
+        &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_report", "flashgrain_ssdsim"],
     ),
     (
         "flashgrain_cli",

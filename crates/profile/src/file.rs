@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Error;
 use crate::schema::{DeviceProfile, FORMAT, SCHEMA_VERSION};
+use crate::{Error, ranges};
 
 /// Larger files are no profiles: the largest have a few megabytes.
 const LARGEST_BYTES: u64 = 256 << 20;
@@ -120,6 +120,7 @@ fn decode(bytes: &[u8]) -> Result<DeviceProfile, String> {
         ));
     }
     let value = migrate(value, head.schema_version)?;
+    ranges::check(&value).map_err(|problem| format!("is damaged: {problem}; make the profile again"))?;
     serde_json::from_value(value).map_err(|error| format!("is damaged: {error}; make the profile again"))
 }
 

@@ -20,6 +20,7 @@ mod learn;
 pub mod load;
 mod plan;
 mod progress;
+mod ranges;
 mod run;
 mod samples;
 pub mod schema;

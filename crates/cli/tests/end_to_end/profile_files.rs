@@ -103,3 +103,43 @@ fn a_profile_can_be_exported_for_other_software() {
     let line = export(&["--format", "iocost", "--device-number", "259:0"]);
     assert!(line.starts_with("259:0 ctrl=user model=linear rbps=") && line.ends_with('\n'), "{line}");
 }
+
+#[test]
+fn a_number_that_no_drive_has_is_refused_with_field_and_value() {
+    let folder = folder();
+    let good =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fixtures/profile-v1.json"))
+            .unwrap();
+    let mut profile: Value = serde_json::from_str(&good).unwrap();
+    profile["measurements"]["size"][0]["bytes_per_second"] = 1e308.into();
+    let path = folder.path().join("profile.json");
+    fs::write(&path, profile.to_string()).unwrap();
+    let said = ["measurements.size[0].bytes_per_second is 1e308", "make the profile again"];
+    fails(flashgrain().current_dir(&folder).args(["report", "profile.json"]), 1, &said);
+    assert!(!folder.path().join("report.html").exists());
+}
+
+#[test]
+fn readers_take_the_folder_of_results_and_samples_from_a_pipe() {
+    let folder = folder();
+    let results = folder.path().join("results");
+    fs::create_dir(&results).unwrap();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fixtures/profile-v1.json");
+    fs::copy(fixture, results.join("profile.json")).unwrap();
+    for command in [&["report", "results"][..], &["profile", "show", "results"], &["compare", "results"]] {
+        flashgrain().current_dir(&folder).args(command).assert().success();
+    }
+    assert!(results.join("report.html").exists());
+    let shown = stdout(
+        &flashgrain().current_dir(&folder).args(["profile", "show", "results", "--json"]).assert().success(),
+    );
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["schema_version"], 1);
+    let mut samples = "access,request_bytes,concurrency,bytes_per_second\n".to_owned();
+    for power in 12..22 {
+        let bytes = f64::from(1 << power);
+        samples += &format!("read,{bytes},1,{}\n", bytes / (80e-6 + bytes / 2e9));
+    }
+    let compared =
+        stdout(&flashgrain().args(["compare", "/dev/stdin"]).write_stdin(samples).assert().success());
+    assert!(compared.contains("affine"), "{compared}");
+}

@@ -78,7 +78,8 @@ impl CostCurve {
 
     /// The cost at a concurrency.
     pub fn at(&self, concurrency: f64) -> f64 {
-        self.function.value(concurrency.clamp(self.concurrency_min, self.concurrency_max))
+        // Not `clamp`, which panics where a file has the ends the wrong way round.
+        self.function.value(concurrency.max(self.concurrency_min).min(self.concurrency_max))
     }
 
     /// c₀, c₁, … and d₀ = 1, d₁, … of the numerator and the denominator.

@@ -2,6 +2,9 @@
 
 use crate::unit::{Unit, three_digits};
 
+/// Ends further out are moved here: beyond, quotients of two ends overflow, and decades cannot be counted.
+const MAGNITUDE_MAX: f64 = 1e60;
+
 /// How an axis grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
@@ -38,9 +41,14 @@ impl Axis {
     /// An axis over all `values`, with some room at its ends. A linear one starts at zero.
     pub fn over(title: &str, unit: Unit, growth: Growth, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = |value: &f64| value.is_finite() && (growth == Growth::Linear || *value > 0.0);
+        let within = |value: f64| match growth {
+            Growth::Linear => value.clamp(-MAGNITUDE_MAX, MAGNITUDE_MAX),
+            Growth::Log | Growth::Log2 => value.clamp(MAGNITUDE_MAX.recip(), MAGNITUDE_MAX),
+        };
         let (mut low, mut high) = values
             .into_iter()
             .filter(shown)
+            .map(within)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         if low > high {
             (low, high) = (1.0, 2.0);
@@ -109,7 +117,9 @@ impl Axis {
             .unwrap_or(10.0 * power);
         let first = ((low - 1e-9) / step).ceil() as i64;
         let last = ((high + 1e-9) / step).floor() as i64;
+        // Where the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the loop.
         (first..=last)
+            .take(most)
             .map(|index| {
                 let number = index as f64 * step;
                 Tick { value: number * factor, label: format!("{}{suffix}", short(number)) }
@@ -123,7 +133,7 @@ impl Axis {
         let step = 2_f64.powi((rough.log2() - 1e-9).ceil() as i32).max(1.0);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
-        (first..=last).map(|index| self.tick(index as f64 * step)).collect()
+        (first..=last).take(most).map(|index| self.tick(index as f64 * step)).collect()
     }
 
     fn binary_ticks(&self, most: usize) -> Vec<Tick> {
@@ -224,6 +234,20 @@ mod tests {
                 assert!((-1e-9..=1.0 + 1e-9).contains(&axis.place(tick.value)), "{growth:?} {tick:?}");
             }
             assert!(axis.ticks(6).len() <= 6);
+        }
+    }
+
+    #[test]
+    fn ends_that_no_drive_has_give_few_ticks_and_soon() {
+        let ends = [0.0, 5e-324, 1e-300, 1.0, 1.0 + 1e-15, 1e18, 1e308, -1e308];
+        for growth in [Growth::Linear, Growth::Log, Growth::Log2] {
+            for unit in [Unit::Count, Unit::Bytes, Unit::Rate, Unit::Seconds, Unit::Share] {
+                for (low, high) in ends.iter().flat_map(|low| ends.map(|high| (*low, high))) {
+                    let axis = Axis::over("x", unit, growth, [low, high]);
+                    assert!(axis.ticks(6).len() <= 6, "{growth:?} {unit:?} {low:e} {high:e}");
+                    assert_eq!(axis.samples(64).len(), 64);
+                }
+            }
         }
     }
 
