@@ -60,11 +60,18 @@ pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) ->
 /// How much above the lowest error an error must be, relative to that, to be worth more constants.
 const MARGIN: f64 = 0.1;
 
+/// Errors below this are rounding: on data that every model describes exactly, none is better.
+const ROUNDING: f64 = 1e-6;
+
 /// Whether the mean error exceeds the lowest by more than the margin, with 95 % confidence (bootstrap of the differences,
 /// point by point).
 fn clearly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed: u64) -> bool {
-    let differences: Vec<f64> =
-        contender.errors.iter().zip(&lowest.errors).map(|(own, best)| own - (1.0 + MARGIN) * best).collect();
+    let differences: Vec<f64> = contender
+        .errors
+        .iter()
+        .zip(&lowest.errors)
+        .map(|(own, best)| own - (1.0 + MARGIN) * best - ROUNDING)
+        .collect();
     let mut rng = generator(seed);
     let mut drawn = Vec::new();
     let mut means: Vec<f64> = (0..resamples.max(FEWEST_RESAMPLES))
@@ -131,6 +138,16 @@ mod tests {
             reason.contains("affine is the simplest model (2 constants)") && reason.contains("24 held-out"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn on_data_that_all_describe_exactly_the_simplest_is_first() {
+        let (names, _) = rank(
+            vec![contender(ModelName::Dam, 1, 3e-12, 1e-12), contender(ModelName::Mqssd, 10, 0.0, 0.0)],
+            300,
+            1,
+        );
+        assert_eq!(names, [ModelName::Dam, ModelName::Mqssd]);
     }
 
     #[test]
