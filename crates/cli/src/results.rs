@@ -72,6 +72,11 @@ impl Drop for ResultsFolder {
     }
 }
 
+/// The profile that a command was given: the file itself, or the folder of results that it lies in.
+pub fn profile_at(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(PROFILE) } else { path.to_owned() }
+}
+
 /// The samples that belong to a profile file.
 pub fn samples_beside(profile: &Path) -> PathBuf {
     profile.with_file_name(SAMPLES)

@@ -26,7 +26,7 @@ fn style() -> Style {
     let width =
         terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| usize::from(width.0).min(COLUMNS));
     // https://no-color.org
-    let colour =
-        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Style { width, colour }
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    Style { width, colour: io::stdout().is_terminal() && !unwanted && !dumb }
 }

@@ -13,11 +13,11 @@ use crate::{results, summary};
 
 /// Put the four cost models side by side on points that their fits have not seen.
 ///
-/// Takes a profile with its `samples.csv` beside it, or a CSV file of measurements made with any other tool
-/// (docs/samples-csv.md tells the form).
+/// Takes a folder of results, a profile with its `samples.csv` beside it, or a CSV file of measurements made with any other
+/// tool (docs/samples-csv.md tells the form), which may be a pipe such as `/dev/stdin`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// A `profile.json`, or samples as CSV.
+    /// A folder of results, a `profile.json`, or samples as CSV.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print the comparison as JSON.
@@ -26,8 +26,14 @@ pub struct CompareArguments {
 }
 
 pub fn run(arguments: &CompareArguments, context: &Context) -> anyhow::Result<()> {
-    let path = &arguments.file;
-    let comparison = if is_json(path)? { of_profile(path, context)? } else { of_samples(path, 1)? };
+    let path = results::profile_at(&arguments.file);
+    // Read once: pipes cannot be read again.
+    let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+    let comparison = if is_json(&path, &bytes) {
+        of_profile(&path, &bytes, context)?
+    } else {
+        of_samples(&path, &bytes, 1)?
+    };
     if arguments.json {
         return print_json(&comparison);
     }
@@ -35,28 +41,27 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> anyhow::Result<()
 }
 
 /// Samples are text in columns; everything that is, or means to be, JSON is a profile.
-fn is_json(path: &Path) -> anyhow::Result<bool> {
-    let bytes = fs::read(path).with_context(|| format!("read {}", path.display()))?;
+fn is_json(path: &Path, bytes: &[u8]) -> bool {
     let named = path.extension().is_some_and(|extension| extension == "json");
-    Ok(named || bytes.trim_ascii_start().starts_with(b"{"))
+    named || bytes.trim_ascii_start().starts_with(b"{")
 }
 
 /// Fits again from the samples beside the profile, or shows what was found when it was made.
-fn of_profile(path: &Path, context: &Context) -> anyhow::Result<Comparison> {
-    let profile = file::read(path)?;
+fn of_profile(path: &Path, bytes: &[u8], context: &Context) -> anyhow::Result<Comparison> {
+    let profile = file::parse(path, bytes)?;
     let samples = results::samples_beside(path);
-    if samples.exists() {
-        return of_samples(&samples, profile.provenance.seed);
+    match fs::read(&samples) {
+        Ok(bytes) => return of_samples(&samples, &bytes, profile.provenance.seed),
+        Err(error) => context
+            .note(&format!("{}: {error}: this is the comparison stored in the profile", samples.display())),
     }
-    context.note(&format!("{} is missing: this is the comparison stored in the profile", samples.display()));
     profile
         .comparison
         .with_context(|| format!("{}: too little was measured to compare the models", path.display()))
 }
 
-fn of_samples(path: &Path, seed: u64) -> anyhow::Result<Comparison> {
+fn of_samples(path: &Path, bytes: &[u8], seed: u64) -> anyhow::Result<Comparison> {
     let named = || path.display().to_string();
-    let bytes = fs::read(path).with_context(named)?;
-    let samples = read_csv(bytes.as_slice()).with_context(named)?;
+    let samples = read_csv(bytes).with_context(named)?;
     compare(&samples, &FitOptions { seed, ..FitOptions::default() }).with_context(named)
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use flashgrain_profile::{Config, ExperimentName, Precondition, SustainLimits, diff, export, file};
+use flashgrain_profile::{
+    Config, DeviceProfile, ExperimentName, Precondition, SustainLimits, diff, export, file,
+};
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
@@ -12,7 +14,7 @@ use crate::exploit::Kept;
 use crate::measure::Measured;
 use crate::output::{Context, print, print_json};
 use crate::units::{parse_positive_bytes, parse_seconds};
-use crate::{measure, summary};
+use crate::{measure, results, summary};
 
 /// Run experiments on a drive, or look at stored profiles.
 ///
@@ -75,17 +77,20 @@ enum Stored {
 
 #[derive(Debug, Args)]
 struct ShowArguments {
-    /// A `profile.json`.
+    /// A folder of results, or a `profile.json`.
     #[arg(value_name = "FILE")]
     profile: PathBuf,
+    /// Print the profile as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
 struct DiffArguments {
-    /// The `profile.json` of before.
+    /// The folder of results, or the `profile.json`, of before.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
-    /// The `profile.json` of after.
+    /// The folder of results, or the `profile.json`, of after.
     #[arg(value_name = "AFTER")]
     after: PathBuf,
     /// Print the differences as JSON.
@@ -95,7 +100,7 @@ struct DiffArguments {
 
 #[derive(Debug, Args)]
 struct ExportArguments {
-    /// A `profile.json`.
+    /// A folder of results, or a `profile.json`.
     #[arg(value_name = "FILE")]
     profile: PathBuf,
     /// Whose words.
@@ -136,7 +141,7 @@ fn experiment_parser() -> impl TypedValueParser<Value = ExperimentName> {
 pub fn run(arguments: &ProfileArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.stored {
         None => measure(&arguments.measure, context),
-        Some(Stored::Show(ShowArguments { profile })) => Ok(print(&summary::profile(&file::read(profile)?))?),
+        Some(Stored::Show(arguments)) => show(arguments),
         Some(Stored::Diff(arguments)) => show_differences(arguments),
         Some(Stored::Export(arguments)) => Ok(print(&exported(arguments)?)?),
     }
@@ -192,13 +197,22 @@ impl MeasureArguments {
     }
 }
 
+fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
+    let profile = read(&arguments.profile)?;
+    if arguments.json { print_json(&profile) } else { Ok(print(&summary::profile(&profile))?) }
+}
+
+fn read(path: &Path) -> anyhow::Result<DeviceProfile> {
+    Ok(file::read(&results::profile_at(path))?)
+}
+
 fn show_differences(arguments: &DiffArguments) -> anyhow::Result<()> {
-    let diff = diff::diff(&file::read(&arguments.before)?, &file::read(&arguments.after)?)?;
+    let diff = diff::diff(&read(&arguments.before)?, &read(&arguments.after)?)?;
     if arguments.json { print_json(&diff) } else { Ok(print(&summary::diff(&diff))?) }
 }
 
 fn exported(arguments: &ExportArguments) -> anyhow::Result<String> {
-    let profile = file::read(&arguments.profile)?;
+    let profile = read(&arguments.profile)?;
     let identity = &profile.provenance.identity;
     match arguments.format {
         ExportFormat::Iotune => {

@@ -11,7 +11,7 @@ use crate::results;
 /// Make the HTML report of a stored profile.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// A `profile.json`.
+    /// A folder of results, or a `profile.json`.
     #[arg(value_name = "FILE")]
     profile: PathBuf,
     /// Where the page goes; by default `report.html` beside the profile.
@@ -20,8 +20,9 @@ pub struct ReportArguments {
 }
 
 pub fn run(arguments: &ReportArguments, context: &Context) -> anyhow::Result<()> {
-    let profile = file::read(&arguments.profile)?;
-    let output = arguments.output.clone().unwrap_or_else(|| arguments.profile.with_file_name("report.html"));
+    let path = results::profile_at(&arguments.profile);
+    let profile = file::read(&path)?;
+    let output = arguments.output.clone().unwrap_or_else(|| path.with_file_name("report.html"));
     results::write_report(&profile, &output)?;
     context.note(&format!("wrote {}", output.display()));
     Ok(())
