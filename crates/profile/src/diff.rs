@@ -25,7 +25,7 @@ pub struct Diff {
     /// What was learned.
     pub learned: Vec<LearnedChange>,
     /// Settings that follow.
-    pub decisions: Vec<FieldChange>,
+    pub decisions: Vec<DecisionChange>,
     /// Workloads that became faster or slower beyond the repeats' spread, the largest change first.
     pub rates: Vec<RateChange>,
     /// Workloads that both profiles have.
@@ -41,6 +41,17 @@ pub struct FieldChange {
     pub before: Option<String>,
     /// In the second profile.
     pub after: Option<String>,
+}
+
+/// A setting with different values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecisionChange {
+    /// The setting, before and after.
+    #[serde(flatten)]
+    pub change: FieldChange,
+    /// Whether a profile has it as a default because noise hides which alternative is better: then the drive need not have
+    /// changed.
+    pub hidden_by_noise: bool,
 }
 
 /// A learned number that changed: intervals that do not overlap, or determined in one profile only.
@@ -131,11 +142,20 @@ fn provenance_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<V
     Ok(field_changes(&first, &second))
 }
 
-fn decision_changes(before: &DeviceProfile, after: &DeviceProfile) -> Vec<FieldChange> {
+fn decision_changes(before: &DeviceProfile, after: &DeviceProfile) -> Vec<DecisionChange> {
     let by_setting = |profile: &DeviceProfile| -> BTreeMap<String, String> {
         profile.decisions.iter().map(|one| (one.setting.clone(), one.value.clone())).collect()
     };
+    let is_hidden = |profile: &DeviceProfile, setting: &str| {
+        profile.decision(setting).is_some_and(|decision| decision.hidden_by_noise)
+    };
     field_changes(&by_setting(before), &by_setting(after))
+        .into_iter()
+        .map(|change| DecisionChange {
+            hidden_by_noise: is_hidden(before, &change.name) || is_hidden(after, &change.name),
+            change,
+        })
+        .collect()
 }
 
 fn learned_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<Vec<LearnedChange>, Error> {

@@ -194,6 +194,12 @@ pub struct FlushPoint {
     pub method: String,
     /// Latency of write and flush together.
     pub latency: Latency,
+    /// Smallest mean of a repeat; `None` without repeats, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_us_min: Option<f64>,
+    /// Largest mean of a repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_us_max: Option<f64>,
 }
 
 /// Reads of a range that had been written with requests of one size.
@@ -312,6 +318,9 @@ pub struct Decision {
     pub because: String,
     /// Whether it was learned or is a default because the number behind it is undetermined.
     pub from_default: bool,
+    /// Whether it is a default because the noise of the measurements hides which alternative is better; false in older files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden_by_noise: bool,
 }
 
 /// A value that a program can use.

@@ -110,7 +110,7 @@ pub fn diff(diff: &Diff, style: impl Into<Style>) -> String {
     let sections = [
         ("Origin", facts::field_change_table(&diff.provenance)),
         ("Learned", facts::learned_change_table(diff)),
-        ("Decisions", facts::field_change_table(&diff.decisions)),
+        ("Decisions", facts::decision_change_table(&diff.decisions)),
         ("Rates", facts::rate_change_table(diff)),
     ];
     for (title, table) in sections {
@@ -118,6 +118,9 @@ pub fn diff(diff: &Diff, style: impl Into<Style>) -> String {
             out.title(title);
             out.table(&table);
         }
+    }
+    if diff.decisions.iter().any(|change| change.hidden_by_noise) {
+        out.prose("Noise: a profile has the default, because noise hides which alternative is better; the drive need not have changed.");
     }
     if out.text.is_empty() {
         out.prose("No difference.");

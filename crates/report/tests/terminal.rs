@@ -107,6 +107,9 @@ fn two_profiles_side_by_side() {
     assert!(same.contains("No difference.") && same.contains("0 of "), "{same}");
     after.provenance.identity.firmware = Some("newer\u{1b}".into());
     after.decisions[1].value = "96".into();
+    let quiet = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
+    assert!(!quiet.contains("noise hides"), "{quiet}");
+    after.decisions[1].hidden_by_noise = true;
     after.learned.stripe_bytes.estimate = common::determined(131_072.0, 131_072.0, 131_072.0);
     for point in &mut after.measurements.size {
         for rate in
@@ -116,6 +119,7 @@ fn two_profiles_side_by_side() {
         }
     }
     let text = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
+    assert!(text.contains("because noise hides which alternative is better"), "{text}");
     for word in
         ["firmware", "3B7QCXE7", "newer\u{fffd}", "96", "stripe_bytes", "64 KiB", "128 KiB", "size", "0.500"]
     {

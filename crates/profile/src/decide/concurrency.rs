@@ -2,7 +2,7 @@
 
 use flashgrain_model::Access;
 
-use super::{Known, default, default_bytes, learned, learned_bytes, why};
+use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
 use crate::schema::{Amount, Decision, Point};
 
 const DEFAULT_IN_FLIGHT: u64 = 64;
@@ -53,31 +53,58 @@ fn read_ahead(known: &Known<'_>) -> Decision {
     }
 }
 
-/// The fewest streams of large writes that reach a good share of the best rate.
-fn fewest_streams(points: &[Point]) -> Option<(u64, f64)> {
-    let large: Vec<&Point> = points
-        .iter()
-        .filter(|point| {
-            point.workload.access() == Some(Access::Write)
-                && point.workload.request_bytes >= LARGE_WRITE_BYTES
-        })
-        .collect();
-    let best = large.iter().map(|point| point.bytes_per_second).reduce(f64::max)?;
-    large
-        .iter()
-        .filter(|point| point.bytes_per_second >= GOOD_SHARE * best)
-        .map(|point| point.workload.concurrency as u64)
-        .min()
-        .map(|streams| (streams, best))
+/// The fewest streams of large writes that reach a good share of the best rate: as the medians say, and the fewest and most
+/// that the repeats allow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Streams {
+    count: u64,
+    min: u64,
+    max: u64,
+    best_bytes_per_second: f64,
+}
+
+/// One of a point's rates: median, smallest or largest repeat.
+type Rate = fn(&Point) -> f64;
+
+fn fewest_streams(points: &[Point]) -> Option<Streams> {
+    let is_large = |point: &&Point| {
+        point.workload.access() == Some(Access::Write) && point.workload.request_bytes >= LARGE_WRITE_BYTES
+    };
+    let large = || points.iter().filter(is_large);
+    let best = |rate: Rate| large().map(rate).reduce(f64::max);
+    let fewest = |rate: Rate, least: f64| {
+        let good = large().filter(|point| rate(point) >= GOOD_SHARE * least);
+        good.map(|point| point.workload.concurrency as u64).min()
+    };
+    let median: Rate = |point| point.bytes_per_second;
+    let low: Rate = |point| point.bytes_per_second_min;
+    let high: Rate = |point| point.bytes_per_second_max;
+    let best_bytes_per_second = best(median)?;
+    let count = fewest(median, best_bytes_per_second)?;
+    let min = fewest(high, best(low)?)?;
+    // If no repeat is sure to be good, it may take all the streams that were tried.
+    let deepest = large().map(|point| point.workload.concurrency as u64).max()?;
+    let max = fewest(low, best(high)?).unwrap_or(deepest);
+    Some(Streams { count, min: min.min(count), max: max.max(count), best_bytes_per_second })
 }
 
 fn compactions(known: &Known<'_>) -> Decision {
     const SETTING: &str = "compaction and flush parallelism";
     match fewest_streams(&known.measurements.order) {
-        Some((streams, best)) => {
-            let because =
-                format!("as many streams of writes over 100 kB reach 90 % of {:.0} MB/s", best / 1e6);
-            learned(SETTING, streams.to_string(), because).of(Amount::Count(streams))
+        Some(Streams { count, min, max, best_bytes_per_second }) if min == max => {
+            let because = format!(
+                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s",
+                best_bytes_per_second / 1e6
+            );
+            learned(SETTING, count.to_string(), because).of(Amount::Count(count))
+        }
+        Some(Streams { min, max, best_bytes_per_second, .. }) => {
+            let streams = DEFAULT_COMPACTIONS.clamp(min, max);
+            let because = format!(
+                "writes over 100 kB reach 90 % of {:.0} MB/s with {min} to {max} streams",
+                best_bytes_per_second / 1e6
+            );
+            hidden(SETTING, streams.to_string(), because).of(Amount::Count(streams))
         }
         None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "no writes were measured by order")
             .of(Amount::Count(DEFAULT_COMPACTIONS)),
@@ -124,6 +151,8 @@ fn pacing(known: &Known<'_>) -> Decision {
     }
 }
 
+const INTERFACE: &str = "I/O interface";
+
 fn interface(known: &Known<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
     let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
@@ -146,17 +175,20 @@ fn interface(known: &Known<'_>) -> Option<Decision> {
             )
         })
         .collect();
-    Some(learned(
-        "I/O interface",
-        best.backend.clone(),
-        format!("4 KiB random reads at depth {deepest}: {}", all.join(", ")),
-    ))
+    let because = format!("4 KiB random reads at depth {deepest}: {}", all.join(", "));
+    let clear = at_deepest
+        .iter()
+        .filter(|one| one.backend != best.backend)
+        .all(|one| best.point.bytes_per_second_min > one.point.bytes_per_second_max);
+    let backend = best.backend.clone();
+    Some(if clear { learned(INTERFACE, backend, because) } else { hidden(INTERFACE, backend, because) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Latency;
+    use crate::decide::layout::tests::nothing_learned;
+    use crate::schema::{Latency, Measurements};
     use flashgrain_model::Workload;
 
     fn point(workload: Workload, rate: f64, read_us: Option<f64>) -> Point {
@@ -178,7 +210,25 @@ mod tests {
             .into_iter()
             .map(|(k, rate)| point(Workload::random(Access::Write, 409_600.0, k), rate, None))
             .collect();
-        assert_eq!(fewest_streams(&points), Some((2, 200.0)));
+        let streams = Streams { count: 2, min: 2, max: 2, best_bytes_per_second: 200.0 };
+        assert_eq!(fewest_streams(&points), Some(streams));
+        let noisy: Vec<Point> = points
+            .into_iter()
+            .map(|point| Point {
+                bytes_per_second_min: 0.7 * point.bytes_per_second,
+                bytes_per_second_max: 1.4 * point.bytes_per_second,
+                ..point
+            })
+            .collect();
+        let streams = Streams { count: 2, min: 1, max: 8, best_bytes_per_second: 200.0 };
+        assert_eq!(fewest_streams(&noisy), Some(streams));
+        let measurements = Measurements { order: noisy, ..Measurements::default() };
+        let learned = nothing_learned();
+        let decision = compactions(&Known { learned: &learned, measurements: &measurements, models: None });
+        assert_eq!(
+            (decision.count(), decision.from_default, decision.hidden_by_noise),
+            (Some(4), true, true)
+        );
         assert_eq!(fewest_streams(&[]), None);
     }
 

@@ -1,8 +1,8 @@
 //! Sizes and places: leaves, nodes, write units, segments, stripes, placement.
 
-use flashgrain_model::{Access, Workload};
+use flashgrain_model::{Access, Estimate, Workload};
 
-use super::{Known, default, default_bytes, learned, learned_bytes, why};
+use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
 use crate::schema::{Amount, Decision, Point};
 use crate::trial::bytes_text;
 use crate::verify::predict;
@@ -146,16 +146,26 @@ fn stripe_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
 fn scan(known: &Known<'_>) -> Decision {
     const SETTING: &str = "node size for scans at depth 1";
     let half = &known.learned.half_bandwidth_bytes;
-    match half.estimate.value() {
-        Some(bytes) => {
-            let node = (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
+    let node_of = |bytes: f64| (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
+    match half.estimate {
+        Estimate::Determined { low, high, .. } if node_of(low) != node_of(high) => {
+            let range = [low, high].map(|bytes| bytes_text(bytes as u64)).join(" – ");
+            hidden(
+                SETTING,
+                bytes_text(DEFAULT_SCAN_BYTES),
+                format!("half-bandwidth size {range} (Corollary 6)"),
+            )
+            .of(Amount::Bytes(DEFAULT_SCAN_BYTES))
+        }
+        Estimate::Determined { value: bytes, .. } => {
+            let node = node_of(bytes);
             let because = format!(
                 "half-bandwidth size {} (Corollary 6): a larger node gains less than it costs",
                 bytes_text(bytes as u64)
             );
             learned_bytes(SETTING, node, because)
         }
-        None => default_bytes(SETTING, DEFAULT_SCAN_BYTES, why(half)),
+        Estimate::Undetermined { .. } => default_bytes(SETTING, DEFAULT_SCAN_BYTES, why(half)),
     }
 }
 
@@ -206,7 +216,7 @@ fn placement(known: &Known<'_>) -> Decision {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use flashgrain_model::Estimate;
 
     use super::*;
@@ -220,7 +230,7 @@ mod tests {
         LearnedValue { estimate, evidence: String::new(), confidence: 1.0 }
     }
 
-    fn nothing_learned() -> Learned {
+    pub(crate) fn nothing_learned() -> Learned {
         let none = value(None);
         Learned {
             desirable_write_bytes: none.clone(),

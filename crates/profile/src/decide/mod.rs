@@ -35,12 +35,19 @@ fn learned(setting: &str, value: impl Into<String>, because: impl Into<String>) 
         amount: None,
         because: because.into(),
         from_default: false,
+        hidden_by_noise: false,
     }
 }
 
 /// A decision that stands for want of a number.
 fn default(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
     Decision { from_default: true, ..learned(setting, value, because) }
+}
+
+/// A decision that stands because noise hides which alternative is better.
+fn hidden(setting: &str, value: impl Into<String>, because: impl std::fmt::Display) -> Decision {
+    let because = format!("noise hides which is better: {because}");
+    Decision { hidden_by_noise: true, ..default(setting, value, because) }
 }
 
 /// A decision on a size that a learned number led to.

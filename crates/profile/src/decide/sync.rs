@@ -1,6 +1,6 @@
 //! Durability: log blocks, the way to make them durable, and how long commits gather.
 
-use super::{Known, default, default_bytes, learned, learned_bytes, why};
+use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
 use crate::experiment::NO_FLUSH;
 use crate::schema::{Amount, Decision, FlushPoint};
 
@@ -27,29 +27,53 @@ fn log_block(known: &Known<'_>) -> Decision {
     }
 }
 
+/// A durable method, and whether it is clearly cheaper than all others.
+#[derive(Debug)]
+struct Choice<'a> {
+    point: &'a FlushPoint,
+    clear: bool,
+}
+
+/// The mean times of a method's repeats; `None` if there was one only, of which nobody knows how far noise has moved it.
+fn means_us(point: &FlushPoint) -> Option<(f64, f64)> {
+    point.mean_us_min.zip(point.mean_us_max)
+}
+
+/// Whether every repeat of one method was cheaper than every repeat of the other, and the median agrees.
+fn clearly_cheaper(one: &FlushPoint, other: &FlushPoint) -> bool {
+    let (Some((_, one_max_us)), Some((other_min_us, _))) = (means_us(one), means_us(other)) else {
+        return false;
+    };
+    one_max_us <= WORTH_IT * other_min_us && one.latency.p50_us <= WORTH_IT * other.latency.p50_us
+}
+
 /// The cheapest durable method; `fdatasync` if none is clearly cheaper.
-fn cheapest(points: &[FlushPoint]) -> Option<&FlushPoint> {
+fn cheapest(points: &[FlushPoint]) -> Option<Choice<'_>> {
     let durable = || points.iter().filter(|point| point.method != NO_FLUSH);
     let best = durable().min_by(|a, b| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
     let plain = durable().find(|point| point.method == "fdatasync");
-    let clearly_cheaper = |plain: &FlushPoint| {
-        best.latency.mean_us <= WORTH_IT * plain.latency.mean_us
-            && best.latency.p50_us <= WORTH_IT * plain.latency.p50_us
+    let point = plain.filter(|plain| !clearly_cheaper(best, plain)).unwrap_or(best);
+    let clear =
+        durable().filter(|other| other.method != point.method).all(|other| clearly_cheaper(point, other));
+    Some(Choice { point, clear })
+}
+
+/// `fdatasync 308 µs (240 – 410)`, and so on.
+fn all_costs(points: &[FlushPoint]) -> String {
+    let one = |point: &FlushPoint| {
+        let range = means_us(point).map_or(" (once)".into(), |(min, max)| format!(" ({min:.0} – {max:.0})"));
+        format!("{} {:.0} µs{range}", point.method, point.latency.mean_us)
     };
-    Some(plain.filter(|plain| !clearly_cheaper(plain)).unwrap_or(best))
+    points.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn method(known: &Known<'_>) -> Decision {
     const SETTING: &str = "sync method";
     let points = &known.measurements.flush;
+    let because = format!("a durable 4 KiB write, mean of the repeats: {}", all_costs(points));
     match cheapest(points) {
-        Some(best) => {
-            let all: Vec<String> = points
-                .iter()
-                .map(|point| format!("{} {:.0} µs", point.method, point.latency.mean_us))
-                .collect();
-            learned(SETTING, best.method.clone(), format!("a durable 4 KiB write: {}", all.join(", ")))
-        }
+        Some(Choice { point, clear: true }) => learned(SETTING, point.method.clone(), because),
+        Some(Choice { point, clear: false }) => hidden(SETTING, point.method.clone(), because),
         None => default(SETTING, "fdatasync", "flush was not run"),
     }
 }
@@ -58,17 +82,29 @@ fn window(known: &Known<'_>) -> Decision {
     const SETTING: &str = "group-commit window";
     let points = &known.measurements.flush;
     let plain = points.iter().find(|point| point.method == NO_FLUSH);
-    match (cheapest(points), plain) {
-        (Some(best), Some(plain)) if best.latency.mean_us < CHEAP * plain.latency.mean_us => learned(
-            SETTING,
-            "0 µs",
-            format!(
-                "a durable write takes {:.0} µs on average, a plain one {:.0} µs: waiting for company gains nothing",
-                best.latency.mean_us, plain.latency.mean_us
-            ),
+    let Some(best) = cheapest(points).map(|choice| choice.point) else {
+        return default(SETTING, "1000 µs", "flush was not run").of(Amount::Microseconds(1000.0));
+    };
+    let costs = plain.map(|plain| {
+        format!(
+            "a durable write takes {:.0} µs on average, a plain one {:.0} µs",
+            best.latency.mean_us, plain.latency.mean_us
         )
-        .of(Amount::Microseconds(0.0)),
-        (Some(best), _) => learned(
+    });
+    let no_wait = Amount::Microseconds(0.0);
+    match plain.and_then(|plain| is_cheap(best, plain)).zip(costs) {
+        Some((true, costs)) => {
+            learned(SETTING, "0 µs", format!("{costs}: waiting for company gains nothing")).of(no_wait)
+        }
+        None if plain.is_some() => {
+            let because = format!(
+                "the repeats of durable and of plain writes lie on both sides of a factor of {CHEAP}; without waiting no commit \
+                 loses time ({})",
+                all_costs(points)
+            );
+            hidden(SETTING, "0 µs", because).of(no_wait)
+        }
+        Some((false, _)) | None => learned(
             SETTING,
             format!("{:.0} µs", best.latency.p50_us),
             format!(
@@ -77,30 +113,73 @@ fn window(known: &Known<'_>) -> Decision {
             ),
         )
         .of(Amount::Microseconds(best.latency.p50_us)),
-        (None, _) => {
-            default(SETTING, "1000 µs", "flush was not run").of(Amount::Microseconds(1000.0))
-        }
+    }
+}
+
+/// Whether a durable write costs little beside a plain one; `None` if the repeats lie on both sides.
+fn is_cheap(durable: &FlushPoint, plain: &FlushPoint) -> Option<bool> {
+    let ((durable_min, durable_max), (plain_min, plain_max)) = (means_us(durable)?, means_us(plain)?);
+    if durable_max < CHEAP * plain_min {
+        Some(true)
+    } else if durable_min > CHEAP * plain_max {
+        Some(false)
+    } else {
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Latency;
+    use crate::decide::layout::tests::nothing_learned;
+    use crate::schema::{Latency, Measurements};
 
-    fn point(method: &str, us: f64) -> FlushPoint {
+    /// Repeats scatter by this share.
+    fn point_with_noise(method: &str, us: f64, noise: f64) -> FlushPoint {
         FlushPoint {
             method: method.into(),
             latency: Latency { count: 100, mean_us: us, p50_us: us, ..Latency::default() },
+            mean_us_min: Some(us * (1.0 - noise)),
+            mean_us_max: Some(us * (1.0 + noise)),
         }
+    }
+
+    fn point(method: &str, us: f64) -> FlushPoint {
+        point_with_noise(method, us, 0.01)
     }
 
     #[test]
     fn the_cheapest_durable_method_wins_and_the_plain_write_does_not_count() {
         let points = [point("fdatasync", 5000.0), point("RWF_DSYNC", 3000.0), point(NO_FLUSH, 50.0)];
-        assert_eq!(cheapest(&points).unwrap().method, "RWF_DSYNC");
+        let choice = cheapest(&points).unwrap();
+        assert!(choice.point.method == "RWF_DSYNC" && choice.clear);
         let alike = [point("fdatasync", 3050.0), point("RWF_DSYNC", 3000.0)];
-        assert_eq!(cheapest(&alike).unwrap().method, "fdatasync");
+        let choice = cheapest(&alike).unwrap();
+        assert!(choice.point.method == "fdatasync" && !choice.clear);
         assert!(cheapest(&[point(NO_FLUSH, 50.0)]).is_none());
+    }
+
+    #[test]
+    fn what_noise_hides_is_a_default_that_says_so_and_does_not_flip() {
+        // Means of three runs on one disk whose repeats differ by a factor of two.
+        let runs = [[308.0, 202.0, 196.0, 60.0], [313.0, 280.0, 337.0, 73.0], [132.0, 210.0, 158.0, 93.0]];
+        for us in runs {
+            let methods = ["fdatasync", "RWF_DSYNC", "linked flush", NO_FLUSH];
+            let points =
+                methods.iter().zip(us).map(|(method, us)| point_with_noise(method, us, 0.6)).collect();
+            let measurements = Measurements { flush: points, ..Measurements::default() };
+            let learned = nothing_learned();
+            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            let (method, window) = (method(&known), window(&known));
+            assert_eq!(
+                (method.value.as_str(), method.from_default, method.hidden_by_noise),
+                ("fdatasync", true, true)
+            );
+            assert_eq!(
+                (window.value.as_str(), window.from_default, window.hidden_by_noise),
+                ("0 µs", true, true)
+            );
+            assert!(method.because.starts_with("noise hides"), "{}", method.because);
+        }
     }
 }

@@ -40,7 +40,15 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
 
 pub(super) fn points(series: &[&Series]) -> Vec<FlushPoint> {
     let point = |series: &&Series| {
-        Some(FlushPoint { method: series.trial.variant.clone()?, latency: series.write_latency()? })
+        // One write at a time: the mean time of a repeat is the inverse of its rate.
+        let means_us = || series.repeats.iter().map(|repeat| 1e6 / repeat.requests_per_second);
+        let repeated = series.repeats.len() > 1;
+        Some(FlushPoint {
+            method: series.trial.variant.clone()?,
+            latency: series.write_latency()?,
+            mean_us_min: means_us().reduce(f64::min).filter(|_| repeated),
+            mean_us_max: means_us().reduce(f64::max).filter(|_| repeated),
+        })
     };
     series.iter().filter_map(point).collect()
 }

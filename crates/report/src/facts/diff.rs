@@ -1,6 +1,6 @@
 //! What differs between two profiles.
 
-use flashgrain_profile::diff::{Diff, FieldChange};
+use flashgrain_profile::diff::{DecisionChange, Diff, FieldChange};
 
 use super::estimate_cell;
 use crate::table::{Cell, Kind, Table, Tone};
@@ -15,6 +15,22 @@ pub(crate) fn field_change_table(changes: &[FieldChange]) -> Table {
     for FieldChange { name, before, after } in changes {
         let text = |value: &Option<String>| Cell::new(value.as_deref().unwrap_or("–"));
         table.push([Cell::new(name.as_str()), text(before), text(after)]);
+    }
+    table
+}
+
+/// Settings that changed, and whether that tells anything of the drive.
+pub(crate) fn decision_change_table(changes: &[DecisionChange]) -> Table {
+    let mut table = Table::new(&[
+        ("what", Kind::Label),
+        ("before", Kind::Prose),
+        ("after", Kind::Prose),
+        ("why", Kind::Label),
+    ]);
+    for DecisionChange { change: FieldChange { name, before, after }, hidden_by_noise } in changes {
+        let text = |value: &Option<String>| Cell::new(value.as_deref().unwrap_or("–"));
+        let why = if *hidden_by_noise { "noise" } else { "" };
+        table.push([Cell::new(name.as_str()), text(before), text(after), Cell::toned(why, Tone::Quiet)]);
     }
     table
 }

@@ -9,7 +9,9 @@ mod models;
 mod store;
 
 pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
-pub(crate) use diff::{field_change_table, learned_change_table, rate_change_sentence, rate_change_table};
+pub(crate) use diff::{
+    decision_change_table, field_change_table, learned_change_table, rate_change_sentence, rate_change_table,
+};
 pub(crate) use drive::{budget_sentence, drive_table, experiment_table};
 pub use headline::Headline;
 pub(crate) use headline::headlines;

@@ -126,7 +126,12 @@ fn measurements(noise: &mut Noise) -> Measurements {
             p99_99_us: p50_us * 5.0,
             max_us: p50_us * 6.0,
         };
-        all.flush.push(FlushPoint { method: method.into(), latency });
+        all.flush.push(FlushPoint {
+            method: method.into(),
+            latency,
+            mean_us_min: Some(latency.mean_us * 0.98),
+            mean_us_max: Some(latency.mean_us * 1.02),
+        });
     }
     for write in powers(10, 19) {
         for read in [4096.0, 65536.0] {
@@ -309,6 +314,7 @@ fn decisions() -> Vec<Decision> {
         amount: None,
         because: because.into(),
         from_default,
+        hidden_by_noise: false,
     };
     vec![
         decision(
