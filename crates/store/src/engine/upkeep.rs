@@ -15,11 +15,15 @@ use crate::txn::{Load, Space};
 /// Steps between two looks at the dirty bytes.
 const STEPS_PER_LOOK: u32 = 256;
 
-/// Commits are slowed when more than this share of the memory is dirty.
+/// Commits are slowed when more than this fraction of the memory is dirty until the next checkpoint. Old versions are none of it: whoever needs their memory writes them, and no checkpoint does.
 const DIRTY_FROM: f64 = 0.9;
 
 /// Commits are slowed when more than this share of the log's ring is in use: more than two checkpoints' worth.
 const LOG_FROM: f64 = 0.75;
+
+/// Commits are slowed when old versions take more than this fraction of their share of the device, which is one part in so many. On a device that may grow they have no share.
+const OLD_VERSIONS_FROM: f64 = 0.5;
+const OLD_VERSIONS_DIVISOR: f64 = 3.0;
 
 /// How much the log grows between checkpoints: what may have to be replayed is what has gathered since the last but one's cut, and a checkpoint must be complete before the ring is full.
 pub(super) fn log_step_bytes(layout: &Layout, options: &Options) -> u64 {
@@ -58,15 +62,18 @@ fn over(share: f64, from: f64) -> f64 {
 fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
     parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
-        let dirty_bytes = pool.dirty_bytes();
+        let (dirty_bytes, durable_dirty_bytes) = (pool.dirty_bytes(), pool.durable_dirty_bytes());
         let room = segments.room(dirty_bytes + charged_bytes);
+        let share_bytes = segments.bytes_if_it_cannot_grow().map(|bytes| bytes as f64 / OLD_VERSIONS_DIVISOR);
+        let old_versions = share_bytes.map_or(0.0, |bytes| pool.volatile_bytes() as f64 / bytes);
         let space = |pressure| match pressure {
             Pressure::None => Space::Enough,
             Pressure::Tight => Space::Tight,
             Pressure::Full => Space::Full,
         };
         Load {
-            dirty: over(dirty_bytes as f64 / pool.budget_of_pages_bytes() as f64, DIRTY_FROM),
+            dirty: over(durable_dirty_bytes as f64 / pool.budget_of_pages_bytes() as f64, DIRTY_FROM),
+            old_versions: over(old_versions, OLD_VERSIONS_FROM),
             log: over(log.fill(), LOG_FROM),
             space: space(room.to_grow),
             space_for_large: space(room.for_large),

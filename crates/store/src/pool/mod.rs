@@ -117,6 +117,8 @@ struct Counts {
     dirty_bytes: AtomicI64,
     /// Of these, those of volatile pages.
     volatile_dirty_bytes: AtomicI64,
+    /// Bytes of volatile pages that they made, less those of which they freed, in memory or not.
+    volatile_bytes: AtomicI64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -413,6 +415,11 @@ impl Pool {
         self.dirty_bytes().saturating_sub(self.sum(|part| &part.volatile_dirty_bytes))
     }
 
+    /// Bytes of all volatile pages that there are, in memory or on the device.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.sum(|part| &part.volatile_bytes)
+    }
+
     fn sum(&self, of: fn(&Counts) -> &AtomicI64) -> u64 {
         self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
@@ -461,6 +468,14 @@ impl Pool {
         counts.dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
         if id.is_volatile() {
             counts.volatile_dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// A volatile page of this class was made (`sign` 1) or freed (-1).
+    fn count_volatile(&self, id: PageId, class: usize, sign: i64) {
+        if id.is_volatile() {
+            let bytes = sign * class_bytes(class) as i64;
+            self.counts[own_place()].volatile_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 

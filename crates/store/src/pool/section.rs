@@ -179,6 +179,7 @@ impl<'a> Section<'a> {
         };
         header.store(page);
         meta.location.store(0, Ordering::Relaxed);
+        pool.count_volatile(id, frame.class(), 1);
         pool.mark_dirty(id, frame, self.epoch);
         pool.publish(id, frame, HOT);
         if let Some(entry) = pool.table.entry(id) {
@@ -215,6 +216,7 @@ impl<'a> Section<'a> {
             let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
             pool.changes.note(self.epoch, Moved { id, from, to: None });
         }
+        pool.count_volatile(id, frame.class(), -1);
         pool.mark_clean(id, frame);
         meta.page.store(0, Ordering::Release);
         pool.table.entry(id).map(Entry::clear);

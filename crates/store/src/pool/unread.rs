@@ -34,6 +34,7 @@ impl<'a> Section<'a> {
                 if !cleared {
                     return Err(Denied::Changed);
                 }
+                pool.count_volatile(id, location.class(), -1);
                 pool.images.release(location);
                 pool.table.free_number(id, self.epoch().0);
                 Ok(())

@@ -56,6 +56,10 @@ const PENDING_SHARE_LEAST: usize = 32;
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
 const MAP_SPARE: usize = 2;
 
+/// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free; where the
+/// store may grow, that is cheaper than to pay more.
+const WRITTEN_PER_FREED_MAX: u64 = 2;
+
 /// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
 const AHEAD_SHARE: usize = 4;
 
@@ -607,6 +611,7 @@ impl Space {
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
             hopeless: coming == 0 && urgent && !written_helps && self.victim(inner).is_none(),
             pending: pending > 0,
+            checkpoint_pays: pending as u64 * self.segment_bytes * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: freed > 0,
         }
     }
@@ -688,6 +693,8 @@ pub(super) struct Need {
     pub hopeless: bool,
     /// A checkpoint will certainly make some free.
     pub pending: bool,
+    /// It makes so many free that what it writes for that is worth it.
+    pub checkpoint_pays: bool,
     /// Segments are being discarded, and free then.
     pub freeing: bool,
 }

@@ -93,7 +93,8 @@ impl Segments {
         let cleans = clean && need.cleaning;
         let grows = self.grow_if_full(dirty_bytes)
             || out_of_room && self.begin_growing()
-            || (cleans || need.urgent) && self.grow_if_short(need.urgent, dirty_bytes);
+            || (cleans || need.urgent) && self.grow_if_short(need.urgent, dirty_bytes)
+            || need.checkpoint && !need.checkpoint_pays && self.begin_growing();
         if cleans && (need.urgent || !grows) {
             self.begin_cleaning(tenant.clone());
         }
@@ -249,6 +250,11 @@ impl Segments {
     fn may_try_to_grow(&self) -> bool {
         let from_ns = self.upkeep.growth_from_ns.load(Ordering::Acquire);
         from_ns == 0 || lane::now(&self.devices).0 >= from_ns
+    }
+
+    /// Bytes of all segments, unless there may be more.
+    pub fn bytes_if_it_cannot_grow(&self) -> Option<u64> {
+        (!self.may_grow()).then(|| self.space.bytes())
     }
 
     /// Has the device grown if it may grow. Returns whether it is growing.

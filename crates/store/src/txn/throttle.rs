@@ -13,8 +13,10 @@ use crate::poison::Poison;
 /// How near the limits are: 0 and below is far away, 1 is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
-    /// Of memory that dirty pages may take up.
+    /// Of memory that pages may take up which only a checkpoint makes clean.
     pub dirty: f64,
+    /// Of the device that old versions may take up.
+    pub old_versions: f64,
     /// Of the log's ring.
     pub log: f64,
     /// Of the device.
@@ -52,6 +54,8 @@ pub enum ThrottleReason {
     LogSpace,
     /// Segments are being made free.
     FreeSegments,
+    /// Old versions that a snapshot still sees take up most of their share of the device.
+    OldVersions,
 }
 
 impl std::fmt::Display for ThrottleReason {
@@ -61,6 +65,9 @@ impl std::fmt::Display for ThrottleReason {
             Self::DirtyPages => "memory is full of pages that have yet to be written",
             Self::LogSpace => "the log is full of what the next checkpoint makes superfluous",
             Self::FreeSegments => "segments are being made free",
+            Self::OldVersions => {
+                "old versions that a snapshot still sees take up most of their share of the device"
+            }
         })
     }
 }
@@ -177,11 +184,13 @@ impl Admitted<'_> {
 
 /// The wait for an operation under such a load, and why; `for_room`: it cannot be done without.
 fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
-    let (pressure, reason) = if load.log > load.dirty {
-        (load.log, ThrottleReason::LogSpace)
-    } else {
-        (load.dirty, ThrottleReason::DirtyPages)
-    };
+    let mut worst = (load.dirty, ThrottleReason::DirtyPages);
+    for other in [(load.log, ThrottleReason::LogSpace), (load.old_versions, ThrottleReason::OldVersions)] {
+        if other.0 > worst.0 {
+            worst = other;
+        }
+    }
+    let (pressure, reason) = worst;
     if for_room {
         return (PATIENCE.0, ThrottleReason::FreeSegments);
     }
@@ -286,6 +295,7 @@ impl Throttle {
             1 => ThrottleReason::DirtyPages,
             2 => ThrottleReason::LogSpace,
             3 => ThrottleReason::FreeSegments,
+            4 => ThrottleReason::OldVersions,
             _ => ThrottleReason::None,
         };
         ThrottleStats {
@@ -323,6 +333,8 @@ mod tests {
         assert!(at(0.01) >= 10_000 && at(0.5) > 4 * at(0.1) && at(1.0) > 2_000_000 && at(9.0) == 20_000_000);
         let log = Load { log: 0.5, dirty: 0.2, ..Load::default() };
         assert_eq!(delay(&log, false).1, ThrottleReason::LogSpace);
+        let old = Load { old_versions: 0.6, ..log };
+        assert_eq!(delay(&old, false).1, ThrottleReason::OldVersions);
         assert_eq!(delay(&Load { space: Space::Tight, ..log }, true).1, ThrottleReason::FreeSegments);
     }
 

@@ -14,6 +14,7 @@ mod handles;
 mod large_values;
 mod many_keys;
 mod model;
+mod pace;
 mod places;
 mod scans;
 #[cfg(feature = "testing")]
