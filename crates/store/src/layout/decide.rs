@@ -66,8 +66,9 @@ const READ_AHEAD_BYTES: (u32, u32) = (64 << 10, 16 << 20);
 /// The superblock's slots lie in the front of the data device, before the log and the segments.
 const FRONT_BYTES: u64 = 256 << 10;
 
-/// A device of fixed size has at least so many segments, for the cleaner to choose from.
-const SEGMENTS_MIN: u64 = 64;
+/// A device of fixed size has at least so many segments, if units need not become too small for that: for the cleaner to choose from, and so that those that are kept for it and for checkpoints are
+/// a small part.
+const SEGMENTS_MIN: u64 = 256;
 
 /// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the device.
 const SEGMENTS_LEAST: u64 = 24;
@@ -80,6 +81,10 @@ const RING_SHARE: u64 = 2;
 
 /// On a device of fixed size the log takes at most this part.
 const LOG_PART: u64 = 8;
+
+/// But this one if the device has no more bytes than these: there is no long checkpoint to be bridged.
+const LOG_PART_IF_SMALL: u64 = 12;
+const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
 struct Draft<'a> {
@@ -103,7 +108,10 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
     let log_capacity = match ground.log {
-        None => ground.capacity_bytes.map(|bytes| bytes / LOG_PART),
+        None => ground.capacity_bytes.map(|bytes| match bytes {
+            ..=SMALL_BYTES_MAX => bytes / LOG_PART_IF_SMALL,
+            _ => bytes / LOG_PART,
+        }),
         Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
     };
     let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_capacity)?;

@@ -220,6 +220,9 @@ impl Segments {
         let taken = open.taken_bytes();
         let is_rest_small = taken > 0 && open.length_bytes() - taken < REST_BYTES;
         let length = if full || is_rest_small { open.length_bytes() } else { taken };
+        if !full && target.stream() != Stream::Moved {
+            self.space.add_padding(segment, length.saturating_sub(open.image_bytes()).into());
+        }
         let next = next + u64::from(length);
         gathering.segment = Some((segment, next));
         if next == self.layout.segment_bytes {

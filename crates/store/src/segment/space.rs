@@ -105,7 +105,7 @@ struct Words {
     opening: AtomicU64,
     /// Bytes of the images in it to which pages refer.
     live_bytes: AtomicU64,
-    /// Bytes of all images in it.
+    /// Bytes of all images in it, and of what was left empty though they would have fitted there.
     filled_bytes: AtomicU64,
     /// The store's age when the youngest of its images was changed last.
     changed_at_bytes: AtomicU64,
@@ -463,6 +463,11 @@ impl Space {
         words.filled_bytes.fetch_add(bytes, Ordering::Relaxed);
         words.live_bytes.fetch_add(bytes, Ordering::AcqRel);
         self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So much of the segment was left empty as a unit had to be written before it was full. Moved to other units, the images take less: like garbage, it can be won.
+    pub fn add_padding(&self, index: usize, bytes: u64) {
+        self.words.get(index).filled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// When the youngest image of a segment was changed.

@@ -202,6 +202,8 @@ pub(super) struct Open {
     rules: Rules,
     /// Where nothing is taken from here on.
     next: u32,
+    /// Bytes of the images in it.
+    image_bytes: u32,
     gaps: [Gap; GAPS],
 }
 
@@ -242,7 +244,7 @@ impl Gap {
 
 impl Open {
     pub fn new(unit: UnitSequence, offset_bytes: u64, length_bytes: u32, rules: Rules) -> Self {
-        Self { unit, offset_bytes, length_bytes, rules, next: 0, gaps: Default::default() }
+        Self { unit, offset_bytes, length_bytes, rules, next: 0, image_bytes: 0, gaps: Default::default() }
     }
 
     /// A place for an image of a page of `page_bytes`, from the unit's beginning, and what has to be filled with zeros now as nothing will be put there any more.
@@ -254,6 +256,7 @@ impl Open {
             let start = start_from(gap.start);
             let before = gap.start..start;
             gap.start = start + bytes;
+            self.image_bytes += bytes;
             return Some((start, before));
         }
         let start = start_from(self.next);
@@ -262,6 +265,7 @@ impl Open {
         }
         let mut left = Gap { start: self.next, end: start };
         self.next = start + bytes;
+        self.image_bytes += bytes;
         if let Some(smallest) = self.gaps.iter_mut().min_by_key(|gap| gap.bytes())
             && smallest.bytes() < left.bytes()
         {
@@ -278,6 +282,11 @@ impl Open {
     /// Bytes of the unit.
     pub fn length_bytes(&self) -> u32 {
         self.length_bytes
+    }
+
+    /// Bytes of the images in it.
+    pub fn image_bytes(&self) -> u32 {
+        self.image_bytes
     }
 
     /// What has to be filled with zeros before the unit is written.

@@ -181,3 +181,27 @@ fn large_values_leave_room_for_removes() {
         });
     }
 }
+
+/// Each large value is written alone, so that much of its unit stays empty; the cleaner wins that back, like garbage.
+#[test]
+fn values_that_are_inserted_singly_fill_as_much_of_a_device_as_many_at_a_time() {
+    let filled_percent = |batch: u32| {
+        let db = on(&device(64), 16 << 20).durability(Durability::None).create().unwrap();
+        let tree = db.tree("t").unwrap();
+        let mut count = 0;
+        loop {
+            let mut writes = db.batch();
+            (count..count + batch)
+                .for_each(|key| drop(writes.insert(&tree, key.to_be_bytes(), [1; 1000]).unwrap()));
+            match writes.commit() {
+                Ok(()) => count += batch,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                    return u64::from(count) * 1004 * 100 / (64 << 20);
+                }
+            }
+        }
+    };
+    let (singly, together) = (filled_percent(1), filled_percent(200));
+    assert!(singly + 2 >= together && singly >= 70, "{singly} % singly, {together} % together");
+}
