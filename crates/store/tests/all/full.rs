@@ -192,7 +192,7 @@ fn values_that_are_inserted_singly_fill_as_much_of_a_device_as_many_at_a_time() 
         loop {
             let mut writes = db.batch();
             (count..count + batch)
-                .for_each(|key| drop(writes.insert(&tree, key.to_be_bytes(), [1; 1000]).unwrap()));
+                .for_each(|key| writes.insert(&tree, key.to_be_bytes(), [1; 1000]).unwrap());
             match writes.commit() {
                 Ok(()) => count += batch,
                 Err(error) => {
