@@ -34,7 +34,14 @@ fn ground<'a>(profile: Option<&'a DeviceProfile>, data: &'a Geometry, capacity: 
 
 fn learned(setting: &str, value: &str, amount: Option<Amount>) -> Learned {
     let because = format!("a number for {setting}");
-    Learned { setting: setting.into(), value: value.into(), amount, because, from_default: false }
+    Learned {
+        setting: setting.into(),
+        value: value.into(),
+        amount,
+        because,
+        from_default: false,
+        hidden_by_noise: false,
+    }
 }
 
 #[test]
