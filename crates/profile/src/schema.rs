@@ -155,7 +155,7 @@ pub struct Point {
 
 /// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less, what happens to complete
 /// together decides.
-const HEADLINE_LATENCIES_MIN: f64 = 8.0;
+const HEADLINE_LATENCIES_MIN: f64 = 16.0;
 
 impl Point {
     /// Whether its repeats lasted long enough for a headline or an export.

@@ -128,20 +128,18 @@ impl<'a> Worker<'a> {
             return Err(error);
         }
         let [warm_up, counted, drain] = self.tallies;
+        // Too little fell between warm-up and end to be called steady: the whole run, as fixed work, is the better measure.
+        let whole = counted.requests < 2 * self.streams.len() as u64 && warm_up.requests + drain.requests > 0;
         let written = [&warm_up, &counted, &drain].map(|tally| tally.bytes_written).iter().sum();
-        // A closed loop starts counting with nothing in flight, so that the work it counts is fixed: what was asked from then on, until the
-        // last of it is done. An open loop's requests at the end are those of no rate.
-        let counted = if self.load.rate_per_s.is_none() { counted.and(drain) } else { counted };
-        // Too little fell between warm-up and end to be called steady: the whole run is the better measure.
-        let whole = counted.requests < 2 * self.streams.len() as u64 && warm_up.requests > 0;
-        let tally = if whole { warm_up.and(counted) } else { counted };
+        let tally = if whole { warm_up.and(counted).and(drain) } else { counted };
         Ok(tally.measured(written, interrupted))
     }
 
     /// Each stream's next request follows its last at once. Returns whether it was interrupted.
     fn closed_loop(&mut self, bounds: &Bounds, interrupt: &AtomicBool) -> Result<bool, Error> {
         let mut completions = Vec::with_capacity(ANSWERED_AT_ONCE);
-        let mut going = self.ask_all(bounds)?;
+        let mut going =
+            (0..self.streams.len()).all(|stream| self.may_ask(bounds) && self.ask(stream, None).is_ok());
         while going {
             self.channel.wait(1, None, &mut completions)?;
             let now = completions.last().map_or_else(|| self.channel.now(), |last| last.completed);
@@ -159,35 +157,9 @@ impl<'a> Worker<'a> {
                 }
             }
             going = going && bounds.until.is_none_or(|until| now < until);
-            if going && self.is_warmed_up(bounds, now) {
-                // What is in flight now had part of its service before counting starts: it ends first, and all streams start anew.
-                self.finish_in_flight()?;
-                self.enter(Phase::Counted);
-                going = self.error.is_none() && self.ask_all(bounds)?;
-            }
+            self.pass_warm_up(bounds, now);
         }
         Ok(false)
-    }
-
-    /// Every stream's first request, as far as the bounds allow. Returns whether all could be asked.
-    fn ask_all(&mut self, bounds: &Bounds) -> Result<bool, Error> {
-        for stream in 0..self.streams.len() {
-            if !self.may_ask(bounds) {
-                return Ok(false);
-            }
-            self.ask(stream, None)?;
-        }
-        Ok(true)
-    }
-
-    /// Waits until nothing is outstanding.
-    fn finish_in_flight(&mut self) -> Result<(), Error> {
-        let mut completions = Vec::with_capacity(self.streams.len());
-        while self.channel.in_flight() > 0 {
-            self.channel.wait(1, None, &mut completions)?;
-            self.take_all(&mut completions)?;
-        }
-        Ok(())
     }
 
     /// Requests arrive at times of their own; those that find all streams busy wait, and their latency counts the wait.
@@ -197,9 +169,7 @@ impl<'a> Worker<'a> {
         let mut arrival = self.channel.now();
         loop {
             let now = self.channel.now();
-            if self.is_warmed_up(bounds, now) {
-                self.enter(Phase::Counted);
-            }
+            self.pass_warm_up(bounds, now);
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(true);
             }
@@ -226,7 +196,11 @@ impl<'a> Worker<'a> {
     /// Waits for what is still outstanding.
     fn drain(&mut self) -> Result<(), Error> {
         self.enter(Phase::Drain);
-        self.finish_in_flight()?;
+        let mut completions = Vec::with_capacity(self.streams.len());
+        while self.channel.in_flight() > 0 {
+            self.channel.wait(1, None, &mut completions)?;
+            self.take_all(&mut completions)?;
+        }
         let last = &mut self.tallies[Phase::Drain as usize];
         last.end(thread_cpu());
         Ok(())
@@ -294,16 +268,13 @@ impl<'a> Worker<'a> {
             return Ok(false);
         }
         let is_read = stream.is_read;
-        // An open loop does not pause between warm-up and counting: what was under way then belongs to the warm-up.
-        let counts = self.phase != Phase::Counted || since >= self.tallies[Phase::Counted as usize].start();
-        let phase = if counts { self.phase } else { Phase::WarmUp };
-        self.tallies[phase as usize].count(is_read, self.request_bytes, since, completion.completed);
+        self.tallies[self.phase as usize].count(is_read, self.request_bytes, since, completion.completed);
         Ok(true)
     }
 
-    fn is_warmed_up(&self, bounds: &Bounds, now: Nanos) -> bool {
+    fn pass_warm_up(&mut self, bounds: &Bounds, now: Nanos) {
         if self.phase != Phase::WarmUp {
-            return false;
+            return;
         }
         let warm_up = &self.tallies[Phase::WarmUp as usize];
         let bytes = warm_up.bytes_read + warm_up.bytes_written;
@@ -313,7 +284,9 @@ impl<'a> Worker<'a> {
             .max(of(bytes, bounds.bytes))
             .max(of(warm_up.bytes_written, bounds.bytes_written))
             .max(of(warm_up.requests, bounds.requests));
-        done >= self.load.warmup_share
+        if done >= self.load.warmup_share {
+            self.enter(Phase::Counted);
+        }
     }
 
     fn enter(&mut self, phase: Phase) {

@@ -18,5 +18,4 @@ mod power_cut;
 mod random_drives;
 mod repeat;
 mod score;
-mod writes;
 mod xpoint;
