@@ -117,7 +117,7 @@ pub enum Error {
         tree: String,
     },
     /// A handle of a tree that does not exist any more; a tree that was made later under the same name is another one. Nothing was read or written.
-    #[error("the tree `{tree}` was dropped: take a handle of one that there is")]
+    #[error("the tree `{tree}` was dropped, or has another name now: take a handle of one that there is")]
     TreeDropped {
         /// The name that it had.
         tree: String,

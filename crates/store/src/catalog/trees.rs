@@ -185,7 +185,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Gives a tree another name, as the log says. What it was known as before takes no more writes. Nothing happens if it is not there, or has that name already, or another tree has. One caller at a
+    /// Gives a tree another name, as the log says. What it was known as before counts as dropped. Nothing happens if it is not there, or has that name already, or another tree has. One caller at a
     /// time.
     ///
     /// # Errors

@@ -168,7 +168,7 @@ impl Db {
         self.core.drop_tree(name)
     }
 
-    /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the old name still read it, but write no more: take one by the new name.
+    /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the old name are refused as those of a dropped tree are, iterators go on: take one by the new name.
     ///
     /// # Errors
     /// [`Error::NoTree`]; [`Error::Exists`] if there is a tree of the new name; [`Error::Options`] for a name that no tree has; otherwise as [`Tree::insert`].

@@ -284,7 +284,8 @@ impl Tree {
     /// # Errors
     /// As [`Db::check`].
     pub fn check(&self) -> Result<Check, Error> {
-        self.core().check_one(&self.state)
+        let core = self.core();
+        core.check_one(core.known(self)?)
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {

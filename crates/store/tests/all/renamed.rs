@@ -10,7 +10,7 @@ fn small(path: &Path) -> Builder {
 }
 
 #[test]
-fn a_new_name_survives_a_crash_and_old_handles_only_read() {
+fn a_new_name_survives_a_crash_and_old_handles_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let db = small(&path).create().unwrap();
@@ -19,8 +19,7 @@ fn a_new_name_survives_a_crash_and_old_handles_only_read() {
     db.rename_tree("old", "new").unwrap();
     let new = db.existing_tree("new").unwrap();
     new.insert("after", "2").unwrap();
-    assert_eq!(old.get("after").unwrap().unwrap(), "2");
-    assert_eq!(old.insert("key", "lost?").unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(old.get("after").is_err() && old.insert("key", "lost?").is_err());
     // What a crash would leave: the files as they are now.
     let crashed = folder.path().join("crashed");
     fs::create_dir(&crashed).unwrap();
@@ -41,16 +40,17 @@ fn a_new_name_survives_a_crash_and_old_handles_only_read() {
 }
 
 #[test]
-fn a_renamed_tree_that_is_dropped_keeps_its_pages_for_old_handles() {
+fn a_renamed_tree_that_is_dropped_keeps_its_pages_for_those_who_read_it() {
     let db = Db::in_memory(8 << 20).unwrap();
     let first = db.tree("first").unwrap();
     (0..3000u32).for_each(|key| first.insert(key.to_be_bytes(), [7; 50]).unwrap());
+    let reader = first.iter().unwrap();
     db.rename_tree("first", "second").unwrap();
     db.rename_tree("second", "third").unwrap();
     db.drop_tree("third").unwrap();
     let other = db.tree("other").unwrap();
     (0..3000u32).for_each(|key| other.insert(key.to_be_bytes(), [8; 50]).unwrap());
-    assert!(first.iter().unwrap().all(|record| record.unwrap().1 == [7; 50]));
+    assert_eq!(reader.filter(|record| record.as_ref().unwrap().1 == [7; 50]).count(), 3000);
     drop(first);
     db.check().unwrap();
 }
