@@ -81,8 +81,7 @@ const RING_SHARE: u64 = 2;
 /// On a device of fixed size the log takes at most this part.
 const LOG_PART: u64 = 8;
 
-/// But this one if the device has no more bytes than these: there is no long checkpoint to be bridged.
-const LOG_PART_IF_SMALL: u64 = 12;
+/// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long checkpoint to be bridged.
 const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
@@ -107,13 +106,16 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
     let log_capacity = match ground.log {
-        None => ground.capacity_bytes.map(|bytes| match bytes {
-            ..=SMALL_BYTES_MAX => bytes / LOG_PART_IF_SMALL,
-            _ => bytes / LOG_PART,
-        }),
+        None => ground.capacity_bytes.map(|bytes| bytes / LOG_PART),
         Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
     };
-    let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_capacity)?;
+    let is_small =
+        ground.capacity_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES_MAX) && ground.log.is_none();
+    let log_room = LogRoom {
+        most_bytes: log_capacity,
+        usual_bytes: if is_small { log_capacity.map(|bytes| bytes / 3 * 2) } else { log_capacity },
+    };
+    let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_room)?;
     let sync_method = draft.sync_method(wanted.sync_method);
     let (read_ahead_bytes, in_flight) = (draft.read_ahead(), draft.in_flight());
     let node_bytes = draft.node(wanted.node_bytes)?;
@@ -182,6 +184,15 @@ fn wide((least, most): (u32, u32)) -> (u64, u64) {
 }
 
 const SET: &str = "set by hand";
+
+/// How long the log may be on a device of fixed size; `None` if that sets no bound.
+#[derive(Clone, Copy)]
+struct LogRoom {
+    /// If its length was asked for.
+    most_bytes: Option<u64>,
+    /// Otherwise.
+    usual_bytes: Option<u64>,
+}
 
 impl Draft<'_> {
     fn note(&mut self, setting: &'static str, value: String, because: impl Into<String>) {
@@ -321,7 +332,7 @@ impl Draft<'_> {
         wanted: Option<u64>,
         recovery: u64,
         block: u32,
-        most: Option<u64>,
+        LogRoom { most_bytes: most, usual_bytes: usual }: LogRoom,
     ) -> Result<u64, Error> {
         let block = u64::from(block);
         let least = 64 * block;
@@ -343,8 +354,8 @@ impl Draft<'_> {
                 )
             }
         };
-        let (bytes, because) = match most {
-            Some(most) if bytes > most => (most, "as much as the device has room for".to_owned()),
+        let (bytes, because) = match usual.filter(|_| wanted.is_none()) {
+            Some(usual) if bytes > usual => (usual, "as much as the device has room for".to_owned()),
             _ => (bytes, because),
         };
         let bytes = (bytes / block * block).max(least);

@@ -125,7 +125,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     refused(Overrides { unit_bytes: Some(100_000), ..Overrides::default() }, "a power of two from 65536");
     refused(Overrides { node_bytes: Some(128 << 10), ..Overrides::default() }, "from 4096 to 65536");
     refused(Overrides { segment_bytes: Some(3), ..Overrides::default() }, "a multiple of the write unit");
-    refused(Overrides { log_bytes: Some(1 << 30), ..Overrides::default() }, "at most 5592405");
+    refused(Overrides { log_bytes: Some(1 << 30), ..Overrides::default() }, "at most 8388608");
     let small = geometry(1 << 20);
     let error = decide(&ground(None, &small, Some(1 << 20)), &Overrides::default()).unwrap_err();
     assert!(error.to_string().contains("too small"), "{error}");
