@@ -107,10 +107,15 @@ impl ExperimentName {
             Self::Parallel | Self::Size => 6.0,
             Self::Interface => 4.0,
             Self::Sequential | Self::Flush => 3.0,
-            Self::RequestSize => 8.0,
-            Self::Location => 8.0,
+            Self::RequestSize => 12.0,
+            Self::Location => 14.0,
             Self::Sustain => 0.0,
         }
+    }
+
+    /// Whether it runs before the others, so that nothing that overruns its time can take from it.
+    pub(crate) fn runs_first(self) -> bool {
+        matches!(self, Self::RequestSize | Self::Location | Self::Parallel | Self::Size | Self::Depth)
     }
 
     /// Its weight when the bytes for writing are shared out.

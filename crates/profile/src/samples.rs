@@ -126,7 +126,8 @@ fn sweep_lines<W: Write>(
     series: &Series,
     sweep: &crate::trial::Sweep,
 ) -> std::io::Result<()> {
-    for round in 0..series.visits() {
+    let rounds: std::collections::BTreeSet<u32> = series.reads.iter().map(|read| read.sweep).collect();
+    for round in rounds {
         for group in &sweep.groups {
             let of_group =
                 |read: &&crate::series::SweepRead| read.sweep == round && read.label == group.label;

@@ -53,6 +53,8 @@ pub struct SweepRead {
     pub sweep: u32,
     /// The group's label.
     pub label: u64,
+    /// Where it began, bytes from the beginning of the device.
+    pub offset_bytes: u64,
     /// How long it took.
     pub latency_us: f64,
 }

@@ -163,9 +163,26 @@ pub(crate) fn doublings(first: u64, last: u64) -> Vec<u64> {
         .collect()
 }
 
+/// The doublings, and between each and the next those that are 5/4 and 3/2 of it, as far as they are multiples of `unit`.
+pub(crate) fn doublings_and_between(first: u64, last: u64, unit: u64) -> Vec<u64> {
+    let between = |bytes: &u64| [bytes + bytes / 4, bytes + bytes / 2];
+    let mut sizes = doublings(first, last);
+    let others: Vec<u64> =
+        sizes.iter().flat_map(between).filter(|bytes| *bytes <= last && bytes.is_multiple_of(unit)).collect();
+    sizes.extend(others);
+    sizes.sort_unstable();
+    sizes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_between_doublings_are_whole_units() {
+        assert_eq!(doublings_and_between(4, 32, 4), [4, 8, 12, 16, 20, 24, 32]);
+        assert_eq!(doublings_and_between(1, 16, 4), [1, 2, 4, 8, 12, 16]);
+    }
 
     #[test]
     fn grid_levels_refine_from_the_ends() {

@@ -8,8 +8,21 @@ use crate::trial::{Trial, bytes_text, doublings, grid_level};
 
 const SMALLEST_BYTES: u64 = 512;
 const LARGEST_BYTES: u64 = 64 << 10;
-const DEEPEST: u64 = 256;
+pub(crate) const DEEPEST: u64 = 256;
+
+/// How far the depths of the page go on while the rate rises.
+const DEEPEST_OF_ALL: u64 = 4096;
 const PAGE_WEIGHT: f64 = 2.0;
+
+/// Growth with a doubling of the depth from which the rate still rises.
+const RISING: f64 = 1.02;
+
+/// Whether a depth is worth measuring after `shallower` have been: all up to 256, and then one after the other while the rate rises. `rate_at` is the
+/// rate at a depth, as far as it was measured.
+pub(crate) fn is_worth_measuring(depth: u64, rate_at: impl Fn(u64) -> Option<f64>) -> bool {
+    depth <= DEEPEST
+        || matches!((rate_at(depth / 2), rate_at(depth / 4)), (Some(last), Some(before)) if last > RISING * before)
+}
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();
@@ -26,17 +39,19 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     }
     let depths = doublings(1, DEEPEST);
     for (size_index, bytes) in sizes.iter().enumerate() {
-        for (depth_index, depth) in depths.iter().enumerate() {
+        let is_page = *bytes == setting.site.page_bytes;
+        let deepest = if is_page { DEEPEST_OF_ALL } else { DEEPEST };
+        for (depth_index, depth) in doublings(1, deepest).iter().enumerate() {
             // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays as long as anything, and longer
             // slices make it sharper.
-            let rank = if *bytes == setting.site.page_bytes {
+            let rank = if is_page {
                 0
             } else {
                 grid_level(size_index, sizes.len()) + grid_level(depth_index, depths.len())
             };
             let workload = Workload::random(Access::Read, *bytes as f64, *depth as f64);
             let mut trial = Trial::load(ExperimentName::Depth, rank, workload);
-            trial.weight = if *bytes == setting.site.page_bytes { PAGE_WEIGHT } else { 1.0 };
+            trial.weight = if is_page { PAGE_WEIGHT } else { 1.0 };
             found.trials.push(trial);
         }
     }
@@ -51,10 +66,10 @@ mod tests {
     #[test]
     fn small_requests_are_left_out_where_the_device_cannot_take_them() {
         let whole = testing::trials(ExperimentName::Depth);
-        assert_eq!((whole.trials.len(), whole.left_out.len()), (9 * 8, 0));
+        assert_eq!((whole.trials.len(), whole.left_out.len()), (9 * 8 + 4, 0));
         let site = crate::target::Site { align_bytes: 4096, ..testing::site() };
         let coarse = super::trials(&Setting { site: &site, backends: &[], location_groups: 16, seed: 1 });
-        assert_eq!(coarse.trials.len(), 9 * 5);
+        assert_eq!(coarse.trials.len(), 9 * 5 + 4);
         assert_eq!(
             coarse.left_out,
             ["depth: requests of 2 KiB and less, because the device takes multiples of 4 KiB only"]

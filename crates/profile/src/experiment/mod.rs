@@ -3,7 +3,7 @@
 //! Trials of all experiments are run together, in an order that is drawn anew for each round (see [`crate::run`]), so that a drive that warms
 //! up, throttles or is shared with others shows as noise and not as a property of whichever experiment came last.
 
-mod depth;
+pub(crate) mod depth;
 mod flush;
 mod group_latency;
 mod interface;

@@ -21,7 +21,7 @@ use crate::schema::RequestSizePoint;
 use crate::series::Series;
 use crate::stats::mix_seed;
 use crate::target::Site;
-use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings};
+use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings, doublings_and_between};
 
 /// Size of the paper's reads.
 pub(crate) const READ_BYTES: u64 = 1 << 20;
@@ -32,10 +32,13 @@ const SMALLER_READS_BYTES: [u64; 3] = [16 << 10, 64 << 10, 256 << 10];
 /// Time for each of them relative to that for the paper's.
 const SMALLER_READS_WEIGHT: f64 = 0.5;
 const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
-const LARGEST_WRITE_BYTES: u64 = 512 << 10;
+const LARGEST_WRITE_BYTES: u64 = 1 << 20;
+
+/// Sizes between doublings are multiples of this: stripes are whole pages.
+const BETWEEN_UNIT_BYTES: u64 = 4 << 10;
 
 /// Smallest region worth reading: fewer reads do not average out.
-pub(crate) const LEAST_REGION_BYTES: u64 = 4 << 20;
+pub(crate) const LEAST_REGION_BYTES: u64 = 6 << 20;
 
 /// A region and the size of the writes that make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +47,22 @@ pub(crate) struct SizedRegion {
     pub region: Region,
 }
 
-/// Write sizes that a device of this alignment can take, smallest first.
-pub(crate) fn write_sizes(align_bytes: u64) -> Vec<u64> {
-    doublings(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES)
-        .into_iter()
-        .filter(|size| size.is_multiple_of(align_bytes))
-        .collect()
+/// Write sizes that a device of this alignment can take, smallest first; the doublings alone if `room_bytes` are too few for all.
+pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
+    let possible = |sizes: Vec<u64>| -> Vec<u64> {
+        sizes.into_iter().filter(|size| size.is_multiple_of(align_bytes)).collect()
+    };
+    let all = possible(doublings_and_between(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES, BETWEEN_UNIT_BYTES));
+    match room_bytes / all.len().max(1) as u64 {
+        each if each < LEAST_REGION_BYTES => possible(doublings(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES)),
+        _ => all,
+    }
 }
 
 /// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on the device, and that in which
 /// they are to be made.
 pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
-    let mut sizes = write_sizes(site.align_bytes);
+    let mut sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
     sizes.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, 0x512e)));
     let each = site.request_size.length_bytes / sizes.len().max(1) as u64 / READ_BYTES * READ_BYTES;
     if each < LEAST_REGION_BYTES {
@@ -84,9 +91,10 @@ pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
     let sweep = |read_bytes: u64| {
         let group = |sized: &SizedRegion| Group {
             label: sized.write_request_bytes,
-            first_bytes: sized.region.offset_bytes,
+            // Writes begin at multiples of their size, which need not be those of the region: its edges are left alone, in all regions alike.
+            first_bytes: sized.region.offset_bytes + READ_BYTES,
             stride_bytes: read_bytes,
-            count: sized.region.length_bytes / read_bytes,
+            count: sized.region.length_bytes.saturating_sub(2 * READ_BYTES) / read_bytes,
         };
         let papers = read_bytes == READ_BYTES;
         Trial {
@@ -145,17 +153,18 @@ mod tests {
         let site = testing::site();
         let regions = regions(&site, 1);
         let mut sizes: Vec<u64> = regions.iter().map(|sized| sized.write_request_bytes).collect();
-        assert_ne!(sizes, write_sizes(512));
+        assert_ne!(sizes, write_sizes(512, u64::MAX));
         sizes.sort_unstable();
-        assert_eq!(sizes, write_sizes(512));
-        assert_eq!(sizes.len(), 10);
+        assert_eq!(sizes, write_sizes(512, u64::MAX));
+        assert_eq!(sizes.len(), 24);
+        assert!([40, 48, 96, 192, 384].iter().all(|kib| sizes.contains(&(kib << 10))));
         for pair in regions.windows(2) {
             assert_eq!(
                 pair[0].region.offset_bytes + pair[0].region.length_bytes,
                 pair[1].region.offset_bytes
             );
         }
-        let last = regions[9].region;
+        let last = regions[23].region;
         let end = site.request_size.offset_bytes + site.request_size.length_bytes;
         assert!(last.offset_bytes + last.length_bytes <= end);
         assert_ne!(regions, super::regions(&site, 2));
@@ -163,10 +172,9 @@ mod tests {
 
     #[test]
     fn small_writes_are_left_out_where_the_device_cannot_take_them() {
-        assert_eq!(
-            write_sizes(4096),
-            [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10]
-        );
+        let sizes = write_sizes(4096, u64::MAX);
+        assert_eq!(write_sizes(4096, 64 << 20).len(), 9);
+        assert_eq!(sizes[..7], [4, 8, 12, 16, 20, 24, 32].map(|kib: u64| kib << 10));
         let site = Site { align_bytes: 4096, ..testing::site() };
         let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
         let found = trials(&setting);

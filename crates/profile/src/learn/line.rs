@@ -18,6 +18,10 @@ const LEAST_R_SQUARED: f64 = 0.8;
 const KNEE_MISS: f64 = 0.10;
 const PLATEAU_MISS: f64 = 0.04;
 
+/// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams behind a knee that make a plateau.
+const LEAST_POINTS: usize = 5;
+const LEAST_BEHIND: usize = 2;
+
 /// Widest ratio between the ends of a 95 % interval that still places a number.
 const WIDEST_RATIO: f64 = 2.5;
 
@@ -55,6 +59,10 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         return (none.clone(), none);
     }
     let seed = mix_seed(evidence.seed, 0xa);
+    if let Some(why) = too_few(&points) {
+        let none = undetermined(why, "");
+        return (none.clone(), none);
+    }
     let fit = match segmented_fit(&points, RESAMPLES, seed) {
         Ok(fit) => fit,
         Err(error) => {
@@ -81,14 +89,30 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         _ => {
             let all = largest_miss(&fit, &medians, |_, _| true);
             let behind = largest_miss(&fit, &medians, |streams, knee| streams >= 2.0 * knee);
+            let plateau = match fit.knee.value() {
+                Some(knee)
+                    if medians.iter().filter(|(streams, _)| *streams >= knee).count() < LEAST_BEHIND =>
+                {
+                    Estimate::undetermined("too few numbers of streams behind the knee were measured")
+                }
+                _ => of_the_shape(fit.plateau, behind, PLATEAU_MISS),
+            };
             let knee = of_the_shape(fit.knee, all, KNEE_MISS);
-            let plateau = of_the_shape(fit.plateau, behind, PLATEAU_MISS);
             (
                 from_estimate(knee, &text, |streams| format!("{streams:.1}")),
                 from_estimate(plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6)),
             )
         }
     }
+}
+
+/// Why these points, one for each repeat, make no line; `None` if they do.
+fn too_few(points: &[(f64, f64)]) -> Option<String> {
+    let measured = medians(points).len();
+    if measured < LEAST_POINTS {
+        return Some(format!("only {measured} of the trials were run; it takes {LEAST_POINTS}"));
+    }
+    (points.len() == measured).then(|| "no trial was repeated, so that noise is unknown".to_owned())
 }
 
 /// By how much the fit is off, at most, among the medians of which `counts` says that they count; `None` if it has no knee.
@@ -126,6 +150,9 @@ fn half_bandwidth(evidence: &Evidence<'_>) -> LearnedValue {
     let points = points(evidence, ExperimentName::Size, |_, bytes, rate| (bytes, bytes / rate));
     if points.is_empty() {
         return undetermined("size was not run", "");
+    }
+    if let Some(why) = too_few(&points) {
+        return undetermined(why, "");
     }
     match line_fit(&points, RESAMPLES, mix_seed(evidence.seed, 0xb)) {
         Err(error) => undetermined(error.to_string(), ""),

@@ -2,7 +2,15 @@
 //!
 //! Two things show. Reads that are faster across the border of a chunk than aligned to it use two channels (Figure 4c): that is what a chunk is
 //! known by. Reads that are fastest aligned do not touch more pages than they must (Figure 4d); where nothing is faster across a border,
-//! chunks and pages are the same, and otherwise pages are smaller than chunks.
+//! chunks and pages are the same, and otherwise pages are no larger than chunks.
+//!
+//! Chunks of a size that was not tried, or not read from often enough, leave traces in smaller sizes, and pages show in them whatever the chunk is. So
+//! nothing is concluded from smaller sizes alone:
+//!
+//! 1. every size up to the largest must have been read from often enough;
+//! 2. a chunk is accepted only where the sizes around it, which are no doublings of it, were tried and gain less;
+//! 3. no period of any multiple of 4 KiB may explain the latencies of all reads much better than the chunk does ([`super::period`]);
+//! 4. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor none.
 //!
 //! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets are looked at, so chance alone would
 //! often show a fast one. Three hurdles keep it out: a permutation test over the most deviating group, corrected for the number of chunk
@@ -13,6 +21,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use super::groups::{Clip, Groups, squared_error_of_mean, z_score};
+use super::period::{self, PlacedRead};
 use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
@@ -37,6 +46,12 @@ const LEAST_PAGE_DROP: f64 = 0.2;
 
 /// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
 const ACROSS_TO_ALIGNED: f64 = 0.7;
+
+/// Gain of reads at another offset than 0 from which a chunk may stand behind it, though aligned reads gain more.
+const LEAST_ACROSS_DROP: f64 = 0.10;
+
+/// A size next to that of the chunk, and no doubling of it, gains no more than this share of what the chunk does.
+const REJECTED_GAIN: f64 = 0.75;
 
 /// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this are so because rows of many dies begin
 /// there.
@@ -73,6 +88,8 @@ impl LearnedLocations {
 pub(super) struct Supposed {
     pub chunk_bytes: u64,
     pub groups: Groups,
+    /// Every read by its place, for periods that no group stands for.
+    pub placed: Vec<PlacedRead>,
 }
 
 /// What one supposed chunk size shows.
@@ -93,6 +110,7 @@ pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedLocations {
             Work::Sweep(sweep) => Some(Supposed {
                 chunk_bytes: u64::from(sweep.length_bytes),
                 groups: Groups::new(&series.reads, Clip::Overall),
+                placed: period::placed(&series.reads),
             }),
             Work::Load(_) => None,
         })
@@ -121,6 +139,18 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
             "",
         );
     }
+    if enough.len() < supposed.len() {
+        let few: Vec<String> = supposed
+            .iter()
+            .filter(|one| one.groups.least_reads() < LEAST_READS)
+            .map(|one| bytes_text(one.chunk_bytes))
+            .collect();
+        let why = format!(
+            "fewer than {LEAST_READS} reads at each offset were made of {}, which may be chunks",
+            few.join(", ")
+        );
+        return LearnedLocations::none(why, "");
+    }
     let mut random = Pcg64::seed_from_u64(seed);
     let tested: Vec<(&Supposed, f64)> = enough
         .iter()
@@ -139,6 +169,9 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
             summary,
         );
     };
+    if let Some(why) = doubt(&best, &enough) {
+        return LearnedLocations::none(why, summary);
+    }
     let answers: Vec<Findings> = (0..RESAMPLES)
         .filter_map(|_| {
             let resampled: Vec<Supposed> = significant
@@ -146,6 +179,7 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
                 .map(|one| Supposed {
                     chunk_bytes: one.chunk_bytes,
                     groups: one.groups.resampled(&mut random),
+                    placed: Vec::new(),
                 })
                 .collect();
             findings(&resampled.iter().collect::<Vec<_>>())
@@ -247,6 +281,10 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
     let across =
         best_finding(all.iter().filter(|one| one.hot_offset == one.chunk_bytes / 2 && one.drop >= least));
     let Some(chunk) = across else {
+        // Reads that gain away from where pages begin are what an untried chunk leaves of itself.
+        if all.iter().any(|one| one.hot_offset != 0 && one.drop >= LEAST_ACROSS_DROP) {
+            return None;
+        }
         let aligned = first_aligned(all.iter().filter(|one| one.hot_offset == 0), LARGEST_PAGE_BYTES)?;
         return Some(Findings { chunk: aligned, page: Some(aligned) });
     };
@@ -254,6 +292,42 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
         one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes && one.drop >= LEAST_PAGE_DROP
     };
     Some(Findings { chunk, page: first_aligned(all.iter().filter(smaller), LARGEST_SENSED_BYTES) })
+}
+
+/// Why a chunk that was found may be one of a size that was not tried; `None` if nothing speaks for that.
+fn doubt(found: &Findings, tried: &[&Supposed]) -> Option<String> {
+    let chunk = found.chunk;
+    let bytes = chunk.chunk_bytes;
+    let gain_across = |one: &Supposed| drop_at(&one.groups, one.chunk_bytes / 2).unwrap_or(0.0);
+    if chunk.hot_offset != 0 {
+        let around: Vec<&&Supposed> = tried
+            .iter()
+            .filter(|one| {
+                one.chunk_bytes != bytes && one.chunk_bytes > bytes / 2 && one.chunk_bytes < 2 * bytes
+            })
+            .collect();
+        if !around.iter().any(|one| one.chunk_bytes < bytes)
+            || !around.iter().any(|one| one.chunk_bytes > bytes)
+        {
+            return Some(format!("no sizes just below and above {} were tried", bytes_text(bytes)));
+        }
+        if let Some(rival) = around.iter().find(|one| gain_across(one) > REJECTED_GAIN * chunk.drop) {
+            return Some(format!(
+                "reads across the middle of {} gain nearly as much as those of {}",
+                bytes_text(rival.chunk_bytes),
+                bytes_text(bytes)
+            ));
+        }
+    }
+    let sweeps: Vec<(u64, &[PlacedRead])> =
+        tried.iter().map(|one| (one.chunk_bytes, one.placed.as_slice())).collect();
+    let rival = period::rival(&sweeps, bytes, chunk.hot_offset == 0)?;
+    Some(format!(
+        "reads of {} repeat themselves every {}, which chunks of {} do not explain",
+        bytes_text(rival.read_bytes),
+        bytes_text(rival.period_bytes),
+        bytes_text(bytes)
+    ))
 }
 
 /// The smallest size at which aligned reads gain nearly as much as at twice that size. Below the true size the gain grows with what is read, as ever
@@ -361,7 +435,7 @@ fn conclude(
 }
 
 /// Figure 4's two cases. Where reads across a border are slower than aligned ones, two pages have to be read whole. Where they are only ever
-/// faster, two channels each read a part: pages are smaller than chunks, and nothing says how much.
+/// faster, two channels each read a part: pages are no larger than chunks, and nothing says how large.
 fn flash_page(
     chunk: Finding,
     page: Option<Finding>,
@@ -371,7 +445,7 @@ fn flash_page(
 ) -> LearnedValue {
     let Some(page) = page else {
         let why = format!(
-            "reads across the border of a chunk are faster, so pages are smaller than {}; how small cannot be seen",
+            "reads across the border of a chunk are faster, so that a page is at most the chunk of {}; how large it is cannot be seen",
             bytes_text(chunk.chunk_bytes)
         );
         return undetermined(why, evidence);
@@ -417,9 +491,12 @@ fn summary_text(supposed: &[&Supposed], least_p: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rand::RngExt;
+
     use super::super::synthetic::reads;
     use super::*;
-    use crate::trial::doublings;
+    use crate::series::SweepRead;
+    use crate::trial::doublings_and_between;
 
     const KIB: u64 = 1 << 10;
 
@@ -439,10 +516,79 @@ mod tests {
         let sweep = |chunk: u64| {
             let seed = seed * 100 + chunk / KIB;
             let reads = reads(&offsets(chunk), rounds, 12, seed, |offset| latency(chunk, offset));
-            Supposed { chunk_bytes: chunk, groups: Groups::new(&reads, Clip::Overall) }
+            Supposed { chunk_bytes: chunk, groups: Groups::new(&reads, Clip::Overall), placed: Vec::new() }
         };
-        let supposed: Vec<Supposed> = doublings(4 * KIB, 512 * KIB).into_iter().map(sweep).collect();
+        let supposed: Vec<Supposed> =
+            doublings_and_between(4 * KIB, 512 * KIB, 4 * KIB).into_iter().map(sweep).collect();
         from_supposed(&supposed, seed)
+    }
+
+    /// The same from single reads of which each has a place: `latency` is that of a read of a length that begins there.
+    fn learned_by_place(seed: u64, latency: impl Fn(u64, u64) -> f64) -> LearnedLocations {
+        let sweep = |chunk: u64| {
+            let mut random = Pcg64::seed_from_u64(seed * 1000 + chunk / KIB);
+            let mut reads = Vec::new();
+            for turn in 0..60 {
+                for offset in offsets(chunk) {
+                    let offset_bytes = offset + chunk * random.random_range(0..(64 << 20) / chunk);
+                    let noise = 0.9 + 0.2 * random.random::<f64>();
+                    let latency_us = latency(chunk, offset_bytes) * noise;
+                    reads.push(SweepRead { sweep: turn / 10, label: offset, offset_bytes, latency_us });
+                }
+            }
+            Supposed {
+                chunk_bytes: chunk,
+                groups: Groups::new(&reads, Clip::Overall),
+                placed: period::placed(&reads),
+            }
+        };
+        let supposed: Vec<Supposed> =
+            doublings_and_between(4 * KIB, 512 * KIB, 4 * KIB).into_iter().map(sweep).collect();
+        from_supposed(&supposed, seed)
+    }
+
+    /// Chunks on channels by turns, each read page by page.
+    fn page_by_page(chunk: u64, read: u64, place: u64) -> f64 {
+        const PAGE: u64 = 4 * KIB;
+        let (mut at, mut most) = (place, 0);
+        while at < place + read {
+            let end = ((at / chunk + 1) * chunk).min(place + read);
+            most = most.max(end.div_ceil(PAGE) - at / PAGE);
+            at = end;
+        }
+        30.0 + 40.0 * most as f64
+    }
+
+    #[test]
+    fn chunks_of_other_sizes_are_found_or_left_open() {
+        for seed in 0..1 {
+            for chunk in [40, 48, 64, 96, 192] {
+                let found = learned_by_place(seed, |read, place| page_by_page(chunk * KIB, read, place));
+                let expected = (Some(chunk as f64), Some(chunk as f64 / 2.0));
+                assert_eq!((kib(&found.chunk), kib(&found.hot_offset)), expected, "{chunk}: {found:?}");
+            }
+            for chunk in [28, 56, 72, 112] {
+                let found = learned_by_place(seed, |read, place| page_by_page(chunk * KIB, read, place));
+                assert_eq!((kib(&found.chunk), kib(&found.hot_offset)), (None, None), "{chunk}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_chunks_where_large_ones_were_read_too_rarely() {
+        let sweep = |chunk: u64| {
+            let rounds = if chunk >= 64 * KIB { 1 } else { 10 };
+            let latency = |offset| page_by_page(64 * KIB, chunk, offset);
+            let reads = reads(&offsets(chunk), rounds, 8, chunk, latency);
+            Supposed { chunk_bytes: chunk, groups: Groups::new(&reads, Clip::Overall), placed: Vec::new() }
+        };
+        let supposed: Vec<Supposed> =
+            doublings_and_between(4 * KIB, 512 * KIB, 4 * KIB).into_iter().map(sweep).collect();
+        let found = from_supposed(&supposed, 1);
+        let flashgrain_model::Estimate::Undetermined { why } = &found.chunk.estimate else {
+            panic!("{found:?}")
+        };
+        assert!(why.contains("64 KiB") && found.hot_offset.estimate.value().is_none(), "{why}");
     }
 
     /// Mean over the places of a group: `place` is where in a real chunk the reads of the group start.
@@ -492,7 +638,7 @@ mod tests {
             let flashgrain_model::Estimate::Undetermined { why } = &s.flash_page.estimate else {
                 panic!("{s:?}")
             };
-            assert!(why.contains("pages are smaller than 64 KiB"), "{why}");
+            assert!(why.contains("at most the chunk of 64 KiB"), "{why}");
         }
     }
 

@@ -5,6 +5,7 @@ mod curve;
 mod groups;
 mod line;
 mod location;
+mod period;
 mod request_size;
 #[cfg(test)]
 mod synthetic;

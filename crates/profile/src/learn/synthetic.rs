@@ -26,6 +26,7 @@ pub(super) fn reads(
                 reads.push(SweepRead {
                     sweep,
                     label: *label,
+                    offset_bytes: *label,
                     latency_us: latency_us(*label) * pace * noise * delay,
                 });
             }

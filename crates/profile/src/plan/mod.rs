@@ -12,7 +12,9 @@ pub(crate) use allot::{Limits, PlannedTrial, allot};
 
 use crate::Error;
 use crate::config::{Config, ExperimentName, Precondition};
-use crate::experiment::request_size::{READ_BYTES, creation_bytes, regions, write_sizes};
+use crate::experiment::request_size::{
+    LEAST_REGION_BYTES as LEAST_REQUEST_SIZE_REGION_BYTES, READ_BYTES, creation_bytes, regions, write_sizes,
+};
 use crate::experiment::{Setting, Trials};
 use crate::load::Region;
 use crate::target::{Site, Target};
@@ -245,11 +247,18 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
             bytes_text(LEAST_REGION_BYTES)
         )));
     }
-    let sizes = write_sizes(u64::from(geometry.offset_align_bytes).max(512)).len() as u64;
+    let room_bytes = if config.request_size_region_bytes.is_some() { u64::MAX } else { written / 2 };
+    let sizes = write_sizes(u64::from(geometry.offset_align_bytes).max(512), room_bytes).len() as u64;
     let request_size = match config.request_size_region_bytes {
         _ if !writes || !config.wants(ExperimentName::RequestSize) => 0,
         Some(each) => each.next_multiple_of(READ_BYTES).saturating_mul(sizes),
-        None => (written / 4 / sizes.max(1)).min(32 << 20) / READ_BYTES * READ_BYTES * sizes,
+        // A quarter of the space, or up to half of it where regions would otherwise be too small.
+        None => {
+            let each = |divisor: u64| written / divisor / sizes.max(1);
+            each(4).max(each(2).min(LEAST_REQUEST_SIZE_REGION_BYTES)).min(32 << 20) / READ_BYTES
+                * READ_BYTES
+                * sizes
+        }
     };
     let location = if writes && config.wants(ExperimentName::Location) { written / 4 } else { 0 };
     Ok(Site::divide(geometry, bytes, location, request_size))

@@ -157,7 +157,13 @@ fn verify_models(
     left_out.extend(allotted.left_out.iter().map(|text| verify::left_out_text(text)));
     let half = stage.write_bytes;
     let write_bytes = BTreeMap::from([(ExperimentName::Order, half), (ExperimentName::Mix, half)]);
-    let bounds = Bounds { deadline_s, rounds: VERIFICATION_ROUNDS, write_bytes, what: "verification" };
+    let bounds = Bounds {
+        deadline_s,
+        rounds: VERIFICATION_ROUNDS,
+        write_bytes,
+        first_s: BTreeMap::new(),
+        what: "verification",
+    };
     let outcome = rounds::run(bench, &plan.site, allotted.trials, bounds)?;
     left_out.extend(outcome.left_out.iter().map(|text| verify::left_out_text(text)));
     let judge = |series: &Series| {

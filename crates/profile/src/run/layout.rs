@@ -13,6 +13,9 @@ use crate::trial::bytes_text;
 /// Writes between two looks at progress and time.
 const REQUESTS_PER_STEP: u64 = 512;
 
+/// Size of the writes that lay out the region of `location`, 15 times 256 KiB: a multiple of nearly all supposed sizes.
+const LOCATION_REQUEST_BYTES: u64 = 3840 << 10;
+
 /// Writes in flight while preconditioning at random.
 const RANDOM_STREAMS: f64 = 32.0;
 
@@ -37,8 +40,7 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     let deadline_s = bench.elapsed_s() + 2.0 * plan.layout.seconds;
     let location = plan.site.location;
     if location.length_bytes > 0 {
-        // One write at a time, as the paper makes the file that its Experiment 2 reads.
-        let (written, _) = fill(bench, location, 1, deadline_s)?;
+        let written = fill_location(bench, location, deadline_s)?;
         if written < location.length_bytes {
             laid_out.notes.push("location: its region could not be written in time".into());
             plan.site.location.length_bytes = 0;
@@ -72,17 +74,48 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     Ok(laid_out)
 }
 
+/// Writes the region of `location`, one write at a time, as the paper makes the file that its Experiment 2 reads; returns the bytes written.
+///
+/// The paper's writes of 512 KiB cut stripes and chunks that do not divide them, and parts of stripes lie as small writes do. These writes begin and
+/// end where stripes of all sizes that are supposed do.
+fn fill_location(bench: &mut Bench<'_>, region: Region, deadline_s: f64) -> Result<u64, Error> {
+    let end = region.offset_bytes + region.length_bytes;
+    let first = region.offset_bytes.next_multiple_of(LOCATION_REQUEST_BYTES).min(end);
+    let last = (end / LOCATION_REQUEST_BYTES * LOCATION_REQUEST_BYTES).max(first);
+    let parts = [(region.offset_bytes, first), (first, last), (last, end)];
+    let mut written = 0;
+    for (begin, end) in parts.into_iter().filter(|(begin, end)| begin < end) {
+        let part = Region { offset_bytes: begin, length_bytes: end - begin };
+        let request_bytes = part.length_bytes.min(LOCATION_REQUEST_BYTES);
+        written += fill_with(bench, part, request_bytes, 1, deadline_s)?;
+    }
+    Ok(written)
+}
+
 /// Writes `region` from front to back, piece by piece; returns the bytes and seconds it took.
 fn fill(bench: &mut Bench<'_>, region: Region, streams: u64, deadline_s: f64) -> Result<(u64, f64), Error> {
-    let (began_s, count) = (bench.elapsed_s(), region.length_bytes / layout::REQUEST_BYTES);
+    let began_s = bench.elapsed_s();
+    let written = fill_with(bench, region, layout::REQUEST_BYTES, streams, deadline_s)?;
+    Ok((written, bench.elapsed_s() - began_s))
+}
+
+/// The same with requests of a size; returns the bytes.
+fn fill_with(
+    bench: &mut Bench<'_>,
+    region: Region,
+    request_bytes: u64,
+    streams: u64,
+    deadline_s: f64,
+) -> Result<u64, Error> {
+    let count = region.length_bytes / request_bytes;
     let (mut next, mut written) = (0, 0);
     while next < count {
         bench.step("layout")?;
         let piece = (next + REQUESTS_PER_STEP).min(count);
         let offsets: Vec<u64> =
-            (next..piece).map(|index| region.offset_bytes + index * layout::REQUEST_BYTES).collect();
-        let wanted = offsets.len() as u64 * layout::REQUEST_BYTES;
-        let mut load = layout::writes_in_order(region, layout::REQUEST_BYTES, offsets, streams);
+            (next..piece).map(|index| region.offset_bytes + index * request_bytes).collect();
+        let wanted = offsets.len() as u64 * request_bytes;
+        let mut load = layout::writes_in_order(region, request_bytes, offsets, streams);
         load.stop.after_s = Some((deadline_s - bench.elapsed_s()).max(0.01));
         let done = bench.load(bench.target.device, load)?.bytes_written_total;
         written += done;
@@ -91,7 +124,7 @@ fn fill(bench: &mut Bench<'_>, region: Region, streams: u64, deadline_s: f64) ->
         }
         next = piece;
     }
-    Ok((written, bench.elapsed_s() - began_s))
+    Ok(written)
 }
 
 /// Brings the main region to the state that was asked for, within the time of the layout again.

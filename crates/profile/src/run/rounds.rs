@@ -1,4 +1,9 @@
 //! Running trials by rounds. Each round visits every trial that still needs repeats, in an order drawn anew.
+//!
+//! 1. The experiments whose conclusions rest on many short reads (`location`, `request-size`, `parallel`, `size`) run first and by themselves, each until
+//!    it has what it needs or has used the time that the plan gives it. Writes often take longer than planned, as a drive has to put away what its cache
+//!    took; one round of them would otherwise use the time of all.
+//! 2. Then all experiments run together until the deadline.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +15,11 @@ use super::bench::{Bench, is_fatal};
 use super::sweep::Sweeping;
 use crate::Error;
 use crate::config::ExperimentName;
+use crate::experiment::depth;
 use crate::load::{Load, Pattern, Stop};
 use crate::plan::PlannedTrial;
 use crate::series::Series;
-use crate::stats::mix_seed;
+use crate::stats::{median, mix_seed};
 use crate::target::Site;
 use crate::trial::{LoadWork, Work};
 
@@ -23,8 +29,8 @@ const WARMUP_SHARE: f64 = 0.15;
 /// Repeats that no point needs more of.
 const MOST_REPEATS: u32 = 25;
 
-/// Rounds of a sweep: its groups' means grow sharper with every one.
-const SWEEP_ROUNDS: u32 = 15;
+/// Reads of each group of a sweep: more sharpen its mean by little, and the sizes that are slow to read need the time.
+const SWEEP_READS: usize = 120;
 
 /// So many failures, and at least a third of all visits, and the drive, not the trial, must be at fault.
 const MANY_FAILURES: u32 = 8;
@@ -38,6 +44,8 @@ pub(super) struct Bounds {
     pub rounds: u32,
     /// Bytes that each experiment may write.
     pub write_bytes: BTreeMap<ExperimentName, u64>,
+    /// Seconds that each of the experiments that run first may use before the others begin.
+    pub first_s: BTreeMap<ExperimentName, f64>,
     /// For messages.
     pub what: &'static str,
 }
@@ -79,6 +87,13 @@ impl Running {
         Self { planned, series, sweeping, expected_s, retired: false }
     }
 
+    /// Whether nobody misses it: a depth that is only measured while the rate rises.
+    fn is_optional(&self) -> bool {
+        let trial = &self.planned.trial;
+        trial.experiment == ExperimentName::Depth
+            && trial.workload().is_some_and(|workload| workload.concurrency > depth::DEEPEST as f64)
+    }
+
     fn is_done(&self, rounds: u32, tight_enough: f64) -> bool {
         let visits = self.series.visits();
         match &self.planned.trial.work {
@@ -86,7 +101,7 @@ impl Running {
                 let tight = || self.series.noise().is_some_and(|noise| noise <= tight_enough);
                 visits >= MOST_REPEATS.min(self.planned.most_repeats) || visits >= rounds && tight()
             }
-            Work::Sweep(_) => visits >= SWEEP_ROUNDS,
+            Work::Sweep(sweep) => self.series.reads.len() >= SWEEP_READS * sweep.groups.len(),
         }
     }
 
@@ -117,10 +132,17 @@ pub(super) fn run(
     let (seed, tight_enough) = (bench.config.seed, bench.config.tight_enough);
     let mut running: Vec<Running> = planned.into_iter().map(|planned| Running::new(planned, seed)).collect();
     let mut rounds = Rounds { bench, site, bounds, outcome: Outcome::default(), visits: 0, failures: 0 };
+    let mut together = rounds.bounds.first_s.is_empty();
     'rounds: for round in 0.. {
         let least = rounds.bounds.rounds;
-        let mut turn: Vec<&mut Running> =
-            running.iter_mut().filter(|one| !one.retired && !one.is_done(least, tight_enough)).collect();
+        let deep = worth_measuring(&running, rounds.bench.target.device.identity().backend == "sync");
+        let mut turn: Vec<&mut Running> = running
+            .iter_mut()
+            .zip(deep)
+            .filter_map(|(one, worth)| worth.then_some(one))
+            .filter(|one| !one.retired && !one.is_done(least, tight_enough))
+            .filter(|one| together || rounds.is_first(one))
+            .collect();
         turn.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, u64::from(round))));
         let before = rounds.visits;
         for one in turn {
@@ -131,7 +153,10 @@ pub(super) fn run(
             }
         }
         if rounds.visits == before {
-            break;
+            if together {
+                break;
+            }
+            together = true;
         }
     }
     let mut outcome = rounds.outcome;
@@ -141,6 +166,17 @@ pub(super) fn run(
 }
 
 impl Rounds<'_, '_> {
+    /// Whether a trial is one of those that run first, and its experiment has time left for that. Of `depth` these are the page's, which go on
+    /// while the rate rises.
+    fn is_first(&self, one: &Running) -> bool {
+        let name = one.planned.trial.experiment;
+        if name == ExperimentName::Depth && depth_of(one, self.site.page_bytes).is_none() {
+            return false;
+        }
+        let used_s = self.outcome.used.get(&name).map_or(0.0, |used| used.seconds);
+        self.bounds.first_s.get(&name).is_some_and(|allowed_s| used_s < *allowed_s)
+    }
+
     /// Visits a trial if time and bytes allow, and books what it used.
     fn take_turn(&mut self, one: &mut Running, round: u32) -> Result<(), Error> {
         let name = one.planned.trial.experiment;
@@ -216,10 +252,35 @@ impl Rounds<'_, '_> {
     }
 }
 
+/// Queue depth of a trial of `depth` with pages.
+fn depth_of(one: &Running, page_bytes: u64) -> Option<u64> {
+    let trial = &one.planned.trial;
+    let workload = trial.workload().filter(|_| trial.experiment == ExperimentName::Depth)?;
+    (workload.request_bytes as u64 == page_bytes).then_some(workload.concurrency as u64)
+}
+
+/// For each trial whether what has been measured leaves it worth measuring. Where depth comes from threads, thousands of them would measure the
+/// scheduler.
+fn worth_measuring(running: &[Running], by_threads: bool) -> Vec<bool> {
+    let is_worth = |one: &Running| {
+        let trial = &one.planned.trial;
+        let Some(workload) = trial.workload().filter(|_| trial.experiment == ExperimentName::Depth) else {
+            return true;
+        };
+        let bytes = workload.request_bytes as u64;
+        let rate_at = |depth: u64| {
+            let same = running.iter().find(|other| depth_of(other, bytes) == Some(depth))?;
+            median(&same.series.throughputs()).filter(|_| !by_threads)
+        };
+        depth::is_worth_measuring(workload.concurrency as u64, rate_at)
+    };
+    running.iter().map(is_worth).collect()
+}
+
 /// Trials that the deadline overtook before their first turn.
 fn never_run(running: &[Running]) -> Vec<String> {
     let mut by_experiment: BTreeMap<ExperimentName, u32> = BTreeMap::new();
-    for one in running.iter().filter(|one| one.series.visits() == 0 && !one.retired) {
+    for one in running.iter().filter(|one| one.series.visits() == 0 && !one.retired && !one.is_optional()) {
         *by_experiment.entry(one.planned.trial.experiment).or_default() += 1;
     }
     let text = |(name, count)| format!("{name}: {count} trials that the end of the time budget came before");

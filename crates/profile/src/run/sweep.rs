@@ -89,9 +89,11 @@ impl Sweeping {
             // The first read of a call finds the drive idle; it is made twice and counted once.
             offsets.splice(0..0, offsets.first().copied());
             let timed = bench.time_reads(self.length_bytes, &offsets)?;
-            reads.extend(timed.iter().skip(1).zip(&labels).map(|(timed, label)| SweepRead {
+            let places = labels.iter().zip(offsets.iter().skip(1));
+            reads.extend(timed.iter().skip(1).zip(places).map(|(timed, (label, offset_bytes))| SweepRead {
                 sweep: round,
                 label: *label,
+                offset_bytes: *offset_bytes,
                 latency_us: timed.latency.seconds() * 1e6,
             }));
             done += batches;

@@ -31,6 +31,22 @@ const CELLS: [((f64, f64), (f64, f64)); 4] = [
     ((80.0, 150.0), (800.0, 2000.0)),
 ];
 
+/// Chunks of a stripe: powers of two, and as real drives have it three times those.
+const CHUNKS_PER_STRIPE: [u64; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96];
+
+/// Stripes are drawn no larger than this, or than a chunk.
+const LARGEST_STRIPE_BYTES: u64 = 384 * KIB;
+
+/// Share of chunks of several pages that are no power of two of them.
+const ODD_SHARE: f64 = 0.3;
+
+/// A size of whole pages near a power of two of them, such as 40, 48 or 56 KiB for 32 KiB.
+fn odd(draw: &mut Draw, bytes: u64, page: u64) -> u64 {
+    let pages = bytes / page;
+    let eighths = draw.one_of(&[10, 12, 12, 12, 14]);
+    (pages * eighths / 8).max(1) * page
+}
+
 /// Draws until the layout shows from outside.
 pub(super) fn drive(draw: &mut Draw, sector_bytes: u32) -> (HostConfig, MediumConfig, u64) {
     loop {
@@ -133,14 +149,20 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
         nand.misaligned_read_us = ((aligned_us * drop / (1.0 - drop) + gained_us) * 10.0).round() / 10.0;
         page
     } else {
-        let chunk = draw.power_of_two(2 * page, (128 * KIB).max(2 * page));
+        // Doublings of the page, and a half, a quarter and three quarters more: not all drives count in powers of two.
+        let chunk = draw.power_of_two(2 * page, (512 * KIB).max(2 * page));
+        let chunk = if draw.chance(ODD_SHARE) { odd(draw, chunk.min(256 * KIB), page) } else { chunk };
         let drop = 1.0 - times.two_halves(chunk) / times.one_chunk(chunk);
         if drop < LEAST_DROP {
             return None;
         }
         chunk
     };
-    let stripe = draw.power_of_two(chunk, (256 * KIB).max(chunk));
+    let fitting: Vec<u64> = CHUNKS_PER_STRIPE
+        .into_iter()
+        .filter(|chunks| chunk * chunks <= LARGEST_STRIPE_BYTES.max(chunk))
+        .collect();
+    let stripe = chunk * draw.one_of(&fitting);
     // A smaller desirable write shows only if it makes smaller parts: see `LayoutConfig`.
     let servers = servers(nand);
     let half = chunk == stripe && chunk / 2 >= u64::from(sector_bytes.max(4096)) && draw.chance(0.5);

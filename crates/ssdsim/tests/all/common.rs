@@ -14,6 +14,11 @@ pub fn profile(drive: &SimConfig, config: &Config) -> Profiled {
     flashgrain_profile::run(&Target::new(&device), config, &mut Silent, &AtomicBool::new(false)).unwrap()
 }
 
+/// What `flashgrain profile` does with a drive that holds data: the default budget, on all of it.
+pub fn as_a_user(drive: &SimConfig, seed: u64) -> Config {
+    Config { region_bytes: Some(drive.capacity_bytes), holds_data: true, seed, ..Config::default() }
+}
+
 /// A load of `seconds` on the whole device, a part of them warm-up.
 pub fn loaded(device: &SimDevice, workload: Workload, seconds: f64) -> Measured {
     until(device, workload, Stop { after_s: Some(seconds), ..Stop::default() })

@@ -5,7 +5,7 @@ use flashgrain_profile::{Config, ExperimentName};
 use flashgrain_ssdsim::config::MediumConfig;
 use flashgrain_ssdsim::{SimConfig, preset};
 
-use crate::common::profile;
+use crate::common::{as_a_user, profile};
 use crate::score::{Hidden, Row, Verdict};
 
 fn flash() -> Vec<(&'static str, SimConfig)> {
@@ -24,8 +24,8 @@ const HIDDEN: [(&str, [f64; 4], f64, Option<f64>); 3] = [
 fn hidden_experiments() -> Config {
     Config {
         experiments: vec![ExperimentName::RequestSize, ExperimentName::Location],
-        budget_s: 20.0,
-        write_bytes: 768 << 20,
+        budget_s: 40.0,
+        write_bytes: 2 << 30,
         ..Config::default()
     }
 }
@@ -63,6 +63,32 @@ fn every_preset_is_learned_as_it_is_configured() {
         wrong.extend(rows.into_iter().filter(|row| row.verdict == Verdict::Wrong).map(|row| (name, row)));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Drives whose hidden parameters were once learned wrongly, and with confidence, by a default profile: small pages on large chunks, and sizes that are
+/// no power of two.
+const MISLEADING: [(&str, &str); 3] = [
+    ("small pages in chunks", include_str!("../fixtures/drives/small-pages-in-chunks.toml")),
+    ("all of 40 KiB", include_str!("../fixtures/drives/all-40k.toml")),
+    ("a stripe of 96 KiB", include_str!("../fixtures/drives/stripe-96k.toml")),
+];
+
+#[test]
+fn a_default_profile_says_nothing_wrong_of_misleading_drives() {
+    let mut wrong: Vec<(&str, Row)> = Vec::new();
+    let mut right = 0;
+    for (name, text) in MISLEADING {
+        let drive = SimConfig::from_toml(text, name).unwrap();
+        let learned = profile(&drive, &as_a_user(&drive, 1)).profile.learned;
+        println!("{name}");
+        for row in Hidden::of(&drive).rows(&learned) {
+            println!("{}\n    {:?}", row.text(), row.learned.estimate);
+            right += u32::from(row.verdict == Verdict::Right);
+            wrong.extend((row.verdict == Verdict::Wrong).then_some((name, row)));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(right >= 6, "{right} right");
 }
 
 /// Table 1 of the dictionaries paper: P and saturation in MB/s.

@@ -1,17 +1,21 @@
-//! What was configured is what is learned, on random drives. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p flashgrain_ssdsim --test
+//! What was configured is what is learned, on random drives, by a profile as users make it: all experiments within the default budget. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p flashgrain_ssdsim --test
 //! all random_drives -- --nocapture` tries two hundred; without it there are few. `FLASHGRAIN_RANDOM_SEED=n` begins with another one.
 
 use flashgrain_model::segmented_fit;
 use flashgrain_profile::load::Stop;
-use flashgrain_profile::{Config, ExperimentName};
-use flashgrain_ssdsim::config::MediumConfig;
 use flashgrain_ssdsim::{SimConfig, SimDevice, random_drive};
 
-use crate::common::{profile, random_reads, until};
+use crate::common::{as_a_user, profile, random_reads, until};
 use crate::score::{Hidden, Row, Verdict, parallel_rows};
 
 /// Drives in an ordinary run of the tests.
-const FEW: u64 = 12;
+const FEW: u64 = 6;
+
+/// Variable that asks for every value, not only for wrong ones.
+const SHOW_ALL: &str = "FLASHGRAIN_RANDOM_ROWS";
+
+/// Share of the values that may be left open.
+const MOST_UNDETERMINED_PERCENT: u64 = 55;
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
@@ -19,14 +23,6 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 
 /// Reads of a round of the reference.
 const READS_OF_A_ROUND: u64 = 4000;
-
-/// A disk needs milliseconds where flash needs microseconds.
-fn budget_s(medium: &MediumConfig) -> f64 {
-    match medium {
-        MediumConfig::Disk(_) => 1200.0,
-        _ => 20.0,
-    }
-}
 
 /// P and saturation, bytes per second, by the regression of the dictionaries paper §4.1 through rounds of many reads; `None` where these show
 /// no knee.
@@ -43,24 +39,14 @@ fn reference(drive: &SimConfig, seed: u64) -> (Option<f64>, Option<f64>) {
 /// Everything about one drive.
 fn rows(seed: u64) -> (SimConfig, Vec<Row>) {
     let drive = random_drive(seed);
-    let budget_s = budget_s(&drive.medium);
-    let config = Config {
-        experiments: vec![ExperimentName::RequestSize, ExperimentName::Location],
-        budget_s,
-        write_bytes: 512 << 20,
-        seed,
-        ..Config::default()
-    };
-    let mut rows = Hidden::of(&drive).rows(&profile(&drive, &config).profile.learned);
-    // Reads of the whole drive, as in the reference.
-    let config = Config {
-        experiments: vec![ExperimentName::Parallel],
-        budget_s: budget_s / 10.0,
-        write_bytes: 0,
-        ..config
-    };
+    let found = profile(&drive, &as_a_user(&drive, seed)).profile;
+    if std::env::var_os(SHOW_ALL).is_some() {
+        println!("seed {seed}: {:#?} {:?}", found.budget.experiments, found.budget.left_out);
+    }
+    let learned = found.learned;
+    let mut rows = Hidden::of(&drive).rows(&learned);
     let (parallelism, saturation) = reference(&drive, seed + 1000);
-    rows.extend(parallel_rows(parallelism, saturation, &profile(&drive, &config).profile.learned));
+    rows.extend(parallel_rows(parallelism, saturation, &learned));
     (drive, rows)
 }
 
@@ -72,7 +58,11 @@ fn random_drives_are_learned_as_they_are_configured() {
     let mut confidently_wrong = Vec::new();
     for seed in first..first + drives {
         let (drive, rows) = rows(seed);
+        let verbose = std::env::var_os(SHOW_ALL).is_some();
         for row in rows {
+            if verbose {
+                println!("seed {seed}{}\n    {:?}", row.text(), row.learned.estimate);
+            }
             match row.verdict {
                 Verdict::Right => right += 1,
                 Verdict::Undetermined => undetermined += 1,
@@ -95,5 +85,9 @@ fn random_drives_are_learned_as_they_are_configured() {
     assert!(confidently_wrong.is_empty(), "{confidently_wrong:?}");
     assert!(20 * right >= 19 * (right + wrong), "{wrong} of {} reported values are wrong", right + wrong);
     // A profiler that never says anything is never wrong.
-    assert!(right >= 2 * drives, "{right} right of {drives} drives");
+    let all = right + wrong + undetermined;
+    assert!(
+        100 * undetermined <= MOST_UNDETERMINED_PERCENT * all,
+        "{undetermined} of {all} are undetermined"
+    );
 }

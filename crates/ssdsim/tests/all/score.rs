@@ -5,7 +5,7 @@ use flashgrain_ssdsim::SimConfig;
 use flashgrain_ssdsim::config::{MediumConfig, NandConfig};
 
 /// Confidence from which a wrong value cannot be excused.
-pub const CONFIDENT: f64 = 0.9;
+pub const CONFIDENT: f64 = 0.8;
 
 /// How one learned parameter compares with the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
