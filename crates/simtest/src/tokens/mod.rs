@@ -8,10 +8,10 @@
 //!    what others may be removing at the same time. Every snapshot, read in whatever way, has each token once.
 //! 2. *Pairs.* A task moves a record of its own between two keys, by a batch that removes one and inserts the other and
 //!    raises the number in its value. Others read both keys without a snapshot: what one read has shown bounds what
-//!    the next may show ([`pairs`]).
+//!    the next may show (`pairs`).
 //! 3. *Couples.* The first record of a couple says whether there is a second one. Bulk removals outside of
 //!    transactions remove ranges of couples while others change them: before or after each such commit, never a part
-//!    ([`couples`]).
+//!    (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many records
 //!    they removed. What is left must be the difference.
 //! 5. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a new one.
