@@ -13,6 +13,8 @@ use super::ledger::{Ledger, TASKS_MAX};
 use super::pairs::Pairs;
 use super::places::{Laid, PLACES, Place, Places, TOKENS, complete, decode, encode};
 
+pub use crate::world::Stop;
+
 /// The most places whose tokens are moved together.
 const RANGE_PLACES: u32 = 8;
 
@@ -39,30 +41,6 @@ pub enum Habit {
 
 /// The first of the steps that those do who do without transactions.
 const BLIND_FROM: u32 = 10;
-
-/// Why a task ended.
-#[derive(Debug)]
-pub enum Stop {
-    /// The store refused.
-    Error(Error),
-    /// It gave what it must not.
-    Wrong(String),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl std::fmt::Display for Stop {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Error(error) => write!(formatter, "the store refused: {error}"),
-            Self::Wrong(what) => formatter.write_str(what),
-        }
-    }
-}
 
 /// The trees of a store.
 #[derive(Clone, Debug)]

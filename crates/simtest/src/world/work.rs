@@ -151,6 +151,15 @@ impl From<Error> for Stop {
     }
 }
 
+impl std::fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error(error) => write!(formatter, "the store refused: {error}"),
+            Self::Wrong(what) => formatter.write_str(what),
+        }
+    }
+}
+
 impl Work {
     /// The work of a task, of those that are told apart by `task`.
     pub fn new(db: &Db, shape: &Shape, shared: &Shared, habits: Habits, seed: u64, task: u64) -> Self {
