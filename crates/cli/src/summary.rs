@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use flashgrain_model::Comparison;
+use flashgrain_model::{Comparison, Models};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
 use flashgrain_report::Style;
@@ -14,8 +14,8 @@ pub fn profile(profile: &DeviceProfile) -> String {
     flashgrain_report::terminal(profile, style())
 }
 
-pub fn comparison(comparison: &Comparison) -> String {
-    flashgrain_report::terminal_comparison(comparison, style())
+pub fn comparison(comparison: &Comparison, models: Option<&Models>) -> String {
+    flashgrain_report::terminal_comparison(comparison, models, style())
 }
 
 pub fn diff(diff: &Diff) -> String {

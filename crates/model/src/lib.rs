@@ -33,13 +33,13 @@ mod workload;
 
 pub use affine::Affine;
 pub use bootstrap::bootstrap;
-pub use compare::{ComparedPoint, Comparison, ComparisonRow, NoiseFloor, compare};
+pub use compare::{ComparedPoint, Comparison, ComparisonRow, NoiseFloor, WithoutRow, compare};
 pub use dam::Dam;
 pub use error::Error;
 pub use estimate::Estimate;
 pub use fitting::{FitOptions, Models, fit};
 pub use io_model::{IoModel, ModelName, Parameter};
-pub use mqssd::{CostCurve, CostPart, CurveQuality, Mqssd};
+pub use mqssd::{CostCurve, CostPart, CurveQuality, Mqssd, Regression};
 pub use pdam::Pdam;
 pub use regression::{Line, Segmented, line_fit, segmented_fit};
 pub use sample::Sample;

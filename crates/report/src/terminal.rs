@@ -1,6 +1,6 @@
 //! The summary for a terminal: plain tables, colour only on request.
 
-use flashgrain_model::Comparison;
+use flashgrain_model::{Comparison, Models};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
 use textwrap::core::display_width;
@@ -65,11 +65,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
         }
     }
 
-    out.title("MQSSD costs by concurrency k (95 % interval)");
-    match profile.models.as_ref().and_then(facts::cost_table) {
-        Some(table) => out.table(&table),
-        None => out.prose("Not fitted: `order` was not run or covers too few k."),
-    }
+    out.costs(profile.models.as_ref(), "Not fitted: `order` was not run or covers too few k.");
 
     out.title("Learned");
     out.table(&facts::learned_table(&profile.learned, Detail::Brief));
@@ -97,10 +93,32 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     out.text
 }
 
-/// The models on held-out points, without a profile.
-pub fn comparison(comparison: &Comparison, style: impl Into<Style>) -> String {
+/// The models on held-out points, without a profile, and everything that was fitted.
+pub fn comparison(comparison: &Comparison, models: Option<&Models>, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
     out.comparison(comparison);
+    let Some(models) = models else { return out.text };
+    out.costs(
+        Some(models),
+        "Not fitted: fewer than 2 concurrencies have 3 workloads that differ in random accesses per byte.",
+    );
+    for why in facts::undetermined_costs(models) {
+        out.prose(&why);
+    }
+    if let Some(table) = facts::regression_table(models) {
+        out.title("R² of the regression at each k");
+        out.table(&table);
+    }
+    if let Some(table) = facts::curve_table(models) {
+        out.title("MQSSD curves through these costs");
+        out.table(&table);
+        out.prose(facts::CURVES);
+    }
+    let constants = facts::other_parameters_table(models);
+    if !constants.rows.is_empty() {
+        out.title("Constants that do not depend on k (95 % interval)");
+        out.table(&constants);
+    }
     out.text
 }
 
@@ -188,6 +206,17 @@ impl Printer {
         self.title("Models on held-out points");
         self.table(&facts::comparison_table(comparison));
         self.prose(&facts::ranking_sentence(comparison));
+        for note in facts::comparison_notes(comparison) {
+            self.prose(&note);
+        }
+    }
+
+    fn costs(&mut self, models: Option<&Models>, why_not: &str) {
+        self.title("MQSSD costs by concurrency k (95 % interval)");
+        match models.and_then(facts::cost_table) {
+            Some(table) => self.table(&table),
+            None => self.prose(why_not),
+        }
     }
 
     fn table(&mut self, table: &Table) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor};
+use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor, WithoutRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
 use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
@@ -27,6 +27,12 @@ fn made_up_comparison() -> Comparison {
             row(ModelName::Dam, writes, -0.25, Some(-0.4), 0.5),
             row(ModelName::Mqssd, writes, 0.95, None, 0.06),
         ],
+        without_row: vec![WithoutRow {
+            access: None,
+            model: None,
+            why: "there are no samples of this kind".into(),
+        }],
+        splits: 2,
         points: Vec::new(),
         noise_floor: vec![NoiseFloor { access: reads, median_relative_error: 0.026, points: 96 }],
         ranking: vec![ModelName::Mqssd, ModelName::Dam],
@@ -129,9 +135,27 @@ fn two_profiles_side_by_side() {
 
 #[test]
 fn a_comparison_alone_has_every_model_and_the_noise_floor() {
-    let comparison = common::full().comparison.expect("the made-up profile has one");
-    let text = terminal_comparison(&comparison, 100);
+    let profile = common::full();
+    let comparison = profile.comparison.expect("the made-up profile has one");
+    let text = terminal_comparison(&comparison, None, 100);
     for word in ["DAM", "PDAM", "affine", "MQSSD", "noise floor", "reads", "writes", "mixed"] {
         assert!(text.contains(word), "{word} is missing in:\n{text}");
+    }
+    assert!(!text.contains("95 % interval"), "{text}");
+    let with_constants = terminal_comparison(&comparison, profile.models.as_ref(), 100);
+    assert!(with_constants.starts_with(&text), "{with_constants}");
+    for word in [
+        "t(k)",
+        "β(k)",
+        "R² of the regression at each k",
+        "k=128",
+        "numerator",
+        "page cost",
+        "cycle cost",
+        "parallelism P",
+        "setup s",
+        "γ",
+    ] {
+        assert!(with_constants.contains(word), "{word} is missing in:\n{with_constants}");
     }
 }

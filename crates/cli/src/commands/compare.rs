@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use flashgrain_model::{Comparison, FitOptions, compare, read_csv};
+use flashgrain_model::{Comparison, FitOptions, Models, compare, fit, read_csv};
 use flashgrain_profile::file;
+use serde::Serialize;
 
 use crate::output::{Context, print, print_json};
 use crate::{results, summary};
 
-/// Put the four cost models side by side on points that their fits have not seen.
+/// Put the four cost models side by side on points that their fits have not seen, and say what was fitted.
 ///
-/// Takes a folder of results, a profile with its `samples.csv` beside it, or a CSV file of measurements made with any other
-/// tool (docs/samples-csv.md tells the form), which may be a pipe such as `/dev/stdin`.
+/// Prints the errors of each model on held-out points, and then the constants of fits to all points with their 95 %
+/// intervals. Takes a folder of results, a profile with its `samples.csv` beside it, or a CSV file of measurements made with any other
+/// tool (docs/samples-csv.md tells the form), which may be a pipe: `/dev/stdin`, or `<(...)` in a shell.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
     /// A folder of results, a `profile.json`, or samples as CSV.
@@ -25,19 +27,28 @@ pub struct CompareArguments {
     json: bool,
 }
 
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Compared {
+    #[serde(flatten)]
+    comparison: Comparison,
+    /// Fits to all samples, as in a profile; a profile without samples beside it may have none.
+    models: Option<Models>,
+}
+
 pub fn run(arguments: &CompareArguments, context: &Context) -> anyhow::Result<()> {
     let path = results::profile_at(&arguments.file);
     // Read once: pipes cannot be read again.
     let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-    let comparison = if is_json(&path, &bytes) {
+    let compared = if is_json(&path, &bytes) {
         of_profile(&path, &bytes, context)?
     } else {
         of_samples(&path, &bytes, 1)?
     };
     if arguments.json {
-        return print_json(&comparison);
+        return print_json(&compared);
     }
-    Ok(print(&summary::comparison(&comparison))?)
+    Ok(print(&summary::comparison(&compared.comparison, compared.models.as_ref()))?)
 }
 
 /// Samples are text in columns; everything that is, or means to be, JSON is a profile.
@@ -47,21 +58,30 @@ fn is_json(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// Fits again from the samples beside the profile, or shows what was found when it was made.
-fn of_profile(path: &Path, bytes: &[u8], context: &Context) -> anyhow::Result<Comparison> {
+fn of_profile(path: &Path, bytes: &[u8], context: &Context) -> anyhow::Result<Compared> {
     let profile = file::parse(path, bytes)?;
-    let samples = results::samples_beside(path);
-    match fs::read(&samples) {
-        Ok(bytes) => return of_samples(&samples, &bytes, profile.provenance.seed),
-        Err(error) => context
-            .note(&format!("{}: {error}: this is the comparison stored in the profile", samples.display())),
+    // Nothing lies beside a pipe.
+    if path.is_file() {
+        let samples = results::samples_beside(path);
+        match fs::read(&samples) {
+            Ok(bytes) => return of_samples(&samples, &bytes, profile.provenance.seed),
+            Err(error) => context.note(&format!(
+                "{}: {error}: this is the comparison stored in the profile",
+                samples.display()
+            )),
+        }
     }
-    profile
+    let comparison = profile
         .comparison
-        .with_context(|| format!("{}: too little was measured to compare the models", path.display()))
+        .with_context(|| format!("{}: too little was measured to compare the models", path.display()))?;
+    Ok(Compared { comparison, models: profile.models })
 }
 
-fn of_samples(path: &Path, bytes: &[u8], seed: u64) -> anyhow::Result<Comparison> {
+fn of_samples(path: &Path, bytes: &[u8], seed: u64) -> anyhow::Result<Compared> {
     let named = || path.display().to_string();
     let samples = read_csv(bytes).with_context(named)?;
-    compare(&samples, &FitOptions { seed, ..FitOptions::default() }).with_context(named)
+    let options = FitOptions { seed, ..FitOptions::default() };
+    let comparison = compare(&samples, &options).with_context(named)?;
+    let models = fit(&samples, &options).with_context(named)?;
+    Ok(Compared { comparison, models: Some(models) })
 }

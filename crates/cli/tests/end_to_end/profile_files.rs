@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{fails, flashgrain, folder, stdout};
+use crate::support::{fails, flashgrain, folder, stderr, stdout};
 
 /// What each file holds, and what the message must say about it.
 const WRONG: &[(&str, &str, &str)] = &[
@@ -140,6 +140,28 @@ fn readers_take_the_folder_of_results_and_samples_from_a_pipe() {
         samples += &format!("read,{bytes},1,{}\n", bytes / (80e-6 + bytes / 2e9));
     }
     let compared =
-        stdout(&flashgrain().args(["compare", "/dev/stdin"]).write_stdin(samples).assert().success());
-    assert!(compared.contains("affine"), "{compared}");
+        flashgrain().args(["compare", "/dev/stdin"]).write_stdin(samples.clone()).assert().success();
+    let compared = stdout(&compared);
+    assert!(compared.contains("affine") && compared.contains("No rows for writes"), "{compared}");
+
+    // As a shell's process substitution hands it over, with the constants as JSON.
+    let compared = assert_cmd::Command::new("bash")
+        .args(["-c", "exec \"$FLASHGRAIN\" compare --json <(printf %s \"$SAMPLES\")"])
+        .env("FLASHGRAIN", env!("CARGO_BIN_EXE_flashgrain"))
+        .env("SAMPLES", samples)
+        .assert()
+        .success();
+    let compared: Value = serde_json::from_str(&stdout(&compared)).unwrap();
+    let affine = compared["models"]["affine"]["parameters"].as_array().unwrap();
+    let setup = &affine.iter().find(|parameter| parameter["symbol"] == "s").unwrap()["estimate"];
+    let bound = |name: &str| setup[name].as_f64().unwrap();
+    assert!((bound("value") - 80.0).abs() < 0.1 && bound("low") <= bound("value"), "{setup}");
+    let missing = compared["without_row"].as_array().unwrap();
+    assert!(missing.iter().any(|row| row["access"] == "write"), "{missing:?}");
+
+    // A profile has its fits with it, but no samples beside a pipe.
+    let profile = fs::read_to_string(fixture).unwrap();
+    let compared = flashgrain().args(["compare", "/dev/stdin"]).write_stdin(profile).assert().success();
+    assert!(!stderr(&compared).contains("samples.csv"), "{}", stderr(&compared));
+    assert!(stdout(&compared).contains("Constants that do not depend on k"), "{}", stdout(&compared));
 }

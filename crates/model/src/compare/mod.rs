@@ -1,7 +1,10 @@
 //! All models side by side on points that none of them was fitted to.
 
+mod absent;
 mod ranking;
 mod split;
+
+pub use absent::WithoutRow;
 
 use ranking::Contender;
 use serde::{Deserialize, Serialize};
@@ -15,6 +18,12 @@ use crate::{Access, Error, FitOptions, IoModel, ModelName, Models, Sample, Workl
 pub struct Comparison {
     /// One row per model and kind; a model that says nothing about a kind has no row there.
     pub rows: Vec<ComparisonRow>,
+    /// Kinds and models that have no row, with the reason; older files have none of these.
+    #[serde(default)]
+    pub without_row: Vec<WithoutRow>,
+    /// Splits into training and held-out points whose held-out points are pooled.
+    #[serde(default = "one_split")]
+    pub splits: usize,
     /// Every workload in the samples with measurement and predictions, for charts.
     pub points: Vec<ComparedPoint>,
     /// Noise of the measurement: the error of a repeat against the median of the other repeats. The points are medians, which
@@ -63,10 +72,10 @@ pub struct ComparedPoint {
     pub bytes_per_second_max: f64,
     /// Repeats.
     pub repeats: usize,
-    /// Whether the fits did not see it.
+    /// Whether the fits that predict it did not see it.
     pub held_out: bool,
-    /// Predictions of the models fitted to the training points, in the order of `ModelName`; absent where a model says
-    /// nothing.
+    /// Predictions of the models fitted to the training points of the first split that holds this point out, or of the first
+    /// split if none does, in the order of `ModelName`; absent where a model says nothing.
     pub predicted_bytes_per_second: Vec<(ModelName, f64)>,
 }
 
@@ -96,39 +105,55 @@ pub struct NoiseFloor {
 /// Reads, writes, mixed: the kinds that errors are stated for.
 const KINDS: [Option<Access>; 3] = [Some(Access::Read), Some(Access::Write), None];
 
+/// Files of before there were several.
+fn one_split() -> usize {
+    1
+}
+
 /// Splits by workload into training and held-out points, fits on the training points only, predicts all.
 ///
-/// The split is decided by the seed: about a quarter of the workloads, from the inside of the measured range. The first in
-/// the ranking is the simplest model whose mean |ln(predicted / measured)| on the held-out points is not more than a tenth
-/// above the lowest with 95 % confidence (paired bootstrap); the others follow by that error.
+/// The splits are decided by the seed: about a quarter of the workloads each, from the inside of the measured range. Where
+/// one leaves few points of a kind, further splits hold out others, and each point is predicted by a fit that has not seen
+/// it. The first in the ranking is the simplest model whose mean |ln(predicted / measured)| on the held-out points is not
+/// more than a tenth above the lowest with 95 % confidence (paired bootstrap); the others follow by that error.
 ///
 /// # Errors
 /// As [`fit`](crate::fit), and [`Error::Samples`] if there are too few workloads to hold any out.
 pub fn compare(samples: &[Sample], options: &FitOptions) -> Result<Comparison, Error> {
     let observations = Observation::group(samples)?;
-    let held_out = split::held_out(&observations, options.seed);
-    if held_out.is_empty() {
+    let splits = split::splits(&observations, options.seed);
+    let fits: Vec<Models> = splits
+        .iter()
+        .map(|held_out| {
+            let training: Vec<&Observation> =
+                observations.iter().filter(|own| !held_out.contains(&own.workload.key())).collect();
+            Models::fit(&training, options)
+        })
+        .collect();
+    let Some(first) = fits.first() else {
         return Err(Error::Samples(
             "too few workloads to hold any out for a comparison: measure at least 4 request sizes at one concurrency, or 5 \
              concurrencies"
                 .into(),
         ));
-    }
-    let training: Vec<&Observation> =
-        observations.iter().filter(|observation| !held_out.contains(&observation.workload.key())).collect();
-    let models = Models::fit(&training, options);
+    };
     let points: Vec<ComparedPoint> = observations
         .iter()
-        .map(|observation| compared(observation, held_out.contains(&observation.workload.key()), &models))
+        .map(|observation| {
+            let key = observation.workload.key();
+            let blind = splits.iter().zip(&fits).find(|(held_out, _)| held_out.contains(&key));
+            compared(observation, blind.is_some(), blind.map_or(first, |(_, models)| models))
+        })
         .collect();
-    let rows = models
+    let rows: Vec<ComparisonRow> = first
         .iter()
         .flat_map(|model| KINDS.into_iter().filter_map(|access| row(model, access, &points)))
         .collect();
     let (ranking, ranking_reason) =
-        ranking::rank(contenders(&models, &points), options.resamples, options.seed);
+        ranking::rank(contenders(first, &points), options.resamples, options.seed);
     let noise_floor = KINDS.into_iter().filter_map(|access| noise_floor(access, &observations)).collect();
-    Ok(Comparison { rows, points, noise_floor, ranking, ranking_reason })
+    let without_row = absent::without_row(&points, &rows);
+    Ok(Comparison { rows, without_row, splits: splits.len(), points, noise_floor, ranking, ranking_reason })
 }
 
 fn compared(observation: &Observation, held_out: bool, models: &Models) -> ComparedPoint {
@@ -171,7 +196,10 @@ fn row(model: &dyn IoModel, access: Option<Access>, points: &[ComparedPoint]) ->
 
 /// The models' errors on the held-out points that all of them predict.
 fn contenders(models: &Models, points: &[ComparedPoint]) -> Vec<Contender> {
-    let names: Vec<ModelName> = models.iter().map(IoModel::name).collect();
+    let predicts =
+        |name: &ModelName| points.iter().any(|point| point.held_out && point.predicted(*name).is_some());
+    let models: Vec<&dyn IoModel> = models.iter().filter(|model| predicts(&model.name())).collect();
+    let names: Vec<ModelName> = models.iter().map(|model| model.name()).collect();
     let common: Vec<&ComparedPoint> = points
         .iter()
         .filter(|point| point.held_out && names.iter().all(|name| point.predicted(*name).is_some()))

@@ -4,6 +4,9 @@
 //! writes, workloads *between* others are held out: not at the smallest or largest concurrency, nor at the extremes of
 //! random accesses per byte for their concurrency, so that models are asked to interpolate, as users do; and no
 //! concurrency loses so many that its regression would not be possible.
+//!
+//! A single split leaves few points where few workloads were measured, and five points rank models by chance. So splits
+//! are drawn until the points that some split holds out suffice, or until every workload that may be held out was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,19 +25,50 @@ const FEWEST_IN_ROW: usize = 3;
 /// Of the workloads that could be held out without a regression of their own, one in so many is.
 const ONE_IN: usize = 3;
 
-/// Keys of the held-out workloads.
-pub(super) fn held_out(observations: &[Observation], seed: u64) -> BTreeSet<WorkloadKey> {
-    let mut rng = generator(seed);
+/// Held-out workloads of one kind, pooled over splits, beyond which no further split is made for that kind.
+const POOLED_MIN: usize = 20;
+
+/// Splits at most: each takes a fit of all models.
+const SPLITS_MAX: usize = 16;
+
+/// Draws at most: late ones rarely hold out a workload that none before has held out.
+const DRAWS_MAX: usize = 128;
+
+/// Keys of the held-out workloads of each split; the seed decides. Empty if there are too few workloads to hold any out.
+///
+/// Every split but the first holds out only workloads of kinds of which the splits before left too few.
+pub(super) fn splits(observations: &[Observation], seed: u64) -> Vec<BTreeSet<WorkloadKey>> {
     let workloads: BTreeMap<WorkloadKey, Workload> =
         observations.iter().map(|observation| (observation.workload.key(), observation.workload)).collect();
+    let mut rng = generator(seed);
+    let mut splits: Vec<BTreeSet<WorkloadKey>> = Vec::new();
+    let mut pooled: BTreeSet<WorkloadKey> = BTreeSet::new();
+    for _ in 0..DRAWS_MAX {
+        let mut split = held_out(&workloads, &mut rng);
+        let access = |key: &WorkloadKey| workloads.get(key).map(Workload::access);
+        split.retain(|key| pooled.iter().filter(|other| access(other) == access(key)).count() < POOLED_MIN);
+        if split.is_subset(&pooled) {
+            continue;
+        }
+        pooled.extend(&split);
+        splits.push(split);
+        if splits.len() == SPLITS_MAX {
+            break;
+        }
+    }
+    splits
+}
+
+/// Keys of the held-out workloads of one split.
+fn held_out(workloads: &BTreeMap<WorkloadKey, Workload>, rng: &mut Pcg64) -> BTreeSet<WorkloadKey> {
     let of_kind = |access: Option<Access>| -> Vec<Workload> {
         workloads.values().filter(|workload| workload.access() == access).copied().collect()
     };
     let mut held_out = BTreeSet::new();
     for access in [Access::Read, Access::Write] {
-        held_out.extend(of_one_kind(&of_kind(Some(access)), &mut rng).iter().map(Workload::key));
+        held_out.extend(of_one_kind(&of_kind(Some(access)), rng).iter().map(Workload::key));
     }
-    held_out.extend(one_in(ONE_IN, of_kind(None), &mut rng).iter().map(Workload::key));
+    held_out.extend(one_in(ONE_IN, of_kind(None), rng).iter().map(Workload::key));
     held_out
 }
 
@@ -83,6 +117,11 @@ fn one_in(parts: usize, mut workloads: Vec<Workload>, rng: &mut Pcg64) -> Vec<Wo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first split.
+    fn held_out(observations: &[Observation], seed: u64) -> BTreeSet<WorkloadKey> {
+        splits(observations, seed).into_iter().next().unwrap_or_default()
+    }
 
     fn observation(experiment: &str, workload: Workload) -> Observation {
         Observation { experiment: experiment.into(), workload, repeats: vec![1.0] }
@@ -170,5 +209,50 @@ mod tests {
         let held_out = held_out(&rounds, 1);
         assert_eq!(held_out.len(), 3);
         assert!(!held_out.contains(&Workload::random(Access::Read, 65536.0, 64.0).key()));
+    }
+
+    #[test]
+    fn splits_go_on_until_the_points_suffice_or_all_were_held_out() {
+        let pooled = |observations: &[Observation], seed: u64| -> (usize, usize) {
+            let splits = splits(observations, seed);
+            (splits.len(), splits.into_iter().flatten().collect::<BTreeSet<_>>().len())
+        };
+        let sizes: Vec<Observation> = (0..13)
+            .map(|i| observation("size", Workload::random(Access::Read, 4096.0 * f64::from(1 << i), 1.0)))
+            .collect();
+        let mixed: Vec<Observation> = (1..8)
+            .map(|i| {
+                let workload = Workload::random(Access::Read, 4096.0, f64::from(1 << i));
+                observation("mix", Workload { read_share: 0.5, ..workload })
+            })
+            .collect();
+        for seed in 0..20 {
+            let (count, points) = pooled(&grid(), seed);
+            assert!((2..=3).contains(&count) && (40..=60).contains(&points), "{count}: {points}");
+            assert_eq!(pooled(&sizes, seed).1, 11, "all but the ends");
+            assert_eq!(pooled(&mixed, seed).1, 7, "leave one out");
+        }
+        assert!(splits(&sizes[..3], 1).is_empty());
+    }
+
+    #[test]
+    fn a_kind_with_enough_points_is_not_split_again() {
+        let mut observations = grid();
+        observations.retain(|own| own.workload.access() == Some(Access::Read));
+        let more = grid().into_iter().filter(|own| own.workload.access() == Some(Access::Write));
+        observations.extend(more.filter(|own| own.workload.concurrency == 4.0));
+        let all = splits(&observations, 3);
+        let reads = |split: &BTreeSet<WorkloadKey>| {
+            observations
+                .iter()
+                .filter(|own| {
+                    own.workload.access() == Some(Access::Read) && split.contains(&own.workload.key())
+                })
+                .count()
+        };
+        let counts: Vec<usize> = all.iter().map(reads).collect();
+        let before_last: usize = counts.iter().take(2).sum();
+        assert!(before_last >= POOLED_MIN, "{counts:?}");
+        assert!(counts.iter().skip(2).all(|count| *count == 0), "{counts:?}");
     }
 }

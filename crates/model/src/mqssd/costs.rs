@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::curve::{CostAt, CostCurve, CurveQuality};
 use crate::observation::Point;
 use crate::regression::TwoCosts;
+use crate::statistics::r_squared;
 
 /// Fewer workloads at one k than this do not make a row.
-const FEWEST_WORKLOADS: usize = 3;
+pub(crate) const REGRESSION_WORKLOADS_MIN: usize = 3;
 
 /// Costs of one kind of access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub(super) struct Row {
     pub(super) setup_weight: f64,
     /// How much that of the transfer counts.
     pub(super) transfer_weight: f64,
+    /// See [`super::Regression::r_squared`]; older files have none.
+    #[serde(default)]
+    pub(super) r_squared: Option<f64>,
 }
 
 impl Costs {
@@ -108,7 +112,7 @@ fn rows(points: &[Point]) -> Vec<Row> {
 }
 
 fn row(concurrency: f64, points: &[(f64, f64)]) -> Option<Row> {
-    if points.len() < FEWEST_WORKLOADS {
+    if points.len() < REGRESSION_WORKLOADS_MIN {
         return None;
     }
     let costs = TwoCosts::fit(points)?;
@@ -130,9 +134,11 @@ fn row(concurrency: f64, points: &[(f64, f64)]) -> Option<Row> {
             0.0
         }
     };
+    let fitted = |(accesses, cost): &(f64, f64)| (*cost, costs.seconds_per_byte(*accesses));
     Some(Row {
         concurrency,
         costs,
+        r_squared: r_squared(&points.iter().map(fitted).collect::<Vec<_>>()),
         setup_weight: weight(setup, transfer),
         transfer_weight: weight(transfer, setup),
     })

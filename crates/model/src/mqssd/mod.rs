@@ -9,6 +9,8 @@ mod search;
 
 pub use curve::{CostCurve, CurveQuality};
 
+pub(crate) use costs::REGRESSION_WORKLOADS_MIN;
+
 use costs::{Costs, Row};
 use interference::{Interference, Mixed};
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,15 @@ pub struct Mqssd {
     costs: PerAccess<Costs>,
     interference: Interference,
     parameters: Vec<Parameter>,
+}
+
+/// How well the regression at one concurrency fits: a line of the MQSSD paper's Table 2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Regression {
+    /// The paper's k.
+    pub concurrency: f64,
+    /// R² of the time per byte over the random accesses per byte. `None` if the times do not vary, and in older files.
+    pub r_squared: Option<f64>,
 }
 
 /// The two parts of a cost.
@@ -90,6 +101,12 @@ impl Mqssd {
             CostPart::Setup => costs.setup_quality,
             CostPart::Transfer => costs.transfer_quality,
         }
+    }
+
+    /// The regressions of one kind, by rising concurrency.
+    pub fn regressions(&self, access: Access) -> Vec<Regression> {
+        let rows = self.costs.get(access).map(|costs| costs.rows.as_slice()).unwrap_or_default();
+        rows.iter().map(|row| Regression { concurrency: row.concurrency, r_squared: row.r_squared }).collect()
     }
 
     /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None` if the term

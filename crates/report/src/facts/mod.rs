@@ -8,7 +8,10 @@ mod learned;
 mod models;
 mod store;
 
-pub(crate) use costs::{Cost, cost_table, costs_of, other_parameters_table};
+pub(crate) use costs::{
+    CURVES, Cost, cost_table, costs_of, curve_table, other_parameters_table, regression_table,
+    undetermined_costs,
+};
 pub(crate) use diff::{
     decision_change_table, field_change_table, learned_change_table, rate_change_sentence, rate_change_table,
 };
@@ -18,7 +21,7 @@ pub(crate) use headline::headlines;
 pub(crate) use learned::{
     Detail, decision_table, learned_table, verification_sentence, verification_table, worst_verifications,
 };
-pub(crate) use models::{comparison_table, kind_name, ranking_sentence};
+pub(crate) use models::{comparison_notes, comparison_table, kind_name, ranking_sentence};
 pub(crate) use store::{
     STORE_LIMITS, layout_table, no_store, operation_name, operation_table, share_of_raw, store_sentence,
 };

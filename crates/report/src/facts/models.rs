@@ -73,8 +73,27 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     table
 }
 
+/// Kinds and models without a row, and the number of splits, in sentences.
+pub(crate) fn comparison_notes(comparison: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    if comparison.splits > 1 {
+        notes.push(format!(
+            "One split leaves few points: the held-out points of {} are pooled, each predicted by fits that did not see it.",
+            comparison.splits
+        ));
+    }
+    notes.extend(comparison.without_row.iter().map(|missing| {
+        let kind = kind_name(missing.access);
+        match missing.model {
+            Some(model) => format!("No row of {model} for {kind}: {}.", missing.why),
+            None => format!("No rows for {kind}: {}.", missing.why),
+        }
+    }));
+    notes
+}
+
 /// R² to three decimals; far below zero its digits say nothing more.
-fn determination(r_squared: Option<f64>, tone: Tone) -> Cell {
+pub(super) fn determination(r_squared: Option<f64>, tone: Tone) -> Cell {
     match r_squared {
         None => Cell::toned("too few points", Tone::Quiet),
         Some(number) if !number.is_finite() => Cell::toned("–", Tone::Quiet),

@@ -133,6 +133,7 @@ fn models(profile: &DeviceProfile) -> Section {
                 facts::comparison_table(comparison),
             );
             blocks.push(Block::Text(facts::ranking_sentence(comparison)));
+            blocks.extend(facts::comparison_notes(comparison).into_iter().map(Block::Text));
             blocks.extend(row([("Errors", figure::errors(profile))], Some(errors)));
         }
         None => {
@@ -152,6 +153,13 @@ fn costs(profile: &DeviceProfile) -> Section {
     let drawn =
         [("Setup costs", figure::setup_costs(profile)), ("Transfer costs", figure::transfer_costs(profile))];
     let mut blocks = row(drawn, costs);
+    if let Some(fits) = models.and_then(facts::regression_table) {
+        blocks.push(table("R² of the regression at each k", fits));
+    }
+    if let Some(curves) = models.and_then(facts::curve_table) {
+        blocks.push(table("Curves through these costs", curves));
+        blocks.push(Block::Text(facts::CURVES.into()));
+    }
     let constants = models.map(facts::other_parameters_table).filter(|table| !table.rows.is_empty());
     blocks.extend(constants.map(|constants| table("Constants that do not depend on k", constants)));
     Section::new("costs", "Fitted costs", blocks)
