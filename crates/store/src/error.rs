@@ -83,6 +83,9 @@ pub enum Error {
         /// The longest allowed.
         limit: u64,
     },
+    /// The source of a value that was to be inserted could not be read. Nothing was written.
+    #[error("the value could not be read from its source: {0}")]
+    Source(Arc<std::io::Error>),
     /// Records that were to be loaded are not in ascending order of their keys, each key once.
     #[error(
         "record {record}, counted from 0, is not in order: its key is not larger than the one before; sort the records by key, and give each key once"
@@ -194,6 +197,8 @@ pub enum ErrorKind {
     OtherOpening,
     /// A handle of a tree that was dropped.
     Dropped,
+    /// The source of a value, which is the caller's.
+    Source,
     /// A lost race; trying again may win.
     Conflict,
     /// No room.
@@ -225,6 +230,7 @@ impl Error {
             | Self::BatchLength { .. }
             | Self::Order { .. }
             | Self::Options(_) => ErrorKind::Argument,
+            Self::Source(_) => ErrorKind::Source,
             Self::OtherStore { .. } => ErrorKind::OtherStore,
             Self::OtherOpening { .. } => ErrorKind::OtherOpening,
             Self::TreeDropped { .. } => ErrorKind::Dropped,

@@ -34,7 +34,7 @@ pub use catalog::IndexKind;
 pub use db::{
     Backup, Batch, Builder, CacheStats, Check, CheckpointStats, CompareAndSwapError, Cursor, DATA_FILE, Db,
     HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats,
-    ThrottleStats, Transaction, Tree, TreeOptions, Value, WrittenStats,
+    ThrottleStats, Transaction, Tree, TreeOptions, Value, ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
 pub use lane::Traffic;

@@ -72,7 +72,10 @@ pub fn reclaim(db: &Db) -> Result<u64, Stop> {
 }
 
 /// No page of a large value is there to which nobody refers.
-fn no_orphans(db: &Db, when: &str) -> Result<(), Stop> {
+///
+/// # Errors
+/// The store's; how many there are.
+pub fn no_orphans(db: &Db, when: &str) -> Result<(), Stop> {
     match reclaim(db)? {
         0 => Ok(()),
         pages => Err(Stop::Wrong(format!("{pages} pages have no owner {when}"))),

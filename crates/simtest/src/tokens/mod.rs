@@ -14,7 +14,9 @@
 //!    (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many records
 //!    they removed. What is left must be the difference.
-//! 5. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a new one.
+//! 5. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one leaves nothing of
+//!    it, however many checkpoints fell into it (`streams`).
+//! 6. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a new one.
 
 mod couples;
 mod leaks;
@@ -22,6 +24,7 @@ mod ledger;
 mod pairs;
 mod places;
 mod run;
+mod streams;
 mod work;
 
 pub use run::{simulated, threads};

@@ -1,6 +1,7 @@
 //! Places, and the tokens in them.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use flashgrain::{Db, Error, Readable, Tree};
 use rand::RngExt;
@@ -93,7 +94,7 @@ impl Places {
                 }
             };
             let places = Place::all().filter(|place| place.tree == number);
-            match random.random_range(0..5) {
+            match random.random_range(0..6) {
                 0 => {
                     for record in view.iter(tree)? {
                         let (key, value) = record?;
@@ -118,6 +119,14 @@ impl Places {
                     let keys: Vec<_> = places.map(Place::key).collect();
                     for (key, value) in keys.iter().zip(view.get_many(tree, &keys)?) {
                         value.map_or(Ok(()), |value| note(key, &value))?;
+                    }
+                }
+                4 => {
+                    for key in places.map(Place::key) {
+                        let Some(mut reader) = view.reader(tree, &key)? else { continue };
+                        let mut value = Vec::new();
+                        reader.read_to_end(&mut value).map_err(|error| Stop::Wrong(error.to_string()))?;
+                        note(&key, &value)?;
                     }
                 }
                 _ => {

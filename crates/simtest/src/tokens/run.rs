@@ -14,6 +14,7 @@ use rand_pcg::Pcg64;
 
 use super::leaks::{empty_pages, give_everything_back, reclaim};
 use super::ledger::{Ledger, TASKS_MAX};
+use super::streams::{judge, leave};
 use super::work::{Habit, STEPS, Stop, Trees, Work, settle};
 use crate::world::{Shape, drive, small};
 
@@ -25,6 +26,9 @@ const PREEMPTED_ONE_IN: u32 = 30;
 
 /// What processors cost in some lives.
 const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500 };
+
+/// One in so many stores crashes before while values are written.
+const LEAVES_ONE_IN: u32 = 3;
 
 /// Times that a store is opened in one run.
 const LIVES: u64 = 3;
@@ -52,13 +56,19 @@ pub fn simulated(seed: u64) -> Result<(), String> {
     let ledger = Arc::new(Ledger::default());
     let mut store = Simulated::create(small(&shape, device.clone()), CpuCosts::default()).map_err(text)?;
     let filled = random.random();
-    let empty = store.run(move |db| {
-        let empty = empty_pages(db)?;
+    let empty = store.run(empty_pages).map_err(text)?;
+    if random.random_ratio(1, LEAVES_ONE_IN) {
+        let drawn = Pcg64::seed_from_u64(random.random());
+        store.run(move |db| leave(db, drawn)).map_err(text)?;
+        let end = [End::Killed, End::PowerCut][random.random_range(0..2)];
+        store = end_and_open(store, &shape, &device, end, &mut random)?;
+        store.run(judge).map_err(text)?;
+    }
+    let filled = store.run(move |db| {
         Trees::of(db)?.fill(&mut Pcg64::seed_from_u64(filled))?;
-        db.sync()?;
-        Ok::<_, Stop>(empty)
+        Ok::<_, Stop>(db.sync()?)
     });
-    let empty = empty.map_err(text)?;
+    filled.map_err(text)?;
     let mut has_crashed = false;
     for life in 0..LIVES {
         let end = [End::Closed, End::Killed, End::PowerCut][random.random_range(0..3)];

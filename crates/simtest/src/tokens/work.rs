@@ -13,6 +13,7 @@ use super::ledger::{Ledger, TASKS_MAX};
 use super::pairs::Pairs;
 use super::places::{Laid, PLACES, Place, Places, TOKENS, complete, decode, encode};
 
+use super::streams;
 pub use crate::world::Stop;
 
 /// The most places whose tokens are moved together.
@@ -159,7 +160,11 @@ impl Work {
         for (token, place) in tokens.into_iter().zip(places) {
             let tree = self.trees.places.tree(place);
             match token {
-                Some(token) => transaction.insert(tree, place.key(), encode(token, &mut self.random))?,
+                Some(token) => {
+                    let value = encode(token, &mut self.random);
+                    let to = (tree, place.key());
+                    streams::insert(&self.db, &mut transaction, to, &value, &mut self.random)?;
+                }
                 None => transaction.remove(tree, place.key())?,
             }
         }
@@ -263,7 +268,8 @@ impl Work {
 
     /// What somebody does who looks after the store, or forgets snapshots.
     fn rest(&mut self) -> Result<(), Stop> {
-        match self.random.random_range(0..5) {
+        match self.random.random_range(0..6) {
+            5 => streams::give_up(&self.db, &self.trees.others, &mut self.random)?,
             4 => self
                 .db
                 .sleep_until(self.db.now() + Duration::from_micros(self.random.random_range(1..40_000)))?,

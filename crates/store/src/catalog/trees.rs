@@ -224,6 +224,12 @@ impl Trees {
         Ok(())
     }
 
+    /// The root of a tree that is not made after all.
+    pub fn give_up_root(&self, entry: &Entry) {
+        // What cannot be freed stays allocated, which harms nobody.
+        let _tried = BTree::open(&self.pool, entry.root, entry.class.into()).free_all();
+    }
+
     /// A root for a new tree.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! How a checkpoint is made.
 //!
-//! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied before it is changed.
+//! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied before it is changed. Pages that are withheld then, as the values in them are not committed, are not part of
+//!    the checkpoint; their changes are carried over to the next one.
 //! 2. *Pages*: every page that changed in the old epoch and is still in memory alone is gathered into write units, as is what moved into the map.
 //! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended at the cut.
 //! 4. *Current*: the superblock.
@@ -10,12 +11,14 @@
 //! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or flush poisons the store.
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
 
 use flashgrain_device::Nanos;
 
 use super::map::{Change, Place, Writer};
 use super::{MapHead, State, Superblock, slots};
 use crate::Error;
+use crate::header::PageId;
 use crate::lane::{Devices, Role, flush, now};
 use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
@@ -80,19 +83,20 @@ pub(crate) struct CheckpointStats {
 }
 
 /// What is noted at the cut.
-#[derive(Clone, Copy)]
 struct Cut {
     epoch: Epoch,
     replay_start: Lsn,
     log_end: Lsn,
     newest: Timestamp,
+    /// Pages that the checkpoint leaves out.
+    withheld: HashSet<PageId>,
 }
 
 /// Makes checkpoints, one at a time.
 pub(crate) struct Run {
     parts: Parts,
     base: Base,
-    /// Changes of pages that a checkpoint took and did not complete.
+    /// Changes of pages that a checkpoint took and did not complete, or left out.
     carried: Vec<Moved>,
     stats: Arc<Mutex<CheckpointStats>>,
 }
@@ -146,7 +150,7 @@ impl Run {
         keep_last_of_each(&mut self.carried);
         flushed?;
         let changes = self.carried.len() as u64;
-        let chain = self.write_map(cut.epoch)?;
+        let chain = self.write_map(&cut)?;
         segments.write_all()?;
         // The flush makes this length of the device durable, and all that is referred to lies within; should it grow now, it may be shorter again after a crash.
         let data_bytes = devices.device(Role::Data).capacity_bytes();
@@ -190,14 +194,17 @@ impl Run {
 
     fn cut(&self) -> Cut {
         let Parts { segments, pool, log, transactions, .. } = &self.parts;
-        let mut noted = ((Lsn(0), Timestamp(0)), Lsn(0));
+        let mut noted = ((Lsn(0), Timestamp(0)), Lsn(0), Vec::new());
         let epoch = pool.cut(|| {
             segments.begin_epoch(Epoch(pool.epoch().0 + 1));
-            noted = (transactions.replay_start(), log.end());
+            noted = (transactions.replay_start(), log.end(), pool.withheld_pages());
         });
-        let ((replay_start, newest), log_end) = noted;
+        let ((replay_start, newest), log_end, mut withheld) = noted;
+        if planted!(UncommittedInMap) {
+            withheld.clear();
+        }
         log.long_at(Lsn(log_end.0 + self.parts.log_step_bytes));
-        Cut { epoch, replay_start, log_end, newest }
+        Cut { epoch, replay_start, log_end, newest, withheld: withheld.into_iter().collect() }
     }
 
     fn note_cut(&self, took: Nanos) {
@@ -221,7 +228,8 @@ impl Run {
     /// What only older checkpoints need is free now.
     fn release(&mut self, cut: Cut, chain: Chain) {
         let Parts { segments, pool, log, .. } = &self.parts;
-        self.carried = Vec::new();
+        self.carried.retain(|moved| cut.withheld.contains(&moved.id));
+        self.carried.shrink_to_fit();
         pool.checkpoint_done(cut.epoch);
         segments.free_pending(cut.epoch);
         if let Some(first) = chain.begun_at {
@@ -257,7 +265,7 @@ impl Run {
     }
 
     /// Writes what moved, or the whole map if that takes no more pages.
-    fn write_map(&mut self, epoch: Epoch) -> Result<Chain, Error> {
+    fn write_map(&mut self, cut: &Cut) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
         let whole_bytes = pool.pages() * CHANGE_BYTES;
         segments.set_map_bytes(whole_bytes);
@@ -282,8 +290,9 @@ impl Run {
             Ok(location)
         };
         if anew {
-            pool.snapshot(epoch, &mut |id, location| {
-                writer.push(Change::Page(id, Some(location)), &mut write)
+            pool.snapshot(cut.epoch, &mut |id, location| match cut.withheld.contains(&id) {
+                true => Ok(()),
+                false => writer.push(Change::Page(id, Some(location)), &mut write),
             })?;
         }
         let (carried, known) = match anew {
@@ -291,7 +300,8 @@ impl Run {
             false => (self.carried.as_slice(), self.base.openings.as_slice()),
         };
         let is_left_out = |moved: &&Moved| moved.to.is_none() && planted!(FreedPageLeftInMap);
-        let moved = carried.iter().filter(|moved| !is_left_out(moved));
+        let is_withheld = |moved: &&Moved| cut.withheld.contains(&moved.id);
+        let moved = carried.iter().filter(|moved| !is_left_out(moved) && !is_withheld(moved));
         let moved = moved.map(|moved| Change::Page(moved.id, moved.to));
         let (_, openings) = segments.sequences();
         let opened = openings.iter().filter(|(index, opening)| known.get(*index as usize) != Some(opening));

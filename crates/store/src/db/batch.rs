@@ -1,6 +1,7 @@
 //! Atomic batches.
 
 use std::fmt;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -25,8 +26,9 @@ use crate::{Durability, Error};
 /// ```
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
-    core: Arc<Core>,
+    // Dropped before the store, which may be closed with its last handle.
     writes: Writes,
+    core: Arc<Core>,
     durability: Durability,
 }
 
@@ -53,6 +55,36 @@ impl Batch {
         value: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// As [`Batch::insert`], with a value that is read of `source`, to its end; how many bytes it has. Some megabyte of it is in memory at a time: the rest is in the store already, where nobody sees it
+    /// and a crash leaves nothing of it. It is freed if it is not committed.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`], as soon as it is longer than a value, or than what a commit takes; [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// # use std::io::Read;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// # let films = db.tree("films")?;
+    /// let mut batch = db.batch();
+    /// batch.insert_from(&films, "sevens", std::io::repeat(7).take(3 << 20))?;
+    /// batch.insert(&films, "length", "3 MiB")?;
+    /// batch.commit()?;
+    /// let reader = db.reader(&films, "sevens")?.unwrap();
+    /// assert_eq!(reader.length(), 3 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert_from(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        mut source: impl Read,
+    ) -> Result<u64, Error> {
+        self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
     }
 
     /// Removes `key`, whether it is there or not.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::content::Content;
 use super::core::Core;
 use super::scan::TreeScan;
 use super::source::Range;
@@ -182,7 +183,7 @@ impl Loader<'_> {
         }
         self.last.clear();
         self.last.extend_from_slice(key);
-        self.writes.put(self.tree, key, Some(value));
+        self.writes.put(self.tree, key, Some(Content::Bytes(value)));
         self.records += 1;
         self.bytes += bytes;
         Ok(())

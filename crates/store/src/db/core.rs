@@ -1,6 +1,7 @@
 //! What the handles need of everything below them, in one place.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -8,16 +9,17 @@ use std::time::Duration;
 
 use flashgrain_device::Origin;
 
+use super::content::Content;
 use super::place::Site;
 use super::prepared::{Prepared, Wanted};
 use super::stats::Stats;
 use super::tree::{Tree, TreeOptions};
 use super::value::Value;
 use super::writes::Writes;
-use crate::btree::overflow::{VALUE_BYTES_MAX, kept, logged_reference_bytes_min};
+use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
-use crate::engine::Engine;
-use crate::index::{May, each_brought};
+use crate::engine::{Engine, LargeValue, NewTree};
+use crate::index::{May, each_brought, waiting};
 use crate::lane;
 use crate::layout::Layout;
 use crate::log::Timestamp;
@@ -208,6 +210,23 @@ impl Core {
         }
     }
 
+    /// What a snapshot sees under `key`, as the tree has it: of a large value the reference, which is left to the caller to
+    /// read.
+    pub(super) fn look_up_raw(
+        &self,
+        tree: &Known,
+        key: &[u8],
+        at: &Snapshot,
+    ) -> Result<Option<(Version, Vec<u8>)>, Error> {
+        self.check_open()?;
+        let (transactions, mut bytes) = (self.engine.transactions(), Vec::new());
+        let version = waiting(|may| {
+            bytes.clear();
+            transactions.look_up(&tree.tree, key, Some(at.timestamp()), may, &mut bytes)
+        })?;
+        Ok(version.map(|version| (version, bytes)))
+    }
+
     /// Whether there is such a key, now or as of `at`. A large value is not read.
     pub fn contains(
         &self,
@@ -237,9 +256,20 @@ impl Core {
     ) -> Result<(), Error> {
         let tree = self.known(tree)?;
         self.check_write(tree, key, value)?;
-        writes.admit(tree, [(key, logged_bytes_min(tree, key, value))], self.batch_limit_bytes())?;
-        writes.put(tree, key, value.map(Value::from));
+        let length = value.map(|value| value.len() as u64);
+        writes.admit(self, tree, [(key, self.logged_bytes(tree, key, length))])?;
+        writes.put(tree, key, value.map(|value| Content::Bytes(Value::from(value))));
         Ok(())
+    }
+
+    /// What a write takes in the log, of a value of so many bytes.
+    pub(super) fn logged_bytes(&self, tree: &Known, key: &[u8], value_bytes: Option<u64>) -> u64 {
+        let with_length = |bytes: u64| varint::length(bytes) + bytes;
+        let of_value = value_bytes.map_or(0, |bytes| match is_large(tree, bytes) {
+            true => with_length(self.engine.large().logged_bytes(bytes)),
+            false => with_length(bytes),
+        });
+        LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
     }
 
     /// The longest batch, as the log has it.
@@ -271,16 +301,16 @@ impl Core {
         durability: Durability,
     ) -> Result<(), Error> {
         let _writing = writes.trees().map(|tree| self.announce(tree)).collect::<Result<Vec<_>, _>>()?;
-        let all = || writes.iter().map(|(tree, key, value)| (tree, key, value.map(Value::as_slice)));
-        let large: Vec<&[u8]> =
-            all().filter_map(|(tree, _, value)| value.filter(|value| is_large(tree, value))).collect();
-        let logged = self.write_large(&large)?;
+        let contents = writes.iter().filter_map(|(tree, _, content)| Some((tree, content?)));
+        let large = contents.filter(|(tree, content)| is_large(tree, content.length()));
+        let logged = self.write_large(&large.map(|(_, content)| content.as_large()).collect::<Vec<_>>())?;
         let mut rest = logged.iter();
-        let written: Vec<_> = all()
-            .map(|(tree, key, value)| Written {
+        let written: Vec<_> = writes
+            .iter()
+            .map(|(tree, key, content)| Written {
                 tree: &tree.tree,
                 key,
-                write: write_of(tree, value, &mut rest),
+                write: write_of(tree, content, &mut rest),
             })
             .collect();
         let result = self.engine.transactions().commit(since, &[], &written, durability);
@@ -288,7 +318,7 @@ impl Core {
     }
 
     /// Writes large values; what the log is to have of each.
-    fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
+    fn write_large(&self, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_large(values) }
     }
 
@@ -312,9 +342,13 @@ impl Core {
     ) -> Result<(), Error> {
         self.check_write(tree, key, value)?;
         let _writing = self.announce(tree)?;
-        let large = value.filter(|value| is_large(tree, value));
+        let large = value.filter(|value| is_large(tree, value.len() as u64)).map(LargeValue::Bytes);
         let logged = self.write_large(large.as_slice())?;
-        let write = write_of(tree, value, &mut logged.iter());
+        let write = match (value, logged.first()) {
+            (_, Some(logged)) => Write::PutOverflow { reference: kept(logged), logged },
+            (Some(value), None) => Write::Put(value),
+            (None, None) => Write::Remove,
+        };
         let result = self.engine.transactions().write(Written { tree: &tree.tree, key, write }, durability);
         self.free_uncommitted(result.map(drop), &logged)
     }
@@ -374,21 +408,32 @@ impl Core {
         self.durability
     }
 
-    pub fn tree(&self, name: &str, options: &TreeOptions) -> Result<Arc<Known>, Error> {
+    /// The trees of these names; those that there are not are made as one.
+    pub fn trees(&self, names: &[&str], options: &TreeOptions) -> Result<Vec<Arc<Known>>, Error> {
         self.check_open()?;
-        check_name(name)?;
-        let trees = self.engine.trees();
+        names.iter().try_for_each(|name| check_name(name))?;
+        let (kind, trees) = (options.kind, self.engine.trees());
         let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
-        match trees.named(name) {
-            Some(known) => Ok(known),
-            None if self.read_only => Err(Error::ReadOnly),
-            None => match self.engine.create_tree(name, options.kind, class) {
+        loop {
+            let found: Vec<_> = names.iter().map(|name| trees.named(name)).collect();
+            let missing: BTreeSet<&str> = names
+                .iter()
+                .zip(&found)
+                .filter(|(_, found)| found.is_none())
+                .map(|(name, _)| *name)
+                .collect();
+            if missing.is_empty() {
+                return Ok(found.into_iter().flatten().collect());
+            }
+            if self.read_only {
+                return Err(Error::ReadOnly);
+            }
+            let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, kind, class }).collect();
+            match self.engine.create_trees(&new) {
                 // Somebody was faster.
-                Err(Error::Exists { .. }) => {
-                    trees.named(name).ok_or_else(|| Error::NoTree { name: name.to_owned() })
-                }
-                made => made,
-            },
+                Err(Error::Exists { .. }) => {}
+                made => made?,
+            }
         }
     }
 
@@ -411,9 +456,9 @@ impl Core {
         Ok(())
     }
 
-    pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
+    pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {
         self.check_writable()?;
-        self.engine.drop_tree(name)
+        if names.is_empty() { Ok(()) } else { self.engine.drop_trees(names) }
     }
 
     pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
@@ -523,33 +568,24 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a write takes in the log; of a large value, what that takes at least.
-pub(super) fn logged_bytes_min(tree: &Known, key: &[u8], value: Option<&[u8]>) -> u64 {
-    let with_length = |bytes: u64| varint::length(bytes) + bytes;
-    let of_value = value.map_or(0, |value| match is_large(tree, value) {
-        true => with_length(logged_reference_bytes_min(value.len() as u64)),
-        false => with_length(value.len() as u64),
-    });
-    LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
-}
-
-/// Whether a value does not fit into a node of the tree.
-fn is_large(tree: &Known, value: &[u8]) -> bool {
-    value.len() + VERSION_BYTES > tree.tree.index.max_value_bytes()
+/// Whether a value of so many bytes does not fit into a node of the tree.
+pub(super) fn is_large(tree: &Known, value_bytes: u64) -> bool {
+    value_bytes + VERSION_BYTES as u64 > tree.tree.index.max_value_bytes() as u64
 }
 
 /// What a commit does with a value; `logged` gives what was written of each large one.
 fn write_of<'a>(
     tree: &Known,
-    value: Option<&'a [u8]>,
+    content: Option<&'a Content>,
     logged: &mut impl Iterator<Item = &'a Vec<u8>>,
 ) -> Write<'a> {
-    match value {
-        None => Write::Remove,
-        Some(value) => match is_large(tree, value).then(|| logged.next()).flatten() {
-            Some(logged) => Write::PutOverflow { reference: kept(logged), logged },
-            None => Write::Put(value),
-        },
+    let Some(content) = content else { return Write::Remove };
+    let logged = is_large(tree, content.length()).then(|| logged.next()).flatten();
+    match (logged, content) {
+        (Some(logged), _) => Write::PutOverflow { reference: kept(logged), logged },
+        (None, Content::Bytes(value)) => Write::Put(value),
+        // All that is parked is large.
+        (None, Content::Parked(parked)) => Write::Put(parked.reference()),
     }
 }
 

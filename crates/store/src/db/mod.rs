@@ -5,6 +5,7 @@ mod batch;
 mod builder;
 mod bulk;
 mod check;
+mod content;
 mod core;
 mod cursor;
 mod iter;
@@ -12,6 +13,7 @@ mod parts;
 mod place;
 mod prepared;
 mod readable;
+mod reader;
 mod scan;
 mod simulated;
 mod snapshot;
@@ -37,6 +39,7 @@ pub use cursor::Cursor;
 pub use iter::Iter;
 pub use place::{DATA_FILE, LOG_FILE};
 pub use readable::Readable;
+pub use reader::ValueReader;
 pub use simulated::Simulated;
 pub use snapshot::Snapshot;
 pub use stats::{
@@ -141,9 +144,44 @@ impl Db {
     /// # }
     /// ```
     pub fn tree_with(&self, name: &str, options: &TreeOptions) -> Result<Tree, Error> {
+        let made = self.trees_with([name], options)?.pop();
+        made.ok_or_else(|| Error::NoTree { name: name.to_owned() })
+    }
+
+    /// The trees of these names, in their order. Those that there are not are made, with default options, all of them or none, and with one wait for the device.
+    ///
+    /// # Errors
+    /// As [`Db::tree`].
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let trees = db.trees(["fruit", "colours"])?;
+    /// trees[0].insert("apple", "red")?;
+    /// drop(trees);
+    /// db.drop_trees(["fruit", "colours"])?;
+    /// assert!(db.tree_names().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn trees<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Result<Vec<Tree>, Error> {
+        self.trees_with(names, &TreeOptions::new())
+    }
+
+    /// As [`Db::trees`]; new trees are made with `options`.
+    ///
+    /// # Errors
+    /// As [`Db::tree_with`].
+    pub fn trees_with<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        options: &TreeOptions,
+    ) -> Result<Vec<Tree>, Error> {
         options.check()?;
-        let state = self.core.tree(name, options)?;
-        Ok(Tree { db: self.clone(), state })
+        let names: Vec<_> = names.into_iter().collect();
+        let states = self.core.trees(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>(), options)?;
+        Ok(states.into_iter().map(|state| Tree { db: self.clone(), state }).collect())
     }
 
     /// The tree of that name, if there is one.
@@ -165,7 +203,16 @@ impl Db {
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
     pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
-        self.core.drop_tree(name)
+        self.drop_trees([name])
+    }
+
+    /// Removes trees as [`Db::drop_tree`] does, all of them or none, and with one wait for the device.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`] if one of them is not there, or is named twice; otherwise as [`Tree::insert`].
+    pub fn drop_trees<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Result<(), Error> {
+        let names: Vec<_> = names.into_iter().collect();
+        self.core.drop_trees(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>())
     }
 
     /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the old name are refused as those of a dropped tree are, iterators go on: take one by the new name.

@@ -5,6 +5,7 @@ use std::task::Poll;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
+use super::reader::ValueReader;
 use super::source::{Range, Source};
 use super::tree::Tree;
 use super::value::Value;
@@ -55,6 +56,31 @@ pub trait Readable: Source {
             value.clear();
             self.look_up_into(tree, key.as_ref(), may, value)
         })
+    }
+
+    /// The value of `key`, to be read piece by piece: whatever its length, little of it is in memory. What is read is the value as of now, of the snapshot, or in the transaction, whatever others write meanwhile.
+    ///
+    /// # Errors
+    /// As [`Readable::get`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Readable};
+    /// use std::io::{Read, Seek, SeekFrom};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let films = db.tree("films")?;
+    /// films.insert_from("sevens", std::io::repeat(7).take(3 << 20))?;
+    /// let mut reader = db.reader(&films, "sevens")?.ok_or("there is no such film")?;
+    /// let mut end = Vec::new();
+    /// reader.seek(SeekFrom::End(-3))?;
+    /// reader.read_to_end(&mut end)?;
+    /// assert_eq!(end, [7, 7, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn reader(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>, Error> {
+        ValueReader::of(self.view(tree)?, key.as_ref())
     }
 
     /// The values of several keys, in the order of the keys. What must be read from a device is read at the same time, so this is faster than one [`Readable::get`] after the other.

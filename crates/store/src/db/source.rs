@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use smallvec::SmallVec;
 
+use super::content::Content;
 use super::core::{Core, look_up_by};
 use super::scan::TreeScan;
 use super::tree::Tree;
@@ -21,7 +22,7 @@ use crate::txn::Snapshot;
 pub type Key = SmallVec<[u8; 24]>;
 
 /// Writes of a transaction to one tree; `None` removes.
-pub type Overlay = BTreeMap<Key, Option<Value>>;
+pub type Overlay = BTreeMap<Key, Option<Content>>;
 
 /// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
 pub trait Source {
@@ -142,6 +143,7 @@ pub(super) struct Records {
 
 /// The reader's own writes, and the record of the tree that waits for its turn among them.
 struct Own {
+    core: Arc<Core>,
     writes: Arc<Overlay>,
     left: Range,
     held: Option<(Value, Value)>,
@@ -150,7 +152,10 @@ struct Own {
 impl Records {
     /// Those in `range`.
     pub fn new(view: &View, range: &Range, direction: Direction) -> Self {
-        let own = |writes: &Arc<Overlay>| Own { writes: Arc::clone(writes), left: range.clone(), held: None };
+        let own = |writes: &Arc<Overlay>| {
+            let (core, writes) = (Arc::clone(&view.core), Arc::clone(writes));
+            Own { core, writes, left: range.clone(), held: None }
+        };
         Self {
             direction,
             scan: TreeScan::new(
@@ -180,7 +185,8 @@ impl Records {
             if order == Ordering::Less {
                 return Ok(own.held.take());
             }
-            let record = written.clone().map(|value| (Value::from(key), value));
+            let value = written.as_ref().map(|content| content.value(&own.core)).transpose()?;
+            let record = value.map(|value| (Value::from(key), value));
             let key = key.to_vec();
             own.left.take(self.direction, &key);
             if order == Ordering::Equal {
@@ -195,7 +201,7 @@ impl Records {
 
 impl Own {
     /// The next write.
-    fn first(&self, direction: Direction) -> Option<(&[u8], &Option<Value>)> {
+    fn first(&self, direction: Direction) -> Option<(&[u8], &Option<Content>)> {
         if self.left.is_empty() {
             return None;
         }

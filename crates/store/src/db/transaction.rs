@@ -1,11 +1,12 @@
 //! Transactions.
 
 use std::fmt;
+use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::core::{Core, logged_bytes_min, look_up_by};
+use super::core::{Core, look_up_by};
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::value::Value;
@@ -33,9 +34,10 @@ use crate::{Durability, Error};
 /// ```
 #[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
+    // Dropped before the store, which may be closed with its last handle.
+    writes: Writes,
     core: Arc<Core>,
     at: Arc<Snapshot>,
-    writes: Writes,
     durability: Durability,
 }
 
@@ -64,6 +66,20 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
+    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has. Some megabyte of it is in memory at a time: the rest is in the store already, where nobody sees it
+    /// and a crash leaves nothing of it. It is freed if it is not committed.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`], as soon as it is longer than a value, or than what a commit takes; [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    pub fn insert_from(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        mut source: impl Read,
+    ) -> Result<u64, Error> {
+        self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
+    }
+
     /// Removes `key`, whether it is there or not.
     ///
     /// # Errors
@@ -89,8 +105,8 @@ impl Transaction {
         let is_written = |key: &Vec<u8>| self.writes.get(tree, key).is_some();
         let others = found.into_iter().filter(|key| !is_written(key));
         let keys: Vec<_> = written.into_iter().chain(others).collect();
-        let removals = keys.iter().map(|key| (key.as_slice(), logged_bytes_min(tree, key, None)));
-        self.writes.admit(tree, removals, self.core.batch_limit_bytes())?;
+        let removals = keys.iter().map(|key| (key.as_slice(), self.core.logged_bytes(tree, key, None)));
+        self.writes.admit(&self.core, tree, removals)?;
         keys.iter().for_each(|key| self.writes.put(tree, key, None));
         Ok(keys.len() as u64)
     }
@@ -117,7 +133,8 @@ impl Source for Transaction {
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
         let tree = self.core.known(tree)?;
         if let Some(written) = self.writes.get(tree, key) {
-            return Ok(Poll::Ready(written.clone()));
+            let value = written.as_ref().map(|content| content.value(&self.core)).transpose()?;
+            return Ok(Poll::Ready(value));
         }
         look_up_by(|bytes| self.core.look_up_into(tree, key, Some(&self.at), may, bytes))
     }
@@ -131,7 +148,7 @@ impl Source for Transaction {
     ) -> Result<Poll<bool>, Error> {
         let tree = self.core.known(tree)?;
         if let Some(written) = self.writes.get(tree, key) {
-            written.iter().for_each(|value| into.extend_from_slice(value));
+            written.iter().try_for_each(|content| content.append_to(&self.core, into))?;
             return Ok(Poll::Ready(written.is_some()));
         }
         self.core.look_up_into(tree, key, Some(&self.at), may, into)

@@ -1,6 +1,7 @@
 //! Named trees.
 
 use std::fmt;
+use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::core::Core;
 use super::cursor::Cursor;
 use super::iter::Iter;
 use super::readable::Readable;
+use super::reader::ValueReader;
 use super::source::Range;
 use super::value::Value;
 use crate::Error;
@@ -210,6 +212,24 @@ impl Tree {
     /// [`Error::KeyLength`] and [`Error::ValueLength`] if they are too long or the key is empty; [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`].
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// As [`Tree::insert`], with a value that is read of `source`, to its end; how many bytes it has. See [`Batch::insert_from`](crate::Batch::insert_from).
+    ///
+    /// # Errors
+    /// As [`Batch::insert_from`](crate::Batch::insert_from).
+    pub fn insert_from(&self, key: impl AsRef<[u8]>, source: impl Read) -> Result<u64, Error> {
+        let mut batch = self.db.batch();
+        let length = batch.insert_from(self, key, source)?;
+        batch.commit().map(|()| length)
+    }
+
+    /// The value of `key`, as of now, to be read piece by piece.
+    ///
+    /// # Errors
+    /// As [`Readable::reader`].
+    pub fn reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>, Error> {
+        self.db.reader(self, key)
     }
 
     /// Removes `key`, whether it is there or not.

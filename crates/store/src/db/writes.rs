@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::core::logged_bytes_min;
+use super::content::Content;
+use super::core::Core;
 use super::source::{Key, Overlay};
-use super::value::Value;
 use crate::Error;
 use crate::catalog::{Known, TreeId};
 
@@ -21,7 +21,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// The last write to a key counts; `None` removes.
-    pub fn put(&mut self, tree: &Arc<Known>, key: &[u8], value: Option<Value>) {
+    pub fn put(&mut self, tree: &Arc<Known>, key: &[u8], value: Option<Content>) {
         let (_, writes) =
             self.trees.entry(tree.entry.id).or_insert_with(|| (Arc::clone(tree), Overlay::default()));
         writes.insert(Key::from_slice(key), value);
@@ -30,35 +30,47 @@ impl Writes {
     /// Counts writes to a tree that are about to be [put](Writes::put): each key, and what it takes in the log.
     ///
     /// # Errors
-    /// [`Error::BatchLength`] if all of them are more than the limit; nothing has changed then.
+    /// [`Error::BatchLength`] if all of them are more than the log takes as one; nothing has changed then.
     pub fn admit<'k>(
         &mut self,
+        core: &Core,
         tree: &Known,
         added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
-        limit: u64,
     ) -> Result<(), Error> {
-        let added = added.into_iter();
+        self.logged_bytes = self.check(core, tree, added)?;
+        Ok(())
+    }
+
+    /// What all writes take in the log with these ones.
+    ///
+    /// # Errors
+    /// As [`Writes::admit`].
+    pub fn check<'k>(
+        &mut self,
+        core: &Core,
+        tree: &Known,
+        added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
+    ) -> Result<u64, Error> {
+        let (added, limit) = (added.into_iter(), core.batch_limit_bytes());
         let added_bytes: u64 = added.clone().map(|(_, bytes)| bytes).sum();
+        let bytes = |tree: &Known, key: &[u8], content: Option<&Content>| {
+            core.logged_bytes(tree, key, content.map(Content::length))
+        };
         if !self.is_exact && self.logged_bytes + added_bytes > limit {
-            let all = self.iter().map(|(tree, key, value)| logged_bytes(tree, key, value));
+            let all = self.iter().map(|(tree, key, content)| bytes(tree, key, content));
             (self.logged_bytes, self.is_exact) = (all.sum(), true);
         }
         let mut replaced_bytes = 0;
         if self.is_exact {
-            let replaced =
-                added.filter_map(|(key, _)| Some(logged_bytes(tree, key, self.get(tree, key)?.as_ref())));
+            let replaced = added.filter_map(|(key, _)| Some(bytes(tree, key, self.get(tree, key)?.as_ref())));
             replaced_bytes = replaced.sum();
         }
         let got = self.logged_bytes - replaced_bytes + added_bytes;
-        if got > limit {
-            return Err(Error::BatchLength { got, limit });
-        }
-        self.logged_bytes = got;
-        Ok(())
+        if got > limit { Err(Error::BatchLength { got, limit }) } else { Ok(got) }
     }
 
     /// What is written to a key, if anything is.
-    pub fn get(&self, tree: &Known, key: &[u8]) -> Option<&Option<Value>> {
+    pub fn get(&self, tree: &Known, key: &[u8]) -> Option<&Option<Content>> {
         self.of(tree)?.get(key)
     }
 
@@ -88,13 +100,9 @@ impl Writes {
     }
 
     /// All writes.
-    pub fn iter(&self) -> impl Iterator<Item = (&Known, &[u8], Option<&Value>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Known, &[u8], Option<&Content>)> {
         self.trees.values().flat_map(|(tree, writes)| {
             writes.iter().map(|(key, value)| (&**tree, key.as_slice(), value.as_ref()))
         })
     }
-}
-
-fn logged_bytes(tree: &Known, key: &[u8], value: Option<&Value>) -> u64 {
-    logged_bytes_min(tree, key, value.map(Value::as_slice))
 }

@@ -1,13 +1,19 @@
 //! Large values: written before their commit is logged, and freed when nobody sees them any more.
 //!
-//! A crash between a commit that replaces a large value and the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds on to them.
+//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its pages out, and whoever drops it frees them.
+//! 2. *Completed*: [`Large::complete`] has checkpoints take it in and makes it durable. The commit is logged.
+//! 3. *Replaced or removed*: its pages are freed as soon as no snapshot sees it.
+//!
+//! A crash in step 1 leaves nothing. A crash between a commit that replaces a large value and the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds on to them.
 //! [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
-use crate::sync::Arc;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashgrain_device::Origin;
 
 use crate::Error;
-use crate::btree::overflow::{Overflow, kept};
+use crate::btree::overflow::{Draft, Overflow, Stored, kept};
 use crate::header::PageId;
 use crate::index::Change;
 use crate::lane::{Devices, Role, flush};
@@ -24,8 +30,73 @@ pub(crate) struct Large {
     segments: Arc<Segments>,
     devices: Devices,
     poison: Poison,
+    crew: Crew,
     /// Values that are being freed in the background.
     going: Arc<AtomicUsize>,
+    /// Whether the store is being closed, and what is not committed stays as it is.
+    closing: AtomicBool,
+    /// Committed values that iterators and readers of their transaction still read, as they read its own writes: no snapshot of theirs sees these.
+    lent: Mutex<Vec<Lent>>,
+}
+
+struct Lent {
+    reference: Vec<u8>,
+    /// Whether the value is to be freed when it is given back.
+    is_gone: bool,
+}
+
+/// A large value that is written and not committed, or is being written.
+pub(crate) struct Parked {
+    owner: Arc<Large>,
+    origin: Origin,
+    draft: Draft,
+    /// What its record is to keep of it, once it is sealed.
+    reference: Vec<u8>,
+}
+
+/// A large value for a commit.
+#[derive(Clone, Copy)]
+pub(crate) enum LargeValue<'a> {
+    Bytes(&'a [u8]),
+    Parked(&'a Arc<Parked>),
+}
+
+impl Parked {
+    /// Bytes of it so far.
+    pub fn length(&self) -> u64 {
+        self.draft.length()
+    }
+
+    /// What its record is to keep of it; only of a sealed one.
+    pub fn reference(&self) -> &[u8] {
+        &self.reference
+    }
+}
+
+impl Drop for Parked {
+    /// Frees what was not completed, or was removed meanwhile.
+    fn drop(&mut self) {
+        // Another thread of the parent may have held a lock when this process was forked.
+        if !self.origin.is_here() {
+            return;
+        }
+        let (owner, set) = (Arc::clone(&self.owner), self.draft.set());
+        let is_gone = owner.take_back(&self.reference);
+        if !is_gone && !owner.overflow.is_withheld(set) {
+            return;
+        }
+        let going = Going::new(&owner.going);
+        if owner.closing.load(Ordering::SeqCst) {
+            // The last checkpoint leaves it out.
+            return;
+        }
+        let (crew, reference) = (owner.crew.clone(), std::mem::take(&mut self.reference));
+        crew.spawn(move || {
+            let _going = going;
+            // What cannot be freed stays allocated until the store is opened again, or reclaimed.
+            let _tried = if is_gone { owner.free(&reference) } else { owner.overflow.discard(set) };
+        });
+    }
 }
 
 /// A value is being freed. However that ends, who closes the store must not wait for it any longer.
@@ -45,32 +116,98 @@ impl Drop for Going {
 }
 
 impl Large {
-    pub fn new(devices: &Devices, segments: &Arc<Segments>, pool: &Arc<Pool>, poison: &Poison) -> Self {
+    pub fn new(
+        devices: &Devices,
+        segments: &Arc<Segments>,
+        pool: &Arc<Pool>,
+        poison: &Poison,
+        crew: &Crew,
+    ) -> Self {
         Self {
             overflow: Overflow::new(pool, segments.largest_class()),
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),
+            crew: crew.clone(),
             going: Arc::default(),
+            closing: AtomicBool::new(false),
+            lent: Mutex::default(),
         }
     }
 
-    /// Writes values durably: what the log is to have of each; the record keeps the [`kept`] part of it. What is not committed after all must be [freed](Large::free).
+    /// A value without any bytes yet.
+    pub fn begin(self: &Arc<Self>) -> Parked {
+        let draft = self.overflow.begin();
+        Parked { owner: Arc::clone(self), origin: Origin::here(), draft, reference: Vec::new() }
+    }
+
+    /// Bytes of a value that are written at a time; all parts of it but the last have so many.
+    pub fn part_bytes(&self) -> usize {
+        self.overflow.part_bytes()
+    }
+
+    /// Writes the next [part](Large::part_bytes) of a value.
     ///
     /// # Errors
-    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left.
-    pub fn write(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
-        let mut written = Vec::new();
-        let result = self.write_all(values, &mut written);
-        if result.is_err() {
-            self.free_all(&written);
-        }
-        result.map(|()| written)
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; the value is as it was.
+    pub fn append(&self, parked: &mut Parked, part: &[u8]) -> Result<(), Error> {
+        self.overflow.append(&mut parked.draft, part)
     }
 
-    fn write_all(&self, values: &[&[u8]], written: &mut Vec<Vec<u8>>) -> Result<(), Error> {
-        for value in values {
-            written.push(self.overflow.write(value)?);
+    /// All parts of a value are written.
+    ///
+    /// # Errors
+    /// [`Error::Full`], [`Error::Poisoned`]; the value is as it was.
+    pub fn seal(&self, parked: &mut Parked) -> Result<(), Error> {
+        parked.reference = self.overflow.seal(&mut parked.draft)?;
+        Ok(())
+    }
+
+    /// Writes what is not written of these values, and makes them durable: what the log is to have of each; the record keeps the [`kept`] part of it. What is not committed after all must be [freed](Large::free).
+    ///
+    /// # Errors
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left of those that were given as bytes.
+    pub fn write(self: &Arc<Self>, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        let park = |value: &LargeValue<'_>| match value {
+            LargeValue::Bytes(bytes) => self.park(bytes).map(Some),
+            LargeValue::Parked(_) => Ok(None),
+        };
+        let parked = values.iter().map(park).collect::<Result<Vec<_>, _>>()?;
+        let mut completed = Vec::new();
+        let result = self.complete(values, &parked, &mut completed);
+        if result.is_err() {
+            self.free_all(&completed);
+        }
+        result.map(|()| completed)
+    }
+
+    fn park(self: &Arc<Self>, value: &[u8]) -> Result<Parked, Error> {
+        let mut parked = self.begin();
+        value.chunks(self.part_bytes()).try_for_each(|part| self.append(&mut parked, part))?;
+        self.seal(&mut parked)?;
+        Ok(parked)
+    }
+
+    fn complete(
+        &self,
+        values: &[LargeValue<'_>],
+        parked: &[Option<Parked>],
+        completed: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Error> {
+        for (value, parked) in values.iter().zip(parked) {
+            let parked: Option<&Parked> = match value {
+                LargeValue::Bytes(_) => parked.as_ref(),
+                LargeValue::Parked(parked) => {
+                    // Beside the transaction, which nobody can read any more.
+                    if Arc::strong_count(parked) > 1 {
+                        self.lent().push(Lent { reference: parked.reference.clone(), is_gone: false });
+                    }
+                    Some(parked.as_ref())
+                }
+            };
+            if let Some(Parked { draft, reference, .. }) = parked {
+                completed.push(self.overflow.complete(draft, reference)?);
+            }
         }
         // Whenever the log becomes durable, what it refers to is.
         self.segments.write_all()?;
@@ -80,6 +217,27 @@ impl Large {
         let flushed = flush(&self.devices, Role::Data);
         flushed.map_err(|failed| self.poison.by(failed.error("flush a large value")))?;
         self.poison.check()
+    }
+
+    /// What the log has of a value of so many bytes.
+    pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
+        self.overflow.logged_bytes(value_bytes)
+    }
+
+    /// To read a value piece by piece.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`].
+    pub fn open(&self, reference: &[u8]) -> Result<Stored, Error> {
+        self.overflow.open(reference)
+    }
+
+    /// The bytes of a value from `position` on that one page holds; none at its end.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`].
+    pub fn read_at<'s>(&self, stored: &'s mut Stored, position: u64) -> Result<&'s [u8], Error> {
+        self.overflow.read_at(stored, position)
     }
 
     /// Appends a value to `into`.
@@ -94,8 +252,27 @@ impl Large {
     pub fn free_all(&self, written: &[Vec<u8>]) {
         for logged in written {
             // What cannot be freed stays allocated, which harms nobody.
-            let _tried = self.free(kept(logged));
+            let _tried = self.free_unless_lent(kept(logged));
         }
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Vec<Lent>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody reads the value as a transaction's own any more. Whether it is to be freed.
+    fn take_back(&self, reference: &[u8]) -> bool {
+        let mut lent = self.lent();
+        let place = lent.iter().position(|lent| lent.reference == reference);
+        place.is_some_and(|place| lent.swap_remove(place).is_gone)
+    }
+
+    fn free_unless_lent(&self, reference: &[u8]) -> Result<(), Error> {
+        if let Some(lent) = self.lent().iter_mut().find(|lent| lent.reference == reference) {
+            lent.is_gone = true;
+            return Ok(());
+        }
+        self.free(reference)
     }
 
     /// Frees a value's pages.
@@ -104,6 +281,11 @@ impl Large {
     /// The pool's; some pages are left then.
     pub fn free(&self, reference: &[u8]) -> Result<(), Error> {
         self.overflow.free(reference)
+    }
+
+    /// From now on what is not committed is left as it is.
+    pub fn stop(&self) {
+        self.closing.store(true, Ordering::SeqCst);
     }
 
     /// Whether values are being freed in the background.
@@ -128,15 +310,15 @@ impl Large {
     }
 
     /// Has values freed in the background when nobody sees them.
-    pub fn attend(self: &Arc<Self>, transactions: &Transactions, crew: &Crew) {
-        let (own, crew) = (Arc::clone(self), crew.clone());
+    pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
+        let (own, crew) = (Arc::clone(self), self.crew.clone());
         transactions.when_large_is_gone(Box::new(move |reference| {
             let (own, reference) = (Arc::clone(&own), reference.to_vec());
             let going = Going::new(&own.going);
             crew.spawn(move || {
                 let _going = going;
                 // What cannot be freed stays allocated, which harms nobody.
-                let _tried = own.free(&reference);
+                let _tried = own.free_unless_lent(&reference);
             });
         }));
     }

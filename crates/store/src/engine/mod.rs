@@ -14,14 +14,15 @@ mod tests;
 mod upkeep;
 
 use crate::sync::Arc;
+use std::collections::HashSet;
 
 use crate::Error;
-use crate::catalog::{Entry, IndexKind, Known, Trees};
+use crate::catalog::{Entry, IndexKind, Known, TreeId, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
 use crate::task::{Crew, yield_now};
 use crate::txn::{Operation, Transactions};
 use errand::Errand;
-pub(crate) use large::Large;
+pub(crate) use large::{Large, LargeValue, Parked};
 pub(crate) use open::{Given, Recovery};
 use upkeep::Pages;
 
@@ -30,6 +31,13 @@ const CLOSING_TRIES: u32 = 20;
 
 /// Attempts at writing large values that were let in.
 const LARGE_TRIES: u32 = 3;
+
+/// A tree that is to be made.
+pub(crate) struct NewTree<'a> {
+    pub name: &'a str,
+    pub kind: IndexKind,
+    pub class: u16,
+}
 
 /// See the module.
 pub(crate) struct Engine {
@@ -67,20 +75,51 @@ impl Engine {
     }
 
     /// Values that are too large for a tree's nodes.
-    pub fn large(&self) -> &Large {
+    pub fn large(&self) -> &Arc<Large> {
         &self.large
     }
 
     /// Writes values durably before their commit, once there is room for them: it must not be taken from what removes and checkpoints need. See [`Large::write`].
     ///
     /// # Errors
-    /// As [`Large::write`], and then nothing is left.
-    pub fn write_large(&self, values: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
-        let _wanted = self.parts.segments.want(values.iter().map(|value| value.len() as u64).sum());
+    /// As [`Large::write`].
+    pub fn write_large(&self, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        let bytes = |value: &LargeValue<'_>| match value {
+            LargeValue::Bytes(bytes) => bytes.len() as u64,
+            LargeValue::Parked(_) => 0,
+        };
+        let bytes = values.iter().map(bytes).sum();
+        self.with_room_for_large(bytes, || self.large.write(values))
+    }
+
+    /// Writes the next bytes of a large value, once there is room for them: a multiple of [`Large::part_bytes`], but for the last ones.
+    ///
+    /// # Errors
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; what was written before stays.
+    pub fn append_large(&self, parked: &mut Parked, bytes: &[u8]) -> Result<(), Error> {
+        bytes.chunks(self.large.part_bytes()).try_for_each(|part| {
+            self.with_room_for_large(part.len() as u64, || self.large.append(parked, part))
+        })
+    }
+
+    /// All of a large value is written but what says where its pages are.
+    ///
+    /// # Errors
+    /// As [`Engine::append_large`].
+    pub fn seal_large(&self, parked: &mut Parked) -> Result<(), Error> {
+        self.with_room_for_large(0, || self.large.seal(parked))
+    }
+
+    fn with_room_for_large<T>(
+        &self,
+        bytes: u64,
+        mut act: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let _wanted = self.parts.segments.want(bytes);
         let mut tries = 1;
         loop {
             self.transactions().admit_large()?;
-            match self.large.write(values) {
+            match act() {
                 // The cleaner was faster.
                 Err(Error::Full { .. }) if tries < LARGE_TRIES => tries += 1,
                 ended => return ended,
@@ -98,43 +137,59 @@ impl Engine {
         self.keeper.superblock()
     }
 
-    /// Makes a tree, durably.
+    /// Makes trees, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::Exists`] if there is one of that name; [`Error::Full`]; [`Error::Poisoned`].
-    pub fn create_tree(&self, name: &str, kind: IndexKind, class: u16) -> Result<Arc<Known>, Error> {
+    /// [`Error::Exists`] if there is one of such a name; [`Error::Full`]; [`Error::Poisoned`].
+    pub fn create_trees(&self, wanted: &[NewTree<'_>]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
-            if trees.named(name).is_some() {
-                return Err(Error::Exists { path: name.into(), why: "there is a tree of this name".into() });
+            let mut names = HashSet::new();
+            if wanted.iter().any(|new| trees.named(new.name).is_some() || !names.insert(new.name)) {
+                let path = wanted.first().map_or("", |new| new.name).into();
+                return Err(Error::Exists { path, why: "there is a tree of this name".into() });
             }
-            let entry = Entry { id: trees.next_id(), kind, class, root: trees.new_root(class)? };
-            let mut record = Vec::new();
-            let (tree, name, bytes) = (entry.id, name.as_bytes(), entry.encode());
-            Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
-            Ok((record, entry))
+            let (mut record, mut entries) = (Vec::new(), Vec::new());
+            for (id, new) in (trees.next_id().0..).zip(wanted) {
+                let root = trees.new_root(new.class).inspect_err(|_| {
+                    entries.iter().for_each(|(_, entry)| trees.give_up_root(entry));
+                })?;
+                let entry = Entry { id: TreeId(id), kind: new.kind, class: new.class, root };
+                let (tree, name, bytes) = (entry.id, new.name.as_bytes(), entry.encode());
+                Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
+                entries.push((new.name, entry));
+            }
+            Ok((record, entries))
         };
-        self.parts.transactions.define(prepare, |entry| trees.add(name, entry))?;
-        trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })
+        let add = |entries: Vec<(&str, Entry)>| {
+            entries.into_iter().try_for_each(|(name, entry)| trees.add(name, entry))
+        };
+        self.parts.transactions.define(prepare, add).map(drop)
     }
 
-    /// Takes a tree out of the catalog, durably.
+    /// Takes trees out of the catalog, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::NoTree`]; [`Error::Poisoned`].
-    pub fn drop_tree(&self, name: &str) -> Result<(), Error> {
+    /// [`Error::NoTree`] if there is none of such a name, or it is named twice; [`Error::Poisoned`].
+    pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
-            let known = trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })?;
-            let mut record = Vec::new();
-            Operation::DropTree { tree: known.entry.id, name: name.as_bytes() }.encode(&mut record);
-            Ok((record, known.entry.id))
+            let (mut record, mut ids) = (Vec::new(), Vec::new());
+            for name in names {
+                let known = trees.named(name).filter(|known| !ids.contains(&(*name, known.entry.id)));
+                let known = known.ok_or_else(|| Error::NoTree { name: (*name).into() })?;
+                Operation::DropTree { tree: known.entry.id, name: name.as_bytes() }.encode(&mut record);
+                ids.push((*name, known.entry.id));
+            }
+            Ok((record, ids))
         };
-        let drop = |id| {
-            self.parts.transactions.forget(id);
-            trees.remove(name, id)
+        let drop_all = |ids: Vec<(&str, TreeId)>| {
+            ids.into_iter().try_for_each(|(name, id)| {
+                self.parts.transactions.forget(id);
+                trees.remove(name, id)
+            })
         };
-        self.parts.transactions.define(prepare, drop)?;
+        self.parts.transactions.define(prepare, drop_all)?;
         self.sweep_soon();
         Ok(())
     }
@@ -195,6 +250,7 @@ impl Engine {
     pub fn close(&self) -> Result<(), Error> {
         // Otherwise large values that only snapshots saw would stay, and nothing would refer to them after the next start. What cannot be given back is no worse than after a crash.
         let _tried = self.transactions().settle();
+        self.large.stop();
         while self.large.is_freeing() {
             yield_now();
         }

@@ -280,7 +280,7 @@ impl Engine {
         let mut base = load(superblock, &segments, &pool, &given.crew)?;
         let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
-        let large = Arc::new(Large::new(devices, &segments, &pool, &poison));
+        let large = Arc::new(Large::new(devices, &segments, &pool, &poison, &given.crew));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
         let page_limit = base.superblock.page_limit(devices.device(Role::Data).capacity_bytes());
         Log::scan(&layout, devices, known, &mut |_, _, record| {
@@ -347,8 +347,8 @@ impl Engine {
         let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
         let pages = connect(&parts, &keeper, &given.crew, &given.options);
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
-        let large = Arc::new(Large::new(devices, segments, pool, poison));
-        large.attend(transactions, &given.crew);
+        let large = Arc::new(Large::new(devices, segments, pool, poison, &given.crew));
+        large.attend(transactions);
         let sweeping = Arc::default();
         Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, large, sweeping, _pages: pages })
     }

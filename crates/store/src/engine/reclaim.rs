@@ -23,6 +23,7 @@ impl Engine {
         self.transactions().alone(|| {
             // Before anything is looked at: who has written a large value by now, and waits for the locks to commit it, has announced itself; who does so later gets other pages.
             let candidates = self.parts().pool.all_pages();
+            let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
             if is_written || is_freed || self.large.is_freeing() {
@@ -30,7 +31,8 @@ impl Engine {
             }
             let known = self.referred_to()?;
             let mut freed = 0;
-            for page in candidates.into_iter().filter(|page| !known.contains(page)) {
+            let is_garbage = |page: &PageId| !known.contains(page) && !withheld.contains(page);
+            for page in candidates.into_iter().filter(is_garbage) {
                 freed += u64::from(self.large.free_page(page)?);
             }
             Ok(Some(freed))

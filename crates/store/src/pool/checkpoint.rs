@@ -131,7 +131,7 @@ impl Pool {
     }
 
     /// Where the newest image of a page is. One of a page that has changed since counts as garbage, but for the checkpoints until then.
-    pub(super) fn location(&self, id: PageId, garbage_too: bool) -> Option<Location> {
+    pub fn location(&self, id: PageId, garbage_too: bool) -> Option<Location> {
         let entry = self.table.entry(id)?;
         loop {
             match entry.load().place() {

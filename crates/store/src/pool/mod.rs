@@ -33,6 +33,7 @@ mod tests;
 mod together;
 mod unread;
 mod waiters;
+mod withheld;
 
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Arc, Weak};
@@ -58,6 +59,7 @@ use records::Records;
 pub(crate) use section::{Denied, Reserved, Section};
 use table::{Place, Table};
 use waiters::{Waiters, changed};
+pub(crate) use withheld::Withheld;
 
 /// How a page is going to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +99,7 @@ pub(crate) struct Pool {
     table: Table,
     gate: Gate,
     changes: Changes,
+    withheld: withheld::Registry,
     images: Arc<dyn Images>,
     crew: Crew,
     /// Tasks under way that load pages in advance.
@@ -225,6 +228,7 @@ impl Pool {
             table,
             gate: Gate::new(1),
             changes: Changes::default(),
+            withheld: withheld::Registry::default(),
             images,
             crew,
             errands: AtomicU64::new(0),

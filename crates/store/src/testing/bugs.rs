@@ -212,6 +212,8 @@ bugs! {
     // Large values.
     /// A large value is not flushed before its commit is logged: after a crash the commit is there and its value is not.
     LargeNotFlushed: "large-not-flushed", Crash;
+    /// Checkpoints have the pages of large values that are not committed: after a crash they stay for good.
+    UncommittedInMap: "uncommitted-in-map", Isolation;
     /// A large value is freed when it is replaced, although a snapshot sees it.
     LargeFreedUnderSnapshot: "large-freed-under-snapshot", Model;
     /// The pages of a large value that is replaced are not given back: the store fills up.

@@ -1,6 +1,9 @@
 //! Trees that are dropped while something of them is still wanted.
 
-use flashgrain::{Db, Readable};
+use std::sync::Arc;
+
+use flashgrain::{Db, ErrorKind, Readable, Tree};
+use flashgrain_device::{Device, MemoryDevice};
 
 /// They were looked for in pages that were free, or another tree's: giving old versions up failed, and they stayed.
 #[test]
@@ -33,4 +36,36 @@ fn regression_tombstones_of_a_dropped_tree_are_not_looked_for_in_it() {
     }
     db.check().unwrap();
     assert_eq!(stays.iter().unwrap().count(), 3000);
+}
+
+/// Each of them waited for the device.
+#[test]
+fn trees_that_are_made_and_dropped_together_wait_for_the_device_once() {
+    const TREES: usize = 50;
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(64 << 20, 64 << 20).unwrap());
+    let builder = || Db::builder().device(Arc::clone(&device)).cache_bytes(8 << 20).workers(1);
+    let db = builder().create().unwrap();
+    let names: Vec<String> = (0..TREES).map(|number| format!("tree {number}")).collect();
+    let old = db.tree("tree 7").unwrap();
+    let syncs = || db.stats().log.syncs;
+    let before = syncs();
+    let trees = db.trees(&names).unwrap();
+    assert_eq!(syncs() - before, 1, "waits for {TREES} new trees");
+    assert!(trees.iter().map(Tree::name).eq(&names));
+    old.insert("key", "value").unwrap();
+    assert_eq!(trees[7].get("key").unwrap().unwrap(), "value", "what was there stays");
+    let before = syncs();
+    assert_eq!(db.trees(["tree 1", "tree 1"]).unwrap().len(), 2);
+    assert_eq!(syncs(), before, "they are there");
+    for wrong in [&["tree 3", "none"][..], &["tree 3", "tree 3"]] {
+        assert_eq!(db.drop_trees(wrong).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(db.tree_names().len(), TREES, "all or none");
+    }
+    assert_eq!(db.trees(["new", ""]).unwrap_err().kind(), ErrorKind::Argument);
+    let before = syncs();
+    db.drop_trees(&names[10..]).unwrap();
+    assert_eq!(syncs() - before, 1, "waits for dropped trees");
+    db.drop_trees::<&str>([]).unwrap();
+    drop((old, trees, db));
+    assert_eq!(builder().open().unwrap().tree_names(), names[..10]);
 }

@@ -19,6 +19,7 @@ mod places;
 mod read_only;
 mod renamed;
 mod scans;
+mod streams;
 mod swaps;
 #[cfg(feature = "testing")]
 mod trouble;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use flashgrain::{Error as StoreError, VALUE_BYTES_MAX};
+use flashgrain::{Error as StoreError, Tree, VALUE_BYTES_MAX, ValueReader};
+use flashgrain_profile::file;
 
 use crate::exit::Usage;
 
@@ -99,38 +100,73 @@ pub struct ValueSource {
     value_file: Option<PathBuf>,
 }
 
+/// A value on its way into a store.
+pub enum Source {
+    /// It was typed.
+    Bytes(Vec<u8>),
+    /// It is read piece by piece, and never as a whole in memory.
+    Stream { name: String, from: Box<dyn Read> },
+}
+
 impl ValueSource {
-    pub fn read(&self, notation: Notation) -> anyhow::Result<Vec<u8>> {
+    /// Fails if there is no such source, before anything is done.
+    pub fn open(&self, notation: Notation) -> anyhow::Result<Source> {
         match (&self.value, &self.value_file) {
-            (_, Some(path)) => read_file(path),
+            (_, Some(path)) => open_file(path),
             (Some(value), _) if value == "-" => {
-                read_all(std::io::stdin().lock(), "standard input", VALUE_BYTES_MAX)
+                let name = "standard input".to_owned();
+                Ok(Source::Stream { name, from: Box::new(std::io::stdin().lock()) })
             }
-            (value, _) => Ok(notation.parse(value.as_deref().unwrap_or_default())?),
+            (value, _) => Ok(Source::Bytes(notation.parse(value.as_deref().unwrap_or_default())?)),
         }
     }
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+impl Source {
+    /// Gives the key this value.
+    pub fn insert(self, tree: &Tree, key: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Bytes(value) => Ok(tree.insert(key, value)?),
+            Self::Stream { name, from } => match tree.insert_from(key, from) {
+                Err(StoreError::Source(why)) => {
+                    Err(anyhow::Error::new(why).context(format!("read the value from {name}")))
+                }
+                ended => Ok(ended.map(drop)?),
+            },
+        }
+    }
+}
+
+fn open_file(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
     let opened = std::fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
     let (metadata, file) = opened.with_context(|| format!("read the value from {name}"))?;
     if metadata.is_file() && metadata.len() > VALUE_BYTES_MAX {
         return Err(StoreError::ValueLength { got: metadata.len(), limit: VALUE_BYTES_MAX }.into());
     }
-    read_all(file, &name, VALUE_BYTES_MAX)
+    Ok(Source::Stream { name, from: Box::new(file) })
 }
 
-/// Reads no more than a value may have, as some sources never end.
-fn read_all(source: impl Read, name: &str, limit: u64) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = source.take(limit + 1).read_to_end(&mut bytes);
-    read.with_context(|| format!("read the value from {name}"))?;
-    if bytes.len() as u64 > limit {
-        let why = format!("a value of more than {limit} bytes, which is the limit");
-        return Err(Usage(format!("{name}: {why}; divide it over several keys")).into());
+/// Writes a value to a file, piece by piece.
+pub fn write_value(mut reader: ValueReader, path: &Path) -> anyhow::Result<()> {
+    // What the store says is not to be blamed on the file.
+    let mut failed = None;
+    let written = file::write_atomically(path, |writer| {
+        let copied = std::io::copy(&mut reader, writer).map(drop);
+        copied.map_err(|error| {
+            error.downcast::<StoreError>().map_or_else(
+                |other| other,
+                |error| {
+                    failed = Some(error);
+                    std::io::Error::other("the value could not be read")
+                },
+            )
+        })
+    });
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(written?),
     }
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -141,13 +177,6 @@ mod tests {
 
     const TEXT: Notation = Notation { hex: false };
     const HEX: Notation = Notation { hex: true };
-
-    #[test]
-    fn a_source_without_end_is_read_up_to_the_limit() {
-        let refused = read_all(std::io::repeat(7), "/dev/zero", 1000).unwrap_err().to_string();
-        assert!(refused.contains("/dev/zero") && refused.contains("more than 1000 bytes"), "{refused}");
-        assert_eq!(read_all(std::io::repeat(7).take(1000), "file", 1000).unwrap().len(), 1000);
-    }
 
     #[test]
     fn text_shows_as_it_is_and_other_bytes_escaped() {

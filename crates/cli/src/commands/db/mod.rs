@@ -8,9 +8,10 @@ mod members;
 mod records;
 mod trees;
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use flashgrain::{Builder, Db, Placement, Tree};
 use flashgrain_profile::file;
@@ -18,7 +19,7 @@ use flashgrain_profile::file;
 use crate::exit::Usage;
 use crate::output::{Context, print};
 use crate::units::parse_positive_bytes;
-use bytes::{Notation, ValueSource};
+use bytes::{Notation, ValueSource, write_value};
 use members::{Members, parse_members};
 use records::{Form, Printer};
 
@@ -291,14 +292,14 @@ fn check(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> {
 fn get(arguments: &GetArguments, context: &Context) -> anyhow::Result<()> {
     let options = &arguments.key.tree;
     let (key, db) = (arguments.key.key()?, options.store.open_to_read(context)?);
-    let value = db.existing_tree(&options.tree)?.get(&key)?;
-    let Some(value) = value else {
-        anyhow::bail!("there is no key `{}` in the tree `{}`", options.notation.show(&key), options.tree);
-    };
+    let tree = db.existing_tree(&options.tree)?;
+    let missing =
+        || anyhow!("there is no key `{}` in the tree `{}`", options.notation.show(&key), options.tree);
     let output = arguments.raw.then_some(Path::new("-")).or(arguments.output.as_deref());
     if let Some(path) = output {
-        return Ok(file::write_atomically(path, |writer| writer.write_all(&value))?);
+        return write_value(tree.reader(&key)?.ok_or_else(missing)?, path);
     }
+    let value = tree.get(&key)?.ok_or_else(missing)?;
     if arguments.json {
         return Ok(print(&(records::json(options.notation, &key, Some(&value))? + "\n"))?);
     }
@@ -307,9 +308,9 @@ fn get(arguments: &GetArguments, context: &Context) -> anyhow::Result<()> {
 
 fn put(arguments: &PutArguments, context: &Context) -> anyhow::Result<()> {
     let options = &arguments.key.tree;
-    let (key, value) = (arguments.key.key()?, arguments.value.read(options.notation)?);
+    let (key, value) = (arguments.key.key()?, arguments.value.open(options.notation)?);
     let db = options.store.open(context)?;
-    with_tree(&db, &options.tree, |tree| Ok(tree.insert(key, value)?))?;
+    with_tree(&db, &options.tree, |tree| value.insert(tree, &key))?;
     Ok(db.close()?)
 }
 

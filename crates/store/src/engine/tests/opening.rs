@@ -8,7 +8,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use super::world::{Oracle, config, create, drive, layout, open, options, values, work, world};
 use crate::Error;
 use crate::checkpoint::{Superblock, slots};
-use crate::engine::Engine;
+use crate::engine::{Engine, LargeValue, NewTree};
 use crate::error::ErrorKind;
 use crate::layout::{Layout, Placement, SyncMethod};
 
@@ -100,12 +100,13 @@ fn trees_come_and_go_and_their_names_are_used_again() {
     let first = engine.trees().named("apples").unwrap().entry.id;
     let worked = Arc::clone(&engine);
     harness.run(move || {
-        worked.drop_tree("apples").unwrap();
-        assert!(matches!(worked.drop_tree("apples"), Err(Error::NoTree { .. })));
-        worked.create_tree("apples", crate::IndexKind::BTree, 0).unwrap();
-        let again = worked.create_tree("apples", crate::IndexKind::BTree, 0);
+        worked.drop_trees(&["apples"]).unwrap();
+        assert!(matches!(worked.drop_trees(&["apples"]), Err(Error::NoTree { .. })));
+        worked.create_trees(&[NewTree { name: "apples", kind: crate::IndexKind::BTree, class: 0 }]).unwrap();
+        let again =
+            worked.create_trees(&[NewTree { name: "apples", kind: crate::IndexKind::BTree, class: 0 }]);
         assert!(matches!(again, Err(Error::Exists { .. })));
-        worked.create_tree("plums", crate::IndexKind::BTree, 2).unwrap();
+        worked.create_trees(&[NewTree { name: "plums", kind: crate::IndexKind::BTree, class: 2 }]).unwrap();
     });
     let names = |engine: &Engine| -> Vec<_> {
         engine
@@ -140,12 +141,12 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
     let pages = |engine: &Engine| engine.parts().pool.pages();
     let full = pages(&engine);
     let (used, dropping) = (engine.trees().named("pears"), Arc::clone(&engine));
-    harness.run(move || dropping.drop_tree("pears")).unwrap();
+    harness.run(move || dropping.drop_trees(&["pears"])).unwrap();
     harness.run_until_idle();
     assert_eq!(pages(&engine), full, "it is in use");
     drop(used);
     let dropping = Arc::clone(&engine);
-    harness.run(move || dropping.drop_tree("apples")).unwrap();
+    harness.run(move || dropping.drop_trees(&["apples"])).unwrap();
     // The power fails before, during and after.
     for turns in [0, 3, 1000] {
         (0..turns).for_each(|_| _ = harness.turn());
@@ -177,7 +178,7 @@ fn what_a_crash_leaves_of_large_values_is_found() {
         let pages = leaving.parts().pool.pages();
         // One of several levels, too.
         for length in [5_000, 60_000, 300_000] {
-            leaving.large().write(&[&vec![7; length]]).unwrap();
+            leaving.large().write(&[LargeValue::Bytes(&vec![7; length])]).unwrap();
         }
         leaving.checkpoint().unwrap();
         pages

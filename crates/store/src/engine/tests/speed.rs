@@ -8,7 +8,7 @@ use super::world::layout;
 use crate::Durability;
 use crate::IndexKind;
 use crate::checkpoint::StoreId;
-use crate::engine::{Engine, Given};
+use crate::engine::{Engine, Given, NewTree};
 use crate::lane::Devices;
 use crate::layout::{Layout, SyncMethod};
 use crate::options::Options;
@@ -59,7 +59,7 @@ fn opening_and_recovery() {
     };
     let (workers, given) = start();
     let engine = Engine::create(given, large, StoreId([1; 16])).unwrap();
-    engine.create_tree("t", IndexKind::BTree, 0).unwrap();
+    engine.create_trees(&[NewTree { name: "t", kind: IndexKind::BTree, class: 0 }]).unwrap();
     (0..records).for_each(|number| put(&engine, number, Durability::None));
     engine.close().unwrap();
     println!("{} records, {} pages, {:?}", records, engine.parts().pool.pages(), engine.stats().checkpoints);

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::btree::overflow::kept;
 use crate::catalog::IndexKind;
 use crate::checkpoint::StoreId;
-use crate::engine::Engine;
+use crate::engine::{Engine, LargeValue, NewTree};
 use crate::error::ErrorKind;
 use crate::layout::{Layout, SyncMethod};
 use crate::log::Durability;
@@ -22,7 +22,7 @@ const LONG_BYTES: usize = 40 << 10;
 
 fn put(engine: &Engine, tree: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
     if value.len() > 400 {
-        return put_written(engine, tree, key, &engine.write_large(&[value])?[0]);
+        return put_written(engine, tree, key, &engine.write_large(&[LargeValue::Bytes(value)])?[0]);
     }
     commit(engine, tree, key, Write::Put(value))
 }
@@ -57,7 +57,7 @@ fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() 
     for nth in 1.. {
         let own = Arc::clone(&engine);
         let reclaimed = harness.run(move || {
-            own.write_large(&[&long(2)]).unwrap();
+            own.write_large(&[LargeValue::Bytes(&long(2))]).unwrap();
             let pages = own.parts().pool.pages();
             let troubled = Trouble::Page.at(nth);
             let reclaimed = own.reclaim();
@@ -89,12 +89,12 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
         let own = Arc::clone(&engine);
         let content = harness.run(move || {
             let content = values(&own);
-            own.create_tree("plums", IndexKind::BTree, 0).unwrap();
+            own.create_trees(&[NewTree { name: "plums", kind: IndexKind::BTree, class: 0 }]).unwrap();
             (0..4).try_for_each(|key| put(&own, "plums", &[key], &long(key))).unwrap();
             content
         });
         let (own, pages) = (Arc::clone(&engine), engine.parts().pool.pages());
-        harness.run(move || own.drop_tree("plums").unwrap());
+        harness.run(move || own.drop_trees(&["plums"]).unwrap());
         let troubled = Trouble::Page.at(nth);
         harness.run_until_idle();
         let is_over = troubled.asked() < nth;
@@ -127,20 +127,20 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         for key in 0..30_u32 {
             put(&own, "apples", &key.to_be_bytes(), &[7; 300])?;
         }
-        let written = own.write_large(&[&long(5)])?;
+        let written = own.write_large(&[LargeValue::Bytes(&long(5))])?;
         own.checkpoint()?;
         // The checkpoint has its pages, but not the commit.
         put_written(&own, "apples", b"written", &written[0])?;
-        own.create_tree("plums", IndexKind::BTree, 0)?;
+        own.create_trees(&[NewTree { name: "plums", kind: IndexKind::BTree, class: 0 }])?;
         put(&own, "plums", b"a", b"small")?;
         // In the log, but its pages are part of the next checkpoint.
         put(&own, "apples", b"replaced", &long(3))?;
         put(&own, "pears", b"replaced", b"small")?;
         put(&own, "pears", b"new", &long(4))?;
         put(&own, "apples", &7_u32.to_be_bytes(), b"once more")?;
-        own.drop_tree("plums")?;
+        own.drop_trees(&["plums"])?;
         put(&own, "apples", &17_u32.to_be_bytes(), b"once more")?;
-        own.create_tree("cherries", IndexKind::BTree, 0)?;
+        own.create_trees(&[NewTree { name: "cherries", kind: IndexKind::BTree, class: 0 }])?;
         put(&own, "cherries", b"last", b"small")?;
         Ok(values(&own))
     };
@@ -193,7 +193,7 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let engine = harness.run(move || Engine::create(given, small, StoreId([5; 16])).unwrap());
     let own = Arc::clone(&engine);
     let (content, asked, ended) = harness.run(move || {
-        own.create_tree("apples", IndexKind::BTree, 0).unwrap();
+        own.create_trees(&[NewTree { name: "apples", kind: IndexKind::BTree, class: 0 }]).unwrap();
         // Of many pages, and so few that the log does not ask for a checkpoint before.
         let fill = |from: u8| {
             (from..from + 10).try_for_each(|key| put(&own, "apples", &[key], &long(key).repeat(10)))

@@ -12,7 +12,7 @@ use crate::btree::BTree;
 use crate::btree::overflow::kept;
 use crate::catalog::{IndexKind, Known};
 use crate::checkpoint::StoreId;
-use crate::engine::{Engine, Given};
+use crate::engine::{Engine, Given, LargeValue, NewTree};
 use crate::lane::Devices;
 use crate::layout::{Layout, Placement, SyncMethod};
 use crate::log::Durability;
@@ -87,7 +87,7 @@ pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> R
 pub fn make_trees(engine: &Engine) -> Result<(), Error> {
     for (name, class) in TREES.into_iter().zip([0, 1]) {
         if engine.trees().named(name).is_none() {
-            engine.create_tree(name, IndexKind::BTree, class)?;
+            engine.create_trees(&[NewTree { name, kind: IndexKind::BTree, class }])?;
         }
     }
     Ok(())
@@ -244,10 +244,10 @@ impl Work {
             _ => Durability::Sync,
         };
         let large = |value: &Option<Vec<u8>>| value.as_ref().is_some_and(|value| value.len() > LARGE_BYTES);
-        let values: Vec<&[u8]> = writes
+        let values: Vec<_> = writes
             .iter()
             .filter(|(_, _, value)| large(value))
-            .filter_map(|(_, _, value)| value.as_deref())
+            .filter_map(|(_, _, value)| value.as_deref().map(LargeValue::Bytes))
             .collect();
         let logged = if values.is_empty() { Vec::new() } else { self.engine.write_large(&values)? };
         let mut references = logged.iter();

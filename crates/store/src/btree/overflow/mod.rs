@@ -8,8 +8,10 @@
 //! reference       0        8          12      13      14     16
 //!                 | length | checksum | depth | count | zeros | count page ids u64 |
 //!                 | u64    | crc32c   | u8    | u8    |       |                    |
-//!   in the log, behind it:  | epoch u64 | pages u32 | page id u64, location u64, ... |
+//!   in the log, behind it:  | epoch u32 | completed u32 | pages u32 | page id u64, location u64, ... |
 //! ```
+//!
+//! *Completed* is the epoch in which the last page was written and checkpoints began to have the value; 0: the same in which it was begun.
 //!
 //! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level
 //! can be asked for at once. The checksum covers the value.
@@ -17,15 +19,19 @@
 //! Every page says which value it belongs to: the number of the value's first page and the epoch in which that was made, which together never come again. A record that is replayed
 //! may be older than the checkpoint, and its pages may be others' by now; then they do not say so.
 
+mod draft;
+mod stored;
+
 use std::sync::Arc;
 
 use crate::Error;
 use crate::checksum::crc32c;
-use crate::header::{FRONT_END, Header, PageId, PageKind};
-use crate::page::padded;
-use crate::pool::{Access, CLASSES, Denied, Epoch, Pool, class_bytes};
+use crate::header::{Header, PageId, PageKind};
+use crate::pool::{Access, Denied, Epoch, Pool, Section, class_bytes};
 use crate::segment::Location;
 use crate::task::yield_now;
+pub(crate) use draft::Draft;
+pub(crate) use stored::Stored;
 
 /// The longest value.
 pub const VALUE_BYTES_MAX: u64 = 1 << 30;
@@ -116,14 +122,6 @@ pub(crate) fn kept(logged: &[u8]) -> &[u8] {
     logged.get(..REFERENCE_HEADER_BYTES + 8 * count).unwrap_or(logged)
 }
 
-/// What the log has of a value of so many bytes, or less: pages are counted as if they were the largest that there are, and those that hold numbers of others not at all.
-pub(crate) fn logged_reference_bytes_min(value_bytes: u64) -> u64 {
-    const LOGGED_PAGE_BYTES: u64 = 16;
-    const LOGGED_OWNER_BYTES: u64 = 12;
-    let pages = value_bytes.div_ceil(class_bytes(CLASSES - 1));
-    REFERENCE_HEADER_BYTES as u64 + LOGGED_OWNER_BYTES + LOGGED_PAGE_BYTES * pages
-}
-
 /// The length of the value that a reference stands for.
 #[cfg(test)]
 pub(crate) fn length(reference: &[u8]) -> Option<u64> {
@@ -143,13 +141,7 @@ struct Pages {
 /// The pages of a value as the log names them, and whose they are: without any, nobody's.
 struct Logged {
     owner: Option<Owner>,
-    pages: Vec<(PageId, Location)>,
-}
-
-/// What is written of a value.
-#[derive(Default)]
-struct Progress {
-    owner: Option<Owner>,
+    completed: Epoch,
     pages: Vec<(PageId, Location)>,
 }
 
@@ -161,88 +153,18 @@ impl Overflow {
         Self { pool: Arc::clone(pool), largest_class }
     }
 
-    /// Writes a value. What it gives is for the log; the record keeps its first [part](kept). The log must not have it before the pages are durable: write all units and flush the data device first.
-    /// If it is not committed after all, free it.
-    ///
-    /// # Errors
-    /// [`Error::ValueLength`]; the pool's, and then nothing is left.
-    pub fn write(&self, value: &[u8]) -> Result<Vec<u8>, Error> {
-        let (got, limit) = (value.len() as u64, VALUE_BYTES_MAX);
-        if got > limit {
-            return Err(Error::ValueLength { got, limit });
+    /// What the log has of a value of so many bytes.
+    pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
+        const LOGGED_PAGE_BYTES: u64 = 16;
+        const LOGGED_OWNER_BYTES: u64 = 12;
+        let part_bytes = self.part_bytes() as u64;
+        let mut level = value_bytes.div_ceil(part_bytes);
+        let mut pages = level;
+        while level > INLINE_PAGES as u64 {
+            level = (8 * level).div_ceil(part_bytes);
+            pages += level;
         }
-        let mut progress = Progress::default();
-        match self.write_levels(value, &mut progress) {
-            Ok(reference) => {
-                let mut logged = reference.encode();
-                let epoch = progress.owner.map_or(0, |owner| owner.epoch);
-                logged.extend_from_slice(&epoch.to_le_bytes());
-                logged.extend_from_slice(&(progress.pages.len() as u32).to_le_bytes());
-                for (page, location) in progress.pages {
-                    logged.extend_from_slice(&page.0.to_le_bytes());
-                    logged.extend_from_slice(&location.bits().to_le_bytes());
-                }
-                Ok(logged)
-            }
-            Err(error) => {
-                let pages: Vec<_> = progress.pages.iter().map(|(page, _)| *page).collect();
-                let _what_was_in_the_way_is_told = self.free_pages(&pages);
-                Err(error)
-            }
-        }
-    }
-
-    fn write_levels(&self, value: &[u8], progress: &mut Progress) -> Result<Reference, Error> {
-        let (length, checksum) = (value.len() as u64, crc32c(value));
-        let mut pages = self.write_pages(value, progress)?;
-        let mut depth = 0;
-        while pages.len() > INLINE_PAGES {
-            let numbers: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
-            pages = self.write_pages(&numbers, progress)?;
-            depth += 1;
-        }
-        Ok(Reference { length, checksum, depth, pages })
-    }
-
-    fn write_pages(&self, bytes: &[u8], progress: &mut Progress) -> Result<Vec<PageId>, Error> {
-        let room = |class: usize| class_bytes(class) as usize - BYTES as usize;
-        let mut pages = Vec::new();
-        for part in bytes.chunks(room(self.largest_class)) {
-            let class = (0..self.largest_class).find(|class| room(*class) >= part.len());
-            pages.push(self.write_page(part, class.unwrap_or(self.largest_class), progress)?);
-        }
-        Ok(pages)
-    }
-
-    fn write_page(&self, part: &[u8], class: usize, progress: &mut Progress) -> Result<PageId, Error> {
-        loop {
-            let memory = self.pool.reserve(class)?;
-            let section = self.pool.section();
-            let locked = section.create(memory, PageKind::Overflow, false);
-            let (id, page) = (locked.id(), locked.page());
-            let owner = progress.owner.unwrap_or(Owner { first: id, epoch: section.epoch().0.into() });
-            let length = part.len() as u32;
-            page.set_word(LENGTH, if planted!(LargeLengthPadded) { padded(length) } else { length });
-            page.set_long(FIRST, owner.first.0);
-            page.set_long(EPOCH, owner.epoch);
-            page.copy_from(BYTES, part);
-            page.set_word(FRONT_END, BYTES + padded(part.len() as u32));
-            match section.gather(&locked) {
-                Ok(location) => {
-                    progress.owner = Some(owner);
-                    progress.pages.push((id, location));
-                    return Ok(id);
-                }
-                Err(denied) => {
-                    section.free(locked);
-                    drop(section);
-                    match denied {
-                        Denied::NoRoom => self.pool.wait_for_overflow_room()?,
-                        denied => self.pool.recover(denied)?,
-                    }
-                }
-            }
-        }
+        REFERENCE_HEADER_BYTES as u64 + 8 * level + LOGGED_OWNER_BYTES + LOGGED_PAGE_BYTES * pages
     }
 
     /// Appends the value to `into`.
@@ -362,24 +284,43 @@ impl Overflow {
 
     fn free_pages(&self, pages: &[PageId]) -> Result<(), Error> {
         let mut left = pages;
-        while !left.is_empty() {
-            let (mut freed, mut denied) = (0, Ok(()));
+        self.free_by_sections(|section| {
+            let Some((page, rest)) = left.split_first() else { return Ok(false) };
+            section.free_unread(*page)?;
+            left = rest;
+            Ok(true)
+        })
+    }
+
+    /// Frees pages, a few in a section: `free` frees the next one, and says whether there was one.
+    fn free_by_sections(
+        &self,
+        mut free: impl FnMut(&Section<'_>) -> Result<bool, Denied>,
+    ) -> Result<(), Error> {
+        loop {
             let section = self.pool.section();
-            while let (Ok(()), true) = (&denied, freed < PAGES_PER_SECTION.min(left.len())) {
-                denied = section.free_unread(left[freed]);
-                freed += usize::from(denied.is_ok());
+            let mut freed = Ok(true);
+            for _ in 0..PAGES_PER_SECTION {
+                if matches!(freed, Ok(true)) {
+                    freed = free(&section);
+                }
             }
             drop(section);
-            left = &left[freed..];
-            denied.or_else(|denied| self.pool.recover(denied))?;
-            yield_now();
+            match freed {
+                Ok(true) => yield_now(),
+                Ok(false) => return Ok(()),
+                Err(denied) => {
+                    self.pool.recover(denied)?;
+                    yield_now();
+                }
+            }
         }
-        Ok(())
     }
 
     /// Replays the write of a value over the checkpoint of the epoch `cut`: its pages exist from now on, if the checkpoint does not know them. `live` is told of those it did not know. `false`,
     /// and nothing has changed, if the value was removed before that checkpoint, as the log is going to say: then its pages may be others' by now, and so may their places, and it need
-    /// not come back. A value's first page is written first and freed first; so one that was begun before the cut and whose first page is not there was freed before the cut.
+    /// not come back. A value's first page is freed first; so one that was completed before the cut and whose first page is not there was freed before the cut. Of one that was completed later, the
+    /// checkpoint has no page.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for what no `write` gave; those of `live`; the pool's.
@@ -389,9 +330,9 @@ impl Overflow {
         cut: Epoch,
         live: &mut dyn FnMut(PageId, Location) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        let Logged { owner, pages } = decode_logged(logged)?;
-        let is_older = |owner: Owner| owner.epoch <= u64::from(cut.0);
-        if let Some(owner) = owner.filter(|owner| is_older(*owner))
+        let Logged { owner, completed, pages } = decode_logged(logged)?;
+        if let Some(owner) = owner
+            && completed <= cut
             && !self.pool.exists(owner.first)
         {
             return Ok(false);
@@ -427,25 +368,31 @@ impl Overflow {
 fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     let mut rest = logged.get(kept(logged).len()..).unwrap_or_default();
     let decoded = (|| {
-        let epoch = take_long(&mut rest)?;
+        let [begun, completed] = [take(&mut rest)?, take(&mut rest)?].map(u32::from_le_bytes);
         let count = u32::from_le_bytes(take(&mut rest)?);
         let page = |_| Some((PageId(take_long(&mut rest)?), Location::decode(take_long(&mut rest)?)?));
         let pages = (0..count).map(page).collect::<Option<Vec<_>>>()?;
         // The value's own pages come first.
-        let owner = pages.first().map(|(first, _)| Owner { first: *first, epoch });
-        Some(Logged { owner, pages })
+        let owner = pages.first().map(|(first, _)| Owner { first: *first, epoch: begun.into() });
+        Some(Logged { owner, completed: Epoch(if completed == 0 { begun } else { completed }), pages })
     })();
     decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
 }
 
-/// The pages that the log says were written for a large value, and where; and the epoch in which that was begun.
+/// The epochs in which a value was begun and completed, as the log has them.
+fn logged_epochs(begun: u64, completed: Epoch) -> u64 {
+    let completed = u64::from(completed.0);
+    if completed == begun { begun } else { completed << 32 | begun }
+}
+
+/// The pages that the log says were written for a large value, and where; and the latest epoch in which that was done.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for what no `write` gave.
 pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, Epoch), Error> {
-    let Logged { owner, pages } = decode_logged(logged)?;
-    let epoch = owner.map_or(0, |owner| u32::try_from(owner.epoch).unwrap_or(u32::MAX));
-    Ok((pages, Epoch(epoch)))
+    let Logged { owner, completed, pages } = decode_logged(logged)?;
+    let begun = owner.map_or(0, |owner| u32::try_from(owner.epoch).unwrap_or(u32::MAX));
+    Ok((pages, completed.max(Epoch(begun))))
 }
 
 /// What a page that was read says of its value: whose it is, and a part of it.
@@ -483,6 +430,18 @@ mod tests {
         (0..length).map(|_| random.random()).collect()
     }
 
+    fn write(overflow: &Overflow, value: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut draft = overflow.begin();
+        let mut write = || {
+            value.chunks(overflow.part_bytes()).try_for_each(|part| overflow.append(&mut draft, part))?;
+            let reference = overflow.seal(&mut draft)?;
+            overflow.complete(&draft, &reference)
+        };
+        let written = write();
+        overflow.discard(draft.set()).unwrap();
+        written
+    }
+
     fn read(overflow: &Overflow, logged: &[u8]) -> Result<Vec<u8>, Error> {
         let mut into = b"before".to_vec();
         overflow.read(kept(logged), &mut into).map(|()| into.split_off(6))
@@ -501,7 +460,7 @@ mod tests {
             // The last one has two levels of numbers in the smallest pages.
             for length in [0, 1, 7, room - 1, room, room + 1, 8 * room, 9 * room - 3, 4100 * 4040] {
                 let (value, before) = (value(length, length as u64), pool.pages());
-                let logged = overflow.write(&value).unwrap();
+                let logged = write(&overflow, &value).unwrap();
                 assert!(kept(&logged).len() <= REFERENCE_BYTES_MAX);
                 assert_eq!(super::length(kept(&logged)), Some(length as u64));
                 assert!(read(&overflow, &logged).unwrap() == value, "{length}");
@@ -515,7 +474,7 @@ mod tests {
     #[test]
     fn what_belongs_to_another_value_is_not_returned() {
         let overflow = Overflow::new(&pool_in_memory(1 << 20), 0);
-        let logged = [1, 2].map(|seed| overflow.write(&value(10_000, seed)).unwrap());
+        let logged = [1, 2].map(|seed| write(&overflow, &value(10_000, seed)).unwrap());
         let mut mixed = kept(&logged[0]).to_vec();
         let page = mixed.len() - 8;
         mixed[page..].copy_from_slice(&kept(&logged[1])[page..]);
@@ -540,7 +499,7 @@ mod tests {
         let images = Arc::default();
         let (old, new) = (value(50_000, 1), value(20_000, 2));
         let first = Overflow::new(&pool_over(&images, 1 << 20), 0);
-        let logged = first.write(&old).unwrap();
+        let logged = write(&first, &old).unwrap();
         assert!(first.adopt(&logged, Epoch(0), &mut not_live).unwrap(), "it is there");
 
         // Opened from a checkpoint that does not know it.
@@ -561,7 +520,7 @@ mod tests {
         let pool = pool_over(&images, 1 << 20);
         pool.restored(Epoch(7), PageId(6));
         let third = Overflow::new(&pool, 0);
-        let other = third.write(&new).unwrap();
+        let other = write(&third, &new).unwrap();
         let before = pool.pages();
         assert!(!third.adopt(&logged, Epoch(7), &mut |_, _| Ok(())).unwrap());
         assert_eq!(pool.pages(), before);
@@ -572,7 +531,8 @@ mod tests {
     #[test]
     fn a_value_that_was_freed_before_the_cut_does_not_come_back() {
         let images = Arc::default();
-        let logged = Overflow::new(&pool_over(&images, 1 << 20), 0).write(&value(50_000, 1)).unwrap();
+        let overflow = Overflow::new(&pool_over(&images, 1 << 20), 0);
+        let logged = write(&overflow, &value(50_000, 1)).unwrap();
         let pool = pool_over(&images, 1 << 20);
         pool.restored(Epoch(7), PageId(100));
         let later = Overflow::new(&pool, 0);
@@ -590,11 +550,11 @@ mod tests {
         let (overflow, value) = (Overflow::new(&pool, 0), value(40_000, 1));
         for nth in 1..=11 {
             let troubled = Trouble::Frame.at(nth);
-            assert!(matches!(overflow.write(&value), Err(Error::Poisoned { .. })), "page {nth}");
+            assert!(matches!(write(&overflow, &value), Err(Error::Poisoned { .. })), "page {nth}");
             drop(troubled);
             assert_eq!(pool.pages(), 0);
         }
-        let logged = overflow.write(&value).unwrap();
+        let logged = write(&overflow, &value).unwrap();
         let unreadable = |result: Result<(), Error>| matches!(result, Err(Error::Io { .. }));
         let troubled = Trouble::Page.at(1);
         assert!(unreadable(overflow.free(kept(&logged))));
