@@ -42,10 +42,14 @@ macro_rules! reading {
 
 /// All calls that take a handle.
 fn calls() -> Vec<(&'static str, &'static str, Call)> {
-    let writing: [(&str, &str, Call); 5] = [
+    let writing: [(&str, &str, Call); 7] = [
         ("Batch", "insert", |takers, tree| takers.batch.insert(tree, "k", "v")),
+        ("Batch", "insert_from", |takers, tree| takers.batch.insert_from(tree, "k", &b"v"[..]).map(drop)),
         ("Batch", "remove", |takers, tree| takers.batch.remove(tree, "k")),
         ("Transaction", "insert", |takers, tree| takers.transaction.insert(tree, "k", "v")),
+        ("Transaction", "insert_from", |takers, tree| {
+            takers.transaction.insert_from(tree, "k", &b"v"[..]).map(drop)
+        }),
         ("Transaction", "remove", |takers, tree| takers.transaction.remove(tree, "k")),
         ("Transaction", "remove_range", |takers, tree| {
             takers.transaction.remove_range::<&str>(tree, ..).map(drop)
@@ -54,6 +58,7 @@ fn calls() -> Vec<(&'static str, &'static str, Call)> {
     let mut all = writing.to_vec();
     all.extend(reading!("get", |from, tree| from.get(tree, "k")));
     all.extend(reading!("get_into", |from, tree| from.get_into(tree, "k", &mut Vec::new())));
+    all.extend(reading!("reader", |from, tree| from.reader(tree, "k")));
     all.extend(reading!("get_many", |from, tree| from.get_many(tree, ["k", "l"])));
     all.extend(reading!("contains_key", |from, tree| from.contains_key(tree, "k")));
     all.extend(reading!("first_key_value", |from, tree| from.first_key_value(tree)));
@@ -70,6 +75,8 @@ fn own_calls() -> Vec<(&'static str, OwnCall)> {
     vec![
         ("get", |tree| tree.get("k").map(drop)),
         ("get_into", |tree| tree.get_into("k", &mut Vec::new()).map(drop)),
+        ("reader", |tree| tree.reader("k").map(drop)),
+        ("insert_from", |tree| tree.insert_from("k", &b"v"[..]).map(drop)),
         ("get_many", |tree| tree.get_many(["k", "l"]).map(drop)),
         ("prefetch", |tree| tree.prefetch(["k"])),
         ("contains_key", |tree| tree.contains_key("k").map(drop)),
