@@ -14,7 +14,7 @@ use crate::engine::Parked;
 use crate::txn::Snapshot;
 use crate::{Error, ErrorKind};
 
-/// Reads a value piece by piece, from any place of it. Made by [`Readable::reader`](super::readable::Readable::reader).
+/// Reads a value piece by piece, from any place of it. Made by [`Readable::reader`](crate::Readable::reader).
 ///
 /// It has one page of the value in memory, 64 KiB or less, and asks for the next ones ahead of a reader that reads on. It
 /// owns a snapshot, so the value stays as it is for as long as the reader lives, and others' writes keep old versions for
