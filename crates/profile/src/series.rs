@@ -223,6 +223,7 @@ mod tests {
         read_latency_ns.record_n(latency_ns, requests).unwrap();
         Measured {
             elapsed: Nanos(500_000_000),
+            streams: 1,
             bytes_read: bytes,
             bytes_written: 0,
             requests,

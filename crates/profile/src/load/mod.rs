@@ -107,8 +107,10 @@ pub struct Load {
 /// What a load measured, warm-up excluded.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Counted span.
+    /// Counted span: the mean over the streams, each from its first counted request to the end of its last one.
     pub elapsed: Nanos,
+    /// Streams that took part.
+    pub streams: u64,
     /// Bytes read in it.
     pub bytes_read: u64,
     /// Bytes written in it.

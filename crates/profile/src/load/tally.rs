@@ -83,6 +83,11 @@ impl Tally {
         self.start
     }
 
+    /// From its start to the end of its last request.
+    pub(super) fn elapsed(&self) -> Nanos {
+        self.last.since(self.start)
+    }
+
     /// When the last counted request was done.
     pub(super) fn last(&self) -> Nanos {
         self.last
@@ -100,9 +105,10 @@ impl Tally {
         self
     }
 
-    pub(super) fn measured(self, bytes_written_total: u64, interrupted: bool) -> Measured {
+    pub(super) fn measured(self, streams: u64, bytes_written_total: u64, interrupted: bool) -> Measured {
         Measured {
-            elapsed: self.last.since(self.start),
+            elapsed: self.elapsed(),
+            streams,
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             requests: self.requests,
@@ -123,14 +129,19 @@ fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
 
 impl Default for Measured {
     fn default() -> Self {
-        Tally::new(0.5).measured(0, false)
+        Tally::new(0.5).measured(0, 0, false)
     }
 }
 
 impl Measured {
     /// Adds what another worker measured at the same time.
     pub(super) fn add(&mut self, other: &Self) {
-        self.elapsed = self.elapsed.max(other.elapsed);
+        // Bytes per mean time of a stream is the rate of all of them together.
+        let stream_ns = |one: &Self| u128::from(one.elapsed.0) * u128::from(one.streams);
+        let streams = self.streams + other.streams;
+        let mean_ns = (stream_ns(self) + stream_ns(other)) / u128::from(streams.max(1));
+        self.elapsed = Nanos(u64::try_from(mean_ns).unwrap_or(u64::MAX));
+        self.streams = streams;
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.requests += other.requests;

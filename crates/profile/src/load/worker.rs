@@ -1,4 +1,14 @@
 //! One driver thread: its streams over its channel.
+//!
+//! A closed loop goes through three phases, and each request belongs to the phase in which it was asked:
+//!
+//! 1. *Warm-up*, at least as many requests as there are streams: the first ones were asked at the same time, and wait less for each other.
+//! 2. *Counted*. A stream's time runs from its first request of this phase to the end of its last one, so that it holds whole requests and nothing
+//!    else. Bytes per stream time, times the streams, is the rate: by Wald's identity it has no bias even where a stream counts one request,
+//!    while a window of wall time cuts requests off at both ends and says too much where many end together.
+//! 3. *Cool-down*: the streams go on asking until the last counted request is done, so that it is served under the same load as the others.
+//!
+//! Where a run is too short for that, all of it counts as fixed work, ramp and tail included: never more than the drive did.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +37,15 @@ struct Stream {
     since: Option<Nanos>,
     /// The write is done, its flush is outstanding.
     flushing: bool,
+    /// When it was asked.
+    phase: Phase,
+}
+
+/// From a stream's first counted request to the end of its last one.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    from: Option<Nanos>,
+    to: Nanos,
 }
 
 /// A worker's share of the load's bounds.
@@ -61,12 +80,12 @@ struct Asked {
 }
 
 /// Part of a run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
+    #[default]
     WarmUp,
     Counted,
-    /// No new requests.
-    Drain,
+    CoolDown,
 }
 
 pub(super) struct Worker<'a> {
@@ -75,6 +94,9 @@ pub(super) struct Worker<'a> {
     channel: Box<dyn Channel>,
     places: Places<'a>,
     streams: Vec<Stream>,
+    spans: Vec<Span>,
+    counted_in_flight: usize,
+    counted_asked: u64,
     request_bytes: u32,
     write_op: Op,
     asked: Asked,
@@ -99,6 +121,9 @@ impl<'a> Worker<'a> {
             channel,
             places: Places::new(load, align, first, count, total),
             streams: vec![Stream::default(); count as usize],
+            spans: vec![Span::default(); count as usize],
+            counted_in_flight: 0,
+            counted_asked: 0,
             request_bytes: load.workload.request_bytes as u32,
             write_op: match load.sync {
                 Sync::None | Sync::WriteThenFdatasync => Op::Write,
@@ -127,17 +152,27 @@ impl<'a> Worker<'a> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let [warm_up, counted, drain] = self.tallies;
-        // Too little fell between warm-up and end to be called steady: the whole run, as fixed work, is the better measure.
-        let whole = counted.requests < 2 * self.streams.len() as u64 && warm_up.requests + drain.requests > 0;
-        let written = [&warm_up, &counted, &drain].map(|tally| tally.bytes_written).iter().sum();
-        let tally = if whole { warm_up.and(counted).and(drain) } else { counted };
-        Ok(tally.measured(written, interrupted))
+        let [warm_up, counted, cool_down] = self.tallies;
+        let streams = self.streams.len() as u64;
+        let written = [&warm_up, &counted, &cool_down].map(|tally| tally.bytes_written).iter().sum();
+        let others = warm_up.requests + cool_down.requests;
+        // An open loop's requests arrive at a rate of their own; what is under way at its end says nothing about that.
+        let is_open = self.load.rate_per_s.is_some();
+        let is_too_short = match is_open {
+            true => counted.requests < 2 * streams,
+            false => self.load.warmup_share <= 0.0 || counted.requests < streams.div_ceil(2),
+        };
+        if is_too_short && others > 0 {
+            return Ok(warm_up.and(counted).and(cool_down).measured(streams, written, interrupted));
+        }
+        let elapsed = if is_open || others == 0 { counted.elapsed() } else { mean_span(&self.spans) };
+        Ok(Measured { elapsed, ..counted.measured(streams, written, interrupted) })
     }
 
     /// Each stream's next request follows its last at once. Returns whether it was interrupted.
     fn closed_loop(&mut self, bounds: &Bounds, interrupt: &AtomicBool) -> Result<bool, Error> {
         let mut completions = Vec::with_capacity(ANSWERED_AT_ONCE);
+        let all_streams = self.streams.len() as u64;
         let mut going =
             (0..self.streams.len()).all(|stream| self.may_ask(bounds) && self.ask(stream, None).is_ok());
         while going {
@@ -156,8 +191,16 @@ impl<'a> Worker<'a> {
                     }
                 }
             }
-            going = going && bounds.until.is_none_or(|until| now < until);
             self.pass_warm_up(bounds, now);
+            // A run that has passed its warm-up in time counts a request of each stream at least; the cool-down takes as many.
+            let is_late = bounds.until.is_some_and(|until| now >= until);
+            let is_enough = self.phase != Phase::Counted || self.counted_asked >= all_streams;
+            let is_over = is_late && is_enough || !self.has_left(bounds, all_streams);
+            if is_over && self.phase != Phase::CoolDown {
+                self.enter(Phase::CoolDown);
+            }
+            // Fixed work is done to its end.
+            going = going && !(self.phase == Phase::CoolDown && is_late && self.counted_in_flight == 0);
         }
         Ok(false)
     }
@@ -195,13 +238,15 @@ impl<'a> Worker<'a> {
 
     /// Waits for what is still outstanding.
     fn drain(&mut self) -> Result<(), Error> {
-        self.enter(Phase::Drain);
+        if self.phase != Phase::CoolDown {
+            self.enter(Phase::CoolDown);
+        }
         let mut completions = Vec::with_capacity(self.streams.len());
         while self.channel.in_flight() > 0 {
             self.channel.wait(1, None, &mut completions)?;
             self.take_all(&mut completions)?;
         }
-        let last = &mut self.tallies[Phase::Drain as usize];
+        let last = &mut self.tallies[Phase::CoolDown as usize];
         last.end(thread_cpu());
         Ok(())
     }
@@ -214,13 +259,16 @@ impl<'a> Worker<'a> {
     }
 
     fn may_ask(&self, bounds: &Bounds) -> bool {
-        let (next, asked) = (u64::from(self.request_bytes), &self.asked);
+        self.asked.requests == 0 || self.has_left(bounds, 1)
+    }
+
+    /// Whether so many more requests keep within the bounds.
+    fn has_left(&self, bounds: &Bounds, requests: u64) -> bool {
+        let (next, asked) = (requests * u64::from(self.request_bytes), &self.asked);
         let writes = self.load.workload.read_share < 1.0;
-        let first = asked.requests == 0;
-        first
-            || (asked.requests < bounds.requests
-                && asked.bytes + next <= bounds.bytes
-                && (!writes || asked.bytes_written + next <= bounds.bytes_written))
+        asked.requests.saturating_add(requests) <= bounds.requests
+            && asked.bytes.saturating_add(next) <= bounds.bytes
+            && (!writes || asked.bytes_written.saturating_add(next) <= bounds.bytes_written)
     }
 
     /// Submits the next request of a stream.
@@ -231,8 +279,15 @@ impl<'a> Worker<'a> {
         self.asked.requests += 1;
         self.asked.bytes += length;
         self.asked.bytes_written += if place.is_read { 0 } else { length };
-        self.streams[stream] =
-            Stream { offset_bytes: place.offset_bytes, is_read: place.is_read, since, flushing: false };
+        self.counted_in_flight += usize::from(self.phase == Phase::Counted);
+        self.counted_asked += u64::from(self.phase == Phase::Counted);
+        self.streams[stream] = Stream {
+            offset_bytes: place.offset_bytes,
+            is_read: place.is_read,
+            since,
+            flushing: false,
+            phase: self.phase,
+        };
         self.submit(if place.is_read { Op::Read } else { self.write_op }, stream)
     }
 
@@ -267,13 +322,26 @@ impl<'a> Worker<'a> {
             self.submit(Op::Flush, index)?;
             return Ok(false);
         }
-        let is_read = stream.is_read;
-        self.tallies[self.phase as usize].count(is_read, self.request_bytes, since, completion.completed);
+        let (is_read, asked_in) = (stream.is_read, stream.phase);
+        // A request of an open loop belongs to the phase in which it ends: a late one must not be counted as if it were none.
+        let phase = if self.load.rate_per_s.is_some() { self.phase } else { asked_in };
+        if asked_in == Phase::Counted {
+            self.counted_in_flight -= 1;
+            let span = &mut self.spans[index];
+            (span.from, span.to) = (span.from.or(Some(since)), completion.completed);
+        }
+        self.tallies[phase as usize].count(is_read, self.request_bytes, since, completion.completed);
         Ok(true)
     }
 
+    /// Whether a closed loop's requests are mostly those that were asked all at once.
+    fn is_in_first_round(&self) -> bool {
+        let done = self.tallies[Phase::WarmUp as usize].requests;
+        self.load.rate_per_s.is_none() && self.load.warmup_share > 0.0 && done < self.streams.len() as u64
+    }
+
     fn pass_warm_up(&mut self, bounds: &Bounds, now: Nanos) {
-        if self.phase != Phase::WarmUp {
+        if self.phase != Phase::WarmUp || self.is_in_first_round() {
             return;
         }
         let warm_up = &self.tallies[Phase::WarmUp as usize];
@@ -297,4 +365,10 @@ impl<'a> Worker<'a> {
         self.tallies[phase as usize].begin(from, cpu);
         self.phase = phase;
     }
+}
+
+/// Mean time over all streams; those that counted nothing have none, as they have no bytes.
+fn mean_span(spans: &[Span]) -> Nanos {
+    let sum: u64 = spans.iter().filter_map(|span| Some(span.to.since(span.from?).0)).sum();
+    Nanos(sum / spans.len().max(1) as u64)
 }

@@ -24,9 +24,20 @@ pub fn loaded(device: &SimDevice, workload: Workload, seconds: f64) -> Measured 
     until(device, workload, Stop { after_s: Some(seconds), ..Stop::default() })
 }
 
+/// The same with other places.
+pub fn seeded(device: &SimDevice, workload: Workload, seconds: f64, seed: u64) -> Measured {
+    let stop = Stop { after_s: Some(seconds), ..Stop::default() };
+    let load = Load { warmup_share: 0.15, seed, ..whole_device(device, workload, stop) };
+    load::run(device, &load, &AtomicBool::new(false)).unwrap()
+}
+
 /// A load on the whole device, a part of it warm-up.
 pub fn until(device: &SimDevice, workload: Workload, stop: Stop) -> Measured {
-    let load = Load {
+    load::run(device, &whole_device(device, workload, stop), &AtomicBool::new(false)).unwrap()
+}
+
+fn whole_device(device: &SimDevice, workload: Workload, stop: Stop) -> Load {
+    Load {
         workload,
         pattern: Pattern::Mixed { align_bytes: None },
         region: Region { offset_bytes: 0, length_bytes: device.geometry().capacity_bytes },
@@ -37,8 +48,7 @@ pub fn until(device: &SimDevice, workload: Workload, stop: Stop) -> Measured {
         warmup_share: 0.3,
         stop,
         seed: 7,
-    };
-    load::run(device, &load, &AtomicBool::new(false)).unwrap()
+    }
 }
 
 /// Random reads.

@@ -16,6 +16,7 @@ mod nvme;
 mod oracles;
 mod power_cut;
 mod random_drives;
+mod rates;
 mod repeat;
 mod score;
 mod xpoint;
