@@ -8,6 +8,7 @@ mod basics;
 mod bulk;
 mod contention;
 mod dropped;
+mod earlier_versions;
 mod format;
 mod full;
 mod handles;
