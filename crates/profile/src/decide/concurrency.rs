@@ -1,8 +1,9 @@
 //! How much to keep in flight: requests, read-ahead, background writes; and through which interface.
 
-use flashgrain_model::Access;
+use flashgrain_model::{Access, Estimate};
 
-use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
+use super::noise::{Band, Span, choose, factor, smallest_good, typical_spread};
+use super::{Known, default, default_bytes, hidden, learned, size_shown, why};
 use crate::schema::{Amount, Decision, Point};
 
 const DEFAULT_IN_FLIGHT: u64 = 64;
@@ -28,126 +29,125 @@ pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
 fn in_flight(known: &Known<'_>) -> Decision {
     const SETTING: &str = "requests in flight";
     let depth = &known.learned.depth_90;
-    match depth.estimate.value() {
-        Some(value) => {
-            let requests = (value.ceil() as u64).next_power_of_two();
+    match depth.estimate {
+        Estimate::Determined { value, low, high } => {
+            let span = Span::new(value, [low, high]).map(|depth| (depth.ceil() as u64).next_power_of_two());
             let because = format!("4 KiB random reads reach 90 % of their plateau at depth {value:.0}");
-            learned(SETTING, requests.to_string(), because).of(Amount::Count(requests))
+            choose(SETTING, span, DEFAULT_IN_FLIGHT, count_shown, &because)
         }
-        None => {
+        Estimate::Undetermined { .. } => {
             default(SETTING, DEFAULT_IN_FLIGHT.to_string(), why(depth)).of(Amount::Count(DEFAULT_IN_FLIGHT))
         }
     }
 }
 
+/// A number in words and for programs.
+fn count_shown(count: u64) -> (String, Amount) {
+    (count.to_string(), Amount::Count(count))
+}
+
 fn read_ahead(known: &Known<'_>) -> Decision {
     const SETTING: &str = "read-ahead";
     let parallelism = &known.learned.parallelism;
-    match parallelism.estimate.value() {
-        Some(p) => learned_bytes(
-            SETTING,
-            p.ceil() as u64 * READ_AHEAD_UNIT_BYTES,
-            format!("P = {p:.1}: as many 64 KiB reads as the drive serves in the time of one (Lemma 13)"),
-        ),
-        None => default_bytes(SETTING, DEFAULT_READ_AHEAD_BYTES, why(parallelism)),
+    match parallelism.estimate {
+        Estimate::Determined { value: p, low, high } => {
+            let span = Span::new(p, [low, high]).map(|p| p.ceil() as u64 * READ_AHEAD_UNIT_BYTES);
+            let because =
+                format!("P = {p:.1}: as many 64 KiB reads as the drive serves in the time of one (Lemma 13)");
+            choose(SETTING, span, DEFAULT_READ_AHEAD_BYTES, size_shown, &because)
+        }
+        Estimate::Undetermined { .. } => default_bytes(SETTING, DEFAULT_READ_AHEAD_BYTES, why(parallelism)),
     }
 }
 
-/// The fewest streams of large writes that reach a good share of the best rate: as the medians say, and the fewest and most
-/// that the repeats allow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Streams {
-    count: u64,
-    min: u64,
-    max: u64,
-    best_bytes_per_second: f64,
-}
-
-/// One of a point's rates: median, smallest or largest repeat.
-type Rate = fn(&Point) -> f64;
-
-fn fewest_streams(points: &[Point]) -> Option<Streams> {
+/// The fewest streams of large writes that reach a good share of the best rate; and that rate.
+fn fewest_streams(points: &[Point]) -> Option<(Span<u64>, f64)> {
     let is_large = |point: &&Point| {
         point.workload.access() == Some(Access::Write) && point.workload.request_bytes >= LARGE_WRITE_BYTES
     };
-    let large = || points.iter().filter(is_large);
-    let best = |rate: Rate| large().map(rate).reduce(f64::max);
-    let fewest = |rate: Rate, least: f64| {
-        let good = large().filter(|point| rate(point) >= GOOD_SHARE * least);
-        good.map(|point| point.workload.concurrency as u64).min()
-    };
-    let median: Rate = |point| point.bytes_per_second;
-    let low: Rate = |point| point.bytes_per_second_min;
-    let high: Rate = |point| point.bytes_per_second_max;
-    let best_bytes_per_second = best(median)?;
-    let count = fewest(median, best_bytes_per_second)?;
-    let min = fewest(high, best(low)?)?;
-    // If no repeat is sure to be good, it may take all the streams that were tried.
-    let deepest = large().map(|point| point.workload.concurrency as u64).max()?;
-    let max = fewest(low, best(high)?).unwrap_or(deepest);
-    Some(Streams { count, min: min.min(count), max: max.max(count), best_bytes_per_second })
+    let large: Vec<&Point> = points.iter().filter(is_large).collect();
+    smallest_good(&large, typical_spread(points), GOOD_SHARE, |point| point.workload.concurrency)
 }
 
 fn compactions(known: &Known<'_>) -> Decision {
     const SETTING: &str = "compaction and flush parallelism";
     match fewest_streams(&known.measurements.order) {
-        Some(Streams { count, min, max, best_bytes_per_second }) if min == max => {
+        Some((span, best_bytes_per_second)) => {
             let because = format!(
                 "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s",
                 best_bytes_per_second / 1e6
             );
-            learned(SETTING, count.to_string(), because).of(Amount::Count(count))
-        }
-        Some(Streams { min, max, best_bytes_per_second, .. }) => {
-            let streams = DEFAULT_COMPACTIONS.clamp(min, max);
-            let because = format!(
-                "writes over 100 kB reach 90 % of {:.0} MB/s with {min} to {max} streams",
-                best_bytes_per_second / 1e6
-            );
-            hidden(SETTING, streams.to_string(), because).of(Amount::Count(streams))
+            choose(SETTING, span, DEFAULT_COMPACTIONS, count_shown, &because)
         }
         None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "no writes were measured by order")
             .of(Amount::Count(DEFAULT_COMPACTIONS)),
     }
 }
 
-/// The largest share of writes beside which the median read waits no more than `TOLERABLE` times as long as alone.
-fn tolerable_writes(points: &[Point]) -> Option<(f64, f64, f64)> {
+/// Reads beside a share of writes: how long the median one takes, and by what factor noise may have moved that.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    write_share: f64,
+    median_us: f64,
+    factor: f64,
+}
+
+/// The largest share of writes beside which the median read waits no more than `TOLERABLE` times as long as alone; with the
+/// time that it takes there, and alone.
+fn tolerable_writes(points: &[Point]) -> Option<(Span<f64>, f64, f64)> {
     let deepest =
         points.iter().map(|point| point.workload.concurrency).filter(|k| *k <= 8.0).reduce(f64::max)?;
     let smallest = points.iter().map(|point| point.workload.request_bytes).reduce(f64::min)?;
-    let of_kind = |point: &&Point| {
-        point.workload.concurrency == deepest
-            && point.workload.request_bytes == smallest
-            && point.read_latency.is_some()
+    let of_kind =
+        |point: &&Point| point.workload.concurrency == deepest && point.workload.request_bytes == smallest;
+    let typical = typical_spread(points);
+    let beside = |point: &Point| {
+        Some(Beside {
+            write_share: 1.0 - point.workload.read_share,
+            median_us: point.read_latency?.p50_us,
+            factor: factor(point, typical),
+        })
     };
-    let median_us = |point: &Point| point.read_latency.map(|latency| latency.p50_us);
-    let mut mixed: Vec<(f64, f64)> = points
-        .iter()
-        .filter(of_kind)
-        .filter_map(|point| Some((1.0 - point.workload.read_share, median_us(point)?)))
-        .collect();
-    mixed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (no_writes, alone_us) = *mixed.first()?;
-    if no_writes > 0.0 || mixed.len() < 3 {
+    let mut mixed: Vec<Beside> = points.iter().filter(of_kind).filter_map(beside).collect();
+    mixed.sort_by(|a, b| a.write_share.total_cmp(&b.write_share));
+    let alone = *mixed.first()?;
+    if alone.write_share > 0.0 || mixed.len() < 3 {
         return None;
     }
-    let (share, us) = *mixed.iter().take_while(|(_, us)| *us <= TOLERABLE * alone_us).last()?;
-    Some((share, us, alone_us))
+    let last_within = |moved: fn(&Beside, &Beside) -> f64| {
+        let within = |one: &&Beside| moved(one, &alone) <= TOLERABLE * alone.median_us;
+        mixed.iter().take_while(within).last().unwrap_or(&alone)
+    };
+    let last = last_within(|one, _| one.median_us);
+    // Latency alone is compared with itself: noise moves both by the same.
+    let slow = last_within(|one, alone| {
+        one.median_us * if one.write_share > 0.0 { one.factor * alone.factor } else { 1.0 }
+    });
+    let fast = last_within(|one, alone| one.median_us / (one.factor * alone.factor));
+    let span = Span::new(last.write_share, [slow.write_share, fast.write_share]);
+    Some((span, last.median_us, alone.median_us))
+}
+
+const DEFAULT_WRITE_SHARE: f64 = 0.25;
+
+fn share_shown(share: f64) -> (String, Amount) {
+    (format!("at most {:.0} % of the requests", share * 100.0), Amount::Share(share))
 }
 
 fn pacing(known: &Known<'_>) -> Decision {
     const SETTING: &str = "background writes beside reads";
     match tolerable_writes(&known.measurements.mix) {
-        Some((share, us, alone_us)) => learned(
-            SETTING,
-            format!("at most {:.0} % of the requests", share * 100.0),
-            format!(
-                "the median read then takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)"
-            ),
-        )
-        .of(Amount::Share(share)),
-        None => default(SETTING, "at most 25 % of the requests", "mix was not run").of(Amount::Share(0.25)),
+        Some((span, us, alone_us)) => {
+            let because = format!(
+                "beside {:.0} % of writes the median read takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)",
+                span.value * 100.0
+            );
+            choose(SETTING, span, DEFAULT_WRITE_SHARE, share_shown, &because)
+        }
+        None => {
+            let (text, amount) = share_shown(DEFAULT_WRITE_SHARE);
+            default(SETTING, text, "mix was not run").of(amount)
+        }
     }
 }
 
@@ -157,11 +157,14 @@ fn interface(known: &Known<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
     let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
     let at_deepest: Vec<_> = points.iter().filter(|one| one.point.workload.concurrency == deepest).collect();
+    let rates: Vec<Point> = points.iter().map(|one| one.point.clone()).collect();
+    let typical = typical_spread(&rates);
+    let beyond_noise =
+        |fast: &Point, slow: &Point| Band::of(fast, typical).low > Band::of(slow, typical).high;
     // The backends come best first; a later one must be faster beyond noise to take its place.
     let best = at_deepest.iter().copied().reduce(|best, other| {
-        let clearly_faster = other.point.bytes_per_second > 1.05 * best.point.bytes_per_second
-            && other.point.bytes_per_second_min > best.point.bytes_per_second_max;
-        if clearly_faster { other } else { best }
+        let is_faster = other.point.bytes_per_second > 1.05 * best.point.bytes_per_second;
+        if is_faster && beyond_noise(&other.point, &best.point) { other } else { best }
     })?;
     let all: Vec<String> = at_deepest
         .iter()
@@ -179,7 +182,7 @@ fn interface(known: &Known<'_>) -> Option<Decision> {
     let clear = at_deepest
         .iter()
         .filter(|one| one.backend != best.backend)
-        .all(|one| best.point.bytes_per_second_min > one.point.bytes_per_second_max);
+        .all(|one| beyond_noise(&best.point, &one.point));
     let backend = best.backend.clone();
     Some(if clear { learned(INTERFACE, backend, because) } else { hidden(INTERFACE, backend, because) })
 }
@@ -188,60 +191,70 @@ fn interface(known: &Known<'_>) -> Option<Decision> {
 mod tests {
     use super::*;
     use crate::decide::layout::tests::nothing_learned;
-    use crate::schema::{Latency, Measurements};
+    use crate::decide::noise::tests::point;
+    use crate::schema::{Latency, Learned, LearnedValue, Measurements};
     use flashgrain_model::Workload;
 
-    fn point(workload: Workload, rate: f64, read_us: Option<f64>) -> Point {
-        Point {
-            workload,
-            bytes_per_second: rate,
-            bytes_per_second_min: rate,
-            bytes_per_second_max: rate,
-            repeats: 3,
-            read_latency: read_us.map(|us| Latency { p50_us: us, ..Latency::default() }),
-            write_latency: None,
-            cpu_us_per_request: 2.0,
-            seconds_min: 1.0,
-        }
+    fn streams(noise: f64, repeats: u32) -> Vec<Point> {
+        [(1.0, 100.0), (2.0, 190.0), (4.0, 195.0), (8.0, 200.0)]
+            .into_iter()
+            .map(|(k, rate)| point(Workload::random(Access::Write, 409_600.0, k), rate, noise, repeats))
+            .collect()
     }
 
     #[test]
-    fn the_fewest_streams_that_do_well_are_taken() {
-        let points: Vec<Point> = [(1.0, 100.0), (2.0, 180.0), (4.0, 195.0), (8.0, 200.0)]
-            .into_iter()
-            .map(|(k, rate)| point(Workload::random(Access::Write, 409_600.0, k), rate, None))
-            .collect();
-        let streams = Streams { count: 2, min: 2, max: 2, best_bytes_per_second: 200.0 };
-        assert_eq!(fewest_streams(&points), Some(streams));
-        let noisy: Vec<Point> = points
-            .into_iter()
-            .map(|point| Point {
-                bytes_per_second_min: 0.7 * point.bytes_per_second,
-                bytes_per_second_max: 1.4 * point.bytes_per_second,
-                ..point
-            })
-            .collect();
-        let streams = Streams { count: 2, min: 1, max: 8, best_bytes_per_second: 200.0 };
-        assert_eq!(fewest_streams(&noisy), Some(streams));
-        let measurements = Measurements { order: noisy, ..Measurements::default() };
-        let learned = nothing_learned();
-        let decision = compactions(&Known { learned: &learned, measurements: &measurements, models: None });
-        assert_eq!(
-            (decision.count(), decision.from_default, decision.hidden_by_noise),
-            (Some(4), true, true)
-        );
-        assert_eq!(fewest_streams(&[]), None);
+    fn the_fewest_streams_that_do_well_are_taken_unless_noise_hides_them() {
+        let decided = |order: Vec<Point>| {
+            let measurements = Measurements { order, ..Measurements::default() };
+            let learned = nothing_learned();
+            let decision =
+                compactions(&Known { learned: &learned, measurements: &measurements, models: None });
+            (decision.count(), decision.from_default, decision.hidden_by_noise)
+        };
+        assert_eq!(decided(streams(0.01, 3)), (Some(2), false, false));
+        assert_eq!(decided(streams(0.3, 3)), (Some(4), true, true));
+        assert_eq!(decided(streams(0.0, 1)), (Some(4), true, true), "one repeat is not free of noise");
+        assert_eq!(decided(Vec::new()), (Some(4), true, false));
     }
 
-    #[test]
-    fn writes_are_paced_to_where_reads_still_answer() {
-        let points: Vec<Point> = [(1.0, 80.0), (0.9, 100.0), (0.75, 118.0), (0.5, 200.0), (0.25, 90.0)]
+    fn beside_writes(noise: f64, repeats: u32) -> Vec<Point> {
+        [(1.0, 80.0), (0.9, 100.0), (0.75, 114.0), (0.5, 200.0), (0.25, 90.0)]
             .into_iter()
             .map(|(read_share, us)| {
                 let workload = Workload { read_share, ..Workload::random(Access::Read, 4096.0, 8.0) };
-                point(workload, 1e8, Some(us))
+                let read_latency = Some(Latency { p50_us: us, ..Latency::default() });
+                Point { read_latency, ..point(workload, 1e8, noise, repeats) }
             })
-            .collect();
-        assert_eq!(tolerable_writes(&points), Some((0.25, 118.0, 80.0)));
+            .collect()
+    }
+
+    #[test]
+    fn writes_are_paced_to_where_reads_still_answer_unless_noise_hides_it() {
+        let span = |min, value, max| Span { min, value, max };
+        let tolerable = |points: &[Point]| tolerable_writes(points).unwrap();
+        assert_eq!(tolerable(&beside_writes(0.01, 3)), (span(0.25, 0.25, 0.25), 114.0, 80.0));
+        assert_eq!(tolerable(&beside_writes(0.1, 3)).0, span(0.0, 0.25, 0.25));
+        assert_eq!(tolerable(&beside_writes(0.0, 1)).0, span(0.0, 0.25, 0.75));
+    }
+
+    #[test]
+    fn learned_numbers_whose_intervals_lead_to_several_settings_are_hidden_by_noise() {
+        let value = |value: f64, low: f64, high: f64| LearnedValue {
+            estimate: Estimate::Determined { value, low, high },
+            evidence: String::new(),
+            confidence: 1.0,
+        };
+        let decided = |depth_90: LearnedValue, parallelism: LearnedValue| {
+            let learned = Learned { depth_90, parallelism, ..nothing_learned() };
+            let measurements = Measurements::default();
+            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            [in_flight(&known), read_ahead(&known)]
+        };
+        let [depth, ahead] = decided(value(120.0, 110.0, 126.0), value(5.4, 5.1, 5.7));
+        assert_eq!((depth.count(), depth.from_default), (Some(128), false));
+        assert_eq!((ahead.bytes(), ahead.from_default), (Some(384 << 10), false));
+        let [depth, ahead] = decided(value(120.0, 110.0, 140.0), value(5.9, 5.7, 6.1));
+        assert_eq!((depth.count(), depth.hidden_by_noise), (Some(128), true));
+        assert_eq!((ahead.bytes(), ahead.hidden_by_noise), (Some(384 << 10), true));
     }
 }

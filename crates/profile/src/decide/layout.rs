@@ -1,11 +1,11 @@
 //! Sizes and places: leaves, nodes, write units, segments, stripes, placement.
 
-use flashgrain_model::{Access, Estimate, Workload};
+use flashgrain_model::{Access, CostPart, Estimate, IoModel, Mqssd, Parameter};
 
-use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
+use super::noise::{Span, choose, smallest_good, typical_spread};
+use super::{Known, default, default_bytes, learned, learned_bytes, size_shown, why};
 use crate::schema::{Amount, Decision, Point};
 use crate::trial::bytes_text;
-use crate::verify::predict;
 
 /// Smallest page of the buffer pool.
 const SMALLEST_LEAF_BYTES: u64 = 4 << 10;
@@ -25,7 +25,7 @@ const HALF: f64 = 0.5;
 const UNITS_PER_SEGMENT: u64 = 64;
 
 pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
-    let unit = write_unit_bytes(known);
+    let unit = write_unit_span(known);
     let mut decisions =
         vec![leaf(known), write_unit(known, unit), segment(known, unit), stripe_unit(known, unit)];
     decisions.push(scan(known));
@@ -58,18 +58,20 @@ fn leaf(known: &Known<'_>) -> Decision {
 }
 
 /// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where these are known.
-fn write_unit_bytes(known: &Known<'_>) -> Option<u64> {
+fn write_unit_span(known: &Known<'_>) -> Option<Span<u64>> {
     let learned = known.learned;
-    let desirable = learned.desirable_write_bytes.estimate.value();
+    let desirable = learned.desirable_write_bytes.estimate.value()?;
     let stripe = learned.stripe_bytes.estimate.value();
-    desirable?;
-    let half_rate =
-        good_write_bytes(&known.measurements.order, HALF).map(|(bytes, _)| bytes.next_power_of_two());
-    let bytes = desirable.into_iter().chain(stripe).map(|bytes| bytes as u64).chain(half_rate).max()?;
-    Some(bytes.max(SMALLEST_LEAF_BYTES))
+    let least = desirable.max(stripe.unwrap_or(0.0)) as u64;
+    let least = least.max(SMALLEST_LEAF_BYTES);
+    let half_rate = good_write_bytes(&known.measurements.order, HALF);
+    Some(match half_rate {
+        Some((span, _)) => span.map(|bytes| bytes.next_power_of_two().max(least)),
+        None => Span::new(least, [least, least]),
+    })
 }
 
-fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
+fn write_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "write unit";
     let learned_values = known.learned;
     let Some(unit) = unit else {
@@ -77,29 +79,24 @@ fn write_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
         return default_bytes(SETTING, DEFAULT_WRITE_UNIT_BYTES, because);
     };
     let text = |value: Option<f64>| value.map_or("undetermined".to_owned(), |bytes| bytes_text(bytes as u64));
-    let half = good_write_bytes(&known.measurements.order, HALF).map(|(bytes, _)| bytes as f64);
+    let half = good_write_bytes(&known.measurements.order, HALF).map(|(span, _)| span.value as f64);
     let because = format!(
         "the largest of: smallest desirable write {}, stripe {}, half of the best write rate reached from {} on (rules 1 and 3)",
         text(learned_values.desirable_write_bytes.estimate.value()),
         text(learned_values.stripe_bytes.estimate.value()),
         text(half)
     );
-    learned_bytes(SETTING, unit, because)
+    choose(SETTING, unit, DEFAULT_WRITE_UNIT_BYTES, size_shown, &because)
 }
 
 /// The smallest size of random writes, over all depths, that reaches `share` of the best rate; and that rate.
-fn good_write_bytes(points: &[Point], share: f64) -> Option<(u64, f64)> {
+fn good_write_bytes(points: &[Point], share: f64) -> Option<(Span<u64>, f64)> {
     let writes: Vec<&Point> =
         points.iter().filter(|point| point.workload.access() == Some(Access::Write)).collect();
-    let best = writes.iter().map(|point| point.bytes_per_second).reduce(f64::max)?;
-    writes
-        .iter()
-        .filter(|point| point.bytes_per_second >= share * best)
-        .min_by(|a, b| a.workload.request_bytes.total_cmp(&b.workload.request_bytes))
-        .map(|point| (point.workload.request_bytes as u64, best))
+    smallest_good(&writes, typical_spread(points), share, |point| point.workload.request_bytes)
 }
 
-fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
+fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "segment size and alignment";
     let values = [&known.learned.stripe_bytes, &known.learned.desirable_write_bytes];
     let align = values
@@ -116,29 +113,35 @@ fn segment(known: &Known<'_>, unit: Option<u64>) -> Decision {
             .of(Amount::Bytes(DEFAULT_SEGMENT_BYTES));
     };
     let align = align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES);
-    let bytes = (UNITS_PER_SEGMENT * unit.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
-        .max(good)
-        .next_power_of_two()
-        .max(DEFAULT_SEGMENT_BYTES)
-        .next_multiple_of(align.max(1));
+    // The noise of the unit counts in the unit's decision.
+    let unit = unit.map_or(DEFAULT_WRITE_UNIT_BYTES, |unit| unit.settled(DEFAULT_WRITE_UNIT_BYTES));
+    let segment = good.map(|good| {
+        (UNITS_PER_SEGMENT * unit)
+            .max(good)
+            .next_power_of_two()
+            .max(DEFAULT_SEGMENT_BYTES)
+            .next_multiple_of(align.max(1))
+    });
     let because = format!(
         "writes reach 90 % of {:.0} MB/s from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
         best / 1e6,
-        bytes_text(good),
+        bytes_text(good.value),
         match values.map(|value| value.estimate.value().is_some()) {
             [true, _] => "stripe",
             [false, true] => "smallest desirable write",
             [false, false] => "default, as the drive's own alignment is undetermined",
         }
     );
-    learned(SETTING, format!("{}, aligned to {}", bytes_text(bytes), bytes_text(align)), because)
-        .of(Amount::Bytes(bytes))
+    let show =
+        |bytes| (format!("{}, aligned to {}", bytes_text(bytes), bytes_text(align)), Amount::Bytes(bytes));
+    choose(SETTING, segment, DEFAULT_SEGMENT_BYTES, show, &because)
 }
 
-fn stripe_unit(known: &Known<'_>, unit: Option<u64>) -> Decision {
+fn stripe_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "stripe unit of a drive set";
+    let because = "a write unit stays on one drive and fills its stripes";
     match unit {
-        Some(unit) => learned_bytes(SETTING, unit, "a write unit stays on one drive and fills its stripes"),
+        Some(unit) => choose(SETTING, unit, DEFAULT_WRITE_UNIT_BYTES, size_shown, because),
         None => default_bytes(SETTING, DEFAULT_WRITE_UNIT_BYTES, why(&known.learned.stripe_bytes)),
     }
 }
@@ -148,50 +151,72 @@ fn scan(known: &Known<'_>) -> Decision {
     let half = &known.learned.half_bandwidth_bytes;
     let node_of = |bytes: f64| (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
     match half.estimate {
-        Estimate::Determined { low, high, .. } if node_of(low) != node_of(high) => {
-            let range = [low, high].map(|bytes| bytes_text(bytes as u64)).join(" – ");
-            hidden(
-                SETTING,
-                bytes_text(DEFAULT_SCAN_BYTES),
-                format!("half-bandwidth size {range} (Corollary 6)"),
-            )
-            .of(Amount::Bytes(DEFAULT_SCAN_BYTES))
-        }
-        Estimate::Determined { value: bytes, .. } => {
-            let node = node_of(bytes);
+        Estimate::Determined { value, low, high } => {
             let because = format!(
                 "half-bandwidth size {} (Corollary 6): a larger node gains less than it costs",
-                bytes_text(bytes as u64)
+                bytes_text(value as u64)
             );
-            learned_bytes(SETTING, node, because)
+            let span = Span::new(value, [low, high]).map(node_of);
+            choose(SETTING, span, DEFAULT_SCAN_BYTES, size_shown, &because)
         }
         Estimate::Undetermined { .. } => default_bytes(SETTING, DEFAULT_SCAN_BYTES, why(half)),
     }
 }
 
+/// Streams of compaction that a table's size is decided for.
+const TABLE_STREAMS: f64 = 4.0;
+
+/// Setup and transfer of writes by so many streams, and the ends of their intervals: seconds per access and per byte.
+/// `None` if they were not fitted.
+fn table_costs(mqssd: &Mqssd) -> Option<[(f64, f64); 3]> {
+    let costs = (
+        mqssd.setup_seconds(Access::Write, TABLE_STREAMS)?,
+        mqssd.transfer_seconds_per_byte(Access::Write, TABLE_STREAMS)?,
+    );
+    let parameters = mqssd.parameters();
+    // Relative to the value, at the concurrency measured that is nearest; anything if it is undetermined there.
+    let interval = |symbol: &str| {
+        let distance = |parameter: &&Parameter| {
+            (parameter.at_concurrency.unwrap_or(f64::INFINITY) / TABLE_STREAMS).ln().abs()
+        };
+        let nearest = parameters
+            .iter()
+            .filter(|parameter| parameter.symbol == symbol)
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        match nearest.map(|parameter| &parameter.estimate) {
+            Some(Estimate::Determined { value, low, high }) => (low / value, high / value),
+            _ => (0.0, f64::INFINITY),
+        }
+    };
+    let (setup, transfer) = (
+        interval(&format!("{} fitted", CostPart::Setup.symbol(Access::Write))),
+        interval(&format!("{} fitted", CostPart::Transfer.symbol(Access::Write))),
+    );
+    // What is too high for one cost is too low for the other, since their sum was measured.
+    Some([costs, (costs.0 * setup.0, costs.1 * transfer.1), (costs.0 * setup.1, costs.1 * transfer.0)])
+}
+
+/// The smallest table that reaches a good share of the best rate, and that rate.
+fn good_table((setup, transfer): (f64, f64)) -> (u64, f64) {
+    let sizes = || (0..13).map(|doubling| (4u64 << 10) << doubling);
+    let rate = |bytes: u64| (setup / bytes as f64 + transfer).recip();
+    let best = sizes().map(rate).fold(0.0, f64::max);
+    let largest = sizes().next_back().unwrap_or(DEFAULT_SCAN_BYTES);
+    (sizes().find(|bytes| rate(*bytes) >= GOOD_SHARE * best).unwrap_or(largest), best)
+}
+
 /// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the fitted setup and transfer costs.
 fn table(known: &Known<'_>) -> Decision {
     const SETTING: &str = "table write size";
-    const STREAMS: f64 = 4.0;
-    let sizes: Vec<u64> = (0..13).map(|doubling| (4 << 10) << doubling).collect();
-    let rate = |bytes: u64| {
-        known
-            .models
-            .and_then(|models| predict(models, &Workload::random(Access::Write, bytes as f64, STREAMS)))
-    };
-    let best = sizes.iter().filter_map(|bytes| rate(*bytes)).reduce(f64::max);
-    let good = best.and_then(|best| {
-        sizes
-            .iter()
-            .find(|bytes| rate(**bytes).is_some_and(|rate| rate >= GOOD_SHARE * best))
-            .map(|bytes| (*bytes, best))
-    });
-    match good {
-        Some((bytes, best)) => learned_bytes(
-            SETTING,
-            bytes,
-            format!("s(4) and β(4): {STREAMS} streams reach 90 % of {:.0} MB/s with it", best / 1e6),
-        ),
+    let costs = known.models.and_then(|models| table_costs(models.mqssd.as_ref()?));
+    match costs.map(|costs| costs.map(good_table)) {
+        Some([(bytes, best), (one, _), (other, _)]) => {
+            let because = format!(
+                "s(4) and β(4): {TABLE_STREAMS} streams reach 90 % of {:.0} MB/s with it",
+                best / 1e6
+            );
+            choose(SETTING, Span::new(bytes, [one, other]), DEFAULT_SCAN_BYTES, size_shown, &because)
+        }
         None => default_bytes(SETTING, DEFAULT_SCAN_BYTES, "write costs were not fitted"),
     }
 }
@@ -217,9 +242,10 @@ fn placement(known: &Known<'_>) -> Decision {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use flashgrain_model::Estimate;
+    use flashgrain_model::{Estimate, FitOptions, Sample, Workload, fit};
 
     use super::*;
+    use crate::decide::noise::tests::point;
     use crate::schema::{Learned, LearnedValue, Measurements};
 
     fn value(number: Option<f64>) -> LearnedValue {
@@ -288,5 +314,84 @@ pub(super) mod tests {
         );
         let leaf = decided(&learned, "leaf size");
         assert_eq!((leaf.value.as_str(), leaf.bytes(), leaf.from_default), ("4 KiB", Some(4096), false));
+    }
+
+    /// Random writes of a drive whose best rate takes 64 KiB, by depth 4.
+    fn writes(noise: f64, repeats: u32) -> Vec<Point> {
+        [(4096.0, 30.0), (16_384.0, 85.0), (65_536.0, 190.0), (262_144.0, 200.0)]
+            .into_iter()
+            .map(|(bytes, rate)| {
+                point(Workload::random(Access::Write, bytes, 4.0), rate * 1e6, noise, repeats)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn sizes_that_noise_hides_are_defaults_that_say_so() {
+        let learned = Learned { desirable_write_bytes: value(Some(4096.0)), ..nothing_learned() };
+        let decided = |noise: f64, repeats: u32| {
+            let measurements = Measurements { order: writes(noise, repeats), ..Measurements::default() };
+            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            let decisions = decide(&known);
+            ["write unit", "segment size and alignment", "stripe unit of a drive set"].map(|setting| {
+                let found = decisions.iter().find(|decision| decision.setting == setting).unwrap();
+                (found.bytes(), found.hidden_by_noise)
+            })
+        };
+        let quiet = [(Some(64 << 10), false), (Some(8 << 20), false), (Some(64 << 10), false)];
+        assert_eq!(decided(0.01, 3), quiet);
+        // 16 KiB may reach half of the best rate as well; segments are larger than either needs.
+        let noisy = [(Some(64 << 10), true), (Some(8 << 20), false), (Some(64 << 10), true)];
+        assert_eq!(decided(0.15, 3), noisy);
+        assert_eq!(decided(0.0, 1), noisy, "a single repeat is not free of noise");
+    }
+
+    #[test]
+    fn a_segment_that_noise_hides_is_a_default_that_says_so() {
+        let huge: Vec<Point> = [(8.0, 170.0), (16.0, 190.0), (32.0, 200.0)]
+            .into_iter()
+            .map(|(mib, rate)| {
+                let workload = Workload::random(Access::Write, mib * 1_048_576.0, 4.0);
+                point(workload, rate * 1e6, 0.1, 3)
+            })
+            .collect();
+        let measurements = Measurements { order: huge, ..Measurements::default() };
+        let learned = nothing_learned();
+        let known = Known { learned: &learned, measurements: &measurements, models: None };
+        let found = segment(&known, None);
+        assert_eq!((found.bytes(), found.hidden_by_noise), (Some(8 << 20), true), "{found:?}");
+        assert!(found.because.contains("8 MiB, aligned to 64 KiB to 32 MiB"), "{found:?}");
+    }
+
+    #[test]
+    fn a_table_size_follows_from_costs_that_their_noise_leaves_one_alternative() {
+        let fitted = |noise: f64| {
+            let sizes = [4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
+            let workloads = [1.0, 2.0, 4.0, 8.0]
+                .into_iter()
+                .flat_map(|k| sizes.map(|bytes| Workload::random(Access::Write, bytes, k)));
+            let samples: Vec<Sample> = workloads
+                .enumerate()
+                .map(|(index, workload)| {
+                    let seconds_per_byte =
+                        90e-6 / workload.concurrency * workload.random_accesses_per_byte() + 1e-9;
+                    Sample {
+                        experiment: "order".into(),
+                        repeat: 0,
+                        workload,
+                        bytes_per_second: (1.0 + noise * (index as f64 * 2.4).sin()) / seconds_per_byte,
+                    }
+                })
+                .collect();
+            let models = fit(&samples, &FitOptions { resamples: 40, ..FitOptions::default() }).unwrap();
+            let measurements = Measurements::default();
+            let learned = nothing_learned();
+            table(&Known { learned: &learned, measurements: &measurements, models: Some(&models) })
+        };
+        // 22.5 µs and 1 ns per byte: 90 % takes 202 kB.
+        let quiet = fitted(0.001);
+        assert_eq!((quiet.bytes(), quiet.from_default), (Some(256 << 10), false), "{quiet:?}");
+        let noisy = fitted(0.4);
+        assert!(noisy.hidden_by_noise, "{noisy:?}");
     }
 }

@@ -3,6 +3,7 @@
 
 mod concurrency;
 mod layout;
+mod noise;
 mod sync;
 
 use flashgrain_model::Models;
@@ -58,6 +59,11 @@ fn learned_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decis
 /// A decision on a size that stands for want of a number.
 fn default_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decision {
     default(setting, bytes_text(bytes), because).of(Amount::Bytes(bytes))
+}
+
+/// A size in words and for programs.
+fn size_shown(bytes: u64) -> (String, Amount) {
+    (bytes_text(bytes), Amount::Bytes(bytes))
 }
 
 /// Why there is no value.
