@@ -18,7 +18,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process has the store open.
-    #[error("{path}: another process has this store open; end it first")]
+    #[error(
+        "{path}: another process has this store open; end it first; to read a store that stays in use, have that process back it up (`Db::backup`), and open the copy"
+    )]
     Locked {
         /// The store.
         path: PathBuf,

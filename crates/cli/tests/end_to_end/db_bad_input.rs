@@ -95,10 +95,12 @@ fn a_second_opener_is_told_who_keeps_it_away() {
         fails(
             &mut command(&folder, arguments),
             1,
-            &["store: another process has this store open; end it first"],
+            &["store: another process has this store open; end it first", "back it up", "open the copy"],
         );
     }
     first.tree("default").unwrap().insert("key", "first").unwrap();
+    first.backup(Db::builder().path(folder.path().join("copy")).workers(1).cache_bytes(4 << 20)).unwrap();
+    assert_eq!(db(&folder, "get copy key"), "first\n", "beside the writer of the store");
     drop(first);
     assert_eq!(db(&folder, "get store key"), "first\n");
 }

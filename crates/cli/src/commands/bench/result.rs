@@ -65,10 +65,16 @@ pub struct DeviceUse {
     pub write_amplification: Option<f64>,
     /// Of the bytes written for pages, those in whole aligned write units.
     pub aligned_share: Option<f64>,
+    /// Checkpoints that were completed.
+    pub checkpoints: u64,
+    /// Bytes written for pages, page table and log, cleaning included, for each operation.
+    pub store_bytes_per_operation: f64,
+    /// Bytes by which the store's device has grown.
+    pub grown_bytes: u64,
 }
 
 impl DeviceUse {
-    fn new(before: &Stats, after: &Stats, elapsed_s: f64) -> Self {
+    fn new(before: &Stats, after: &Stats, elapsed_s: f64, operations: f64) -> Self {
         let rate = |of: fn(&Stats) -> u64| (of(after) - of(before)) as f64 / elapsed_s;
         let delta = |of: fn(&Stats) -> u64| (of(after) - of(before)) as f64;
         let share = |part: f64, whole: f64| (whole > 0.0).then_some(part / whole);
@@ -89,6 +95,12 @@ impl DeviceUse {
                 dirty,
             ),
             aligned_share: share(full, full + delta(|stats| stats.written.partial_unit_bytes)),
+            checkpoints: after.checkpoints.completed - before.checkpoints.completed,
+            store_bytes_per_operation: delta(|stats| {
+                let pages = stats.written.full_unit_bytes + stats.written.partial_unit_bytes;
+                pages + stats.log.written_bytes
+            }) / operations,
+            grown_bytes: after.space.device_bytes.saturating_sub(before.space.device_bytes),
         }
     }
 }
@@ -102,8 +114,8 @@ impl BenchResult {
         driven: Driven,
         raw: Raw,
     ) -> Self {
-        let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s);
         let operations = driven.operations.max(1) as f64;
+        let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s, operations);
         let space = &driven.after.space;
         let room = (space.segments * space.segment_bytes).max(1) as f64;
         Self {
@@ -186,6 +198,14 @@ impl BenchResult {
                 "pages   {amplification:.2} bytes written per byte of a changed page, {aligned} in whole aligned units; pages take {} of the room, their images {}\n",
                 unit::share(self.page_use),
                 unit::share(self.space_use)
+            );
+        }
+        if device.store_bytes_per_operation > 0.0 {
+            text += &format!(
+                "upkeep  {} checkpoints, {} written per operation for pages and log; it grew by {}\n",
+                device.checkpoints,
+                unit::bytes(device.store_bytes_per_operation),
+                unit::bytes(device.grown_bytes as f64)
             );
         }
         text += &format!(
