@@ -27,6 +27,9 @@ const MOST_PAGES: u64 = 1 << 33;
 /// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only for pages that there are.
 const CHUNK_PAGES: u64 = 1 << 21;
 
+/// Chunks of either sort of pages.
+const CHUNKS: usize = (MOST_PAGES / CHUNK_PAGES) as usize;
+
 /// So many numbers ahead entries are mapped: more than are given out between two looks at [`Table::has_room`].
 const AHEAD_PAGES: u64 = 1 << 20;
 
@@ -113,8 +116,8 @@ impl Entry {
 
 /// See the module.
 pub(super) struct Table {
-    /// Where each chunk's entries begin, of durable and of volatile pages; null: not mapped yet. Never changed once it is not null.
-    chunks: [Box<[AtomicPtr<Entry>]>; 2],
+    /// Where each chunk's entries begin, of durable pages and behind them of volatile ones; null: not mapped yet. Never changed once it is not null.
+    chunks: Box<[AtomicPtr<Entry>; 2 * CHUNKS]>,
     is_huge: bool,
     numbers: Mutex<Numbers>,
 }
@@ -147,14 +150,14 @@ struct Chain {
 
 impl Table {
     pub fn new(huge: bool) -> io::Result<Self> {
-        let chunks = || (0..MOST_PAGES / CHUNK_PAGES).map(|_| AtomicPtr::default()).collect();
+        let chunks = Box::new(std::array::from_fn(|_| AtomicPtr::default()));
         let numbers = Numbers {
             durable: Sort { reusable: Chain::default(), next: 1, pages: 0 },
             volatile: Sort { reusable: Chain::default(), next: PageId::FIRST_VOLATILE, pages: 0 },
             waiting: VecDeque::new(),
             mapped: Vec::new(),
         };
-        let table = Self { chunks: [chunks(), chunks()], is_huge: huge, numbers: Mutex::new(numbers) };
+        let table = Self { chunks, is_huge: huge, numbers: Mutex::new(numbers) };
         for first in [0, PageId::FIRST_VOLATILE] {
             table.map(&mut table.numbers(), PageId(first))?;
         }
@@ -163,10 +166,7 @@ impl Table {
 
     /// Maps the entry of a number, with its chunk, unless it is.
     fn map(&self, numbers: &mut Numbers, id: PageId) -> io::Result<()> {
-        let (sort, index) = (id.0 / PageId::FIRST_VOLATILE, id.0 % PageId::FIRST_VOLATILE);
-        let chunks =
-            self.chunks.get(sort as usize).and_then(|chunks| chunks.get((index / CHUNK_PAGES) as usize));
-        let Some(chunk) = chunks else { return Err(io::ErrorKind::OutOfMemory.into()) };
+        let Some(chunk) = self.chunk(id) else { return Err(io::ErrorKind::OutOfMemory.into()) };
         if chunk.load(Ordering::Acquire).is_null() {
             let mapping = Mapping::reserve(CHUNK_PAGES * 8, self.is_huge)?;
             chunk.store(mapping.start().cast(), Ordering::Release);
@@ -185,14 +185,22 @@ impl Table {
     /// The entry of a page; `None` for what cannot be a page's number.
     #[inline]
     pub fn entry(&self, id: PageId) -> Option<&Entry> {
-        let (sort, index) = (id.0 / PageId::FIRST_VOLATILE, id.0 % PageId::FIRST_VOLATILE);
-        let chunk =
-            self.chunks.get(sort as usize)?.get((index / CHUNK_PAGES) as usize)?.load(Ordering::Acquire);
+        let chunk = self.chunk(id)?.load(Ordering::Acquire);
         if chunk.is_null() {
             return None;
         }
         // SAFETY: a chunk stays mapped as long as `self` lives and holds so many words; zeroed memory is a valid `Entry`, which is only changed atomically.
-        Some(unsafe { &*chunk.add((index % CHUNK_PAGES) as usize) })
+        Some(unsafe { &*chunk.add((id.0 % CHUNK_PAGES) as usize) })
+    }
+
+    /// The chunk that has a page's entry; `None` for what cannot be a page's number. Every look at a page goes through here, hence shifts and masks instead of a look-up by sort.
+    #[inline]
+    fn chunk(&self, id: PageId) -> Option<&AtomicPtr<Entry>> {
+        const SORT: u64 = PageId::FIRST_VOLATILE / CHUNK_PAGES;
+        let number = id.0 / CHUNK_PAGES;
+        let is_number = number & !(SORT | (CHUNKS as u64 - 1)) == 0;
+        let index = number % SORT + number / SORT * CHUNKS as u64;
+        is_number.then(|| &self.chunks[index as usize % (2 * CHUNKS)])
     }
 
     /// Has the processor fetch the entry of a page that exists.
