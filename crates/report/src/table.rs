@@ -141,6 +141,13 @@ impl Table {
         format!("{}{}{body}", line(&titles), line(&rule))
     }
 
+    /// The same rows with the columns at these places.
+    pub(crate) fn with_columns(&self, places: &[usize]) -> Self {
+        let columns = places.iter().filter_map(|place| self.columns.get(*place).cloned()).collect();
+        let of_row = |row: &Vec<Cell>| places.iter().filter_map(|place| row.get(*place).cloned()).collect();
+        Self { columns, rows: self.rows.iter().map(of_row).collect() }
+    }
+
     /// Takes the last column out and returns its entries.
     pub(crate) fn remove_last_column(&mut self) -> Vec<Cell> {
         self.columns.pop();

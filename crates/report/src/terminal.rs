@@ -221,11 +221,22 @@ impl Printer {
 
     fn table(&mut self, table: &Table) {
         let (table, asides) = with_long_prose_aside(table, self.style.width);
-        let widths = widths(&table, self.style.width);
+        let parts = parts(&table, self.style.width);
+        for (index, part) in parts.iter().enumerate() {
+            let is_last = index + 1 == parts.len();
+            self.part(part, if is_last { &asides } else { &[] });
+            if !is_last {
+                self.text.push('\n');
+            }
+        }
+    }
+
+    fn part(&mut self, table: &Table, asides: &[Cell]) {
+        let widths = widths(table, self.style.width);
         if table.has_head() {
             let head: Vec<Cell> =
                 table.columns.iter().map(|column| Cell::toned(column.title.as_str(), Tone::Quiet)).collect();
-            self.row(&table, &head, &widths);
+            self.row(table, &head, &widths);
         }
         let mut group_above: Option<&str> = None;
         for (index, row) in table.rows.iter().enumerate() {
@@ -235,7 +246,7 @@ impl Printer {
             if let Some(first) = shown.first_mut().filter(|_| group == group_above) {
                 first.text.clear();
             }
-            self.row(&table, &shown, &widths);
+            self.row(table, &shown, &widths);
             if let Some(aside) = asides.get(index) {
                 self.indented(&aside.text, "      ");
             }
@@ -295,6 +306,27 @@ fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) 
     }
     let asides = table.remove_last_column();
     (table, asides)
+}
+
+/// The table, or if its columns do not fit beside each other, several with some of them, one below the other. Each has the labels that name
+/// the rows; entries are never broken.
+fn parts(table: &Table, available: usize) -> Vec<Table> {
+    let natural = natural_widths(table, Heads::Wrapped);
+    let has_prose = table.columns.iter().any(|column| column.kind == Kind::Prose);
+    if has_prose || total(&natural) <= available {
+        return vec![table.clone()];
+    }
+    let labels = table.columns.iter().take_while(|column| column.kind == Kind::Label).count().max(1);
+    let label_places: Vec<usize> = (0..labels).collect();
+    let mut places: Vec<Vec<usize>> = vec![label_places.clone()];
+    for place in labels..natural.len() {
+        let taken = |places: &[usize]| places.iter().map(|place| natural[*place] + GAP).sum::<usize>();
+        match places.last_mut() {
+            Some(last) if last.len() == labels || taken(last) + natural[place] + GAP <= available => last.push(place),
+            _ => places.push([label_places.as_slice(), &[place]].concat()),
+        }
+    }
+    places.iter().map(|places| table.with_columns(places)).collect()
 }
 
 /// What the columns would take on their own: heads in one line, or wrapped between their words. Entries never wrap.

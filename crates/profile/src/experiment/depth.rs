@@ -14,14 +14,15 @@ pub(crate) const DEEPEST: u64 = 256;
 const DEEPEST_OF_ALL: u64 = 4096;
 const PAGE_WEIGHT: f64 = 2.0;
 
-/// Growth with a doubling of the depth from which the rate still rises.
-const RISING: f64 = 1.02;
+/// Growth over the last two doublings of the depth from which the rate still rises: as `learn::curve` judges it, so that whatever ends the
+/// depths here has reached its plateau there.
+const RISING: f64 = 1.04;
 
-/// Whether a depth is worth measuring after `shallower` have been: all up to 256, and then one after the other while the rate rises. `rate_at` is the
+/// Whether a depth is worth measuring after shallower ones have been: all up to 256, and then one after the other while the rate rises. `rate_at` is the
 /// rate at a depth, as far as it was measured.
 pub(crate) fn is_worth_measuring(depth: u64, rate_at: impl Fn(u64) -> Option<f64>) -> bool {
     depth <= DEEPEST
-        || matches!((rate_at(depth / 2), rate_at(depth / 4)), (Some(last), Some(before)) if last > RISING * before)
+        || matches!((rate_at(depth / 2), rate_at(depth / 8)), (Some(last), Some(before)) if last > RISING * before)
 }
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
@@ -62,6 +63,21 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
 mod tests {
     use super::*;
     use crate::experiment::testing;
+
+    #[test]
+    fn depths_go_on_until_two_doublings_bring_nothing() {
+        let deepest = |saturating: u64| {
+            let rate_at = |depth: u64| Some(depth.min(saturating) as f64);
+            doublings(1, DEEPEST_OF_ALL)
+                .into_iter()
+                .take_while(|depth| is_worth_measuring(*depth, rate_at))
+                .max()
+        };
+        assert_eq!(deepest(16), Some(256));
+        assert_eq!(deepest(64), Some(256));
+        assert_eq!(deepest(128), Some(512));
+        assert_eq!(deepest(1000), Some(4096));
+    }
 
     #[test]
     fn small_requests_are_left_out_where_the_device_cannot_take_them() {

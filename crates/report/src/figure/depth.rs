@@ -9,6 +9,9 @@ use crate::facts::kind_name;
 use crate::svg::{Axis, Growth, Heat, HeatCell, Mark, Plot, heat};
 use crate::unit::{self, Unit};
 
+/// Cells of more columns would be narrower than their numbers.
+const COLUMNS_MAX: usize = 10;
+
 fn latency_of(point: &Point) -> Option<Latency> {
     point.read_latency.or(point.write_latency)
 }
@@ -68,13 +71,25 @@ fn map(
     value_of: impl Fn(&Point) -> f64,
     better: fn(f64, f64) -> f64,
 ) -> String {
-    let depths = distinct(points.iter().map(|point| point.workload.concurrency));
+    let mut depths = distinct(points.iter().map(|point| point.workload.concurrency));
+    // Numbers need room: of many depths every second one is shown, the deepest always.
+    while depths.len() > COLUMNS_MAX {
+        let is_even = depths.len() % 2 == 0;
+        depths = depths.into_iter().skip(usize::from(is_even)).step_by(2).collect();
+    }
+    let points: Vec<&Point> =
+        points.iter().copied().filter(|point| depths.contains(&point.workload.concurrency)).collect();
     let sizes = distinct(points.iter().map(|point| point.workload.request_bytes));
     let best = points.iter().map(|point| value_of(point)).filter(|value| value.is_finite()).reduce(better);
     let largest =
         points.iter().map(|point| value_of(point)).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    // One unit for the whole map, small enough for its usual cell: it stands in the title.
-    let (factor, suffix) = unit.scale_for(if unit == Unit::Count { largest } else { largest / 100.0 });
+    // One unit for the whole map, in which no cell has more than four digits: it stands in the title.
+    let (factor, suffix) = match unit {
+        Unit::Count if largest >= 1e7 => (1e6, " M"),
+        Unit::Count if largest >= 1e4 => (1e3, " k"),
+        Unit::Count => (1.0, ""),
+        _ => unit.scale_for(largest / 100.0),
+    };
     let cell = |size: f64, depth: f64| {
         let at_place =
             |point: &&&Point| point.workload.request_bytes == size && point.workload.concurrency == depth;
@@ -82,7 +97,7 @@ fn map(
         let value = value_of(point);
         value.is_finite().then(|| HeatCell {
             value,
-            shown: unit::three_digits(value / factor),
+            shown: four_characters(value / factor),
             best: best == Some(value),
             tip: format!("{}: {}", describe_workload(&point.workload), unit.show(value)),
         })
@@ -104,6 +119,12 @@ fn map(
             row_labels: sizes.iter().map(|size| unit::bytes(*size)).collect(),
         },
     )
+}
+
+/// Three digits, or fewer where these do not fit into a cell.
+fn four_characters(value: f64) -> String {
+    let shown = unit::three_digits(value);
+    if value.abs() >= 10.0 || shown.chars().count() <= 4 { shown } else { format!("{value:.2}") }
 }
 
 /// Latency percentiles over depth, for 4 KiB or what comes closest.

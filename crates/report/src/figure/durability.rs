@@ -68,7 +68,8 @@ pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
             )
         })
         .unwrap_or_default();
-    Ok(Figure { id: "fig-interface".into(), title, caption, legend: Vec::new(), panels })
+    let legend = vec![Key::bar("chosen", colour::READS), Key::bar("others", "var(--quiet)")];
+    Ok(Figure { id: "fig-interface".into(), title, caption, legend, panels })
 }
 
 /// Rates of streams that never jump.
@@ -114,7 +115,10 @@ pub(crate) fn sequential(profile: &DeviceProfile) -> Drawn {
         [best(Access::Read), best(Access::Write)].into_iter().flatten().map(in_words).collect();
     let caption = format!("Fastest: {}. The models are not fitted to these.", fastest.join("; "));
     let panels = vec![bars(&title, "Streams × request size", &axis, &rows)];
-    Ok(Figure { id: "fig-sequential".into(), title, caption, legend: Vec::new(), panels })
+    let accesses = [Access::Read, Access::Write].into_iter().filter(|access| best(*access).is_some());
+    let series = accesses.map(|access| access_series(Some(access)));
+    let legend = series.map(|series| Key::bar(&series.label, &series.colour)).collect();
+    Ok(Figure { id: "fig-sequential".into(), title, caption, legend, panels })
 }
 
 /// What a durable 4 KiB write takes, by method.
@@ -158,7 +162,12 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
             }
         })
         .collect();
-    let panels = vec![bars(&title, "Mean; dot: median; whisker: 99 %", &axis, &rows)];
+    let panels = vec![bars(&title, "Mean; whisker: 99 %", &axis, &rows)];
+    let legend = vec![
+        Key::bar("cheapest that is durable", colour::WRITES),
+        Key::bar("others", "var(--quiet)"),
+        Key::mark("median", "ring"),
+    ];
     let caption = match best {
         Some(best) => format!(
             "Write and flush together. Cheapest: {}, {} in the mean, {} in the median, {} at the 99th percentile.",
@@ -169,7 +178,7 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
         ),
         None => "No method that makes a write durable was measured.".into(),
     };
-    Ok(Figure { id: "fig-flush".into(), title, caption, legend: Vec::new(), panels })
+    Ok(Figure { id: "fig-flush".into(), title, caption, legend, panels })
 }
 
 /// Rate of sustained random writes over time.

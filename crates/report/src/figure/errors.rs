@@ -8,7 +8,7 @@ use crate::facts::kind_name;
 use crate::svg::{Axis, Growth, Plot, Series, colour};
 use crate::unit::Unit;
 
-const KINDS: [Option<Access>; 2] = [Some(Access::Read), Some(Access::Write)];
+const KINDS: [Option<Access>; 3] = [Some(Access::Read), Some(Access::Write), None];
 /// Errors are drawn from here to there; smaller and larger ones lie on the frame.
 const ERRORS: [f64; 2] = [0.002, 10.0];
 

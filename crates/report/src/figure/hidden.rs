@@ -124,9 +124,11 @@ pub(crate) fn location(profile: &DeviceProfile) -> Drawn {
     let learned = &profile.learned;
     let chunk = learned.chunk_bytes.estimate.value();
     let hot = learned.hot_offset_bytes.estimate.value();
-    let panels = distinct(points.iter().map(|point| point.chunk_bytes as f64))
-        .into_iter()
-        .map(|size| {
+    let tried = distinct(points.iter().map(|point| point.chunk_bytes as f64));
+    let shown = around(&tried, chunk);
+    let panels = shown
+        .iter()
+        .map(|&size| {
             let here: Vec<&LocationPoint> =
                 points.iter().filter(|point| point.chunk_bytes as f64 == size).collect();
             let hot = hot.filter(|_| chunk == Some(size));
@@ -139,9 +141,29 @@ pub(crate) fn location(profile: &DeviceProfile) -> Drawn {
         ("the flash page size", &learned.flash_page_bytes, Unit::Bytes),
     ]);
     caption.push_str(" The vertical axes start at zero.");
+    if shown.len() < tried.len() {
+        let others = tried.len() - shown.len();
+        caption += &format!(" What was measured for {others} other supposed sizes is in the profile.");
+    }
     let legend =
         vec![Key::mark("mean of the offset group, 95 % interval", "dot"), Key::mark("median", "dash")];
     Ok(Figure { id: "fig-location".into(), title, caption, legend, panels })
+}
+
+/// The sizes to look at: those around the learned one, or some from the smallest to the largest.
+fn around(tried: &[f64], learned: Option<f64>) -> Vec<f64> {
+    const PANELS_MAX: usize = 6;
+    let spare = tried.len().saturating_sub(PANELS_MAX);
+    if let Some(place) = tried.iter().position(|size| Some(*size) == learned) {
+        let first = place.saturating_sub(PANELS_MAX / 2 - 1).min(spare);
+        return tried.iter().copied().skip(first).take(PANELS_MAX).collect();
+    }
+    let last = tried.len().saturating_sub(1);
+    let panels = tried.len().min(PANELS_MAX);
+    (0..panels)
+        .filter_map(|panel| tried.get(panel * last / panels.max(2).saturating_sub(1)))
+        .copied()
+        .collect()
 }
 
 fn location_panel(figure: &str, chunk: f64, points: &[&LocationPoint], hot: Option<f64>) -> String {
@@ -169,4 +191,20 @@ fn location_panel(figure: &str, chunk: f64, points: &[&LocationPoint], hot: Opti
     let medians = points.iter().map(|point| (point.offset_bytes as f64, point.latency.p50_us * 1e-6));
     draw_latencies(&mut plot, &series, marks.collect(), medians.collect());
     plot.finish(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_sizes_around_the_learned_one_are_drawn() {
+        let tried: Vec<f64> = (1..=18).map(f64::from).collect();
+        assert_eq!(around(&tried, Some(9.0)), [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
+        assert_eq!(around(&tried, Some(1.0)), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(around(&tried, Some(18.0)), [13.0, 14.0, 15.0, 16.0, 17.0, 18.0]);
+        assert_eq!(around(&tried, None), [1.0, 4.0, 7.0, 11.0, 14.0, 18.0]);
+        assert_eq!(around(&[4.0, 8.0], None), [4.0, 8.0]);
+        assert_eq!(around(&[4.0], None), [4.0]);
+    }
 }

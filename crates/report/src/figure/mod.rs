@@ -64,7 +64,7 @@ pub struct Key {
     pub label: String,
     /// CSS colour.
     pub colour: String,
-    /// Class of its swatch: `line`, `dash`, `dot`, `ring`.
+    /// Class of its swatch: `line`, `dash`, `dot`, `ring`, `bar`.
     pub shape: &'static str,
 }
 
@@ -75,6 +75,11 @@ impl Key {
     /// Of a series.
     pub fn series(series: &Series, shape: &'static str) -> Self {
         Self { series: series.key.clone(), label: series.label.clone(), colour: series.colour.clone(), shape }
+    }
+
+    /// Of bars of one colour.
+    fn bar(label: &str, colour: &str) -> Self {
+        Self { series: String::new(), label: label.into(), colour: colour.into(), shape: "bar" }
     }
 
     fn mark(label: &str, shape: &'static str) -> Self {

@@ -3,7 +3,7 @@
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::StoreOperation;
 
-use super::{Drawn, Figure};
+use super::{Drawn, Figure, Key};
 use crate::facts::{no_store, operation_name, share_of_raw};
 use crate::svg::{Axis, Bar, Growth, bars, colour};
 use crate::unit::{self, Unit};
@@ -18,7 +18,7 @@ pub(crate) fn store(profile: &DeviceProfile) -> Drawn {
     let title = "The store, measured and predicted".to_owned();
     let reached = rows.iter().flat_map(|bar| [Some(bar.value), bar.dot]).flatten().chain([1.0]);
     let axis = Axis::over("share of the raw device", Unit::Share, Growth::Linear, reached);
-    let mut panels = vec![bars(&title, "Of the raw device (100 %); dot: predicted", &axis, &rows)];
+    let mut panels = vec![bars(&title, "Of the raw device (100 %)", &axis, &rows)];
     let busy: Vec<Bar> = store.operations.iter().filter_map(of_processors).collect();
     if !busy.is_empty() {
         let axis = Axis::exactly("share of the time", Unit::Share, 0.0, 1.0);
@@ -28,7 +28,17 @@ pub(crate) fn store(profile: &DeviceProfile) -> Drawn {
     let caption = look_ups.and_then(in_words).unwrap_or_else(|| {
         "What the store reached of what the raw device allows for the same requests.".to_owned()
     });
-    Ok(Figure { id: "fig-store".into(), title, caption, legend: Vec::new(), panels })
+    let drawn = |colour: &str| rows.iter().any(|row| row.colour == colour);
+    let kinds = [("reads", colour::READS), ("reads and writes", colour::MIXED), ("writes", colour::WRITES)];
+    let mut legend: Vec<Key> = kinds
+        .iter()
+        .filter(|(_, colour)| drawn(colour))
+        .map(|(label, colour)| Key::bar(label, colour))
+        .collect();
+    if rows.iter().any(|row| row.dot.is_some()) {
+        legend.push(Key::mark("predicted", "ring"));
+    }
+    Ok(Figure { id: "fig-store".into(), title, caption, legend, panels })
 }
 
 fn in_words(look_ups: &StoreOperation) -> Option<String> {

@@ -133,8 +133,10 @@ fn models(profile: &DeviceProfile) -> Section {
                 facts::comparison_table(comparison),
             );
             blocks.push(Block::Text(facts::ranking_sentence(comparison)));
+            blocks.push(Block::Text(facts::MODELS.into()));
             blocks.extend(facts::comparison_notes(comparison).into_iter().map(Block::Text));
-            blocks.extend(row([("Errors", figure::errors(profile))], Some(errors)));
+            blocks.extend(row([("Errors", figure::errors(profile))], None));
+            blocks.push(Block::Table(errors));
         }
         None => {
             blocks.push(Block::Absent("Not compared: too little was measured to hold points out.".into()))

@@ -40,7 +40,7 @@ pub fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> String {
 
     let mut out = open(WIDTH, height, &format!("{figure}: {title}"));
     text(&mut out, 0.0, 13.0, "panel-title", "start", title);
-    for tick in axis.ticks(4) {
+    for tick in axis.ticks_with_room(4, 6.0, |value| x_at(value)) {
         let x = x_at(tick.value);
         let _ = write!(out, r#"<path class="grid" d="M{} {}V{}"/>"#, at(x), at(TOP), at(bottom));
         text(&mut out, x, bottom + 14.0, "tick", "middle", &tick.label);
@@ -77,7 +77,7 @@ pub fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> String {
         // Not over the dot.
         let room = text_width(&bar.shown) + 9.0;
         let dot = bar.dot.map(x_at).filter(|dot| (end..end + room).contains(dot));
-        text(&mut out, dot.unwrap_or(end) + 6.0, middle + 4.0, "value", "start", &bar.shown);
+        text(&mut out, dot.map_or(end + 6.0, |dot| dot + 10.0), middle + 4.0, "value", "start", &bar.shown);
     }
     let _ = write!(out, r#"<path class="frame" d="M{} {}V{}"/></svg>"#, at(left), at(TOP), at(bottom));
     out

@@ -5,20 +5,27 @@ use flashgrain_model::ModelName;
 /// A colour as CSS, for both themes.
 pub(crate) type Colour = String;
 
-/// Dark blue over magenta to gold on white; the same order, brighter, on black.
-const LIGHT: [[f64; 3]; 5] = [
-    [38.0, 52.0, 150.0],
-    [122.0, 40.0, 165.0],
-    [193.0, 55.0, 118.0],
-    [222.0, 104.0, 50.0],
-    [196.0, 142.0, 10.0],
+const STOPS: usize = 7;
+
+/// Dark blue over violet, red and orange to green on white; the same order, brighter, on black. Nine series are still told
+/// apart, those of the deepest queues, too.
+const LIGHT: [[f64; 3]; STOPS] = [
+    [28.0, 36.0, 110.0],
+    [88.0, 62.0, 200.0],
+    [172.0, 44.0, 168.0],
+    [214.0, 44.0, 84.0],
+    [224.0, 108.0, 24.0],
+    [176.0, 146.0, 0.0],
+    [40.0, 138.0, 62.0],
 ];
-const DARK: [[f64; 3]; 5] = [
-    [112.0, 134.0, 250.0],
-    [186.0, 108.0, 240.0],
-    [250.0, 112.0, 160.0],
-    [255.0, 160.0, 92.0],
-    [246.0, 222.0, 100.0],
+const DARK: [[f64; 3]; STOPS] = [
+    [96.0, 116.0, 250.0],
+    [154.0, 140.0, 255.0],
+    [224.0, 112.0, 232.0],
+    [255.0, 104.0, 134.0],
+    [255.0, 156.0, 76.0],
+    [250.0, 220.0, 96.0],
+    [130.0, 222.0, 132.0],
 ];
 
 /// The colour at `share` (0 to 1) of the ramp: few streams to many.
@@ -26,9 +33,9 @@ pub(crate) fn ramp(share: f64) -> Colour {
     format!("light-dark({},{})", between(&LIGHT, share), between(&DARK, share))
 }
 
-fn between(stops: &[[f64; 3]; 5], share: f64) -> String {
-    let place = share.clamp(0.0, 1.0) * 4.0;
-    let below = (place.floor() as usize).min(3);
+fn between(stops: &[[f64; 3]; STOPS], share: f64) -> String {
+    let place = share.clamp(0.0, 1.0) * (STOPS - 1) as f64;
+    let below = (place.floor() as usize).min(STOPS - 2);
     let part = place - below as f64;
     let [from, to] = [stops[below], stops[below + 1]];
     let mix = |channel: usize| (from[channel] + part * (to[channel] - from[channel])).round() as u8;
@@ -63,9 +70,28 @@ mod tests {
 
     #[test]
     fn the_ramp_starts_and_ends_at_its_stops() {
-        assert_eq!(ramp(0.0), "light-dark(#263496,#7086fa)");
-        assert_eq!(ramp(1.0), "light-dark(#c48e0a,#f6de64)");
+        assert_eq!(ramp(0.0), "light-dark(#1c246e,#6074fa)");
+        assert_eq!(ramp(1.0), "light-dark(#288a3e,#82de84)");
         assert_eq!(ramp_of(3, 4), ramp(1.0));
         assert_eq!(ramp_of(0, 1), ramp(0.0));
+    }
+
+    #[test]
+    fn neighbours_of_nine_series_are_told_apart() {
+        let channels = |theme: usize, index: usize| {
+            let colours = ramp_of(index, 9);
+            let hex = colours.split('#').nth(theme + 1).unwrap();
+            [0, 2, 4].map(|at| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()))
+        };
+        for theme in [0, 1] {
+            for index in 1..9 {
+                let (a, b) = (channels(theme, index - 1), channels(theme, index));
+                let distance = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                assert!(
+                    distance > 40.0,
+                    "theme {theme}: series {index} is {distance:.0} from the one before"
+                );
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 36.0;
 const RIGHT: f64 = 12.0;
 const TICK_GAP: f64 = 6.0;
+const LABEL_HEIGHT: f64 = 11.0;
 
 /// A colour and a name that the legend and all panels of a figure share.
 #[derive(Clone, Debug)]
@@ -47,6 +48,10 @@ pub struct Plot {
     clipped: String,
     /// May touch the frame.
     marks: String,
+    /// Where marks are, which labels keep clear of.
+    mark_places: Vec<(f64, f64)>,
+    /// Labels of vertical lines, and where these are.
+    rule_labels: Vec<(f64, String)>,
 }
 
 impl Plot {
@@ -54,7 +59,16 @@ impl Plot {
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         let widest = y.ticks(7).iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
         let left = widest + TICK_GAP + 4.0;
-        Self { title: title.into(), x, y, left, clipped: String::new(), marks: String::new() }
+        Self {
+            title: title.into(),
+            x,
+            y,
+            left,
+            clipped: String::new(),
+            marks: String::new(),
+            mark_places: Vec::new(),
+            rule_labels: Vec::new(),
+        }
     }
 
     fn inner_width(&self) -> f64 {
@@ -112,6 +126,7 @@ impl Plot {
         );
         for mark in marks.iter().filter(|mark| mark.x.is_finite() && mark.y.is_finite()) {
             let (x, y) = (self.x_at(mark.x), self.y_at(mark.y));
+            self.mark_places.push((x, y));
             let whisker = mark.range.map(|(low, high)| (self.y_at(low), self.y_at(high)));
             let _ = write!(self.marks, "<g><title>{}</title>", escape(&mark.tip));
             // A whisker that the point covers is not worth its bytes.
@@ -124,7 +139,7 @@ impl Plot {
         self.marks.push_str("</g>");
     }
 
-    /// A vertical line at a value of interest; its label, if it has one, stands at its upper end.
+    /// A vertical line at a value of interest; its label, if it has one, stands at its upper end, or at the lower one if marks are in its way.
     pub fn rule(&mut self, value: f64, label: &str) {
         let x = self.x_at(value);
         let _ = write!(
@@ -134,12 +149,27 @@ impl Plot {
             at(TOP),
             at(TOP + Self::inner_height())
         );
-        if label.is_empty() {
-            return;
+        if !label.is_empty() {
+            self.rule_labels.push((x, label.to_owned()));
         }
-        let fits_right = x + 5.0 + text_width(label) < WIDTH;
-        let (x, anchor) = if fits_right { (x + 4.0, "start") } else { (x - 4.0, "end") };
-        text(&mut self.marks, x, TOP + 11.0, "note", anchor, label);
+    }
+
+    fn place_rule_labels(&mut self) {
+        for (x, label) in std::mem::take(&mut self.rule_labels) {
+            let width = text_width(&label);
+            let fits_right = x + 5.0 + width < WIDTH;
+            let (x, from, anchor) =
+                if fits_right { (x + 4.0, x, "start") } else { (x - 4.0, x - 8.0 - width, "end") };
+            let is_free = |y: f64| {
+                let is_clear = |(at_x, at_y): &(f64, f64)| {
+                    !(from..from + width + 8.0).contains(at_x) || (at_y - (y - 4.0)).abs() > LABEL_HEIGHT
+                };
+                self.mark_places.iter().all(is_clear)
+            };
+            let ends = [TOP + LABEL_HEIGHT, TOP + Self::inner_height() - 6.0];
+            let y = ends.into_iter().find(|y| is_free(*y)).unwrap_or(ends[0]);
+            text(&mut self.marks, x, y, "note", anchor, &label);
+        }
     }
 
     /// A shaded span of the horizontal axis.
@@ -156,7 +186,8 @@ impl Plot {
     }
 
     /// The panel. `figure` names the figure for those who hear it.
-    pub fn finish(self, figure: &str) -> String {
+    pub fn finish(mut self, figure: &str) -> String {
+        self.place_rule_labels();
         let (width, height) = (self.inner_width(), Self::inner_height());
         let (bottom, right) = (TOP + height, self.left + width);
         let mut out = open(WIDTH, HEIGHT, &format!("{figure}: {}", self.title));
@@ -168,7 +199,7 @@ impl Plot {
             let _ = write!(out, r#"<path class="grid" d="M{} {}H{}"/>"#, at(self.left), at(y), at(right));
             text(&mut out, self.left - TICK_GAP, y + 3.5, "tick", "end", &tick.label);
         }
-        for tick in self.x_ticks() {
+        for tick in self.x.ticks_with_room(9, 6.0, |value| self.x_at(value)) {
             let x = self.x_at(tick.value);
             let _ = write!(out, r#"<path class="grid" d="M{} {}V{}"/>"#, at(x), at(TOP), at(bottom));
             // The last label must not leave the panel.
@@ -196,27 +227,5 @@ impl Plot {
         out.push_str(&self.marks);
         out.push_str("</svg>");
         out
-    }
-
-    /// As many ticks as have room for their labels.
-    fn x_ticks(&self) -> Vec<super::scale::Tick> {
-        let fits = |ticks: &[super::scale::Tick]| {
-            ticks.windows(2).all(|pair| match pair {
-                [a, b] => {
-                    let distance = self.x_at(b.value) - self.x_at(a.value);
-                    distance > (text_width(&a.label) + text_width(&b.label)) / 2.0 + 6.0
-                }
-                _ => true,
-            })
-        };
-        let choices = (2..=9).rev().map(|most| self.x.ticks(most));
-        let mut last = Vec::new();
-        for ticks in choices {
-            if fits(&ticks) {
-                return ticks;
-            }
-            last = ticks;
-        }
-        last
     }
 }

@@ -1,5 +1,6 @@
 //! From numbers to places along an axis, and the tick marks in between.
 
+use super::text_width;
 use crate::unit::{Unit, three_digits};
 
 /// Ends further out are moved here: beyond, quotients of two ends overflow, and decades cannot be counted.
@@ -100,6 +101,21 @@ impl Axis {
             Growth::Log2 => self.binary_ticks(most),
             Growth::Log => self.decimal_ticks(most),
         }
+    }
+
+    /// As many tick marks as have room for their labels beside each other, at most `most`; `x_at` gives the middle of a label, `gap` the least room between two, both in pixels.
+    pub fn ticks_with_room(&self, most: usize, gap: f64, x_at: impl Fn(f64) -> f64) -> Vec<Tick> {
+        let has_room = |pair: &[Tick]| match pair {
+            [a, b] => {
+                let distance = x_at(b.value) - x_at(a.value);
+                distance > (text_width(&a.label) + text_width(&b.label)) / 2.0 + gap
+            }
+            _ => true,
+        };
+        let fits = |ticks: &Vec<Tick>| ticks.windows(2).all(has_room);
+        let mut ticks = (2..=most).rev().map(|most| self.ticks(most));
+        // Where not even two fit, the ends of the axis say more than labels over each other.
+        ticks.find(fits).unwrap_or_else(|| self.ticks(2).into_iter().take(1).collect())
     }
 
     fn linear_ticks(&self, most: usize) -> Vec<Tick> {
