@@ -23,8 +23,9 @@ pub fn diff(diff: &Diff) -> String {
 }
 
 fn style() -> Style {
-    let width =
-        terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| usize::from(width.0).min(COLUMNS));
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let of_terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let width = asked.filter(|width| *width > 0).or_else(of_terminal).unwrap_or(COLUMNS).min(COLUMNS);
     // https://no-color.org
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");

@@ -1,9 +1,9 @@
 //! `flashgrain man`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 
 use crate::arguments::Cli;
 use crate::output::print;
@@ -18,14 +18,44 @@ pub struct ManArguments {
     out: Option<PathBuf>,
 }
 
+/// What every command ends with, in the language of manual pages.
+const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
+.TP
+.B 0
+The command did what it was asked for, or whoever reads its output has seen enough.
+.TP
+.B 1
+Something failed; standard error says what, and what to do about it. Also if a store or a report that was checked is not sound.
+.TP
+.B 2
+The command line makes no sense; standard error says what would. Nothing was done.
+.TP
+.B 130\fR, \fB143
+Ended by Ctrl\-C or SIGTERM; standard error says what was left behind.
+"#;
+
 pub fn run(arguments: &ManArguments) -> anyhow::Result<()> {
-    let command = Cli::command();
-    if let Some(folder) = &arguments.out {
-        std::fs::create_dir_all(folder).with_context(|| format!("make the folder {}", folder.display()))?;
-        return clap_mangen::generate_to(command, folder)
-            .with_context(|| format!("write manual pages into {}", folder.display()));
-    }
+    let mut command = Cli::command();
+    command.build();
+    let Some(folder) = &arguments.out else {
+        return Ok(print(&String::from_utf8(page(&command)?)?)?);
+    };
+    std::fs::create_dir_all(folder).with_context(|| format!("make the folder {}", folder.display()))?;
+    write_pages(&command, folder)
+}
+
+fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page)?;
-    Ok(print(&String::from_utf8(page)?)?)
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    page.extend_from_slice(EXIT_STATUS.as_bytes());
+    Ok(page)
+}
+
+/// The page of a command and those of its subcommands.
+fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(clap_mangen::Man::new(command.clone()).get_filename());
+    let doing = || format!("write the manual page {}", path.display());
+    std::fs::write(&path, page(command).with_context(doing)?).with_context(doing)?;
+    let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+    command.get_subcommands().filter(is_shown).try_for_each(|command| write_pages(command, folder))
 }

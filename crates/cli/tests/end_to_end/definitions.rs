@@ -38,7 +38,7 @@ fn every_command_has_a_manual_page() {
     for command in commands() {
         let page =
             std::fs::read_to_string(folder.path().join(format!("man1/flashgrain-{command}.1"))).unwrap();
-        assert!(page.contains(".TH"), "{command}");
+        assert!(page.contains(".TH") && page.contains("EXIT STATUS"), "{command}");
     }
     let page = stdout(&flashgrain().arg("man").assert().success());
     assert!(page.contains("flashgrain"), "{page}");
