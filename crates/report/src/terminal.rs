@@ -322,7 +322,9 @@ fn parts(table: &Table, available: usize) -> Vec<Table> {
     for place in labels..natural.len() {
         let taken = |places: &[usize]| places.iter().map(|place| natural[*place] + GAP).sum::<usize>();
         match places.last_mut() {
-            Some(last) if last.len() == labels || taken(last) + natural[place] + GAP <= available => last.push(place),
+            Some(last) if last.len() == labels || taken(last) + natural[place] + GAP <= available => {
+                last.push(place)
+            }
             _ => places.push([label_places.as_slice(), &[place]].concat()),
         }
     }
@@ -379,4 +381,30 @@ fn widths(table: &Table, available: usize) -> Vec<usize> {
         excess -= 1;
     }
     widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_too_wide_becomes_several_and_no_entry_breaks() {
+        let titles = ["kind", "model", "R²", "adjusted R²", "median error", "worst error", "held-out points"];
+        let kind = |place: usize| if place < 2 { Kind::Label } else { Kind::Number };
+        let columns: Vec<(&str, Kind)> =
+            titles.iter().enumerate().map(|(place, title)| (*title, kind(place))).collect();
+        let mut table = Table::new(&columns);
+        for row in 0..3 {
+            table.push((0..titles.len()).map(|place| Cell::new(format!("entry {row} of {place}"))));
+        }
+        let mut printer = Printer::new(60.into());
+        printer.table(&table);
+        for row in 0..3 {
+            for place in 0..titles.len() {
+                assert!(printer.text.contains(&format!("entry {row} of {place}")), "{}", printer.text);
+            }
+        }
+        assert!(printer.text.lines().all(|line| display_width(line) <= 60), "{}", printer.text);
+        assert!(printer.text.matches("entry 0 of 1").count() > 1, "labels name the rows of each part");
+    }
 }
