@@ -40,7 +40,7 @@ pub fn bars(figure: &str, title: &str, axis: &Axis, rows: &[Bar]) -> String {
 
     let mut out = open(WIDTH, height, &format!("{figure}: {title}"));
     text(&mut out, 0.0, 13.0, "panel-title", "start", title);
-    for tick in axis.ticks_with_room(4, 6.0, |value| x_at(value)) {
+    for tick in axis.ticks_with_room(4, 6.0, x_at) {
         let x = x_at(tick.value);
         let _ = write!(out, r#"<path class="grid" d="M{} {}V{}"/>"#, at(x), at(TOP), at(bottom));
         text(&mut out, x, bottom + 14.0, "tick", "middle", &tick.label);
