@@ -36,6 +36,12 @@ pub fn until(device: &SimDevice, workload: Workload, stop: Stop) -> Measured {
     load::run(device, &whole_device(device, workload, stop), &AtomicBool::new(false)).unwrap()
 }
 
+/// The same with other places.
+pub fn at_places(device: &SimDevice, workload: Workload, stop: Stop, seed: u64) -> Measured {
+    let load = Load { seed, ..whole_device(device, workload, stop) };
+    load::run(device, &load, &AtomicBool::new(false)).unwrap()
+}
+
 fn whole_device(device: &SimDevice, workload: Workload, stop: Stop) -> Load {
     Load {
         workload,
