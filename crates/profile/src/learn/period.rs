@@ -156,3 +156,55 @@ fn repeats_with(chunk_bytes: u64, period_bytes: u64, is_page: bool) -> bool {
     let times = period_bytes / chunk_bytes;
     period_bytes.is_multiple_of(chunk_bytes) && (times.is_power_of_two() || !is_page && times >= ROWS_FROM)
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    const READ_BYTES: u64 = 32 << 10;
+
+    /// Reads of 32 KiB at random places that are slower by a share of `moved` where they cross a border of `chunk_bytes`.
+    fn sweep(chunk_bytes: u64, moved: f64) -> Vec<PlacedRead> {
+        let mut random = Pcg64::seed_from_u64(5);
+        let reads: Vec<SweepRead> = (0..6000)
+            .map(|index| {
+                let offset_bytes = random.random_range(0..1u64 << 18) * BIN_BYTES;
+                let crosses = offset_bytes % chunk_bytes + READ_BYTES > chunk_bytes;
+                let noise = 1.0 + 0.02 * random.random_range(-1.0..1.0);
+                let latency_us = 100.0 * noise * if crosses { 1.0 + moved } else { 1.0 };
+                SweepRead { sweep: index / 1000, label: 0, offset_bytes, latency_us }
+            })
+            .collect();
+        placed(&reads)
+    }
+
+    fn found(chunk_bytes: u64, moved: f64, supposed_bytes: u64) -> Option<u64> {
+        let reads = sweep(chunk_bytes, moved);
+        rival(&[(READ_BYTES, &reads)], supposed_bytes, false).map(|rival| rival.period_bytes)
+    }
+
+    #[test]
+    fn a_chunk_of_a_size_that_was_not_tried_is_a_rival_of_the_supposed_one() {
+        assert_eq!(found(40 << 10, 0.3, 32 << 10), Some(40 << 10));
+        assert_eq!(found(48 << 10, 0.3, 32 << 10), Some(48 << 10));
+    }
+
+    #[test]
+    fn the_chunk_itself_noise_and_trifles_have_no_rival() {
+        assert_eq!(found(40 << 10, 0.3, 40 << 10), None);
+        assert_eq!(found(40 << 10, 0.0, 32 << 10), None);
+        // Half of the reads are slower by 2 %: less than a chunk moves latencies by.
+        assert_eq!(found(40 << 10, 0.02, 32 << 10), None);
+    }
+
+    #[test]
+    fn too_few_reads_for_the_bins_tell_nothing() {
+        let reads = sweep(40 << 10, 0.3);
+        let few = &reads[..LEAST_READS_PER_BIN * 10 - 1];
+        assert_eq!(explained(few, 40 << 10), None);
+        assert!(explained(&reads, 40 << 10).unwrap() > 0.8);
+    }
+}
