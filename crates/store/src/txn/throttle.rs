@@ -365,8 +365,9 @@ mod tests {
         let (throttle, load, devices) = under(Load { space: Space::Full, ..Load::default() });
         let mut harness = Harness::new(&devices, 1);
         let (put, remove) = (Arc::clone(&throttle), Arc::clone(&throttle));
-        let refused = harness.run(move || put.admit(LOOK_EVERY + 1, 0, true, &Poison::default()).map(drop));
+        let refused = harness.run(move || put.admit(LOOK_EVERY + 1, 77, true, &Poison::default()).map(drop));
         assert!(matches!(refused, Err(Error::Full { .. })));
+        assert_eq!(throttle.charged_bytes.load(Ordering::Relaxed), 0, "it makes nothing dirty");
         assert!(harness.run(move || remove.admit(1, 0, false, &Poison::default()).is_ok()));
         *load.lock().unwrap() = Load::default();
         let put = Arc::clone(&throttle);

@@ -322,3 +322,27 @@ fn regression_a_task_of_one_store_writes_to_another_one_on_that_ones_device() {
         assert_eq!(db.existing_tree("t").unwrap().iter().unwrap().count(), expected);
     }
 }
+
+/// Otherwise keys and values that the source takes would be too long, or in pages of their own.
+#[test]
+fn trees_of_a_copy_have_nodes_as_large_as_in_the_source() {
+    let (source, target) = (drive(1), drive(2));
+    let mut simulated = Simulated::create(on(&source).node_bytes(4096), COSTS).unwrap();
+    let copied = Arc::clone(&target);
+    simulated.run(move |db| {
+        for class in 0..3 {
+            let options = TreeOptions::new().node_bytes(4096 << class);
+            let tree = db.tree_with(&format!("{class}"), &options).unwrap();
+            tree.insert(vec![7; tree.key_bytes_max()], vec![8; 900]).unwrap();
+        }
+        db.backup(on(&copied)).unwrap();
+    });
+    let mut copy = Simulated::open(on(&target), COSTS).unwrap();
+    copy.run(|db| {
+        for class in 0..3 {
+            let tree = db.existing_tree(&format!("{class}")).unwrap();
+            assert_eq!(tree.key_bytes_max(), 1024 << class);
+            assert_eq!(tree.get(vec![7; tree.key_bytes_max()]).unwrap().unwrap(), [8; 900]);
+        }
+    });
+}

@@ -325,3 +325,42 @@ fn what_a_transaction_refuses_leaves_it_as_it_was() {
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Argument);
     assert!(!tree.contains_key("c").unwrap());
 }
+
+/// The last record is taken from the front, so that the iterator from behind comes to it as well.
+#[test]
+fn an_iterator_that_is_taken_from_both_ends_gives_each_record_once() {
+    let db = db();
+    for count in [1, 2, 5, 1000] {
+        let tree = db.tree(&format!("numbers {count}")).unwrap();
+        tree.load((0..count).map(|key: u32| (key.to_be_bytes(), "x"))).unwrap();
+        for front_at_a_time in 1..4 {
+            let (mut iter, mut seen) = (tree.iter().unwrap(), Vec::new());
+            loop {
+                let front: Vec<_> = iter.by_ref().take(front_at_a_time).map(Result::unwrap).collect();
+                let back = iter.next_back().transpose().unwrap();
+                if front.is_empty() && back.is_none() {
+                    break;
+                }
+                seen.extend(front.into_iter().chain(back).map(|(key, _)| number(&key)));
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..count).collect::<Vec<_>>(), "{front_at_a_time} at a time");
+        }
+    }
+}
+
+/// A commit with more than 256 keys is validated with its locks only.
+#[test]
+fn a_transaction_with_very_many_keys_loses_to_a_faster_one_like_any_other() {
+    let db = db();
+    let tree = numbers(&db, 600);
+    for keys in [2, 255, 256, 257, 600_u32] {
+        let mut slower = db.begin().unwrap();
+        for key in 0..keys {
+            slower.insert(&tree, key.to_be_bytes(), "slower").unwrap();
+        }
+        tree.insert((keys - 1).to_be_bytes(), "faster").unwrap();
+        assert_eq!(slower.commit().unwrap_err().kind(), ErrorKind::Conflict, "{keys} keys");
+        assert_eq!(tree.get((keys - 1).to_be_bytes()).unwrap().unwrap(), "faster");
+    }
+}

@@ -301,3 +301,41 @@ fn speed_of_loading() {
         println!("{how}: {:.0} records/s, {written:.2} bytes written per byte", f64::from(count) / seconds);
     }
 }
+
+#[test]
+fn the_first_record_of_a_step_must_follow_the_last_one_of_the_step_before() {
+    let db = Db::in_memory(64 << 20).unwrap();
+    let tree = db.tree("t").unwrap();
+    let step = AS_ONE as usize;
+    for place in [step - 1, step, step + 1, 2 * step] {
+        let mut all: Vec<_> = records(1..3 * AS_ONE).collect();
+        all.insert(place, all[place - 1]);
+        match tree.load(all) {
+            Err(Error::Order { record }) => assert_eq!(record, place as u64),
+            other => panic!("{place}: {other:?}"),
+        }
+    }
+}
+
+/// Fewer records than a step has are waited for as more are.
+#[test]
+fn a_range_that_was_removed_stays_away_after_a_power_cut_however_short_it_is() {
+    for removed in [1, 10, 3000_u32] {
+        let drive = drive(removed.into());
+        let mut simulated = Simulated::create(on(&drive), COSTS).unwrap();
+        let looked = Arc::clone(&drive);
+        let image = simulated.run(move |db| {
+            let tree = db.tree("t").unwrap();
+            fill(db, &tree, 0..5000, &[1; 20]).unwrap();
+            let found = tree.remove_range(..removed.to_be_bytes()).unwrap();
+            assert_eq!(found, u64::from(removed));
+            looked.image()
+        });
+        simulated.abandon();
+        let cut = PowerCut { survivors: Survivors::None, ..PowerCut::default() };
+        drive.restore(&image.after(&cut)).unwrap();
+        let mut simulated = Simulated::open(on(&drive), COSTS).unwrap();
+        let left = simulated.run(|db| keys(&db.tree("t").unwrap()));
+        assert_eq!(left, (removed..5000).collect::<Vec<_>>());
+    }
+}

@@ -45,3 +45,50 @@ fn an_ordinary_thread_wakes_when_it_asked_to() {
     db.sleep_until(until).unwrap();
     assert!(db.now() >= until);
 }
+
+/// A commit that has begun ends before the store is closed, or is refused.
+#[test]
+fn what_is_acknowledged_while_a_store_is_being_closed_is_there_afterwards() {
+    let drive = |seed| {
+        let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+        Arc::new(SimDevice::new(&config, "sim:905p", seed).unwrap())
+    };
+    let store = |drive: &Arc<SimDevice>| {
+        Db::builder().cache_bytes(1 << 20).workers(2).device(Arc::clone(drive) as Arc<_>)
+    };
+    let costs = CpuCosts { task_ns: 500, request_ns: 500 };
+    for seed in 0..20 {
+        let drive = drive(seed);
+        let mut simulated = Simulated::create(store(&drive), costs).unwrap();
+        let writers: Vec<_> = (0..8_u8)
+            .map(|writer| {
+                simulated.spawn(move |db| {
+                    let Ok(tree) = db.tree("t") else { return 0 };
+                    // Values in pages of their own are written while their commits have begun and are not logged.
+                    let value = vec![7; if writer % 2 == 0 { 300 } else { 9000 }];
+                    let insert = |number: &u32| {
+                        tree.insert([&[writer][..], &number.to_be_bytes()].concat(), &value).is_ok()
+                    };
+                    (0..100_000).take_while(insert).count()
+                })
+            })
+            .collect();
+        let closing = simulated.spawn(move |db| {
+            db.sleep_until(db.now() + Duration::from_micros(2000 + 37 * seed)).unwrap();
+            db.clone().close().unwrap();
+        });
+        simulated.run_until_idle();
+        closing.join().unwrap();
+        let acknowledged: Vec<usize> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        assert!(acknowledged.iter().sum::<usize>() > 0, "seed {seed}");
+        drop(simulated);
+        let mut simulated = Simulated::open(store(&drive), costs).unwrap();
+        simulated.run(move |db| {
+            let tree = db.tree("t").unwrap();
+            for (writer, count) in (0..).zip(acknowledged) {
+                let found = tree.prefix([writer]).unwrap().count();
+                assert!(found >= count, "seed {seed}, writer {writer}: {found} of {count}");
+            }
+        });
+    }
+}

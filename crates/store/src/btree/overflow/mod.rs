@@ -531,13 +531,17 @@ mod tests {
     #[test]
     fn a_value_that_was_freed_before_the_cut_does_not_come_back() {
         let images = Arc::default();
-        let overflow = Overflow::new(&pool_over(&images, 1 << 20), 0);
-        let logged = write(&overflow, &value(50_000, 1)).unwrap();
-        let pool = pool_over(&images, 1 << 20);
-        pool.restored(Epoch(7), PageId(100));
-        let later = Overflow::new(&pool, 0);
-        assert!(!later.adopt(&logged, Epoch(7), &mut not_live).unwrap());
-        assert_eq!(pool.pages(), 0);
+        let first = pool_over(&images, 1 << 20);
+        let logged = write(&Overflow::new(&first, 0), &value(50_000, 1)).unwrap();
+        let own_epoch = first.epoch();
+        // Also if it was made and freed in the epoch that the cut ended.
+        for cut in [own_epoch, Epoch(7)] {
+            let pool = pool_over(&images, 1 << 20);
+            pool.restored(cut, PageId(100));
+            let later = Overflow::new(&pool, 0);
+            assert!(!later.adopt(&logged, cut, &mut not_live).unwrap());
+            assert_eq!(pool.pages(), 0);
+        }
     }
 
     /// With the pages of their numbers, and whatever fails first.

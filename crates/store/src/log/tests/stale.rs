@@ -148,3 +148,21 @@ fn a_log_that_was_closed_goes_on() {
         assert_eq!(first.timestamp.0, last.timestamp.0 + 1);
     }
 }
+
+/// The places of a file's ring are filled with zeros before they are used, but none that is in use.
+#[test]
+fn nothing_of_a_log_in_a_file_is_prepared_twice() {
+    use flashgrain_device::{FileDevice, OpenOptions};
+
+    let folder = std::env::current_dir().unwrap();
+    let file = FileDevice::scratch(&[folder], 8 << 20, &OpenOptions::default()).unwrap();
+    let devices = Devices::new(Arc::new(file), None);
+    let layout = Layout { log_bytes: 4 << 20, log_block_bytes: 4096, ..layout() };
+    for opening in 0..4 {
+        let (log, seen) = open_on(&devices, &layout, NEW).unwrap();
+        let found: Vec<_> = seen.iter().map(|(_, _, record)| record[0]).collect();
+        assert_eq!(found, (0..opening).collect::<Vec<u8>>());
+        let logged = log.append(&[opening; 5000]).unwrap();
+        log.wait(logged.end, Durability::Sync).unwrap();
+    }
+}

@@ -237,3 +237,22 @@ fn who_is_paced_leaves_the_drive_to_those_who_read() {
     let (most, unpaced) = (most_on_their_way(true) as u64, most_on_their_way(false) as u64);
     assert!(most <= paced + 1 && unpaced > 2 * paced, "{most} units, {unpaced} if nobody waits");
 }
+
+/// A record that is replayed may refer to a value that a later one replaces: its place is free then.
+#[test]
+fn what_was_held_for_the_replay_and_has_no_page_is_free_after_the_next_checkpoint() {
+    let world = World::new(1);
+    let layout = layout(Placement::OutOfPlace);
+    let segments = world.segments(&layout);
+    segments.begin_epoch(Epoch(3));
+    let before = segments.usage();
+    let place = |segment: u64| Location::new((1 << 20) + segment * (256 << 10), 4096, 0);
+    (0..4).for_each(|segment| segments.hold(place(segment)).unwrap());
+    segments.adopt(PageId(1), place(3)).unwrap();
+    assert_eq!(segments.usage().free, before.free - 4);
+    segments.let_go();
+    segments.free_pending(Epoch(2));
+    assert_eq!((segments.usage().free, segments.usage().pending), (before.free - 4, 3));
+    segments.free_pending(Epoch(3));
+    assert_eq!((segments.usage().free, segments.usage().pending), (before.free - 1, 0));
+}
