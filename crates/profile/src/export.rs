@@ -14,20 +14,32 @@ struct Rates {
 }
 
 /// The YAML that Seastar's iotune writes and Scylla and Redpanda read: `disks` with mount point, and IOPS and bandwidth of reads
-/// and writes. IOPS are those of random pages, bandwidth that of large requests, both at the best depth.
+/// and writes. IOPS are those of random pages, bandwidth that of large requests, both at the best depth. Writes are sustained where `sustain` was
+/// run; a comment says what they are about.
 ///
 /// # Errors
 /// [`Error::Argument`] if the profile lacks the measurements, with the experiments to run.
 pub fn iotune_yaml(profile: &DeviceProfile, mount_point: &str) -> Result<String, Error> {
     let (read, write) = (rates(profile, Access::Read)?, rates(profile, Access::Write)?);
     Ok(format!(
-        "disks:\n  - mountpoint: {}\n    read_iops: {:.0}\n    read_bandwidth: {:.0}\n    write_iops: {:.0}\n    write_bandwidth: {:.0}\n",
+        "disks:\n  - mountpoint: {}\n    read_iops: {:.0}\n    read_bandwidth: {:.0}\n    write_iops: {:.0}\n    write_bandwidth: {:.0}\n# {}\n",
         yaml_string(mount_point),
         read.random_requests,
         read.bytes,
         write.random_requests,
-        write.bytes
+        write.bytes,
+        write_regime(profile)
     ))
+}
+
+/// Says what the writes of an export are about: short bursts, which a write cache may take, or sustained writes.
+pub fn write_regime(profile: &DeviceProfile) -> String {
+    match profile.measurements.sustained_write_bytes_per_second() {
+        Some(rate) => format!("writes: sustained, at most the {:.0} MB/s of random writes in the steady state", rate / 1e6),
+        None => {
+            "writes: short bursts, which the drive's write cache may take; a profile with --sustain measures what lasts".to_owned()
+        }
+    }
 }
 
 /// A line for the kernel's `io.cost.model` (cgroup v2): device number, then the coefficients of its linear model.
@@ -79,10 +91,17 @@ fn rates(profile: &DeviceProfile, access: Access) -> Result<Rates, Error> {
         all.iter().filter(fits).map(|point| point.bytes_per_second / page_bytes).reduce(f64::max)
     };
     let bytes = all.iter().map(|point| point.bytes_per_second).reduce(f64::max);
+    // No write is exported as faster than random writes in the steady state: of others, only bursts were measured.
+    let lasting = match access {
+        Access::Read => f64::INFINITY,
+        Access::Write => measured.sustained_write_bytes_per_second().unwrap_or(f64::INFINITY),
+    };
     match (bytes, pages(false), pages(true)) {
-        (Some(bytes), Some(sequential_requests), Some(random_requests)) => {
-            Ok(Rates { bytes, sequential_requests, random_requests })
-        }
+        (Some(bytes), Some(sequential_requests), Some(random_requests)) => Ok(Rates {
+            bytes: bytes.min(lasting),
+            sequential_requests: sequential_requests.min(lasting / page_bytes),
+            random_requests: random_requests.min(lasting / page_bytes),
+        }),
         _ => {
             let what = if access == Access::Read { "reads" } else { "writes" };
             Err(Error::Argument(format!(

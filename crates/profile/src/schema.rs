@@ -198,6 +198,13 @@ pub struct Measurements {
     pub sustain: Option<Sustain>,
 }
 
+impl Measurements {
+    /// Bytes per second of writes behind the drive's write cache, if `sustain` found its steady state.
+    pub fn sustained_write_bytes_per_second(&self) -> Option<f64> {
+        self.sustain.as_ref().and_then(|sustain| sustain.sustained_bytes_per_second.value())
+    }
+}
+
 /// One backend at one depth.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InterfacePoint {

@@ -73,7 +73,12 @@ impl Facts {
             read_bytes_per_s: fastest(1.0).unwrap_or(single.bytes_per_second),
             write_s: single_write(measurements),
             write_bytes_per_s: fastest(0.0)
-                .map(|rate| (rate, format!("writes reached {:.0} MB/s", rate / 1e6)))
+                .map(|rate| match measurements.sustained_write_bytes_per_second() {
+                    Some(lasting) if lasting < rate => {
+                        (lasting, format!("writes reached {:.0} MB/s, sustained", lasting / 1e6))
+                    }
+                    _ => (rate, format!("writes reached {:.0} MB/s in short bursts", rate / 1e6)),
+                })
                 .ok_or_else(|| "no writes were measured".to_owned()),
             volatile_cache: volatile_cache(measurements),
             chunk_bytes: fact(&learned.chunk_bytes),

@@ -74,7 +74,7 @@ fn compactions(known: &Known<'_>) -> Decision {
     match fewest_streams(&known.measurements.order) {
         Some((span, best_bytes_per_second)) => {
             let because = format!(
-                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s",
+                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s in bursts",
                 best_bytes_per_second / 1e6
             );
             choose(SETTING, span, DEFAULT_COMPACTIONS, count_shown, &because)

@@ -123,7 +123,7 @@ fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
             .next_multiple_of(align.max(1))
     });
     let because = format!(
-        "writes reach 90 % of {:.0} MB/s from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
+        "writes reach 90 % of {:.0} MB/s in bursts from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
         best / 1e6,
         bytes_text(good.value),
         match values.map(|value| value.estimate.value().is_some()) {
@@ -212,7 +212,7 @@ fn table(known: &Known<'_>) -> Decision {
     match costs.map(|costs| costs.map(good_table)) {
         Some([(bytes, best), (one, _), (other, _)]) => {
             let because = format!(
-                "s(4) and β(4): {TABLE_STREAMS} streams reach 90 % of {:.0} MB/s with it",
+                "s(4) and β(4): {TABLE_STREAMS} streams reach 90 % of {:.0} MB/s with it, in bursts",
                 best / 1e6
             );
             choose(SETTING, Span::new(bytes, [one, other]), DEFAULT_SCAN_BYTES, size_shown, &because)

@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::common::{Character, TestDrive};
+use flashgrain_model::Estimate;
+use flashgrain_profile::schema::Sustain;
 use flashgrain_profile::{Config, DeviceProfile, ExperimentName, Silent, Target, diff, export, run};
 
 fn profile(character: Character, seed: u64) -> DeviceProfile {
@@ -69,6 +71,32 @@ fn exports_carry_the_measured_rates() {
     for wrong in ["", "nvme0n1", "259", "259:", "259:0 rbps=1"] {
         assert!(export::iocost_line(&profile, wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn exports_are_about_sustained_writes_where_these_are_known() {
+    let mut profile = profile(Character::default(), 1);
+    let written = |profile: &DeviceProfile| {
+        let line = export::iocost_line(profile, "259:0").unwrap();
+        let value = |key: &str| -> f64 {
+            line.split(' ').find_map(|pair| pair.strip_prefix(key)).unwrap().parse().unwrap()
+        };
+        [value("wbps="), 4096.0 * value("wseqiops="), 4096.0 * value("wrandiops=")]
+    };
+    assert!(export::iotune_yaml(&profile, "/data").unwrap().contains("# writes: short bursts"));
+    let bursts = written(&profile);
+    profile.measurements.sustain = Some(Sustain {
+        request_bytes: 4096,
+        concurrency: 32,
+        rounds: Vec::new(),
+        steady: true,
+        steady_from_round: Some(1),
+        burst_bytes_per_second: bursts[0],
+        sustained_bytes_per_second: Estimate::Determined { value: 1e8, low: 1e8, high: 1e8 },
+    });
+    assert!(bursts.into_iter().all(|rate| rate > 1.1e8), "{bursts:?}");
+    assert!(written(&profile).into_iter().all(|rate| rate <= 1.001e8), "{:?}", written(&profile));
+    assert!(export::iotune_yaml(&profile, "/data").unwrap().contains("# writes: sustained"));
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
         random_reads(profile),
         latency_alone(profile),
         bandwidth(profile, Access::Read, "read bandwidth"),
-        bandwidth(profile, Access::Write, "write bandwidth"),
+        sustained_writes(profile),
+        burst_writes(profile),
         durable_write(profile),
         prediction(profile),
         store(profile),
@@ -79,6 +80,29 @@ fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Opt
         value: unit::rate(best.bytes_per_second),
         detail: describe_workload(&best.workload),
     })
+}
+
+/// Writes behind the cache, where `sustain` was run.
+fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
+    let sustain = profile.measurements.sustain.as_ref()?;
+    Some(Headline {
+        name: "sustained write bandwidth",
+        value: unit::rate(profile.measurements.sustained_write_bytes_per_second()?),
+        detail: format!(
+            "steady state of {} writes with {} in flight",
+            unit::bytes(sustain.request_bytes as f64),
+            sustain.concurrency
+        ),
+    })
+}
+
+/// Writes of trials too short to tell the drive's write cache from what is behind it.
+fn burst_writes(profile: &DeviceProfile) -> Option<Headline> {
+    let mut headline = bandwidth(profile, Access::Write, "burst write bandwidth")?;
+    if profile.measurements.sustained_write_bytes_per_second().is_none() {
+        headline.detail += "; what lasts: --sustain";
+    }
+    Some(headline)
 }
 
 fn durable_write(profile: &DeviceProfile) -> Option<Headline> {
