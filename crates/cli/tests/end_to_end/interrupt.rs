@@ -42,3 +42,16 @@ fn kill_9_in_the_middle_of_a_load_leaves_no_file() {
     child.wait().unwrap();
     assert!(contents(folder.path()).is_empty());
 }
+
+#[test]
+fn a_benchmark_that_is_ended_keeps_a_whole_store_or_none() {
+    for (records, until, remains) in [("100000000", "filling: ", 0), ("20000", "running", 1)] {
+        let folder = folder();
+        let arguments =
+            ["bench", "lookup", ".", "--keep", "--cache", "4MiB", "--seconds", "60", "--records", records];
+        let mut child = start_until(&arguments, folder.path(), until);
+        signal(&child, "INT");
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(contents(folder.path()).len(), remains, "{until}");
+    }
+}

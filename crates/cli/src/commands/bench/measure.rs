@@ -150,6 +150,7 @@ impl Bench<'_> {
         if self.options.keep
             && let Some(store) = self.kept(place)?
         {
+            self.say_what_stays(place);
             return Ok(store);
         }
         place.remove()?;
@@ -163,13 +164,23 @@ impl Bench<'_> {
         let quietly = BenchOptions { durability: DurabilityName::None, ..self.options.clone() };
         let driven = self.fill(&mut store, self.options.fill_order, &quietly)?;
         if driven.interrupted {
+            // Part of the records is of no use to the next run.
+            drop(store);
+            place.remove()?;
             return Err(Error::Interrupted.into());
         }
         store.run(move |db| {
             db.tree(ABOUT)?.insert("contents", contents)?;
             db.checkpoint()
         })?;
+        self.say_what_stays(place);
         Ok(store)
+    }
+
+    fn say_what_stays(&self, place: &Place) {
+        if self.options.keep {
+            self.context.interrupt.leaves(format!("the filled store stays in {}", place.describe()));
+        }
     }
 
     /// The store that was kept, if there is one with the same records.

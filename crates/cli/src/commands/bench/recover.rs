@@ -75,6 +75,9 @@ pub fn run(arguments: &RecoverArguments, context: &Context) -> anyhow::Result<()
     let bench = Bench { options: options.clone(), settling: 0, context, interrupt };
     let place = bench.place()?;
     place.remove()?;
+    if options.keep {
+        context.interrupt.leaves(format!("what the benchmark has made stays in {}", place.describe()));
+    }
     let result = measure(&bench, &place);
     if !options.keep {
         place.remove()?;
