@@ -143,7 +143,7 @@ pub fn run(arguments: &ProfileArguments, context: &Context) -> anyhow::Result<()
         None => measure(&arguments.measure, context),
         Some(Stored::Show(arguments)) => show(arguments),
         Some(Stored::Diff(arguments)) => show_differences(arguments),
-        Some(Stored::Export(arguments)) => Ok(print(&exported(arguments)?)?),
+        Some(Stored::Export(arguments)) => Ok(print(&exported(arguments, context)?)?),
     }
 }
 
@@ -213,7 +213,7 @@ fn show_differences(arguments: &DiffArguments) -> anyhow::Result<()> {
     if arguments.json { print_json(&diff) } else { Ok(print(&summary::diff(&diff))?) }
 }
 
-fn exported(arguments: &ExportArguments) -> anyhow::Result<String> {
+fn exported(arguments: &ExportArguments, context: &Context) -> anyhow::Result<String> {
     let profile = read(&arguments.profile)?;
     let identity = &profile.provenance.identity;
     match arguments.format {
@@ -228,7 +228,10 @@ fn exported(arguments: &ExportArguments) -> anyhow::Result<String> {
                     "this machine has no such drive: give its number with --device-number (see lsblk)";
                 return Err(Usage(format!("{}: {problem}", arguments.profile.display())).into());
             };
-            Ok(export::iocost_line(&profile, &number)? + "\n")
+            let line = export::iocost_line(&profile, &number)? + "\n";
+            // The kernel takes no comments.
+            context.note(&export::write_regime(&profile));
+            Ok(line)
         }
     }
 }

@@ -102,6 +102,10 @@ fn a_profile_can_be_exported_for_other_software() {
     assert!(yaml.contains("mountpoint: /data") && yaml.contains("write_iops: "), "{yaml}");
     let line = export(&["--format", "iocost", "--device-number", "259:0"]);
     assert!(line.starts_with("259:0 ctrl=user model=linear rbps=") && line.ends_with('\n'), "{line}");
+    let iocost = ["--format", "iocost", "--device-number", "259:0"];
+    let exported = flashgrain().args(["profile", "export"]).arg(&file).args(iocost).assert().success();
+    let said = String::from_utf8_lossy(&exported.get_output().stderr).into_owned();
+    assert!(said.contains("writes: short bursts"), "{said}");
 }
 
 #[test]
