@@ -71,8 +71,39 @@ pub struct Budget {
     pub file_bytes: u64,
     /// Experiments run, in the order of the report.
     pub experiments: Vec<ExperimentUse>,
+    /// How the measuring threads fared with the processors; `None` on simulated drives, where the system does not tell, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<ProcessorUse>,
     /// What did not fit and was left out, in words.
     pub left_out: Vec<String>,
+}
+
+/// How much of the processors the measuring threads got. What they waited for a processor is in the latencies, and not the drive's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorUse {
+    /// Seconds that they ran, all together.
+    pub ran_s: f64,
+    /// Seconds that they were ready to run while others did: the scheduler's run delay.
+    pub waited_s: f64,
+    /// Share of all processors' time that a hypervisor gave to others.
+    pub stolen_share: Option<f64>,
+}
+
+impl ProcessorUse {
+    /// From this share of waiting on, or of stolen time, latencies far out say more of the scheduler than of the drive.
+    const CONTENDED: f64 = 0.05;
+
+    /// Share of the time in which the threads were ready to run that they had to wait; 0 if they never were.
+    pub fn waited_share(&self) -> f64 {
+        let ready_s = self.ran_s + self.waited_s;
+        if ready_s > 0.0 { self.waited_s / ready_s } else { 0.0 }
+    }
+
+    /// Whether the machine was so busy with other things that the highest percentiles of latency are not the drive's.
+    pub fn is_contended(&self) -> bool {
+        self.waited_share() > Self::CONTENDED
+            || self.stolen_share.is_some_and(|share| share > Self::CONTENDED)
+    }
 }
 
 /// What one experiment took.

@@ -47,6 +47,9 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
 
     out.title("Budget and noise");
     out.prose(&facts::budget_sentence(&profile.budget));
+    if let Some(sentence) = facts::contention_sentence(&profile.budget) {
+        out.prose(&sentence);
+    }
     if !profile.budget.experiments.is_empty() {
         out.table(&facts::experiment_table(&profile.budget));
         out.prose(

@@ -5,6 +5,7 @@ mod common;
 use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor, WithoutRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
+use flashgrain_profile::schema::ProcessorUse;
 use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
 
 /// A comparison that does not change with the way models are fitted.
@@ -50,6 +51,22 @@ fn the_summary_reads_as_agreed() {
         std::fs::write(path, &summary).expect("the golden file");
     }
     assert_eq!(summary, include_str!("golden/terminal.txt"));
+}
+
+#[test]
+fn contended_processors_are_named_and_idle_ones_are_not() {
+    let with = |processor| {
+        let mut profile = common::unfitted();
+        profile.budget.processor = processor;
+        terminal(&profile, 100).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let used = |ran_s, waited_s, stolen| Some(ProcessorUse { ran_s, waited_s, stolen_share: stolen });
+    let contended = "The processors were contended";
+    assert!(with(used(9.0, 1.0, None)).contains("waited 10 % for a processor"));
+    assert!(with(used(10.0, 0.1, Some(0.2))).contains("gave 20 % of all processors' time to others"));
+    for quiet in [None, used(10.0, 0.1, Some(0.001)), used(0.0, 0.0, None)] {
+        assert!(!with(quiet).contains(contended));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use flashgrain_device::limits::{self, Limit};
-use flashgrain_device::{Device, MAX_REQUEST_BYTES, Nanos};
+use flashgrain_device::{Device, MAX_REQUEST_BYTES, Nanos, ThreadTimes};
 use flashgrain_model::Workload;
 use hdrhistogram::Histogram;
 
@@ -125,6 +125,8 @@ pub struct Measured {
     pub write_latency_ns: Histogram<u64>,
     /// CPU time of the driver threads, user and system.
     pub cpu: Nanos,
+    /// What the scheduler says of the driver threads, from the beginning to the end of the load.
+    pub threads: ThreadTimes,
     /// Whether it was ended by the interrupt flag.
     pub interrupted: bool,
 }
@@ -157,7 +159,7 @@ fn per_second(count: f64, elapsed: Nanos) -> f64 {
 pub fn run(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Result<Measured, Error> {
     check(device, load)?;
     let mut results = if load.workers == 1 {
-        vec![Worker::new(device, load, 0).and_then(|worker| worker.run(interrupt))]
+        vec![Worker::new(device, load, 0).and_then(|worker| watched(worker, interrupt))]
     } else {
         on_threads(device, load, interrupt)
     };
@@ -166,6 +168,16 @@ pub fn run(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Result<M
         total.add(&result?);
     }
     Ok(total)
+}
+
+/// Runs the worker on the calling thread, and asks the scheduler how the thread fared.
+fn watched(worker: Worker<'_>, interrupt: &AtomicBool) -> Result<Measured, Error> {
+    let before = ThreadTimes::of_this_thread();
+    let mut measured = worker.run(interrupt)?;
+    if let (Some(before), Some(after)) = (before, ThreadTimes::of_this_thread()) {
+        measured.threads = after.since(before);
+    }
+    Ok(measured)
 }
 
 /// One thread per worker.
@@ -179,7 +191,7 @@ fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<R
         let worker = Worker::new(device, load, index);
         let goes = gate.pass(worker.is_ok());
         // One that could be made has nothing to do without the others.
-        if !goes && worker.is_ok() { Ok(Measured::default()) } else { worker?.run(interrupt) }
+        if !goes && worker.is_ok() { Ok(Measured::default()) } else { watched(worker?, interrupt) }
     };
     std::thread::scope(|scope| {
         let mut handles = Vec::new();

@@ -1,6 +1,6 @@
 //! Counting what was done in a part of a run.
 
-use flashgrain_device::Nanos;
+use flashgrain_device::{Nanos, ThreadTimes};
 use hdrhistogram::Histogram;
 
 use super::Measured;
@@ -116,6 +116,7 @@ impl Tally {
             read_latency_ns: self.read_latency_ns,
             write_latency_ns: self.write_latency_ns,
             cpu: self.cpu,
+            threads: ThreadTimes::default(),
             interrupted,
         }
     }
@@ -149,6 +150,7 @@ impl Measured {
         add(&mut self.read_latency_ns, &other.read_latency_ns);
         add(&mut self.write_latency_ns, &other.write_latency_ns);
         self.cpu += other.cpu;
+        self.threads.add(other.threads);
         self.interrupted |= other.interrupted;
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flashgrain_device::{Channel, ChannelOptions, Device, ErrorKind, Nanos, Op};
+use flashgrain_device::{Channel, ChannelOptions, Device, ErrorKind, Nanos, Op, ProcessorTicks, ThreadTimes};
 
 use crate::Error;
 use crate::config::Config;
 use crate::load::{self, Load, Measured, Timed};
 use crate::progress::{Progress, Step};
+use crate::schema::ProcessorUse;
 use crate::target::Target;
 
 /// See the module.
@@ -27,6 +28,9 @@ pub(crate) struct Bench<'a> {
     /// When the run should be over, for the progress.
     pub total_s: f64,
     loads: u32,
+    /// Of all loads; `None` on a simulated drive, which has no processors.
+    threads: Option<ThreadTimes>,
+    ticks: Option<ProcessorTicks>,
 }
 
 impl<'a> Bench<'a> {
@@ -41,7 +45,10 @@ impl<'a> Bench<'a> {
         let clock = target.device.open_channel(&ChannelOptions { depth: 1, arena: None, polled: false })?;
         let start = clock.now();
         let (written_bytes, loads) = (0, 0);
+        let is_real = target.device.identity().kind != "simulated";
         Ok(Self {
+            threads: is_real.then(ThreadTimes::of_this_thread).flatten().map(|_| ThreadTimes::default()),
+            ticks: is_real.then(ProcessorTicks::now).flatten(),
             target,
             config,
             interrupt,
@@ -112,7 +119,21 @@ impl<'a> Bench<'a> {
         }
         let measured = load::run(device, &load, self.interrupt)?;
         self.written_bytes += measured.bytes_written_total;
+        if let Some(threads) = &mut self.threads {
+            threads.add(measured.threads);
+        }
         if measured.interrupted { Err(Error::Interrupted) } else { Ok(measured) }
+    }
+
+    /// How the threads of all loads fared until now.
+    pub(crate) fn processor(&self) -> Option<ProcessorUse> {
+        let threads = self.threads?;
+        let ticks = self.ticks.zip(ProcessorTicks::now());
+        Some(ProcessorUse {
+            ran_s: threads.ran.seconds(),
+            waited_s: threads.waited.seconds(),
+            stolen_share: ticks.and_then(|(before, now)| now.stolen_share_since(before)),
+        })
     }
 
     /// Times single reads.

@@ -87,6 +87,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
                 .capacity_bytes
                 .min(config.region_bytes.unwrap_or(u64::MAX)),
             experiments,
+            processor: bench.processor(),
             left_out,
         },
         measurements,

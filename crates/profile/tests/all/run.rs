@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Character, TestDrive};
-use flashgrain_device::{FileDevice, Op, OpenOptions};
+use flashgrain_device::{FileDevice, Op, OpenOptions, ThreadTimes};
 use flashgrain_profile::{
     Config, Error, ExperimentName, Plan, Precondition, Profiled, Progress, Silent, Step, Target, run,
 };
@@ -283,6 +283,10 @@ fn a_real_file_is_profiled_and_nothing_is_left_behind() {
     let result = run(&target, &config, &mut Silent, &AtomicBool::new(false)).unwrap();
     let profile = &result.profile;
     assert!(profile.budget.used_write_bytes <= 100 << 20, "{:?}", profile.budget);
+    if ThreadTimes::of_this_thread().is_some() {
+        let processor = profile.budget.processor.unwrap();
+        assert!(processor.ran_s > 0.0 && processor.ran_s < profile.budget.used_s, "{processor:?}");
+    }
     assert!(
         !profile.measurements.interface.is_empty() || !profile.measurements.size.is_empty(),
         "{:?}",

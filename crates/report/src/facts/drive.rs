@@ -1,6 +1,6 @@
 //! Where the profile comes from and what it cost.
 
-use flashgrain_profile::schema::{Budget, Provenance};
+use flashgrain_profile::schema::{Budget, ProcessorUse, Provenance};
 
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit;
@@ -85,6 +85,20 @@ pub(crate) fn budget_sentence(budget: &Budget) -> String {
         unit::bytes(budget.limit_write_bytes as f64),
         unit::bytes(budget.file_bytes as f64),
     )
+}
+
+/// What to know of latencies if others wanted the processors, too; `None` if they did not, or nobody knows.
+pub(crate) fn contention_sentence(budget: &Budget) -> Option<String> {
+    let processor = budget.processor.filter(ProcessorUse::is_contended)?;
+    let stolen = processor.stolen_share.filter(|share| *share >= 0.0005);
+    let stolen = stolen.map_or_else(String::new, |share| {
+        format!(", and a hypervisor gave {} of all processors' time to others", unit::share(share))
+    });
+    Some(format!(
+        "The processors were contended: of the time in which they could have run, the measuring threads waited {} for a processor{stolen}. \
+         High percentiles of latency, of some milliseconds above all, are the scheduler's rather than the drive's; measure again when less else runs.",
+        unit::share(processor.waited_share())
+    ))
 }
 
 /// The experiments, what they took and how noisy they were; then what was left out.
