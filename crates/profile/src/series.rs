@@ -231,7 +231,7 @@ mod tests {
             read_latency_ns,
             write_latency_ns: Histogram::new(3).unwrap(),
             cpu: Nanos(1_000_000),
-            interrupted: false,
+            ..Measured::default()
         }
     }
 
