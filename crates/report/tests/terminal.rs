@@ -62,9 +62,9 @@ fn contended_processors_are_named_and_idle_ones_are_not() {
     };
     let used = |ran_s, waited_s, stolen| Some(ProcessorUse { ran_s, waited_s, stolen_share: stolen });
     let contended = "The processors were contended";
-    assert!(with(used(9.0, 1.0, None)).contains("waited 10 % for a processor"));
+    assert!(with(used(6.0, 4.0, None)).contains("waited 40 % for a processor"));
     assert!(with(used(10.0, 0.1, Some(0.2))).contains("gave 20 % of all processors' time to others"));
-    for quiet in [None, used(10.0, 0.1, Some(0.001)), used(0.0, 0.0, None)] {
+    for quiet in [None, used(9.0, 1.0, Some(0.001)), used(0.0, 0.0, None)] {
         assert!(!with(quiet).contains(contended));
     }
 }

@@ -119,7 +119,8 @@ impl<'a> Bench<'a> {
         }
         let measured = load::run(device, &load, self.interrupt)?;
         self.written_bytes += measured.bytes_written_total;
-        if let Some(threads) = &mut self.threads {
+        // More threads than processors wait for each other, which is what such a load asks for.
+        if let Some(threads) = self.threads.as_mut().filter(|_| load.workers <= processors()) {
             threads.add(measured.threads);
         }
         if measured.interrupted { Err(Error::Interrupted) } else { Ok(measured) }
@@ -166,8 +167,11 @@ fn default_workers(device: &dyn Device) -> u32 {
     if device.identity().kind == "simulated" {
         return 1;
     }
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    (processors as u32 / 2).clamp(1, 4)
+    (processors() / 2).clamp(1, 4)
+}
+
+fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32)
 }
 
 /// Whether a failure ends the run instead of the trial that met it.

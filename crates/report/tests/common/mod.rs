@@ -418,7 +418,7 @@ fn budget() -> Budget {
             used("mix", 63, 6.3, 600_000_000, Some(0.046)),
             used("flush", 4, 2.1, 4_900_000, None),
         ],
-        processor: Some(ProcessorUse { ran_s: 21.0, waited_s: 4.0, stolen_share: Some(0.012) }),
+        processor: Some(ProcessorUse { ran_s: 21.0, waited_s: 9.0, stolen_share: Some(0.012) }),
         left_out: vec![
             "sustain: opt-in, needs several minutes of writing".into(),
             "location at chunks above 256 KiB: no time left".into(),
