@@ -109,14 +109,14 @@ impl Core {
         let mut parked = large.begin();
         while filled > 0 {
             // A source may be slow: closing the store waits for this part, not for the whole value.
-            let _writing = self.announce(known)?;
+            let writing = self.announce(known)?;
             let got = parked.length() + filled as u64;
             if got > VALUE_BYTES_MAX {
                 return Err(Error::ValueLength { got, limit: VALUE_BYTES_MAX });
             }
             writes.check(self, known, [(key, self.logged_bytes(known, key, Some(got)))])?;
             self.engine().append_large(&mut parked, &buffer[..filled])?;
-            drop(_writing);
+            drop(writing);
             filled = if filled < buffer.len() { 0 } else { fill(source, &mut buffer)? };
         }
         let _writing = self.announce(known)?;

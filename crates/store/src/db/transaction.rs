@@ -66,7 +66,7 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has. Some megabyte of it is in memory at a time: the rest is in the store already, where nobody sees it
+    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has. About one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it
     /// and a crash leaves nothing of it. It is freed if it is not committed.
     ///
     /// # Errors

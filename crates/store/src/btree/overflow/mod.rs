@@ -301,8 +301,9 @@ impl Overflow {
             let section = self.pool.section();
             let mut freed = Ok(true);
             for _ in 0..PAGES_PER_SECTION {
-                if matches!(freed, Ok(true)) {
-                    freed = free(&section);
+                freed = free(&section);
+                if !matches!(freed, Ok(true)) {
+                    break;
                 }
             }
             drop(section);
