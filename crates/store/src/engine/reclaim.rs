@@ -21,6 +21,7 @@ impl Engine {
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
+            let Some(frees) = self.parts().pool.frees() else { return Ok(None) };
             // Before anything is looked at: who has written a large value by now, and waits for the locks to commit it, has announced itself; who does so later gets other pages.
             let candidates = self.parts().pool.all_pages();
             let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
@@ -30,6 +31,10 @@ impl Engine {
                 return Ok(None);
             }
             let known = self.referred_to()?;
+            // What was given up and freed meanwhile, such as a value that is not committed after all, is still among the candidates, and its page numbers may be others' by now.
+            if self.parts().pool.frees() != Some(frees) {
+                return Ok(None);
+            }
             let mut freed = 0;
             let is_garbage = |page: &PageId| !known.contains(page) && !withheld.contains(page);
             for page in candidates.into_iter().filter(is_garbage) {

@@ -18,6 +18,7 @@ mod checkpoint;
 mod evict;
 mod fault;
 mod frames;
+mod frees;
 mod gate;
 mod images;
 mod latch;
@@ -100,6 +101,7 @@ pub(crate) struct Pool {
     gate: Gate,
     changes: Changes,
     withheld: withheld::Registry,
+    frees: frees::Frees,
     images: Arc<dyn Images>,
     crew: Crew,
     /// Tasks under way that load pages in advance.
@@ -229,6 +231,7 @@ impl Pool {
             gate: Gate::new(1),
             changes: Changes::default(),
             withheld: withheld::Registry::default(),
+            frees: frees::Frees::default(),
             images,
             crew,
             errands: AtomicU64::new(0),

@@ -212,6 +212,7 @@ impl<'a> Section<'a> {
     pub fn free(&self, page: Locked<'_>) {
         let (pool, meta, frame, id) = (page.pool, page.meta, page.frame, page.id);
         std::mem::forget(page);
+        let _freeing = (!id.is_volatile()).then(|| pool.frees.begin());
         if !id.is_volatile() {
             let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
             pool.changes.note(self.epoch, Moved { id, from, to: None });

@@ -24,6 +24,7 @@ impl<'a> Section<'a> {
                 Ok(())
             }
             Place::Device(location) => {
+                let _freeing = (!id.is_volatile()).then(|| pool.frees.begin());
                 let clear = || entry.exchange(Word::device(location), Word::nowhere());
                 let moved = Moved { id, from: Some(location), to: None };
                 let cleared = if id.is_volatile() {

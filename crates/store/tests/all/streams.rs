@@ -198,6 +198,51 @@ fn what_is_not_committed_leaves_nothing() {
 }
 
 #[test]
+fn a_removed_value_that_its_transaction_still_reads_is_no_garbage() {
+    let db = db();
+    let tree = db.tree("t").unwrap();
+    let mut transaction = db.begin().unwrap();
+    transaction.insert_from(&tree, "key", source(2_000_000, 1)).unwrap();
+    let mut reader = transaction.reader(&tree, "key").unwrap().unwrap();
+    transaction.commit().unwrap();
+    tree.remove("key").unwrap();
+    for _ in 0..100 {
+        assert_eq!(db.reclaim().unwrap(), None);
+        db.sleep_until(db.now() + Duration::from_millis(1)).unwrap();
+    }
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    assert!(bytes == value(2_000_000, 1));
+}
+
+/// Pages of values that are given up while the store looks for garbage were taken for it.
+#[test]
+fn regression_values_are_given_up_while_garbage_is_looked_for() {
+    let db = db();
+    let tree = db.tree("t").unwrap();
+    tree.insert_from("kept", source(2_000_000, 1)).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..3000_u64 {
+                let mut batch = db.batch();
+                batch.insert_from(&tree, "given up", source(20_000, round as u8)).unwrap();
+                drop(batch);
+                if round % 200 == 0 {
+                    tree.insert_from("replaced", source(1_000_000, (round / 200) as u8)).unwrap();
+                    db.checkpoint().unwrap();
+                }
+            }
+        });
+        while !writer.is_finished() {
+            assert_eq!(db.reclaim().unwrap().unwrap_or(0), 0);
+        }
+    });
+    assert!(read_all(&db, &tree, "kept") == value(2_000_000, 1));
+    assert!(read_all(&db, &tree, "replaced") == value(1_000_000, 14));
+    db.check().unwrap();
+}
+
+#[test]
 fn a_value_without_end_is_refused_as_it_grows() {
     // A commit takes an eighth of the log: a value of about 400 MiB at 64 KiB pages.
     let builder =
