@@ -225,6 +225,7 @@ impl Builder {
                 link_full_duplex: true,
                 link_in_parts: true,
                 command_bytes_per_s: None,
+                cap: None,
             },
             medium: MediumConfig::Nand(Box::new(nand)),
             state: StartState::Filled,

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::{
-    CollectConfig, DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig,
+    CapConfig, CollectConfig, DiskConfig, HostConfig, LayoutConfig, MappingCache, MediumConfig, NandConfig,
     PlacementRule, SimConfig, StartState, XpointConfig,
 };
 use crate::error::Error;
@@ -17,6 +17,12 @@ const LONGEST_US: f64 = 1e7;
 
 /// Rates, bytes per second.
 const RATES: RangeInclusive<u64> = 100_000..=10_000_000_000_000;
+
+/// Rates, requests per second.
+const REQUEST_RATES: RangeInclusive<u64> = 1..=100_000_000;
+
+/// Credits of a cap, requests or bytes.
+const BURST_MAX: u64 = 1 << 50;
 
 /// Largest drive: 1 PiB.
 const LARGEST_BYTES: u64 = 1 << 50;
@@ -63,7 +69,30 @@ impl HostConfig {
         at.within("fetch_ns", self.fetch_ns, 0..=LONGEST_NS)?;
         at.within("completion_ns", self.completion_ns, 0..=LONGEST_NS)?;
         at.within("link_bytes_per_s", self.link_bytes_per_s, RATES)?;
-        at.within("command_bytes_per_s", self.command_bytes_per_s.unwrap_or(self.link_bytes_per_s), RATES)
+        at.within("command_bytes_per_s", self.command_bytes_per_s.unwrap_or(self.link_bytes_per_s), RATES)?;
+        self.cap.as_ref().map_or(Ok(()), CapConfig::check)
+    }
+}
+
+impl CapConfig {
+    fn check(&self) -> Result<(), Error> {
+        let at = At("host.cap");
+        let limits_something = self.requests_per_s.is_some() || self.bytes_per_s.is_some();
+        let allowed = "one with requests_per_s, bytes_per_s or both";
+        At("host").require(limits_something, "cap", "without a rate", allowed)?;
+        if let Some(rate) = self.requests_per_s {
+            at.within("requests_per_s", rate, REQUEST_RATES)?;
+        }
+        if let Some(rate) = self.bytes_per_s {
+            at.within("bytes_per_s", rate, RATES)?;
+        }
+        let nothing = |name: &str| format!("0, as no {name} is given");
+        let sound = self.requests_per_s.is_some() || self.burst_requests == 0;
+        at.require(sound, "burst_requests", self.burst_requests, nothing("requests_per_s"))?;
+        let sound = self.bytes_per_s.is_some() || self.burst_bytes == 0;
+        at.require(sound, "burst_bytes", self.burst_bytes, nothing("bytes_per_s"))?;
+        at.within("burst_requests", self.burst_requests, 0..=BURST_MAX)?;
+        at.within("burst_bytes", self.burst_bytes, 0..=BURST_MAX)
     }
 }
 

@@ -35,6 +35,28 @@ pub struct HostConfig {
     /// of requests reaches, however large they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_bytes_per_s: Option<u64>,
+    /// What the host lets through to the drive, as clouds limit their volumes; everything unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<CapConfig>,
+}
+
+/// Two token buckets before the drive, one of requests and one of bytes. Reads and writes of any size and order take from both; flushes and
+/// discards from neither. Both are full at the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapConfig {
+    /// Requests per second that the drive is asked for in the long run; no limit unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<u64>,
+    /// Requests that may come on top of that at once after a pause: credits. None unless given.
+    #[serde(default)]
+    pub burst_requests: u64,
+    /// Bytes per second, reads and writes together; no limit unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<u64>,
+    /// Bytes that may come on top of that at once after a pause.
+    #[serde(default)]
+    pub burst_bytes: u64,
 }
 
 fn yes() -> bool {

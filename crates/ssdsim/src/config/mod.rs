@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 
 pub use disk::DiskConfig;
-pub use host::HostConfig;
+pub use host::{CapConfig, HostConfig};
 pub use nand::{
     CollectConfig, CollectPolicy, Interleave, LayoutConfig, MappingCache, MappingConfig, NandConfig,
     PlacementRule, WriteCacheConfig,

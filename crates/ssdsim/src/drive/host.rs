@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use flashgrain_device::Op;
 
+use super::cap::Cap;
 use crate::config::HostConfig;
 use crate::engine::transfer_ns;
 
@@ -14,6 +15,7 @@ const UNIT_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Host {
     pub config: HostConfig,
+    cap: Option<Cap>,
     /// Commands in the host's queue.
     pub waiting: VecDeque<u32>,
     /// Commands in the drive.
@@ -25,7 +27,19 @@ pub(crate) struct Host {
 
 impl Host {
     pub fn new(config: HostConfig) -> Self {
-        Self { config, waiting: VecDeque::new(), inside: 0, processor_free_ns: 0, link_free_ns: [0; 2] }
+        let cap = config.cap.as_ref().map(Cap::new);
+        Self { config, cap, waiting: VecDeque::new(), inside: 0, processor_free_ns: 0, link_free_ns: [0; 2] }
+    }
+
+    /// When the host's cap lets a command through that comes at `now_ns`; it has gone through then.
+    #[inline]
+    pub fn admit(&mut self, now_ns: u64, op: Op, length_bytes: u32) -> u64 {
+        match &mut self.cap {
+            Some(cap) if matches!(op, Op::Read | Op::Write | Op::WriteDsync) => {
+                cap.admit(now_ns, u64::from(length_bytes))
+            }
+            _ => now_ns,
+        }
     }
 
     /// When a command that is taken up at `now_ns` has been processed.

@@ -1,5 +1,6 @@
 //! The drive as its host sees it: device, channels, host queue, command processing and link.
 
+mod cap;
 mod channel;
 mod command;
 mod control;

@@ -25,6 +25,7 @@ pub(crate) fn host() -> HostConfig {
         link_full_duplex: true,
         link_in_parts: true,
         command_bytes_per_s: None,
+        cap: None,
     }
 }
 

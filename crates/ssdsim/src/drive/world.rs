@@ -149,6 +149,19 @@ impl World {
         let now = self.events.now();
         let index =
             self.commands.insert(Command::new(request, drive, op, offset_bytes, length_bytes, memory, now));
+        let op = self.commands[index].op;
+        let admitted = self.drives[usize::from(drive)].host.admit(now, op, length_bytes);
+        if admitted > now {
+            self.events.at(admitted, Event::Admitted { command: index });
+        } else {
+            self.take_up_or_queue(index);
+        }
+    }
+
+    /// A command is the drive's, or next in the host's queue if the drive has no room.
+    #[inline]
+    fn take_up_or_queue(&mut self, index: u32) {
+        let drive = self.commands[index].drive;
         let host = &mut self.drives[usize::from(drive)].host;
         if host.inside < host.config.queue_depth {
             self.take_up(drive, index);
@@ -204,6 +217,7 @@ impl World {
     #[inline]
     fn happen(&mut self, event: Event) {
         match event {
+            Event::Admitted { command } => self.take_up_or_queue(command),
             Event::Start { command } => self.start(command),
             Event::DataIn { command } => self.data_in(command),
             Event::Done { command } => self.done(command),

@@ -8,6 +8,8 @@ use flashgrain_device::Nanos;
 /// What happens at a point in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// A cap of the host lets a command through.
+    Admitted { command: u32 },
     /// A command has been fetched and processed.
     Start { command: u32 },
     /// The data of a write have arrived in the drive.
@@ -26,10 +28,12 @@ impl Event {
     const DONE: u64 = 2;
     const MEDIUM: u64 = 3;
     const STRIKE: u64 = 4;
+    const ADMITTED: u64 = 5;
 
     /// As one number: tag, drive, kind, index.
     fn pack(self) -> u64 {
         match self {
+            Self::Admitted { command } => Self::ADMITTED << 60 | u64::from(command),
             Self::Start { command } => Self::START << 60 | u64::from(command),
             Self::DataIn { command } => Self::DATA_IN << 60 | u64::from(command),
             Self::Done { command } => Self::DONE << 60 | u64::from(command),
@@ -47,6 +51,7 @@ impl Event {
             Self::DATA_IN => Self::DataIn { command: index },
             Self::DONE => Self::Done { command: index },
             Self::STRIKE => Self::Strike,
+            Self::ADMITTED => Self::Admitted { command: index },
             _ => Self::Medium { drive: (number >> 40) as u16, kind: (number >> 32) as u8, index },
         }
     }
@@ -143,6 +148,7 @@ mod tests {
     #[test]
     fn events_come_back_as_they_went_in() {
         for event in [
+            Event::Admitted { command: 5 },
             Event::Start { command: u32::MAX },
             Event::DataIn { command: 3 },
             Event::Done { command: 7 },

@@ -238,6 +238,7 @@ impl Parts {
             // The last page of a read starts its way to the host.
             link_in_parts: false,
             command_bytes_per_s: None,
+            cap: None,
         })
     }
 

@@ -27,7 +27,7 @@ const WIDEST_BYTES: u32 = 16;
 /// comment beside what was made from that field.
 ///
 /// # Errors
-/// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, and stripe sets.
+/// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, stripe sets, and drives behind a cap.
 pub fn export_drive(config: &SimConfig, remark: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
     let refuse = |field: &str, value: String, allowed: &str| {
         Err(Error::Config { field: field.to_owned(), value, allowed: allowed.to_owned() })
@@ -37,6 +37,9 @@ pub fn export_drive(config: &SimConfig, remark: &dyn Fn(&str) -> Option<String>)
     };
     if config.drives > 1 {
         return refuse("drives", config.drives.to_string(), "1: MQSim simulates one drive");
+    }
+    if config.host.cap.is_some() {
+        return refuse("host.cap", "given".into(), "none: MQSim knows no caps");
     }
     let mut values = Values::default();
     values.host(&config.host);

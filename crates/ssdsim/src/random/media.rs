@@ -52,6 +52,7 @@ pub(super) fn disk(draw: &mut Draw) -> (HostConfig, MediumConfig, u64) {
         link_full_duplex: false,
         link_in_parts: true,
         command_bytes_per_s: None,
+        cap: None,
     };
     (host, MediumConfig::Disk(config), draw.power_of_two(64, 4096) << 30)
 }

@@ -57,6 +57,7 @@ fn host(draw: &mut Draw) -> HostConfig {
             link_full_duplex: false,
             link_in_parts: true,
             command_bytes_per_s: None,
+            cap: None,
         }
     } else {
         let command_ns = draw.between(600.0, 4e3);
@@ -71,6 +72,7 @@ fn host(draw: &mut Draw) -> HostConfig {
             link_full_duplex: true,
             link_in_parts: true,
             command_bytes_per_s: None,
+            cap: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod affine;
+mod cap;
 mod common;
 mod digests;
 mod disk;

@@ -39,6 +39,9 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     (NAND, "host.fetch_ns", "99999999999", "0 to 10000000000"),
     (NAND, "host.completion_ns", "99999999999", "0 to 10000000000"),
     (NAND, "host.link_bytes_per_s", "0", "100000 to"),
+    (NAND, "host.cap.requests_per_s", "0", "1 to 100000000"),
+    (NAND, "host.cap.bytes_per_s", "1000", "100000 to"),
+    (NAND, "host.cap", "{}", "one with requests_per_s, bytes_per_s or both"),
     (NAND, "medium.nand.channels", "0", "1 to 1024"),
     (NAND, "medium.nand.chips_per_channel", "0", "1 to 1024"),
     (NAND, "medium.nand.dies_per_chip", "0", "1 to 1024"),
@@ -136,6 +139,27 @@ fn the_mapping_cache_fits_the_drive() {
         let refused = with(NAND, "medium.nand.mapping.cache", cache).unwrap_err().to_string();
         assert!(refused.starts_with(field), "{refused}");
     }
+}
+
+#[test]
+fn credits_belong_to_a_rate() {
+    for (cap, problem) in [
+        (
+            "{ bytes_per_s = 125000000, burst_requests = 5 }",
+            "burst_requests is 5: allowed is 0, as no requests_per_s is given",
+        ),
+        (
+            "{ requests_per_s = 3000, burst_bytes = 5 }",
+            "burst_bytes is 5: allowed is 0, as no bytes_per_s is given",
+        ),
+        ("{ requests_per_s = 1, burst_requests = 2251799813685248 }", "allowed is 0 to 1125899906842624"),
+        ("{ bytes_per_s = 100000, burst_bytes = 2251799813685248 }", "allowed is 0 to 1125899906842624"),
+    ] {
+        let refused = with(NAND, "host.cap", cap).unwrap_err().to_string();
+        assert!(refused.contains("host.cap.burst_") && refused.contains(problem), "{refused}");
+    }
+    with(NAND, "host.cap", "{ requests_per_s = 3000, burst_requests = 5400000, bytes_per_s = 125000000 }")
+        .unwrap();
 }
 
 #[test]
