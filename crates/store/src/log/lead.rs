@@ -157,6 +157,10 @@ impl Log {
         }
         let (Some(mut leader), durable) = (state.leader.take(), state.open.start()) else { return Ok(()) };
         drop(state);
+        debug_assert!(
+            durable.0 <= shared.durable.load(Ordering::Acquire),
+            "the witness vouches for what may be lost"
+        );
         let _nobody_else_can_lead = shared.poison.guard("the log's witness was written");
         let written = witness::write(&shared.devices, shared.ring, shared.store, durable)
             .map_err(|error| shared.poison.by(error));

@@ -197,6 +197,28 @@ mod tests {
         });
     }
 
+    /// One of the two changes what the other one looks at twice.
+    #[test]
+    fn who_has_all_locks_keeps_out_who_gives_old_versions_up() {
+        let (locks, given_up) = (Locks::new(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let collector = scope.spawn(|| {
+                for _ in 0..3000 {
+                    let _held = locks.lock(Stripe::COLLECTING);
+                    given_up.fetch_add(1, Ordering::Relaxed);
+                    std::thread::yield_now();
+                    given_up.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            while !collector.is_finished() {
+                let _held = locks.lock_all();
+                let before = given_up.load(Ordering::Relaxed);
+                std::thread::yield_now();
+                assert_eq!((before % 2, given_up.load(Ordering::Relaxed)), (0, before));
+            }
+        });
+    }
+
     #[test]
     fn stripes_are_even() {
         let mut counts = vec![0; STRIPES];

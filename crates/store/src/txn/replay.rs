@@ -246,6 +246,33 @@ mod tests {
         }
     }
 
+    /// The log begins before the checkpoint: its trees may have what a later commit has put in the place of what is
+    /// removed here, and a large value of it must not be freed.
+    #[test]
+    fn what_later_commits_have_put_is_not_given_back_by_an_earlier_removal() {
+        let map = Arc::new(Map::default());
+        let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+        let late = [&Version::overflow(Timestamp(6)).bits().to_le_bytes()[..], b"late"].concat();
+        map.update(b"k", &mut |_| Change::Put(&late)).unwrap();
+        let mut harness = Harness::new(&Devices::new(device(1) as _, None), 1);
+        let crew = harness.crew().clone();
+        let given_back = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let told = Arc::clone(&given_back);
+        harness.run(move || {
+            let mut replayer = Replayer::new(
+                crew,
+                Arc::new(move |reference| {
+                    told.lock().unwrap().push(reference.to_vec());
+                    Ok(())
+                }),
+            );
+            replayer.remove(&tree, b"k", Timestamp(5)).unwrap();
+            replayer.finish().unwrap();
+        });
+        assert_eq!(map.all(), [(b"k".to_vec(), late)]);
+        assert!(given_back.lock().unwrap().is_empty());
+    }
+
     #[test]
     fn what_is_there_already_is_left_alone() {
         let map = Arc::new(Map::default());

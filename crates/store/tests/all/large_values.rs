@@ -123,3 +123,26 @@ fn regression_pages_of_a_value_that_is_being_written_are_not_reclaimed() {
     }
     db.check().unwrap();
 }
+
+/// Who reads without a snapshot may find the pages of a value gone that was replaced meanwhile.
+#[test]
+fn a_value_that_is_replaced_while_it_is_read_is_read_as_a_whole() {
+    let device = device();
+    let db = Db::builder().device(device).cache_bytes(16 << 20).workers(2).create().unwrap();
+    let tree = db.tree("t").unwrap();
+    tree.insert("k", value(200_000, 0)).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 1..600_u32 {
+                tree.insert("k", value(200_000 + round as usize % 7, round as u8)).unwrap();
+                if round % 50 == 0 {
+                    db.checkpoint().unwrap();
+                }
+            }
+        });
+        while !writer.is_finished() {
+            let found = tree.get("k").unwrap().unwrap();
+            assert!(found == value(found.len(), found[0]), "a value in part");
+        }
+    });
+}

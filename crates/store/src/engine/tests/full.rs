@@ -113,3 +113,38 @@ fn a_store_with_little_room_is_recovered_with_little_memory() {
         assert!(harness.run(move || values(&looked)) == before);
     }
 }
+
+/// The pages that it had gathered already are not gathered again: the next checkpoint must know where they are.
+#[test]
+fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
+    let device = super::world::drive(1);
+    let options = || Options { cache_bytes: 8 << 20, recovery_log_bytes: 8 << 20, ..options() };
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    let used = Arc::clone(&engine);
+    let expected = harness.run(move || {
+        let put = |number, value| change_as(&used, number, Some(value), Durability::None).unwrap();
+        (0..4000).for_each(|number| put(number, &[b'a'; 500]));
+        used.checkpoint().unwrap();
+        // More pages than there is room for in the segments that are open, though the log has room.
+        (0..4000).step_by(12).for_each(|number| put(number, &[b'b'; 500]));
+        // Nothing is free: everything counts as needed by a record that is going to be replayed, and nothing is cleaned.
+        let segments = &used.parts().segments;
+        let layout = used.superblock().layout;
+        segments.stop();
+        for number in 0..segments.usage().segments {
+            let place = layout.segments_start_bytes + number * layout.segment_bytes;
+            segments.hold(crate::segment::Location::new(place, 4096, 0)).unwrap();
+        }
+        assert_eq!(used.checkpoint().unwrap_err().kind(), ErrorKind::Full);
+        segments.let_go();
+        segments.free_pending(crate::pool::Epoch(u32::MAX));
+        segments.resume();
+        used.checkpoint().unwrap();
+        values(&used)
+    });
+    drop((engine, harness));
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = open(&mut harness, given).unwrap();
+    assert!(harness.run(move || values(&engine)) == expected);
+}

@@ -46,6 +46,23 @@ fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_noth
     }
 }
 
+/// What an opening has written and no checkpoint knows must not be taken for what the next one writes.
+#[test]
+fn each_opening_numbers_its_units_from_behind_those_of_the_one_before() {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    drop((create(&mut harness, given, SyncMethod::Dsync).unwrap(), harness));
+    let mut last = None;
+    for _ in 0..3 {
+        let (mut harness, given) = world(&device, 1, options());
+        let engine = open(&mut harness, given).unwrap();
+        let (first, _) = engine.parts().segments.sequences();
+        assert!(last < Some(first), "{first:?} after {last:?}");
+        // No checkpoint: what is written from here on is forgotten.
+        last = Some(engine.parts().segments.sequences().0);
+    }
+}
+
 /// A store of which the superblock was changed.
 fn changed(change: impl FnOnce(&mut Superblock)) -> Error {
     let device = drive(1);

@@ -47,6 +47,50 @@ fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
     });
 }
 
+/// Commits wait for those that were announced before them.
+#[test]
+fn commits_are_announced_in_the_order_of_the_log() {
+    explore(200, || {
+        let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+        let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+        let announced = Arc::new(crate::sync::Mutex::new(Vec::new()));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (log, announced) = (log.clone(), Arc::clone(&announced));
+                spawn(move || {
+                    for _ in 0..2 {
+                        let note = |logged: Logged| announced.lock().unwrap().push(logged.timestamp.0);
+                        log.append_noting(b"record", note).unwrap();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(*announced.lock().unwrap(), (1..=6).collect::<Vec<_>>());
+    });
+}
+
+/// What others have written by then, and not flushed, is asserted not to be vouched for.
+#[test]
+fn the_witness_vouches_for_nothing_that_may_be_lost() {
+    explore(100, || {
+        let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+        let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
+        let writing = log.clone();
+        let writer = spawn(move || {
+            for _ in 0..3 {
+                let logged = writing.append(b"written").unwrap();
+                writing.wait(logged.end, Durability::Buffered).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            log.append(b"settled").unwrap();
+            log.settle().unwrap();
+        }
+        writer.join().unwrap();
+    });
+}
+
 /// One truncates the ring, which is full again and again, while others wait for room in it.
 #[test]
 fn who_waits_for_room_in_the_ring_gets_it() {

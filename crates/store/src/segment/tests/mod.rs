@@ -5,6 +5,7 @@ mod failing;
 mod growing;
 mod model;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -115,6 +116,53 @@ fn used(own: &OwnPage) -> Vec<u8> {
     page.copy_to(32, header.front_end - 32, &mut bytes);
     page.copy_to(header.back_start, page.len_bytes() - header.back_start, &mut bytes);
     bytes
+}
+
+/// What is waited for comes between the look and the queue, and who brings it wakes only those who are in it.
+#[test]
+fn who_waits_looks_once_more_when_he_is_in_the_queue() {
+    let mut world = World::new(1);
+    let segments = world.segments(&layout(Placement::OutOfPlace));
+    let looks = world.harness.run(move || {
+        let mut looks = 0;
+        let waited = segments.wait_until(|| {
+            looks += 1;
+            if looks == 1 {
+                segments.wake_all();
+            }
+            Ok(looks > 1)
+        });
+        waited.map(|()| looks).unwrap()
+    });
+    assert_eq!(looks, 2);
+}
+
+/// A page table that begins in a segment which is full by now goes on to need it.
+#[test]
+fn the_page_tables_first_segment_stays_when_those_before_it_are_free() {
+    let mut world = World::new(1);
+    let layout = layout(Placement::OutOfPlace);
+    let segments = world.segments(&layout);
+    world.harness.run(move || {
+        let mut first_of = BTreeMap::new();
+        for id in 1.. {
+            let own = page(id, 0, 4000, 1);
+            let appended = segments.append(Stream::Map, PageId(id), 0, own.page(), None);
+            let Ok(Appended { location, .. }) = appended else {
+                segments.wait_for_room(Stream::Map).unwrap();
+                continue;
+            };
+            first_of.entry(location.offset_bytes() / layout.segment_bytes).or_insert(location);
+            if first_of.len() == 4 {
+                break;
+            }
+        }
+        segments.write_all().unwrap();
+        let firsts: Vec<Location> = first_of.into_values().collect();
+        let full = segments.usage().map;
+        segments.release_map_before(firsts[1]);
+        assert_eq!(full - segments.usage().map, 1);
+    });
 }
 
 #[test]

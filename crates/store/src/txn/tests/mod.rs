@@ -4,6 +4,7 @@ mod isolation;
 pub(super) mod map;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashgrain_device::{Device, MemoryDevice};
 
@@ -139,12 +140,50 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
     assert_eq!(transactions.history_stats(), HistoryStats::default());
 }
 
+/// A snapshot that comes now sees what can be seen now.
+#[test]
+fn old_versions_stay_until_the_commit_that_replaced_them_can_be_seen() {
+    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
+    let (history, snapshots) = (History::new(make, RECENT_BYTES), Snapshots::default());
+    let old = [&Version::put(Timestamp(3)).bits().to_le_bytes()[..], b"old"].concat();
+    history.keep(&snapshots, TreeId(1), b"k", &old, Timestamp(7)).unwrap();
+    for (visible, kept) in [(3, 1), (6, 1), (7, 0)] {
+        history.collect(&snapshots, Timestamp(visible), true, &|_| ()).unwrap();
+        assert_eq!(history.stats().records, kept, "{visible} can be seen");
+    }
+}
+
 /// The references of the large values that are given back, in their order.
 fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Vec<u8>>>> {
     let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
     let told = Arc::clone(&gone);
     transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
     gone
+}
+
+/// Whoever finds a reference looks at its record once more if the pages are gone: then that must be another one.
+#[test]
+fn a_large_value_is_given_back_after_its_record_was_replaced() {
+    let (transactions, _harness) = store(1);
+    let (tree, map) = tree(1);
+    let given_back = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&given_back);
+    transactions.when_large_is_gone(Box::new(move |reference| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let mut record = Vec::new();
+        map.get(b"k", &mut record, &mut None).unwrap();
+        assert!(!record.ends_with(reference), "{reference:?} is still referred to");
+    }));
+    let write = |write| {
+        transactions.write(Written { tree: &tree, key: b"k", write }, Durability::None).unwrap();
+    };
+    for reference in [b"first".as_slice(), b"second"] {
+        write(Write::PutOverflow { reference, logged: b"pages" });
+    }
+    write(Write::Put(b"small"));
+    write(Write::PutOverflow { reference: b"third", logged: b"pages" });
+    write(Write::Remove);
+    assert_eq!(given_back.load(Ordering::Relaxed), 3);
 }
 
 #[test]
