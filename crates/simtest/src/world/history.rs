@@ -15,6 +15,8 @@ pub enum Change {
     Create(String),
     /// A tree is dropped.
     Drop(String),
+    /// A tree gets a new name, which none had.
+    Rename(String, String),
     /// A key of a tree gets a value, or loses it.
     Write(String, Vec<u8>, Option<Vec<u8>>),
 }
@@ -48,6 +50,11 @@ impl Change {
         match self {
             Self::Create(tree) => drop(content.entry(tree.clone()).or_default()),
             Self::Drop(tree) => drop(content.remove(tree)),
+            Self::Rename(tree, name) => {
+                if let Some(records) = content.remove(tree) {
+                    content.insert(name.clone(), records);
+                }
+            }
             // A commit that met a tree which somebody dropped meanwhile changes nothing.
             Self::Write(tree, key, value) => {
                 if let Some(tree) = content.get_mut(tree) {

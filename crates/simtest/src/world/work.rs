@@ -45,7 +45,7 @@ pub struct Habits {
     pub snapshot: f64,
     /// Commits between two such looks.
     pub behind: u32,
-    /// Share of steps that drop the task's own tree and make another one.
+    /// Share of steps that drop the task's own tree and make another one; every third of them gives it another name instead.
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
     pub remove_range: f64,
@@ -235,12 +235,23 @@ impl Work {
     }
 
     fn own_tree(&mut self) -> Result<Tree, Error> {
+        let name = self.next_name();
+        self.tree(name)
+    }
+
+    fn next_name(&mut self) -> String {
         self.made += 1;
-        self.tree(format!("{} of {}", self.made, self.task))
+        format!("{} of {}", self.made, self.task)
     }
 
     fn drop_tree(&mut self, own: &Tree) -> Result<Tree, Error> {
         let (db, name) = (self.db.clone(), own.name().to_owned());
+        if self.made.is_multiple_of(3) {
+            let new_name = self.next_name();
+            let change = Change::Rename(name.clone(), new_name.clone());
+            self.shared.commit(vec![change], true, || db.rename_tree(&name, &new_name))?;
+            return db.existing_tree(&new_name);
+        }
         self.shared.commit(vec![Change::Drop(name.clone())], true, || db.drop_tree(&name))?;
         self.own_tree()
     }
