@@ -333,9 +333,59 @@ pub struct LearnedValue {
     pub confidence: f64,
 }
 
+/// What limits the drive from before, as clouds limit volumes and hosts: requests and bytes a second that no workload exceeds for long, whatever its
+/// kind, size and order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cap {
+    /// Requests per second; `None` if bytes alone are limited.
+    pub requests_per_second: Option<f64>,
+    /// Bytes per second; `None` if requests alone are limited.
+    pub bytes_per_second: Option<f64>,
+    /// What was faster at first; `None` if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits: Option<Credits>,
+    /// What was seen, in words with numbers.
+    pub evidence: String,
+}
+
+/// Repeats that were faster than the cap, on credits that a bucket held. Nothing else in the profile is made from them.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Credits {
+    /// How many.
+    pub repeats: u32,
+    /// The most requests per second of any.
+    pub requests_per_second_max: f64,
+    /// The most bytes per second of any.
+    pub bytes_per_second_max: f64,
+}
+
+impl Cap {
+    /// Requests of `bytes` that it lets through per second.
+    pub fn requests_per_second_of(&self, bytes: f64) -> f64 {
+        let by_bytes = self.bytes_per_second.map_or(f64::INFINITY, |rate| rate / bytes);
+        self.requests_per_second.unwrap_or(f64::INFINITY).min(by_bytes)
+    }
+
+    /// Such as `a cap of 3000 requests/s and 125 MB/s`.
+    pub fn describe(&self) -> String {
+        format!("a cap of {}", self.limits())
+    }
+
+    /// Such as `3000 requests/s and 125 MB/s`.
+    pub fn limits(&self) -> String {
+        let requests = self.requests_per_second.map(|rate| format!("{rate:.0} requests/s"));
+        let bytes = self.bytes_per_second.map(|rate| format!("{:.0} MB/s", rate / 1e6));
+        [requests, bytes].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+}
+
 /// Hidden parameters (hidden-parameters paper §3.1) and working points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Learned {
+    /// What limits the drive from before; `None` if nothing was recognised, and in older files. What it hides is undetermined, and all rates are its own
+    /// rather than the drive's where they reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Cap>,
     /// Smallest desirable write request; all larger powers of two are desirable too.
     pub desirable_write_bytes: LearnedValue,
     /// Stripe size.

@@ -97,6 +97,19 @@ impl Series {
         self.write_latency.add(&measured.write_latency_ns);
     }
 
+    /// Takes the repeats of more requests per second away. The latencies of those that stay cannot be told from theirs, and go, too.
+    pub(crate) fn take_faster_than(&mut self, requests_per_second: f64) -> Vec<Repeat> {
+        let (faster, stay): (Vec<Repeat>, Vec<Repeat>) = std::mem::take(&mut self.repeats)
+            .into_iter()
+            .partition(|repeat| repeat.requests_per_second > requests_per_second);
+        if !faster.is_empty() {
+            self.read_latency = Latencies::default();
+            self.write_latency = Latencies::default();
+        }
+        self.repeats = stay;
+        faster
+    }
+
     /// Throughput of each repeat.
     pub fn throughputs(&self) -> Vec<f64> {
         self.repeats.iter().map(|repeat| repeat.bytes_per_second).collect()

@@ -5,7 +5,7 @@ mod common;
 use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor, WithoutRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
-use flashgrain_profile::schema::ProcessorUse;
+use flashgrain_profile::schema::{Cap, Credits, ProcessorUse};
 use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
 
 /// A comparison that does not change with the way models are fitted.
@@ -67,6 +67,31 @@ fn contended_processors_are_named_and_idle_ones_are_not() {
     for quiet in [None, used(9.0, 1.0, Some(0.001)), used(0.0, 0.0, None)] {
         assert!(!with(quiet).contains(contended));
     }
+}
+
+#[test]
+fn a_cap_is_said_first_with_the_credits_that_were_used_up() {
+    let credits = Credits { repeats: 76, requests_per_second_max: 562e3, bytes_per_second_max: 2.5e9 };
+    let with = |credits: Option<Credits>| {
+        let mut profile = common::profile();
+        profile.learned.cap = Some(Cap {
+            requests_per_second: Some(3000.0),
+            bytes_per_second: Some(125e6),
+            credits,
+            evidence: "all sizes at one rate".into(),
+        });
+        let page = flashgrain_report::html(&profile).unwrap();
+        assert!(page.contains("3000 requests/s and 125 MB/s"));
+        terminal(&profile, 200)
+    };
+    let text = with(None);
+    let first = text.split_once("In short\n").unwrap().1.lines().next().unwrap();
+    assert!(
+        first.contains("capped before the drive") && first.contains("3000 requests/s and 125 MB/s"),
+        "{first}"
+    );
+    assert!(text.contains("all sizes at one rate") && !text.contains("credits"), "{text}");
+    assert!(with(Some(credits)).contains("76 repeats on credits, up to 562 k requests/s"));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use flashgrain_ssdsim::config::{
-    About, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig, MediumConfig,
-    NandConfig, PlacementRule, SimConfig, StartState, WriteCacheConfig,
+    About, CapConfig, CollectConfig, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
+    MediumConfig, NandConfig, PlacementRule, SimConfig, StartState, WriteCacheConfig,
 };
 
 use super::facts::{Fact, Facts, READ_BYTES};
@@ -225,12 +225,28 @@ impl Builder {
                 link_full_duplex: true,
                 link_in_parts: true,
                 command_bytes_per_s: None,
-                cap: None,
+                cap: self.cap(facts),
             },
             medium: MediumConfig::Nand(Box::new(nand)),
             state: StartState::Filled,
             faults: Vec::new(),
         }
+    }
+
+    /// What stands before the drive; how much a bucket holds cannot be known.
+    fn cap(&mut self, facts: &Facts) -> Option<CapConfig> {
+        let cap = facts.cap.as_ref()?;
+        let whole =
+            |rate: Option<f64>, min: f64| rate.filter(|rate| *rate >= min).map(|rate| rate.round() as u64);
+        let requests_per_s = whole(cap.requests_per_second, 1.0);
+        let bytes_per_s = whole(cap.bytes_per_second, 1e5);
+        self.learned("host.cap", cap.evidence.clone());
+        self.assumed("host.cap.burst_requests", "no credits");
+        (requests_per_s.is_some() || bytes_per_s.is_some()).then_some(CapConfig {
+            requests_per_s,
+            bytes_per_s,
+            ..CapConfig::default()
+        })
     }
 
     fn nand(&mut self, facts: &Facts, times: &Times) -> NandConfig {

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::{LearnedValue, Measurements, Point};
+use flashgrain_profile::schema::{Cap, LearnedValue, Measurements, Point};
 
 /// Size of the reads that latency and parallelism are taken from.
 pub const READ_BYTES: f64 = 4096.0;
@@ -39,6 +39,8 @@ pub struct Facts {
     pub stripe_bytes: Fact<u64>,
     pub desirable_write_bytes: Fact<u64>,
     pub page_bytes: Fact<u64>,
+    /// What limits the drive from before.
+    pub cap: Option<Cap>,
 }
 
 impl Facts {
@@ -85,6 +87,7 @@ impl Facts {
             stripe_bytes: fact(&learned.stripe_bytes),
             desirable_write_bytes: fact(&learned.desirable_write_bytes),
             page_bytes: fact(&learned.flash_page_bytes),
+            cap: learned.cap.clone(),
         })
     }
 }

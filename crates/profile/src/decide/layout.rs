@@ -259,6 +259,7 @@ pub(super) mod tests {
     pub(crate) fn nothing_learned() -> Learned {
         let none = value(None);
         Learned {
+            cap: None,
             desirable_write_bytes: none.clone(),
             stripe_bytes: none.clone(),
             chunk_bytes: none.clone(),

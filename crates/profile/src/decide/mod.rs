@@ -25,7 +25,13 @@ pub(crate) fn decide(
     models: Option<&Models>,
 ) -> Vec<Decision> {
     let known = Known { learned, measurements, models };
-    [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat()
+    let mut decisions = [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat();
+    if let Some(cap) = &learned.cap {
+        for decision in decisions.iter_mut().filter(|decision| !decision.from_default) {
+            decision.because = format!("behind {}: {}", cap.describe(), decision.because);
+        }
+    }
+    decisions
 }
 
 /// A decision that a learned number led to.

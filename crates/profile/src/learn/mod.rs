@@ -1,6 +1,7 @@
 //! Learning hidden parameters and working points from measurements. A value is given only where the measurements support it; otherwise the
 //! reason says why not.
 
+pub(crate) mod cap;
 mod curve;
 mod groups;
 mod line;
@@ -12,7 +13,7 @@ mod synthetic;
 
 use flashgrain_model::Estimate;
 
-use crate::schema::{Learned, LearnedValue};
+use crate::schema::{Cap, Learned, LearnedValue};
 use crate::series::Series;
 
 /// What there is to learn from.
@@ -25,6 +26,8 @@ pub(crate) struct Evidence<'a> {
     /// Whether requests bypassed the page cache.
     pub direct: bool,
     pub seed: u64,
+    /// What limits the drive from before.
+    pub cap: Option<&'a Cap>,
 }
 
 /// Least share of resamples that must agree before a value counts as determined.
@@ -36,7 +39,8 @@ pub(crate) fn learn(evidence: &Evidence<'_>) -> Learned {
     let location = location::learn(evidence);
     let curve = curve::learn(evidence);
     let line = line::learn(evidence);
-    Learned {
+    let mut learned = Learned {
+        cap: evidence.cap.cloned(),
         desirable_write_bytes: request_size.desirable,
         stripe_bytes: request_size.stripe,
         chunk_bytes: location.chunk,
@@ -50,7 +54,11 @@ pub(crate) fn learn(evidence: &Evidence<'_>) -> Learned {
         parallelism: line.parallelism,
         saturation_bytes_per_second: line.saturation,
         half_bandwidth_bytes: line.half_bandwidth,
+    };
+    if let Some(cap) = evidence.cap {
+        cap::hide(cap, evidence.series, &mut learned);
     }
+    learned
 }
 
 /// A value that the data support.

@@ -26,7 +26,7 @@ const LAST_MEASUREMENT_SHARE: f64 = 0.99;
 /// Concludes everything that the measurements allow.
 pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
     let config = bench.config;
-    let Measured { outcome, creation, bytes_per_second, mut left_out } = measured;
+    let Measured { outcome, creation, bytes_per_second, cap, mut left_out } = measured;
     let mut measurements = Measurements::default();
     for name in ExperimentName::ALL {
         record(name, &of(name, &outcome.series), config.seed, &mut measurements);
@@ -53,6 +53,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         page_bytes: plan.site.page_bytes,
         direct: bench.target.device.geometry().direct,
         seed: config.seed,
+        cap: cap.as_ref(),
     };
     let learned = learn::learn(&evidence);
     let decisions = decide::decide(&learned, &measurements, models.as_ref());

@@ -1,6 +1,7 @@
 //! A whole profile run: layout, rounds of trials, fits, verification.
 
 mod bench;
+mod cap;
 mod create;
 mod finish;
 mod layout;
@@ -14,10 +15,11 @@ use crate::Error;
 use crate::config::{Config, ExperimentName};
 use crate::experiment::Trials;
 use crate::experiment::request_size;
+use crate::learn::cap::without_credits;
 use crate::plan::{NO_WRITES, Plan, PlannedTrial, ROUNDS, Stage, allot};
 use crate::progress::Progress;
 use crate::samples::Samples;
-use crate::schema::DeviceProfile;
+use crate::schema::{Cap, DeviceProfile};
 use crate::target::Target;
 
 pub(crate) use bench::Bench;
@@ -66,6 +68,8 @@ struct Measured {
     creation: String,
     /// Bandwidth seen during the layout.
     bytes_per_second: Option<f64>,
+    /// What limits the drive from before.
+    cap: Option<Cap>,
     left_out: Vec<String>,
 }
 
@@ -123,5 +127,11 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
         used.write_bytes += creation.1;
     }
     measured.left_out.append(&mut measured.outcome.left_out);
+    if !bench.concluding {
+        measured.cap = cap::look_for(bench, plan, &measured.outcome.series, &mut measured.left_out)?;
+    }
+    if let Some(cap) = &mut measured.cap {
+        without_credits(cap, &mut measured.outcome.series);
+    }
     Ok(measured)
 }

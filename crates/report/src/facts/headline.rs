@@ -1,7 +1,7 @@
 //! The numbers that a reader wants first.
 
 use flashgrain_model::Access;
-use flashgrain_profile::schema::Point;
+use flashgrain_profile::schema::{Cap, Point};
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::{kind_name, share_of_raw};
@@ -18,9 +18,10 @@ pub struct Headline {
     pub detail: String,
 }
 
-/// Random reads per second, latency alone, bandwidth, durable write, depth, prediction error, the store: those that were measured.
+/// A cap before the drive, random reads per second, latency alone, bandwidth, durable write, depth, prediction error, the store: those that were measured.
 pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
     [
+        cap(profile),
         random_reads(profile),
         latency_alone(profile),
         bandwidth(profile, Access::Read, "read bandwidth"),
@@ -33,6 +34,26 @@ pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What limits the drive from before, if anything does.
+fn cap(profile: &DeviceProfile) -> Option<Headline> {
+    let cap = profile.learned.cap.as_ref()?;
+    Some(Headline { name: "capped before the drive", value: cap.limits(), detail: cap_detail(cap) })
+}
+
+fn cap_detail(cap: &Cap) -> String {
+    let rest =
+        "whatever the kind, size and order of requests: rates that reach it are the cap's, not the drive's";
+    match &cap.credits {
+        None => rest.to_owned(),
+        Some(credits) => format!(
+            "{rest}; {} repeats on credits, up to {} requests/s and {}, are left out",
+            credits.repeats,
+            unit::count(credits.requests_per_second_max),
+            unit::rate(credits.bytes_per_second_max)
+        ),
+    }
 }
 
 fn points(profile: &DeviceProfile) -> impl Iterator<Item = &Point> {

@@ -44,6 +44,10 @@ pub(crate) fn learned_table(learned: &Learned, detail: Detail) -> Table {
         ("confidence", Kind::Number),
         ("evidence", Kind::Prose),
     ]);
+    if let Some(cap) = &learned.cap {
+        let value = Cell::toned(cap.describe(), Tone::Warning);
+        table.push(["before the drive".into(), value, "".into(), cap.evidence.as_str().into()]);
+    }
     for (name, value, unit) in values(learned) {
         let (confidence, evidence) = match &value.estimate {
             Estimate::Determined { .. } => (unit::share(value.confidence), value.evidence.clone()),

@@ -204,6 +204,7 @@ fn learned_value(estimate: Estimate, evidence: &str, confidence: f64) -> Learned
 pub fn nothing_learned() -> Learned {
     let nothing = || learned_value(undetermined("the experiment was not run"), "", 0.0);
     Learned {
+        cap: None,
         desirable_write_bytes: nothing(),
         stripe_bytes: nothing(),
         chunk_bytes: nothing(),
@@ -223,6 +224,7 @@ pub fn nothing_learned() -> Learned {
 fn learned() -> Learned {
     let exactly = |value: f64| determined(value, value, value);
     Learned {
+        cap: None,
         desirable_write_bytes: learned_value(
             exactly(32768.0),
             "mean latency of 4 KiB reads falls from 145 µs (written by 1 KiB) to 89 µs at 32 KiB and stays within 3 % above",

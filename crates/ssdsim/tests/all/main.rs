@@ -4,6 +4,7 @@
 
 mod affine;
 mod cap;
+mod capped;
 mod common;
 mod digests;
 mod disk;
