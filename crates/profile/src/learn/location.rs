@@ -10,12 +10,14 @@
 //! 1. every size up to the largest must have been read from often enough;
 //! 2. a chunk is accepted only where the sizes around it, which are no doublings of it, were tried and gain less;
 //! 3. no period of any multiple of 4 KiB may explain the latencies of all reads much better than the chunk does ([`super::period`]);
-//! 4. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor none.
+//! 4. where nothing is faster across a border, what refutes the page refutes the chunk;
+//! 5. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor none.
 //!
 //! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets are looked at, so chance alone would
 //! often show a fast one. Three hurdles keep it out: a permutation test over the most deviating group, corrected for the number of chunk
 //! sizes; a gain that must show on reads other than those that chose the offset; and agreement of bootstrap resamples.
 
+use flashgrain_model::Estimate;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -421,6 +423,10 @@ fn conclude(
     let page_confidence =
         share_of_all(&|all| page_bytes(all) == page.map(|page| page.chunk_bytes)).min(hot_confidence);
     let flash_page = flash_page(best, page, supposed, page_confidence, &evidence);
+    if let (0, Estimate::Undetermined { why }) = (best.hot_offset, &flash_page.estimate) {
+        // The chunk is only known as the page, so that what refutes the page refutes it.
+        return LearnedLocations::none(why.clone(), evidence);
+    }
     LearnedLocations {
         chunk,
         hot_offset: determined(
@@ -572,6 +578,23 @@ mod tests {
                 assert_eq!((kib(&found.chunk), kib(&found.hot_offset)), (None, None), "{chunk}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn rows_of_planes_are_no_chunks_where_reads_inside_of_them_are_as_fast() {
+        // Reads of a row that begin with its second page are as fast as those of the whole row, which no page explains.
+        let row = |read: u64, offset: u64| match (read, offset) {
+            (16_384, 0 | 4096) => 100.0,
+            (16_384, _) => 133.0,
+            _ => 60.0 + read as f64 / 1024.0,
+        };
+        let found = learned(1, 12, row);
+        for value in [&found.chunk, &found.hot_offset, &found.drop, &found.flash_page] {
+            assert!(value.estimate.value().is_none(), "{value:?}");
+        }
+        let pages =
+            learned(1, 12, |read, offset| if read == 16_384 && offset > 0 { 133.0 } else { row(read, 0) });
+        assert_eq!((kib(&pages.chunk), kib(&pages.flash_page)), (Some(16.0), Some(16.0)), "{pages:?}");
     }
 
     #[test]
