@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Error;
-use crate::schema::{DeviceProfile, LearnedValue, Point};
+use crate::schema::{DeviceProfile, Learned, LearnedValue, Point};
 use crate::stats::quantile;
 use crate::trial::describe_workload;
 
@@ -137,6 +137,11 @@ fn field_changes(before: &BTreeMap<String, String>, after: &BTreeMap<String, Str
 
 fn provenance_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<Vec<FieldChange>, Error> {
     let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
+    for (profile, fields) in [(before, &mut first), (after, &mut second)] {
+        if let Some(cap) = &profile.learned.cap {
+            fields.insert("cap before the drive".to_owned(), cap.limits());
+        }
+    }
     leaves("", &taken_apart(&before.provenance)?, &mut first);
     leaves("", &taken_apart(&after.provenance)?, &mut second);
     Ok(field_changes(&first, &second))
@@ -160,7 +165,9 @@ fn decision_changes(before: &DeviceProfile, after: &DeviceProfile) -> Vec<Decisi
 
 fn learned_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<Vec<LearnedChange>, Error> {
     let values = |profile: &DeviceProfile| -> Result<BTreeMap<String, LearnedValue>, Error> {
-        serde_json::from_value(taken_apart(&profile.learned)?)
+        // The cap is no value with an interval; it is among the circumstances.
+        let learned = Learned { cap: None, ..profile.learned.clone() };
+        serde_json::from_value(taken_apart(&learned)?)
             .map_err(|error| Error::Argument(format!("a profile cannot be compared: {error}")))
     };
     let (first, mut second) = (values(before)?, values(after)?);

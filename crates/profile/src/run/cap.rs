@@ -91,11 +91,12 @@ impl Probe<'_, '_> {
             (few, &mut probed.few),
             (some, &mut probed.some),
             (Workload { random_share: 0.0, ..page }, &mut probed.sequential),
-            (alone, &mut probed.alone),
         ] {
-            let Some(rate) = self.rate(workload)? else { return Ok(None) };
+            let Some((rate, _)) = self.rate(workload)? else { return Ok(None) };
             *found = rate;
         }
+        let Some((alone_rate, alone_s)) = self.rate(alone)? else { return Ok(None) };
+        (probed.alone, probed.alone_s) = (alone_rate, alone_s);
         let Some(paced_s) = self.paced(alone, rate)? else { return Ok(None) };
         probed.paced_page_s = paced_s;
         Ok(Some(probed))
@@ -104,10 +105,10 @@ impl Probe<'_, '_> {
     fn bytes(&mut self, probed: &mut Probed) -> Result<(), Error> {
         let alone = self.random(MANY_PAGES, 1);
         let Some(many) = self.drained(self.random(MANY_PAGES, LARGE_STREAMS))? else { return Ok(()) };
-        let Some(most) = self.rate(self.random(MOST_PAGES, LARGE_STREAMS))? else { return Ok(()) };
-        let Some(many_alone) = self.rate(alone)? else { return Ok(()) };
+        let Some((most, _)) = self.rate(self.random(MOST_PAGES, LARGE_STREAMS))? else { return Ok(()) };
+        let Some((many_alone, many_alone_s)) = self.rate(alone)? else { return Ok(()) };
         let Some(paced_many_s) = self.paced(alone, many_alone)? else { return Ok(()) };
-        *probed = Probed { many, most, many_alone, paced_many_s, ..*probed };
+        *probed = Probed { many, most, many_alone, many_alone_s, paced_many_s, ..*probed };
         Ok(())
     }
 
@@ -116,15 +117,15 @@ impl Probe<'_, '_> {
         let mut before = f64::INFINITY;
         loop {
             match self.rate(workload)? {
-                Some(rate) if (rate / before - 1.0).abs() <= STEADY => return Ok(Some(rate)),
-                Some(rate) => before = rate,
+                Some((rate, _)) if (rate / before - 1.0).abs() <= STEADY => return Ok(Some(rate)),
+                Some((rate, _)) => before = rate,
                 None => return Ok(None),
             }
         }
     }
 
-    /// Requests per second.
-    fn rate(&mut self, workload: Workload) -> Result<Option<f64>, Error> {
+    /// Requests per second, and their median latency in seconds.
+    fn rate(&mut self, workload: Workload) -> Result<Option<(f64, f64)>, Error> {
         let requests = REQUESTS_MIN.max(LATENCIES_MIN * workload.concurrency);
         let large_bytes = (MANY_PAGES * self.plan.site.page_bytes) as f64;
         let expected_s = self.before.map_or(0.0, |(rate, bytes)| {
@@ -137,7 +138,7 @@ impl Probe<'_, '_> {
         let Some(measured) = self.load(workload, None, stop, seconds)? else { return Ok(None) };
         let rate = measured.iops();
         self.before = (rate > 0.0).then_some((rate, workload.request_bytes));
-        Ok((rate > 0.0).then_some(rate))
+        Ok((rate > 0.0).then_some((rate, median_s(&measured))))
     }
 
     /// Median latency of single requests at a quarter of `rate`, seconds.
@@ -146,7 +147,7 @@ impl Probe<'_, '_> {
         let stop = Stop { after_requests: Some(PACED_REQUESTS), ..Stop::default() };
         let workload = Workload { concurrency: 4.0, ..workload };
         let measured = self.load(workload, Some(rate), stop, PACED_REQUESTS as f64 / rate)?;
-        Ok(measured.map(|measured| measured.read_latency_ns.value_at_quantile(0.5) as f64 / 1e9))
+        Ok(measured.map(|measured| median_s(&measured)))
     }
 
     /// `None` if there is no time for `seconds`.
@@ -177,4 +178,8 @@ impl Probe<'_, '_> {
         };
         bench.load(bench.target.device, load).map(Some)
     }
+}
+
+fn median_s(measured: &Measured) -> f64 {
+    measured.read_latency_ns.value_at_quantile(0.5) as f64 / 1e9
 }

@@ -157,6 +157,11 @@ impl TestChannel {
         state.now = state.now.max(now_s);
     }
 
+    /// Not a nanosecond short of it by rounding.
+    fn advance_to(&self, until: Nanos) {
+        self.advance((until.0 as f64 + 0.5) * 1e-9);
+    }
+
     /// How long a server is busy with a request.
     fn setup_s(&self, state: &mut State, request: &Request) -> f64 {
         let character = &self.character;
@@ -253,11 +258,14 @@ impl Channel for TestChannel {
         while count < at_least && !self.pending.is_empty() && completions.len() < completions.capacity() {
             let next = self.pending.peek().map_or(0, |Reverse((done, ..))| *done);
             if let Some(until) = until.filter(|until| until.0 < next) {
-                self.advance(until.seconds());
+                self.advance_to(until);
                 return Ok(count);
             }
             self.advance(next as f64 * 1e-9);
             count += self.poll(completions)?;
+        }
+        if let Some(until) = until.filter(|_| count < at_least && self.pending.is_empty()) {
+            self.advance_to(until);
         }
         Ok(count)
     }

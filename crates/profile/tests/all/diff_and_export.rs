@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::{Character, TestDrive};
 use flashgrain_model::Estimate;
-use flashgrain_profile::schema::Sustain;
+use flashgrain_profile::schema::{Cap, Sustain};
 use flashgrain_profile::{Config, DeviceProfile, ExperimentName, Silent, Target, diff, export, run};
 
 fn profile(character: Character, seed: u64) -> DeviceProfile {
@@ -46,6 +46,22 @@ fn a_slower_drive_shows_in_rates_and_in_what_was_learned() {
     assert!(found.rates.windows(2).all(|pair| pair[0].ratio.ln().abs() >= pair[1].ratio.ln().abs()));
     let names: Vec<&str> = found.learned.iter().map(|change| change.name.as_str()).collect();
     assert!(names.contains(&"half_bandwidth_bytes"), "{names:?}");
+}
+
+#[test]
+fn a_cap_that_came_or_went_is_among_the_circumstances() {
+    let before = profile(Character::default(), 1);
+    assert!(before.learned.cap.is_none(), "eight servers are no cap: {:?}", before.learned.cap);
+    let mut after = before.clone();
+    after.learned.cap = Some(Cap {
+        requests_per_second: Some(3000.0),
+        bytes_per_second: None,
+        credits: None,
+        evidence: String::new(),
+    });
+    let found = diff::diff(&before, &after).unwrap();
+    let change = found.provenance.iter().find(|change| change.name == "cap before the drive").unwrap();
+    assert_eq!((change.before.as_deref(), change.after.as_deref()), (None, Some("3000 requests/s")));
 }
 
 #[test]

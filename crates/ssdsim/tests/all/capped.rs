@@ -59,7 +59,7 @@ fn assert_no_point_above(cap: &Cap, profile: &DeviceProfile) {
 fn caps_of_clouds_are_recognised_and_hide_what_lies_behind() {
     for (requests_per_s, bytes_per_s) in [
         (Some(3000), Some(125_000_000)),
-        (Some(16_000), Some(1_000_000_000)),
+        (Some(12_000), Some(1_000_000_000)),
         (Some(15_000), Some(240_000_000)),
         (Some(500), None),
         (None, Some(125_000_000)),
