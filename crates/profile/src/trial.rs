@@ -163,6 +163,12 @@ pub(crate) fn doublings(first: u64, last: u64) -> Vec<u64> {
         .collect()
 }
 
+/// The first doubling that is missing between the smallest and the largest of these sizes: trials of a coarse grid are no neighbours.
+pub(crate) fn missing_doubling(sizes: &[u64]) -> Option<u64> {
+    let (first, last) = (*sizes.iter().min()?, *sizes.iter().max()?);
+    doublings(first, last).into_iter().find(|bytes| !sizes.contains(bytes))
+}
+
 /// The doublings, and between each and the next those that are 5/4 and 3/2 of it, as far as they are multiples of `unit`.
 pub(crate) fn doublings_and_between(first: u64, last: u64, unit: u64) -> Vec<u64> {
     let between = |bytes: &u64| [bytes + bytes / 4, bytes + bytes / 2];
@@ -198,6 +204,13 @@ mod tests {
         assert_eq!(bytes_text(4096), "4 KiB");
         assert_eq!(bytes_text(409_600), "400 KiB");
         assert_eq!(bytes_text((1 << 20) + (1 << 19)), "1.5 MiB");
+    }
+
+    #[test]
+    fn a_coarse_grid_lacks_doublings() {
+        assert_eq!(missing_doubling(&[4, 8, 12, 16]), None);
+        assert_eq!(missing_doubling(&[32, 4, 16]), Some(8));
+        assert_eq!(missing_doubling(&[]), None);
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn compactions(known: &Known<'_>) -> Decision {
             );
             choose(SETTING, span, DEFAULT_COMPACTIONS, count_shown, &because)
         }
-        None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "no writes were measured by order")
+        None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "too few writes were measured by order")
             .of(Amount::Count(DEFAULT_COMPACTIONS)),
     }
 }

@@ -109,7 +109,7 @@ fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
             bytes_text(DEFAULT_SEGMENT_BYTES),
             bytes_text(align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES))
         );
-        return default(SETTING, text, "no writes were measured by order")
+        return default(SETTING, text, "too few writes were measured by order")
             .of(Amount::Bytes(DEFAULT_SEGMENT_BYTES));
     };
     let align = align.unwrap_or(DEFAULT_WRITE_UNIT_BYTES);

@@ -6,6 +6,8 @@
 //! 3. [`choose`] takes the value as learned if the span is one alternative, and the default, as near as the span allows, if
 //!    not.
 
+use std::collections::BTreeSet;
+
 use super::{hidden, learned};
 use crate::schema::{Amount, Decision, Point};
 use crate::stats::median;
@@ -86,7 +88,10 @@ impl<T: PartialOrd + Copy> Span<T> {
     }
 }
 
-/// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` without points.
+/// Alternatives that a decision takes at least: of one or two the best is what was tried.
+const ALTERNATIVES_MIN: usize = 3;
+
+/// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` of too few sizes.
 pub(super) fn smallest_good(
     points: &[&Point],
     typical: Option<f64>,
@@ -95,6 +100,10 @@ pub(super) fn smallest_good(
 ) -> Option<(Span<u64>, f64)> {
     let bands: Vec<(u64, Band)> =
         points.iter().map(|point| (size(point) as u64, Band::of(point, typical))).collect();
+    let sizes: BTreeSet<u64> = bands.iter().map(|(size, _)| *size).collect();
+    if sizes.len() < ALTERNATIVES_MIN {
+        return None;
+    }
     let best = |rate: fn(&Band) -> f64| bands.iter().map(|(_, band)| rate(band)).reduce(f64::max);
     let smallest = |rate: fn(&Band) -> f64, best: f64| {
         bands.iter().filter(|(_, band)| rate(band) >= share * best).map(|(size, _)| *size).min()
@@ -164,6 +173,7 @@ pub(super) mod tests {
         // A point of one repeat is not free of noise.
         assert_eq!(sizes(&exact, 0.0, 1), Some((span(1, 2, 8), 200.0)));
         assert_eq!(sizes(&[], 0.0, 1), None);
+        assert_eq!(sizes(&exact[..2], 0.01, 3), None, "of two sizes one is always the best");
     }
 
     #[test]

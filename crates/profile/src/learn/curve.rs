@@ -9,7 +9,7 @@ use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{median, mix_seed, normal, quantile, relative_deviation};
-use crate::trial::bytes_text;
+use crate::trial::{bytes_text, missing_doubling};
 
 const RESAMPLES: u32 = 300;
 
@@ -74,8 +74,8 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
         }
     };
     LearnedCurve {
-        best_page_iops: best_page(map, &resamples, most_requests, "most random reads per second"),
-        best_page_latency: best_page(map, &resamples, least_latency, "lowest latency at depth 1"),
+        best_page_iops: best_page(map, &resamples, most_requests, 2, "most random reads per second"),
+        best_page_latency: best_page(map, &resamples, least_latency, 1, "lowest latency at depth 1"),
         depth_90: depth(0.90, 0.04),
         depth_99: depth(0.99, 0.02),
     }
@@ -128,7 +128,8 @@ fn best_of(map: &Map, rate: Rate) -> Option<u64> {
     rates.iter().filter(|(_, rate)| *rate >= best * (1.0 - EQUALLY_GOOD)).map(|(bytes, _)| *bytes).max()
 }
 
-fn best_page(map: &Map, resamples: &[Map], rate: Rate, what: &str) -> LearnedValue {
+/// The best size by `rate`, for which each size must have been measured at so many depths.
+fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: &str) -> LearnedValue {
     let Some(best) = best_of(map, rate) else { return undetermined("no such depth was measured", "") };
     let answers: Vec<f64> =
         resamples.iter().filter_map(|map| best_of(map, rate)).map(|bytes| bytes as f64).collect();
@@ -144,6 +145,13 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, what: &str) -> LearnedVal
         format!("{what}, sizes within {:.0} % being equal: {}", EQUALLY_GOOD * 100.0, text.join(", "));
     if map.len() < 2 {
         return undetermined("only one page size was measured", evidence);
+    }
+    if let Some(missing) = missing_doubling(&map.keys().copied().collect::<Vec<_>>()) {
+        return undetermined(format!("reads of {} were not measured", bytes_text(missing)), evidence);
+    }
+    let rarely = map.iter().find(|(_, by_depth)| by_depth.len() < depths_min);
+    if let Some((bytes, _)) = rarely {
+        return undetermined(format!("reads of {} were measured at one depth", bytes_text(*bytes)), evidence);
     }
     if resamples.is_empty() {
         return undetermined(NO_REPEATS, evidence);

@@ -28,7 +28,7 @@ use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{mean, mix_seed, quantile};
-use crate::trial::{Work, bytes_text};
+use crate::trial::{Work, bytes_text, missing_doubling};
 
 /// Chance of a false find over all chunk sizes together.
 const SIGNIFICANCE: f64 = 0.01;
@@ -151,6 +151,11 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
             "fewer than {LEAST_READS} reads at each offset were made of {}, which may be chunks",
             few.join(", ")
         );
+        return LearnedLocations::none(why, "");
+    }
+    let tried: Vec<u64> = supposed.iter().map(|one| one.chunk_bytes).collect();
+    if let Some(missing) = missing_doubling(&tried) {
+        let why = format!("no reads of {} were made, which may be chunks", bytes_text(missing));
         return LearnedLocations::none(why, "");
     }
     let mut random = Pcg64::seed_from_u64(seed);

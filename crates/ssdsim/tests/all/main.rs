@@ -21,4 +21,5 @@ mod random_drives;
 mod rates;
 mod repeat;
 mod score;
+mod short;
 mod xpoint;
