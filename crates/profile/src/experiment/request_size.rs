@@ -31,7 +31,7 @@ const SMALLER_READS_BYTES: [u64; 3] = [16 << 10, 64 << 10, 256 << 10];
 
 /// Time for each of them relative to that for the paper's.
 const SMALLER_READS_WEIGHT: f64 = 0.5;
-const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
+pub(crate) const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
 const LARGEST_WRITE_BYTES: u64 = 1 << 20;
 
 /// Sizes between doublings are multiples of this: stripes are whole pages.

@@ -23,6 +23,8 @@ pub(crate) struct Evidence<'a> {
     /// How the regions of `request-size` were made.
     pub creation: &'a str,
     pub page_bytes: u64,
+    /// What requests are multiples of.
+    pub align_bytes: u64,
     /// Whether requests bypassed the page cache.
     pub direct: bool,
     pub seed: u64,

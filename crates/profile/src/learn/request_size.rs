@@ -5,7 +5,8 @@
 //! 2. Writes just below the true size consist of parts only, and read as slowly as much smaller ones. If they are nearly as fast as the supposed
 //!    size, the true size was not among those tried, and nothing is concluded.
 //!    Writes somewhat larger leave parts, too: where all of them are as good, the true size lies between those tried.
-//! 3. Nothing is concluded from the largest size tried: what lies beyond may be faster still.
+//! 3. Nothing is concluded from the largest size tried: what lies beyond may be faster still. Nor from the smallest, unless there are no smaller
+//!    ones: where all are alike, those that were too slow to write may be as good.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -13,7 +14,7 @@ use rand_pcg::Pcg64;
 use super::groups::{Clip, Groups, squared_error_of_mean};
 use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
 use crate::config::ExperimentName;
-use crate::experiment::request_size::READ_BYTES;
+use crate::experiment::request_size::{READ_BYTES, SMALLEST_WRITE_BYTES};
 use crate::schema::LearnedValue;
 use crate::stats::{mean, median, mix_seed};
 use crate::trial::{Work, bytes_text};
@@ -100,11 +101,12 @@ pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedSizes {
     if !evidence.direct {
         return neither("requests went through the page cache, which hides the drive's latency");
     }
-    from_sweeps(sweeps, evidence.creation, mix_seed(evidence.seed, 0x51))
+    let smallest_bytes = SMALLEST_WRITE_BYTES.max(evidence.align_bytes);
+    from_sweeps(sweeps, smallest_bytes, evidence.creation, mix_seed(evidence.seed, 0x51))
 }
 
 /// The paper's reads, which are the largest, tell the desirable sizes; all together tell the stripe.
-fn from_sweeps(sweeps: Vec<(u64, Groups)>, creation: &str, seed: u64) -> LearnedSizes {
+fn from_sweeps(sweeps: Vec<(u64, Groups)>, smallest_bytes: u64, creation: &str, seed: u64) -> LearnedSizes {
     let mut random = Pcg64::seed_from_u64(seed);
     let profiles: Vec<Profile> = sweeps
         .into_iter()
@@ -119,7 +121,7 @@ fn from_sweeps(sweeps: Vec<(u64, Groups)>, creation: &str, seed: u64) -> Learned
         return LearnedSizes { desirable: undetermined(&*why, ""), stripe: undetermined(why, "") };
     };
     let text = profile_text(papers, creation);
-    LearnedSizes { desirable: desirable(papers, &text), stripe: stripe(&profiles, &text) }
+    LearnedSizes { desirable: desirable(papers, smallest_bytes, &text), stripe: stripe(&profiles, &text) }
 }
 
 /// The tried sizes that are doublings of that at `index`, itself included: writes of these cut no stripe of it, and lie as evenly.
@@ -176,7 +178,7 @@ fn first_constant_of_all<'a>(
     (0..sizes).find(constant).unwrap_or(0)
 }
 
-fn desirable(papers: &Profile, text: &str) -> LearnedValue {
+fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue {
     let groups = &papers.groups;
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
     let Some(first) = first_desirable(groups) else {
@@ -191,6 +193,10 @@ fn desirable(papers: &Profile, text: &str) -> LearnedValue {
             confidence * 100.0,
             bytes_text(size)
         );
+        return undetermined(why, text);
+    }
+    if first == 0 && size > smallest_bytes {
+        let why = format!("all sizes are alike from {} on, the smallest that was tried", bytes_text(size));
         return undetermined(why, text);
     }
     if first == 0 {
@@ -384,7 +390,8 @@ fn profile_text(papers: &Profile, creation: &str) -> String {
 mod tests {
     use super::super::synthetic::reads;
     use super::*;
-    use crate::trial::doublings_and_between;
+    use crate::trial::{doublings, doublings_and_between};
+    use flashgrain_model::Estimate;
 
     const KIB: u64 = 1 << 10;
 
@@ -427,7 +434,7 @@ mod tests {
 
     /// From 1 MiB reads alone.
     fn papers_only(reads: &[crate::series::SweepRead], seed: u64) -> LearnedSizes {
-        from_sweeps(vec![(READ_BYTES, Groups::new(reads, Clip::ByGroup))], "", seed)
+        from_sweeps(vec![(READ_BYTES, Groups::new(reads, Clip::ByGroup))], SMALLEST_WRITE_BYTES, "", seed)
     }
 
     fn kib(value: &LearnedValue) -> Option<f64> {
@@ -455,6 +462,15 @@ mod tests {
             assert!(i.desirable.evidence.contains("none is undesirable"), "{}", i.desirable.evidence);
         }
         assert!(large_steps >= 17, "{large_steps} of 20");
+    }
+
+    #[test]
+    fn sizes_that_are_all_alike_say_nothing_where_smaller_ones_were_not_tried() {
+        let sizes: Vec<u64> = doublings(32, 1024).into_iter().map(|kib| kib << 10).collect();
+        let reads = reads(&sizes, 40, 1, 1, |_| 500.0);
+        let found = papers_only(&reads, 1);
+        let Estimate::Undetermined { why } = &found.desirable.estimate else { panic!("{found:?}") };
+        assert!(why.contains("from 32 KiB on, the smallest that was tried"), "{why}");
     }
 
     /// Whatever the noise, it must not make a write size look undesirable, nor a stripe.
@@ -506,7 +522,7 @@ mod tests {
             let few = reads(&sizes(), 8, 75, seed + 100, few);
             let sweeps = [(READ_BYTES, large), (64 * KIB, few)];
             let groups = sweeps.map(|(bytes, reads)| (bytes, Groups::new(&reads, Clip::ByGroup)));
-            let found = from_sweeps(groups.into(), "", seed);
+            let found = from_sweeps(groups.into(), SMALLEST_WRITE_BYTES, "", seed);
             assert_eq!(kib(&found.desirable), Some(32.0), "{seed}: {:?}", found.desirable);
             assert_eq!(kib(&found.stripe), Some(64.0), "{seed}: {:?}", found.stripe);
         }

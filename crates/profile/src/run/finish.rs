@@ -51,6 +51,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         series: &outcome.series,
         creation: &creation,
         page_bytes: plan.site.page_bytes,
+        align_bytes: plan.site.align_bytes,
         direct: bench.target.device.geometry().direct,
         seed: config.seed,
         cap: cap.as_ref(),
