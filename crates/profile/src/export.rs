@@ -3,7 +3,8 @@
 use flashgrain_model::Access;
 
 use crate::Error;
-use crate::schema::{DeviceProfile, Point};
+use crate::schema::{DeviceProfile, Point, WriteRates};
+use crate::trial::bytes_text;
 
 /// What both exports need: rates over depths and sizes, requests or bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,8 +15,8 @@ struct Rates {
 }
 
 /// The YAML that Seastar's iotune writes and Scylla and Redpanda read: `disks` with mount point, and IOPS and bandwidth of reads
-/// and writes. IOPS are those of random pages, bandwidth that of large requests, both at the best depth. Writes are sustained where `sustain` was
-/// run; a comment says what they are about.
+/// and writes. IOPS are those of random pages, bandwidth that of large requests, both at the best depth. A comment says what the
+/// writes are about.
 ///
 /// # Errors
 /// [`Error::Argument`] if the profile lacks the measurements, with the experiments to run.
@@ -30,16 +31,6 @@ pub fn iotune_yaml(profile: &DeviceProfile, mount_point: &str) -> Result<String,
         write.bytes,
         write_regime(profile)
     ))
-}
-
-/// Says what the writes of an export are about: short bursts, which a write cache may take, or sustained writes.
-pub fn write_regime(profile: &DeviceProfile) -> String {
-    match profile.measurements.sustained_write_bytes_per_second() {
-        Some(rate) => format!("writes: sustained, at most the {:.0} MB/s of random writes in the steady state", rate / 1e6),
-        None => {
-            "writes: short bursts, which the drive's write cache may take; a profile with --sustain measures what lasts".to_owned()
-        }
-    }
 }
 
 /// A line for the kernel's `io.cost.model` (cgroup v2): device number, then the coefficients of its linear model.
@@ -63,6 +54,29 @@ pub fn iocost_line(profile: &DeviceProfile, device_number: &str) -> Result<Strin
         write.sequential_requests,
         write.random_requests
     ))
+}
+
+/// What the writes of an export are about, in a sentence: bursts, which a write cache may take, or sustained writes.
+pub fn write_regime(profile: &DeviceProfile) -> String {
+    if let Some(rate) = profile.measurements.sustained_write_bytes_per_second() {
+        return format!(
+            "writes: sustained, at most the {:.0} MB/s of random writes in the steady state",
+            rate / 1e6
+        );
+    }
+    match profile.measurements.write_rates() {
+        WriteRates::Sustained { burst_bytes } => format!(
+            "writes: sustained; the drive's cache takes the first {} faster",
+            bytes_text(burst_bytes as u64)
+        ),
+        WriteRates::NoFall { written_bytes } => format!(
+            "writes: the rate did not fall within {}; a profile with --sustain measures what lasts longer",
+            bytes_text(written_bytes)
+        ),
+        WriteRates::Bursts => "writes: short bursts, which the drive's write cache may take; a profile with \
+                               --sustain measures what lasts"
+            .to_owned(),
+    }
 }
 
 /// A string as YAML writes it, quoted where it could be taken for something else.

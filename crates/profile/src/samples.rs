@@ -4,6 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use crate::schema::Regime;
 use crate::series::{Repeat, Series};
 use crate::trial::Work;
 
@@ -75,10 +76,15 @@ fn row<'a>(series: &'a Series, index: usize, repeat: &Repeat) -> Option<Row<'a>>
         read_p99_us: repeat.read_p99_us,
         write_p50_us: repeat.write_p50_us,
         write_p99_us: repeat.write_p99_us,
-        variant: series.trial.variant.as_deref(),
+        variant: series.trial.variant.as_deref().or(series.trial.regime.map(Regime::as_str)),
         seed: repeat.seed,
         order: repeat.order,
     })
+}
+
+/// Whether the models were fitted to it. Bursts have models of their own.
+fn is_fitted(series: &Series) -> bool {
+    series.trial.experiment.feeds_models() && series.trial.regime != Some(Regime::Burst)
 }
 
 fn rows(series: &Series) -> impl Iterator<Item = Row<'_>> {
@@ -92,7 +98,7 @@ impl Samples {
     /// What the writer says.
     pub fn write_csv<W: Write>(&self, writer: W) -> std::io::Result<()> {
         let mut csv = csv::Writer::from_writer(writer);
-        for series in self.series.iter().filter(|series| series.trial.experiment.feeds_models()) {
+        for series in self.series.iter().filter(|series| is_fitted(series)) {
             for row in rows(series) {
                 csv.serialize(row).map_err(std::io::Error::other)?;
             }
@@ -107,7 +113,7 @@ impl Samples {
     pub fn write_json_lines<W: Write>(&self, mut writer: W) -> std::io::Result<()> {
         for series in &self.series {
             match &series.trial.work {
-                Work::Load(_) if series.trial.experiment.feeds_models() => {}
+                Work::Load(_) if is_fitted(series) => {}
                 Work::Load(_) => load_lines(&mut writer, series, "load")?,
                 Work::Sweep(sweep) => sweep_lines(&mut writer, series, sweep)?,
             }

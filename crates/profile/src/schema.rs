@@ -26,6 +26,10 @@ pub struct DeviceProfile {
     pub measurements: Measurements,
     /// The four models fitted to everything measured by `order`, `parallel`, `size`, `depth` and `mix`.
     pub models: Option<Models>,
+    /// The models fitted to writes that the cache took; `models` are about sustained writes then. `None` where no cache shows, and in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_models: Option<Models>,
     /// The four models on held-out points.
     pub comparison: Option<Comparison>,
     /// Hidden parameters and working points.
@@ -181,9 +185,33 @@ pub struct Point {
     pub write_latency: Option<Latency>,
     /// CPU time of the driver per request.
     pub cpu_us_per_request: f64,
+    /// What the writes among the requests are about: the cache, or what is behind it. `None` for reads, where no cache shows, and in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<Regime>,
     /// Counted span of the shortest repeat; 0 in older files.
     #[serde(default)]
     pub seconds_min: f64,
+}
+
+/// What a rate of writes is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Regime {
+    /// The drive's write cache, which was empty at the start and takes all of it.
+    Burst,
+    /// What is behind the cache, which was full from the start.
+    Sustained,
+}
+
+impl Regime {
+    /// As in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Burst => "burst",
+            Self::Sustained => "sustained",
+        }
+    }
 }
 
 /// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less, what happens to complete
@@ -201,6 +229,23 @@ impl Point {
         let is_old = self.seconds_min == 0.0;
         is_old || self.seconds_min >= HEADLINE_LATENCIES_MIN * mean_us * 1e-6
     }
+}
+
+/// What was found by writing until the rate fell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WriteCache {
+    /// What wrote: random writes.
+    pub workload: Workload,
+    /// Bytes written altogether.
+    pub written_bytes: u64,
+    /// Bytes that the drive took before its rate fell; undetermined if it did not fall.
+    pub burst_bytes: LearnedValue,
+    /// Bytes that the cache holds: those of the burst without those that were passed on meanwhile.
+    pub capacity_bytes: LearnedValue,
+    /// Rate before.
+    pub burst_bytes_per_second: f64,
+    /// Rate after; undetermined if it did not fall.
+    pub sustained_bytes_per_second: LearnedValue,
 }
 
 /// All measurements, by experiment; empty where an experiment was not run.
@@ -229,9 +274,41 @@ pub struct Measurements {
     pub location: Vec<LocationPoint>,
     /// Burst against sustained writes.
     pub sustain: Option<Sustain>,
+    /// The write cache, as far as it shows; `None` if nothing was written, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCache>,
+    /// Writes of `order` that the cache took; the writes in `order` are sustained then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub burst: Vec<Point>,
+}
+
+/// What the rates of writes in `order`, `mix` and `sequential` are about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WriteRates {
+    /// Writes behind the cache, which takes the first `burst_bytes` faster.
+    Sustained {
+        /// Bytes that are written before the rate falls.
+        burst_bytes: f64,
+    },
+    /// No cache shows: the rate did not fall while so many bytes were written.
+    NoFall {
+        /// Bytes of the search.
+        written_bytes: u64,
+    },
+    /// The cache was not looked for: trials of some milliseconds, which a cache may have taken.
+    Bursts,
 }
 
 impl Measurements {
+    /// What rates of writes are about.
+    pub fn write_rates(&self) -> WriteRates {
+        let Some(found) = &self.write_cache else { return WriteRates::Bursts };
+        match found.burst_bytes.estimate.value() {
+            Some(burst_bytes) => WriteRates::Sustained { burst_bytes },
+            None => WriteRates::NoFall { written_bytes: found.written_bytes },
+        }
+    }
+
     /// Bytes per second of writes behind the drive's write cache, if `sustain` found its steady state.
     pub fn sustained_write_bytes_per_second(&self) -> Option<f64> {
         self.sustain.as_ref().and_then(|sustain| sustain.sustained_bytes_per_second.value())
@@ -492,6 +569,9 @@ pub struct Verification {
     pub measured_max_bytes_per_second: f64,
     /// |predicted - measured| / measured.
     pub relative_error: f64,
+    /// What the writes in it are about, as in [`Point::regime`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<Regime>,
 }
 
 /// A store that was built on the drive, much larger than its cache, with the layout that follows from this profile.

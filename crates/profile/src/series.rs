@@ -134,6 +134,7 @@ impl Series {
             read_latency: self.read_latency(),
             write_latency: self.write_latency(),
             cpu_us_per_request: mean(&cpu)?,
+            regime: self.trial.regime,
             seconds_min: self.repeats.iter().map(|repeat| repeat.seconds).fold(f64::INFINITY, f64::min),
         })
     }

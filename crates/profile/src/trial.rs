@@ -5,6 +5,7 @@ use flashgrain_model::{Access, Workload};
 
 use crate::config::ExperimentName;
 use crate::load::Sync;
+use crate::schema::Regime;
 
 /// One workload or sweep of one experiment. Each visit to it is a repeat.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Trial {
     pub rank: u32,
     /// Time slice relative to the other trials of the experiment.
     pub weight: f64,
+    /// In which state of the write cache it runs; `None` if that is all the same.
+    pub regime: Option<Regime>,
 }
 
 /// What a trial runs.
@@ -69,7 +72,7 @@ pub struct Group {
 impl Trial {
     pub(crate) fn load(experiment: ExperimentName, rank: u32, workload: Workload) -> Self {
         let work = LoadWork { workload, sync: Sync::None, backend: None, max_requests: None };
-        Self { experiment, variant: None, work: Work::Load(work), rank, weight: 1.0 }
+        Self { experiment, variant: None, work: Work::Load(work), rank, weight: 1.0, regime: None }
     }
 
     /// The workload, for loads.
@@ -105,7 +108,8 @@ impl Trial {
                 )
             }
         };
-        match &self.variant {
+        let variant = self.variant.as_deref().or(self.regime.map(Regime::as_str));
+        match variant {
             Some(variant) => format!("{}: {what}, {variant}", self.experiment),
             None => format!("{}: {what}", self.experiment),
         }

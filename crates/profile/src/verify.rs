@@ -67,6 +67,7 @@ pub(crate) fn judge(series: &Series, predicted_bytes_per_second: f64) -> Option<
         measured_min_bytes_per_second: point.bytes_per_second_min,
         measured_max_bytes_per_second: point.bytes_per_second_max,
         relative_error: (predicted_bytes_per_second - measured).abs() / measured,
+        regime: point.regime,
     })
 }
 

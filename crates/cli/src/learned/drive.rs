@@ -39,6 +39,7 @@ const LARGEST_PAGE_BYTES: u64 = 16 << 10;
 const UNIT_BYTES: u64 = 4 << 10;
 const QUEUE_DEPTH: u32 = 1024;
 const CACHE_BYTES: u64 = 64 << 20;
+const CACHE_BYTES_MAX: u64 = 1 << 30;
 const OVER_PROVISIONING: f64 = 0.12;
 const ERASE_US: f64 = 3000.0;
 const PROGRAM_US: f64 = 700.0;
@@ -268,7 +269,7 @@ impl Builder {
         self.assumed("medium.nand.erase_us", "a common latency");
         self.assumed("medium.nand.pages_per_block", "so that every die has enough blocks");
         self.assumed("medium.nand.mapping.cache", "the whole mapping is in memory");
-        self.assumed("medium.nand.write_cache.bytes", "a common size");
+        let cache_bytes = self.take("medium.nand.write_cache.bytes", &facts.cache_bytes, CACHE_BYTES);
         let volatile = self.take("medium.nand.write_cache.volatile", &facts.volatile_cache, true);
         NandConfig {
             channels: times.channels,
@@ -298,7 +299,7 @@ impl Builder {
                 write_back: true,
                 lookup_ns: 0,
             },
-            write_cache: WriteCacheConfig { bytes: CACHE_BYTES, volatile },
+            write_cache: WriteCacheConfig { bytes: cache_bytes.min(CACHE_BYTES_MAX), volatile },
             layout,
             collect: CollectConfig::default(),
         }

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::{Cap, LearnedValue, Measurements, Point};
+use flashgrain_profile::schema::{Cap, LearnedValue, Measurements, Point, WriteRates};
 
 /// Size of the reads that latency and parallelism are taken from.
 pub const READ_BYTES: f64 = 4096.0;
@@ -33,6 +33,8 @@ pub struct Facts {
     pub write_s: Fact<f64>,
     /// Most bytes written per second.
     pub write_bytes_per_s: Fact<f64>,
+    /// What the write cache holds.
+    pub cache_bytes: Fact<u64>,
     /// Whether flushes have something to do.
     pub volatile_cache: Fact<bool>,
     pub chunk_bytes: Fact<u64>,
@@ -79,9 +81,15 @@ impl Facts {
                     Some(lasting) if lasting < rate => {
                         (lasting, format!("writes reached {:.0} MB/s, sustained", lasting / 1e6))
                     }
-                    _ => (rate, format!("writes reached {:.0} MB/s in short bursts", rate / 1e6)),
+                    _ => {
+                        (rate, format!("writes reached {:.0} MB/s{}", rate / 1e6, about_writes(measurements)))
+                    }
                 })
                 .ok_or_else(|| "no writes were measured".to_owned()),
+            cache_bytes: match &measurements.write_cache {
+                Some(cache) => fact(&cache.capacity_bytes),
+                None => Err("the write cache was not looked for".into()),
+            },
             volatile_cache: volatile_cache(measurements),
             chunk_bytes: fact(&learned.chunk_bytes),
             stripe_bytes: fact(&learned.stripe_bytes),
@@ -89,6 +97,15 @@ impl Facts {
             page_bytes: fact(&learned.flash_page_bytes),
             cap: learned.cap.clone(),
         })
+    }
+}
+
+/// What the rates of writes are about, to be put behind them.
+fn about_writes(measurements: &Measurements) -> &'static str {
+    match measurements.write_rates() {
+        WriteRates::Sustained { .. } => ", sustained",
+        WriteRates::NoFall { .. } => ", which did not fall",
+        WriteRates::Bursts => " in short bursts",
     }
 }
 
@@ -121,11 +138,13 @@ fn capacity(profile: &DeviceProfile) -> Fact<u64> {
 }
 
 fn single_write(measurements: &Measurements) -> Fact<f64> {
-    let single = points(measurements).find(|point| {
+    // What the cache takes shows the way to the drive best.
+    let single = measurements.burst.iter().chain(points(measurements)).find(|point| {
         let workload = &point.workload;
         workload.read_share == 0.0 && workload.concurrency == 1.0 && workload.request_bytes == READ_BYTES
     });
-    let of_points = single.map(|point| READ_BYTES / point.bytes_per_second);
+    let of_points =
+        single.filter(|point| point.bytes_per_second >= 1.0).map(|point| READ_BYTES / point.bytes_per_second);
     let of_flush = || {
         measurements
             .flush

@@ -63,7 +63,9 @@ fn read_ahead(known: &Known<'_>) -> Decision {
 /// The fewest streams of large writes that reach a good share of the best rate; and that rate.
 fn fewest_streams(points: &[Point]) -> Option<(Span<u64>, f64)> {
     let is_large = |point: &&Point| {
-        point.workload.access() == Some(Access::Write) && point.workload.request_bytes >= LARGE_WRITE_BYTES
+        point.workload.access() == Some(Access::Write)
+            && point.workload.request_bytes >= LARGE_WRITE_BYTES
+            && point.is_long_enough()
     };
     let large: Vec<&Point> = points.iter().filter(is_large).collect();
     smallest_good(&large, typical_spread(points), GOOD_SHARE, |point| point.workload.concurrency)
@@ -74,8 +76,9 @@ fn compactions(known: &Known<'_>) -> Decision {
     match fewest_streams(&known.measurements.order) {
         Some((span, best_bytes_per_second)) => {
             let because = format!(
-                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s in bursts",
-                best_bytes_per_second / 1e6
+                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s{}",
+                best_bytes_per_second / 1e6,
+                known.write_regime()
             );
             choose(SETTING, span, DEFAULT_COMPACTIONS, count_shown, &because)
         }

@@ -91,8 +91,8 @@ fn write_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
 
 /// The smallest size of random writes, over all depths, that reaches `share` of the best rate; and that rate.
 fn good_write_bytes(points: &[Point], share: f64) -> Option<(Span<u64>, f64)> {
-    let writes: Vec<&Point> =
-        points.iter().filter(|point| point.workload.access() == Some(Access::Write)).collect();
+    let is_write = |point: &&Point| point.workload.access() == Some(Access::Write) && point.is_long_enough();
+    let writes: Vec<&Point> = points.iter().filter(is_write).collect();
     smallest_good(&writes, typical_spread(points), share, |point| point.workload.request_bytes)
 }
 
@@ -123,8 +123,9 @@ fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
             .next_multiple_of(align.max(1))
     });
     let because = format!(
-        "writes reach 90 % of {:.0} MB/s in bursts from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
+        "writes reach 90 % of {:.0} MB/s{} from {} on; {UNITS_PER_SEGMENT} write units give the cleaner a choice; aligned to the {}",
         best / 1e6,
+        known.write_regime(),
         bytes_text(good.value),
         match values.map(|value| value.estimate.value().is_some()) {
             [true, _] => "stripe",
@@ -212,8 +213,9 @@ fn table(known: &Known<'_>) -> Decision {
     match costs.map(|costs| costs.map(good_table)) {
         Some([(bytes, best), (one, _), (other, _)]) => {
             let because = format!(
-                "s(4) and β(4): {TABLE_STREAMS} streams reach 90 % of {:.0} MB/s with it, in bursts",
-                best / 1e6
+                "s(4) and β(4): {TABLE_STREAMS} streams reach 90 % of {:.0} MB/s with it{}",
+                best / 1e6,
+                known.write_regime()
             );
             choose(SETTING, Span::new(bytes, [one, other]), DEFAULT_SCAN_BYTES, size_shown, &because)
         }

@@ -8,7 +8,7 @@ mod sync;
 
 use flashgrain_model::Models;
 
-use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements};
+use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements, WriteRates};
 use crate::trial::bytes_text;
 
 /// What decisions are made from.
@@ -16,6 +16,19 @@ pub(crate) struct Known<'a> {
     pub learned: &'a Learned,
     pub measurements: &'a Measurements,
     pub models: Option<&'a Models>,
+}
+
+impl Known<'_> {
+    /// Which regime a rate of writes is about, to be put behind it.
+    fn write_regime(&self) -> String {
+        match self.measurements.write_rates() {
+            WriteRates::Sustained { .. } => " (sustained)".to_owned(),
+            WriteRates::NoFall { written_bytes } => {
+                format!(" (the rate did not fall within {})", bytes_text(written_bytes))
+            }
+            WriteRates::Bursts => " in bursts".to_owned(),
+        }
+    }
 }
 
 /// All decisions, in the order of a store's layers: pages, segments, log, requests in flight.

@@ -151,6 +151,7 @@ pub(super) mod tests {
             read_latency: None,
             write_latency: None,
             cpu_us_per_request: 2.0,
+            regime: None,
             seconds_min: 1.0,
         }
     }

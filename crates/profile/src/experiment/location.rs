@@ -60,6 +60,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
         found.trials.push(Trial {
             experiment: ExperimentName::Location,
             variant: None,
+            regime: None,
             // A slice must be long enough for as many reads of a large chunk as of a small one, roughly.
             weight: 1.0 + chunk_bytes as f64 / f64::from(128 << 10),
             work: Work::Sweep(sweep),

@@ -99,6 +99,7 @@ pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
         let papers = read_bytes == READ_BYTES;
         Trial {
             experiment: ExperimentName::RequestSize,
+            regime: None,
             variant: None,
             work: Work::Sweep(Sweep {
                 length_bytes: read_bytes as u32,

@@ -8,7 +8,7 @@ use std::fmt;
 
 use flashgrain_device::Geometry;
 
-pub(crate) use allot::{Limits, PlannedTrial, allot};
+pub(crate) use allot::{Allotted, Limits, PlannedTrial, allot};
 
 use crate::Error;
 use crate::config::{Config, ExperimentName, Precondition};

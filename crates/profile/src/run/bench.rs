@@ -150,6 +150,23 @@ impl<'a> Bench<'a> {
         Ok(timed.iter().map(|one| one.latency.seconds()).sum())
     }
 
+    /// Lets time pass with nothing asked of the drive, so that it can pass on what its cache holds.
+    pub(crate) fn idle(&mut self, seconds: f64) -> Result<(), Error> {
+        let mut now = self.clock.now();
+        let until = now + Nanos::from_seconds(seconds.max(0.0));
+        // Channels append no more than there is room for, and need some to wait.
+        let mut none = Vec::with_capacity(1);
+        while now < until && !self.interrupt.load(Ordering::Relaxed) {
+            self.clock.wait(1, Some(until), &mut none)?;
+            let before = std::mem::replace(&mut now, self.clock.now());
+            if now == before {
+                // Time that stands still while nothing is asked cannot be waited for.
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Driver threads for a load of `concurrency` streams on `device`.
     pub(crate) fn workers(&self, device: &dyn Device, concurrency: f64) -> u32 {
         let streams = concurrency as u32;

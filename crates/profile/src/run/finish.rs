@@ -6,18 +6,21 @@ use flashgrain_device::{Device, Identity, calendar_seconds};
 use flashgrain_model::{Comparison, FitOptions, Models, Sample, compare, fit};
 
 use super::bench::Bench;
+use super::cache::Cache;
 use super::rounds::{self, Bounds};
-use super::{Measured, Profiled};
+use super::{Measured, Profiled, regime};
 use crate::config::ExperimentName;
 use crate::experiment::{record, sustain};
 use crate::learn::{self, Evidence};
 use crate::plan::{Limits, Plan, VERIFICATION_ROUNDS, allot};
 use crate::samples::Samples;
 use crate::schema::{
-    Budget, DeviceProfile, ExperimentUse, FORMAT, Measurements, Provenance, SCHEMA_VERSION, Verification,
+    Budget, DeviceProfile, ExperimentUse, FORMAT, Measurements, Provenance, Regime, SCHEMA_VERSION,
+    Verification,
 };
 use crate::series::Series;
 use crate::stats::median;
+use crate::trial::Trial;
 use crate::{Error, date, decide, verify};
 
 /// Share of the budget by which the last measurement ends, so that the files are written within it.
@@ -26,23 +29,29 @@ const LAST_MEASUREMENT_SHARE: f64 = 0.99;
 /// Concludes everything that the measurements allow.
 pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
     let config = bench.config;
-    let Measured { outcome, creation, bytes_per_second, cap, mut left_out } = measured;
+    let Measured { outcome, creation, bytes_per_second, cap, mut left_out, write_cache } = measured;
     let mut measurements = Measurements::default();
     for name in ExperimentName::ALL {
         record(name, &of(name, &outcome.series), config.seed, &mut measurements);
     }
-    let samples: Vec<Sample> = outcome
-        .series
-        .iter()
-        .filter(|series| series.trial.experiment.feeds_models())
-        .flat_map(Series::samples)
-        .collect();
+    let is_burst = |series: &&Series| series.trial.regime == Some(Regime::Burst);
+    measurements.burst = outcome.series.iter().filter(is_burst).filter_map(Series::point).collect();
+    let samples_of = |burst: bool| -> Vec<Sample> {
+        let series = outcome.series.iter().filter(|series| is_burst(series) == burst);
+        series.filter(|series| series.trial.experiment.feeds_models()).flat_map(Series::samples).collect()
+    };
+    let samples = samples_of(false);
     let options = FitOptions { resamples: config.resamples, seed: config.seed, ..FitOptions::default() };
     bench.step("fitting")?;
     let (models, comparison) = fit_models(&samples, &options, &mut left_out);
+    let burst_samples = samples_of(true);
+    let burst_models = if burst_samples.is_empty() { None } else { fit(&burst_samples, &options).ok() };
+    let cache = write_cache.as_ref().and_then(Cache::of);
+    measurements.write_cache = write_cache;
     let (verified, verification) = match &models {
-        Some(models) if plan.verification.seconds > 0.0 && !bench.concluding => {
-            verify_models(bench, plan, models, bytes_per_second, &mut left_out)?
+        Some(sustained) if plan.verification.seconds > 0.0 && !bench.concluding => {
+            let fitted = Fitted { sustained, burst: burst_models.as_ref(), cache };
+            verify_models(bench, plan, fitted, bytes_per_second, &mut left_out)?
         }
         _ => (Vec::new(), Vec::new()),
     };
@@ -94,6 +103,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         },
         measurements,
         models,
+        burst_models,
         comparison,
         learned,
         decisions,
@@ -112,7 +122,8 @@ fn identity(device: &dyn Device) -> Identity {
 }
 
 fn of(name: ExperimentName, series: &[Series]) -> Vec<&Series> {
-    series.iter().filter(|series| series.trial.experiment == name).collect()
+    let is_burst = |series: &Series| series.trial.regime == Some(Regime::Burst);
+    series.iter().filter(|series| series.trial.experiment == name && !is_burst(series)).collect()
 }
 
 /// Fits and compares; what the samples cannot support is left out with the reason.
@@ -130,11 +141,26 @@ fn fit_models(
     (models, comparison)
 }
 
+/// What predictions come from.
+#[derive(Clone, Copy)]
+struct Fitted<'a> {
+    sustained: &'a Models,
+    burst: Option<&'a Models>,
+    cache: Option<Cache>,
+}
+
+impl Fitted<'_> {
+    fn predict(self, trial: &Trial) -> Option<f64> {
+        let models = if trial.regime == Some(Regime::Burst) { self.burst? } else { self.sustained };
+        verify::predict(models, trial.workload()?)
+    }
+}
+
 /// Predicts fresh workloads, then measures them.
 fn verify_models(
     bench: &mut Bench<'_>,
     plan: &Plan,
-    models: &Models,
+    fitted: Fitted<'_>,
     bytes_per_second: Option<f64>,
     left_out: &mut Vec<String>,
 ) -> Result<(Vec<Series>, Vec<Verification>), Error> {
@@ -150,13 +176,15 @@ fn verify_models(
         ..plan.limits(stage, bench.config, ExperimentName::Order, bytes_per_second)
     };
     let mut named = verify::trials(&plan.site);
-    named
-        .trials
-        .retain(|trial| trial.workload().is_some_and(|workload| verify::predict(models, workload).is_some()));
+    named.trials.retain(|trial| fitted.predict(trial).is_some());
     if named.trials.is_empty() {
         left_out.push("verification: these experiments do not suffice to fit the MQSSD model".into());
     }
-    let allotted = allot(named, limits);
+    let mut allotted = match fitted.cache {
+        Some(cache) => regime::allot_regimes(named, limits, cache),
+        None => allot(named, limits),
+    };
+    allotted.trials.retain(|planned| fitted.predict(&planned.trial).is_some());
     left_out.extend(allotted.left_out.iter().map(|text| verify::left_out_text(text)));
     let half = stage.write_bytes;
     let write_bytes = BTreeMap::from([(ExperimentName::Order, half), (ExperimentName::Mix, half)]);
@@ -166,13 +194,11 @@ fn verify_models(
         write_bytes,
         first_s: BTreeMap::new(),
         what: "verification",
+        cache: fitted.cache,
     };
     let outcome = rounds::run(bench, &plan.site, allotted.trials, bounds)?;
     left_out.extend(outcome.left_out.iter().map(|text| verify::left_out_text(text)));
-    let judge = |series: &Series| {
-        let predicted = verify::predict(models, series.trial.workload()?)?;
-        verify::judge(series, predicted)
-    };
+    let judge = |series: &Series| verify::judge(series, fitted.predict(&series.trial)?);
     let verification = outcome.series.iter().filter_map(judge).collect();
     Ok((outcome.series, verification))
 }

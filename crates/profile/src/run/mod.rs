@@ -1,15 +1,20 @@
 //! A whole profile run: layout, rounds of trials, fits, verification.
 
 mod bench;
+mod cache;
 mod cap;
 mod create;
 mod finish;
 mod layout;
+mod regime;
 mod rounds;
+mod sustained;
 mod sweep;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+
+use flashgrain_model::Estimate;
 
 use crate::Error;
 use crate::config::{Config, ExperimentName};
@@ -19,10 +24,11 @@ use crate::learn::cap::without_credits;
 use crate::plan::{NO_WRITES, Plan, PlannedTrial, ROUNDS, Stage, allot};
 use crate::progress::Progress;
 use crate::samples::Samples;
-use crate::schema::{Cap, DeviceProfile};
+use crate::schema::{Cap, DeviceProfile, WriteCache};
 use crate::target::Target;
 
 pub(crate) use bench::Bench;
+use cache::Cache;
 use rounds::{Bounds, Outcome};
 
 /// A profile and the samples that it was made from.
@@ -71,6 +77,34 @@ struct Measured {
     /// What limits the drive from before.
     cap: Option<Cap>,
     left_out: Vec<String>,
+    /// `None` if nothing was written.
+    write_cache: Option<WriteCache>,
+}
+
+/// What looking for the write cache may take of the bytes and of the time.
+const CACHE_BYTES_SHARE: f64 = 0.1;
+const CACHE_SECONDS_SHARE: f64 = 0.05;
+
+/// Before it, the cache must have passed on what the layout left in it, where a flush does not see to that.
+const CACHE_IDLE_SHARE: f64 = 0.01;
+
+/// Looks for the write cache if experiments write for their throughput.
+fn find_cache(bench: &mut Bench<'_>, plan: &Plan) -> Result<Option<WriteCache>, Error> {
+    let is_about_writes = |name: ExperimentName| {
+        matches!(name, ExperimentName::Order | ExperimentName::Mix | ExperimentName::Sequential)
+    };
+    let bytes: u64 = plan
+        .experiments
+        .iter()
+        .filter(|planned| planned.trials > 0 && is_about_writes(planned.name))
+        .map(|planned| planned.stage.write_bytes)
+        .sum();
+    if !plan.writes() || bytes == 0 {
+        return Ok(None);
+    }
+    bench.idle(plan.budget_s * CACHE_IDLE_SHARE)?;
+    let limits = ((bytes as f64 * CACHE_BYTES_SHARE) as u64, plan.budget_s * CACHE_SECONDS_SHARE);
+    cache::find(bench, &plan.site, limits).map(Some)
 }
 
 /// Prepares and runs all trials.
@@ -91,6 +125,13 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     }
     let creation = (bench.elapsed_s() - creation_began_s, bench.written_bytes - written_before);
 
+    let searched_before = bench.written_bytes;
+    measured.write_cache = find_cache(bench, plan)?;
+    let cache = measured.write_cache.as_ref().and_then(Cache::of);
+    let searched_bytes = bench.written_bytes - searched_before;
+    let planned_bytes: u64 = plan.experiments.iter().map(|planned| planned.stage.write_bytes).sum();
+    let byte_share = 1.0 - searched_bytes as f64 / planned_bytes.max(1) as f64;
+
     // What layout and creation did not use, the trials may.
     let planned_s: f64 = plan.experiments.iter().map(|planned| planned.stage.seconds).sum();
     let stretch = (deadline_s - bench.elapsed_s()).max(0.0) / planned_s.max(f64::MIN_POSITIVE);
@@ -99,7 +140,8 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     let mut first_s = BTreeMap::new();
     for planned in &plan.experiments {
         let name = planned.name;
-        let stage = Stage { seconds: planned.stage.seconds * stretch, ..planned.stage };
+        let write_bytes_left = (planned.stage.write_bytes as f64 * byte_share.max(0.0)) as u64;
+        let stage = Stage { seconds: planned.stage.seconds * stretch, write_bytes: write_bytes_left };
         let limits = plan.limits(stage, config, name, bytes_per_second);
         let named = match name {
             ExperimentName::RequestSize => Trials {
@@ -109,17 +151,20 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
             },
             _ => plan.trials(bench.target, config, name),
         };
-        let allotted = allot(named, limits);
+        let allotted = match cache {
+            Some(cache) => regime::allot_regimes(named, limits, cache),
+            None => allot(named, limits),
+        };
         measured.left_out.extend(allotted.left_out);
         trials.extend(allotted.trials);
-        write_bytes.insert(name, planned.stage.write_bytes);
+        write_bytes.insert(name, stage.write_bytes);
         if name.runs_first() {
             // Of `depth` only one column of the map runs first.
             let share = if name == ExperimentName::Depth { 0.5 } else { 1.0 };
             first_s.insert(name, stage.seconds * share);
         }
     }
-    let bounds = Bounds { deadline_s, rounds: ROUNDS, write_bytes, first_s, what: "measuring" };
+    let bounds = Bounds { deadline_s, rounds: ROUNDS, write_bytes, first_s, what: "measuring", cache };
     measured.outcome = rounds::run(bench, &plan.site, trials, bounds)?;
     if creation.1 > 0 {
         let used = measured.outcome.used.entry(ExperimentName::RequestSize).or_default();
@@ -132,6 +177,12 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     }
     if let Some(cap) = &mut measured.cap {
         without_credits(cap, &mut measured.outcome.series);
+        // A cap's credits look like a cache from outside.
+        if let Some(found) = &mut measured.write_cache {
+            let why = "the drive is capped, and credits of the cap look like a cache".to_owned();
+            found.capacity_bytes.estimate = Estimate::Undetermined { why };
+            found.capacity_bytes.confidence = 0.0;
+        }
     }
     Ok(measured)
 }

@@ -5,6 +5,7 @@
 //!    took; one round of them would otherwise use the time of all.
 //! 2. Then all experiments run together until the deadline.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use rand::SeedableRng;
@@ -12,12 +13,15 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use super::bench::{Bench, is_fatal};
+use super::cache::Cache;
+use super::sustained;
 use super::sweep::Sweeping;
 use crate::Error;
 use crate::config::ExperimentName;
 use crate::experiment::depth;
 use crate::load::{Load, Pattern, Stop};
 use crate::plan::PlannedTrial;
+use crate::schema::Regime;
 use crate::series::Series;
 use crate::stats::{median, mix_seed};
 use crate::target::Site;
@@ -48,6 +52,8 @@ pub(super) struct Bounds {
     pub first_s: BTreeMap<ExperimentName, f64>,
     /// For messages.
     pub what: &'static str,
+    /// The write cache, if one was found: sustained trials keep it full, and burst trials find it empty.
+    pub cache: Option<Cache>,
 }
 
 /// What the rounds gave.
@@ -56,8 +62,10 @@ pub(super) struct Outcome {
     pub series: Vec<Series>,
     /// Time and bytes by experiment.
     pub used: BTreeMap<ExperimentName, Used>,
-    /// Trials that failed or never got their turn, in words.
+    /// Trials that failed, in words; [`run`] adds those that never got their turn.
     pub left_out: Vec<String>,
+    /// Trials that the deadline overtook before their first turn.
+    pub never_run: BTreeMap<ExperimentName, u32>,
 }
 
 /// What an experiment has used.
@@ -66,6 +74,39 @@ pub(super) struct Used {
     pub trials: u32,
     pub seconds: f64,
     pub write_bytes: u64,
+}
+
+impl Outcome {
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.series.extend(other.series);
+        for (name, count) in other.never_run {
+            *self.never_run.entry(name).or_default() += count;
+        }
+        self.left_out.extend(other.left_out);
+        for (name, used) in other.used {
+            let sum = self.used.entry(name).or_default();
+            sum.trials += used.trials;
+            sum.seconds += used.seconds;
+            sum.write_bytes += used.write_bytes;
+        }
+        self
+    }
+
+    /// Counts trials that the deadline overtook.
+    pub(super) fn add_never_run<'a>(&mut self, trials: impl IntoIterator<Item = &'a PlannedTrial>) {
+        for one in trials {
+            *self.never_run.entry(one.trial.experiment).or_default() += 1;
+        }
+    }
+
+    /// Says which trials the deadline overtook.
+    fn concluded(mut self) -> Self {
+        let text = |(name, count): (&ExperimentName, &u32)| {
+            format!("{name}: {count} trials that the end of the time budget came before")
+        };
+        self.left_out.extend(self.never_run.iter().map(text));
+        self
+    }
 }
 
 /// A trial on its way through the rounds.
@@ -105,6 +146,23 @@ impl Running {
         }
     }
 
+    fn regime(&self) -> Option<Regime> {
+        self.planned.trial.regime
+    }
+
+    /// Sorts trials that need a full cache, the fastest writers first: slow ones let it drain. All others are alike.
+    fn drain_rank(&self) -> Option<(Reverse<u64>, Reverse<u64>)> {
+        self.regime().filter(|regime| *regime == Regime::Sustained)?;
+        let concurrency = self.planned.trial.workload().map_or(0.0, |workload| workload.concurrency);
+        let writers = (self.planned.trial.write_share() * 1e3) as u64;
+        Some((Reverse(writers), Reverse(concurrency as u64)))
+    }
+
+    /// Whether the deadline overtook it before its first turn.
+    fn never_ran(&self) -> bool {
+        self.series.visits() == 0 && !self.retired && !self.is_optional()
+    }
+
     /// Bytes that a repeat writes at least.
     fn least_write_bytes(&self) -> u64 {
         let trial = &self.planned.trial;
@@ -120,18 +178,58 @@ struct Rounds<'r, 'b> {
     outcome: Outcome,
     visits: u32,
     failures: u32,
+    /// Written since the cache was empty.
+    dirty_bytes: u64,
 }
 
-/// Runs all trials until they are tight enough or the bounds are reached.
+/// Runs all trials until they are tight enough or the bounds are reached: first those that any state of the write cache is good for or an empty
+/// one is needed for, then those that need a full one, which are not interrupted by anything that lets it drain. The time is divided by
+/// what a round of each takes.
 pub(super) fn run(
     bench: &mut Bench<'_>,
     site: &Site,
     planned: Vec<PlannedTrial>,
     bounds: Bounds,
 ) -> Result<Outcome, Error> {
+    let is_sustained = |one: &PlannedTrial| one.trial.regime == Some(Regime::Sustained);
+    let (sustained, others): (Vec<_>, Vec<_>) = planned.into_iter().partition(is_sustained);
+    let Some(cache) = bounds.cache.filter(|_| !sustained.is_empty()) else {
+        return Ok(run_together(bench, site, others, bounds)?.0.concluded());
+    };
+    // Experiments that run first have time of their own.
+    let is_later = |one: &&PlannedTrial| !bounds.first_s.contains_key(&one.trial.experiment);
+    let others_s = others.iter().filter(is_later).map(|one| one.expected_s).sum::<f64>();
+    let share = others_s / (others_s + sustained::expected_s(&sustained, cache)).max(f64::MIN_POSITIVE);
+    let now_s = bench.elapsed_s();
+    let left_s = (bounds.deadline_s - now_s).max(0.0);
+    let first_s = bounds.first_s.values().sum::<f64>().min(left_s);
+    let first = Bounds { deadline_s: now_s + first_s + (left_s - first_s) * share, ..bounds.clone() };
+    let (outcome, write_bytes) = run_together(bench, site, others, first)?;
+    if bench.concluding {
+        return Ok(outcome.concluded());
+    }
+    let more = sustained::run(bench, site, sustained, Bounds { write_bytes, ..bounds }, cache)?;
+    Ok(outcome.and(more).concluded())
+}
+
+/// Runs trials that may follow each other. Returns what may still be written, too.
+pub(super) fn run_together(
+    bench: &mut Bench<'_>,
+    site: &Site,
+    planned: Vec<PlannedTrial>,
+    bounds: Bounds,
+) -> Result<(Outcome, BTreeMap<ExperimentName, u64>), Error> {
     let (seed, tight_enough) = (bench.config.seed, bench.config.tight_enough);
     let mut running: Vec<Running> = planned.into_iter().map(|planned| Running::new(planned, seed)).collect();
-    let mut rounds = Rounds { bench, site, bounds, outcome: Outcome::default(), visits: 0, failures: 0 };
+    let mut rounds = Rounds {
+        bench,
+        site,
+        bounds,
+        outcome: Outcome::default(),
+        visits: 0,
+        failures: 0,
+        dirty_bytes: u64::MAX,
+    };
     let mut together = rounds.bounds.first_s.is_empty();
     'rounds: for round in 0.. {
         let least = rounds.bounds.rounds;
@@ -143,7 +241,9 @@ pub(super) fn run(
             .filter(|one| !one.retired && !one.is_done(least, tight_enough))
             .filter(|one| together || rounds.is_first(one))
             .collect();
-        turn.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, u64::from(round))));
+        let mut random = Pcg64::seed_from_u64(mix_seed(seed, u64::from(round)));
+        turn.shuffle(&mut random);
+        turn.sort_by_key(|one| one.drain_rank());
         let before = rounds.visits;
         for one in turn {
             if let Err(error) = rounds.take_turn(one, round) {
@@ -159,10 +259,10 @@ pub(super) fn run(
             together = true;
         }
     }
-    let mut outcome = rounds.outcome;
-    outcome.left_out.extend(never_run(&running));
+    let (mut outcome, write_bytes) = (rounds.outcome, rounds.bounds.write_bytes);
+    outcome.add_never_run(running.iter().filter(|one| one.never_ran()).map(|one| &one.planned));
     outcome.series = running.into_iter().map(|one| one.series).filter(|series| series.visits() > 0).collect();
-    Ok(outcome)
+    Ok((outcome, write_bytes))
 }
 
 impl Rounds<'_, '_> {
@@ -181,7 +281,7 @@ impl Rounds<'_, '_> {
     fn take_turn(&mut self, one: &mut Running, round: u32) -> Result<(), Error> {
         let name = one.planned.trial.experiment;
         self.bench.step(&format!("{}, round {}: {name}", self.bounds.what, round + 1))?;
-        if self.bench.elapsed_s() + one.expected_s > self.bounds.deadline_s {
+        if self.bench.elapsed_s() + one.expected_s + self.draining_s(one) > self.bounds.deadline_s {
             return Ok(());
         }
         let writes = one.planned.write_bytes > 0;
@@ -193,13 +293,24 @@ impl Rounds<'_, '_> {
         }
         self.visits += 1;
         let (began_s, written_before) = (self.bench.elapsed_s(), self.bench.written_bytes);
+        self.prepare_cache(one)?;
+        let visited_s = self.bench.elapsed_s();
         let result = self.visit(one, round, left);
-        if writes && result.is_ok() {
-            self.bench.flush()?;
+        let in_cache = self.bench.written_bytes - written_before;
+        self.dirty_bytes = self.dirty_bytes.saturating_add(in_cache);
+        if writes && result.is_ok() && one.regime() != Some(Regime::Sustained) {
+            let flush_s = self.bench.flush()?;
+            // A cache that a flush empties is empty now; one that keeps its data without power goes on passing them on.
+            let left_s = self.bounds.cache.map_or(0.0, |cache| cache.drain_s(self.dirty_bytes) - flush_s);
+            let left =
+                self.bounds.cache.map_or(0.0, |cache| left_s.max(0.0) * cache.sustained_bytes_per_second);
+            self.dirty_bytes = left as u64;
         }
+        let prepared_s = visited_s - began_s;
         let seconds = self.bench.elapsed_s() - began_s;
         let written = self.bench.written_bytes - written_before;
-        one.expected_s = if round == 0 { seconds } else { one.expected_s.max(seconds) };
+        let alone_s = seconds - prepared_s;
+        one.expected_s = if round == 0 { alone_s } else { one.expected_s.max(alone_s) };
         let used = self.outcome.used.entry(name).or_default();
         used.trials += 1;
         used.seconds += seconds;
@@ -208,6 +319,23 @@ impl Rounds<'_, '_> {
             *left = left.saturating_sub(written);
         }
         result.or_else(|error| self.note_failure(one, error))
+    }
+
+    /// How long the cache must drain before the trial.
+    fn draining_s(&self, one: &Running) -> f64 {
+        match (self.bounds.cache, one.regime()) {
+            (Some(cache), Some(Regime::Burst)) => cache.drain_s(self.dirty_bytes),
+            _ => 0.0,
+        }
+    }
+
+    /// Has the cache drain if the trial needs that.
+    fn prepare_cache(&mut self, one: &Running) -> Result<(), Error> {
+        if one.regime() == Some(Regime::Burst) && self.dirty_bytes > 0 {
+            self.bench.idle(self.draining_s(one))?;
+            self.dirty_bytes = 0;
+        }
+        Ok(())
     }
 
     /// A trial that fails is left out; a drive on which trials keep failing ends the run.
@@ -275,16 +403,6 @@ fn worth_measuring(running: &[Running], by_threads: bool) -> Vec<bool> {
         depth::is_worth_measuring(workload.concurrency as u64, rate_at)
     };
     running.iter().map(is_worth).collect()
-}
-
-/// Trials that the deadline overtook before their first turn.
-fn never_run(running: &[Running]) -> Vec<String> {
-    let mut by_experiment: BTreeMap<ExperimentName, u32> = BTreeMap::new();
-    for one in running.iter().filter(|one| one.series.visits() == 0 && !one.retired && !one.is_optional()) {
-        *by_experiment.entry(one.planned.trial.experiment).or_default() += 1;
-    }
-    let text = |(name, count)| format!("{name}: {count} trials that the end of the time budget came before");
-    by_experiment.into_iter().map(text).collect()
 }
 
 fn load_of(

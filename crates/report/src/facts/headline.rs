@@ -1,7 +1,7 @@
 //! The numbers that a reader wants first.
 
 use flashgrain_model::Access;
-use flashgrain_profile::schema::{Cap, Point};
+use flashgrain_profile::schema::{Cap, Point, WriteRates};
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::{kind_name, share_of_raw};
@@ -93,9 +93,7 @@ fn latency_alone(profile: &DeviceProfile) -> Option<Headline> {
 }
 
 fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Option<Headline> {
-    let best = points(profile)
-        .filter(|point| point.workload.access() == Some(access) && point.is_long_enough())
-        .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))?;
+    let best = fastest(points(profile).filter(|point| point.workload.access() == Some(access)))?;
     Some(Headline {
         name,
         value: unit::rate(best.bytes_per_second),
@@ -103,27 +101,62 @@ fn bandwidth(profile: &DeviceProfile, access: Access, name: &'static str) -> Opt
     })
 }
 
-/// Writes behind the cache, where `sustain` was run.
-fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
-    let sustain = profile.measurements.sustain.as_ref()?;
-    Some(Headline {
-        name: "sustained write bandwidth",
-        value: unit::rate(profile.measurements.sustained_write_bytes_per_second()?),
-        detail: format!(
-            "steady state of {} writes with {} in flight",
-            unit::bytes(sustain.request_bytes as f64),
-            sustain.concurrency
-        ),
-    })
+/// The fastest of those that lasted long enough to be told.
+fn fastest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
+    points
+        .filter(|point| point.is_long_enough())
+        .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
 }
 
-/// Writes of trials too short to tell the drive's write cache from what is behind it.
-fn burst_writes(profile: &DeviceProfile) -> Option<Headline> {
-    let mut headline = bandwidth(profile, Access::Write, "burst write bandwidth")?;
-    if profile.measurements.sustained_write_bytes_per_second().is_none() {
-        headline.detail += "; what lasts: --sustain";
+/// Writes behind the drive's cache: in the steady state if `sustain` found it, else behind a cache that was kept full.
+fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
+    let all = &profile.measurements;
+    let name = "sustained write bandwidth";
+    if let (Some(sustain), Some(rate)) = (&all.sustain, all.sustained_write_bytes_per_second()) {
+        let bytes = unit::bytes(sustain.request_bytes as f64);
+        let detail = format!("steady state of {bytes} writes with {} in flight", sustain.concurrency);
+        return Some(Headline { name, value: unit::rate(rate), detail });
     }
+    let WriteRates::Sustained { .. } = all.write_rates() else { return None };
+    let mut headline = bandwidth(profile, Access::Write, name)?;
+    headline.detail += ", behind a full cache";
     Some(headline)
+}
+
+/// Writes that the cache takes; all writes where none shows, with how far that was tried.
+fn burst_writes(profile: &DeviceProfile) -> Option<Headline> {
+    let all = &profile.measurements;
+    let is_steady_known = all.sustained_write_bytes_per_second().is_some();
+    match all.write_rates() {
+        WriteRates::Sustained { burst_bytes } => {
+            let found = all.write_cache.as_ref()?;
+            let search = (found.burst_bytes_per_second, found.workload);
+            let best = fastest(all.burst.iter()).map(|best| (best.bytes_per_second, best.workload));
+            let (rate, workload) = best.filter(|best| best.0 > search.0).unwrap_or(search);
+            Some(Headline {
+                name: "burst write bandwidth",
+                value: unit::rate(rate),
+                detail: format!(
+                    "{}, until {} are written",
+                    describe_workload(&workload),
+                    unit::bytes(burst_bytes)
+                ),
+            })
+        }
+        WriteRates::NoFall { written_bytes } if !is_steady_known => {
+            let mut headline = bandwidth(profile, Access::Write, "write bandwidth")?;
+            let written = unit::bytes(written_bytes as f64);
+            headline.detail += &format!("; no fall within {written}, what lasts longer: --sustain");
+            Some(headline)
+        }
+        WriteRates::NoFall { .. } | WriteRates::Bursts => {
+            let mut headline = bandwidth(profile, Access::Write, "burst write bandwidth")?;
+            if !is_steady_known {
+                headline.detail += "; what lasts: --sustain";
+            }
+            Some(headline)
+        }
+    }
 }
 
 fn durable_write(profile: &DeviceProfile) -> Option<Headline> {

@@ -59,6 +59,7 @@ fn point(workload: Workload, noise: &mut Noise) -> Point {
         repeats: 3,
         read_latency: (workload.read_share > 0.0).then(|| latency(&workload, noise)),
         write_latency: (workload.read_share < 1.0).then(|| latency(&workload, noise)),
+        regime: None,
         seconds_min: 0.0,
         cpu_us_per_request: 1.7,
     }
@@ -353,6 +354,7 @@ fn verification(noise: &mut Noise) -> Vec<Verification> {
             measured_min_bytes_per_second: measured * 0.96,
             measured_max_bytes_per_second: measured * 1.05,
             relative_error: (predicted - measured).abs() / measured,
+            regime: None,
         }
     })
     .collect()
@@ -522,6 +524,7 @@ pub fn unfitted() -> DeviceProfile {
         provenance: provenance(),
         budget: budget(),
         models: None,
+        burst_models: None,
         comparison: None,
         learned: learned(),
         decisions: decisions(),
@@ -552,6 +555,7 @@ pub fn empty() -> DeviceProfile {
         },
         measurements: Measurements::default(),
         models: None,
+        burst_models: None,
         comparison: None,
         learned: nothing_learned(),
         decisions: Vec::new(),

@@ -67,7 +67,7 @@ impl Channel for SimChannel {
             let mut world = self.world();
             world.run(self.number, wanted, until.map_or(u64::MAX, |until| until.0));
             let short = world.completions(self.number).len() < wanted.max(1);
-            if let Some(until) = until.filter(|_| short && room > 0) {
+            if let Some(until) = until.filter(|_| short && (room > 0 || self.in_flight == 0)) {
                 world.run(self.number, 1, until.0);
                 if world.completions(self.number).is_empty() {
                     world.events.pass(until.0);

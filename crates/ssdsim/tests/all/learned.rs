@@ -1,6 +1,6 @@
 //! What was configured is what is learned: the profiler, which is not told the truth, on the drives of the papers.
 
-use flashgrain_model::ModelName;
+use flashgrain_model::{Access, ModelName};
 use flashgrain_profile::{Config, ExperimentName};
 use flashgrain_ssdsim::config::MediumConfig;
 use flashgrain_ssdsim::{SimConfig, preset};
@@ -124,8 +124,9 @@ fn the_pdam_table_is_learned() {
 /// hundred gigabytes through memory.
 const COMPARED: [&str; 4] = ["960evo", "m500", "970evo", "intel-750"];
 
+/// Of reads: sustained writes go by how a size divides the drive's stripes, which none of the models knows.
 #[test]
-fn mqssd_predicts_every_flash_drive_best() {
+fn mqssd_predicts_reads_of_every_flash_drive_best() {
     let all = std::env::var_os("FLASHGRAIN_ALL_PRESETS").is_some();
     println!("{:<18} {:>8} {:>8} {:>8} {:>8}", "drive", "dam", "affine", "pdam", "mqssd");
     let mut failed = Vec::new();
@@ -144,7 +145,7 @@ fn mqssd_predicts_every_flash_drive_best() {
             let mut errors: Vec<f64> = comparison
                 .points
                 .iter()
-                .filter(|point| point.held_out)
+                .filter(|point| point.held_out && point.workload.access() == Some(Access::Read))
                 .filter_map(|point| point.relative_error(model))
                 .collect();
             errors.sort_by(f64::total_cmp);

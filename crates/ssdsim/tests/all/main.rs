@@ -22,4 +22,5 @@ mod rates;
 mod repeat;
 mod score;
 mod short;
+mod writes;
 mod xpoint;
