@@ -208,6 +208,13 @@ fn plateau(curve: &[(f64, f64)]) -> Option<f64> {
     median(&curve.iter().map(|(_, one)| *one).filter(|one| *one >= 0.95 * largest).collect::<Vec<_>>())
 }
 
+/// The depth with the highest rate, and the first deeper one with less than half of it: one of the two is no rate of the drive.
+fn falls(medians: &[(u64, f64)]) -> Option<(u64, u64)> {
+    let (highest, rate) = *medians.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let (lower, _) = medians.iter().find(|(depth, other)| *depth > highest && *other < rate / 2.0)?;
+    Some((highest, *lower))
+}
+
 /// The depth for `share` of the plateau, which is one if throughput grows by no more than `growth` with each doubling at the end.
 fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: u64) -> LearnedValue {
     let Some(by_depth) = map.get(&page_bytes) else {
@@ -225,6 +232,12 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
     };
     if medians.len() < LEAST_DEPTHS {
         return undetermined("too few depths were measured", evidence);
+    }
+    if let Some((high, low)) = falls(&medians) {
+        let why = format!(
+            "throughput falls by more than half between depths {high} and {low}, which no drive's does"
+        );
+        return undetermined(why, evidence);
     }
     let doublings = (*deepest as f64 / *first_depth as f64).log2();
     if (last / first).ln() / doublings > growth {
@@ -285,6 +298,18 @@ mod tests {
 
     fn value(learned: &LearnedValue) -> f64 {
         learned.estimate.value().unwrap_or_else(|| panic!("{learned:?}"))
+    }
+
+    #[test]
+    fn a_rate_that_deeper_queues_do_not_bear_out_is_no_plateau() {
+        let mut by_page = map(32.0, 0.01, 1, |_| 100.0);
+        let settled = |map: &Map| from_map(map, 4096, 1).depth_90.estimate.value();
+        assert!(settled(&by_page).is_some());
+        let page = by_page.get_mut(&4096).unwrap();
+        let deepest = page.last_entry().unwrap().remove();
+        page.insert(256, deepest.iter().map(|rate| rate * 8.0).collect());
+        page.insert(512, deepest);
+        assert_eq!(settled(&by_page), None);
     }
 
     #[test]
