@@ -235,19 +235,19 @@ impl Work {
     }
 
     fn own_tree(&mut self) -> Result<Tree, Error> {
-        let name = self.next_name();
-        self.tree(name)
+        self.made += 1;
+        self.tree(self.own_name(self.made))
     }
 
-    fn next_name(&mut self) -> String {
-        self.made += 1;
-        format!("{} of {}", self.made, self.task)
+    fn own_name(&self, number: u32) -> String {
+        format!("{number} of {}", self.task)
     }
 
     fn drop_tree(&mut self, own: &Tree) -> Result<Tree, Error> {
-        let (db, name) = (self.db.clone(), own.name().to_owned());
-        if self.made.is_multiple_of(3) {
-            let new_name = self.next_name();
+        let (db, name, new_name) = (self.db.clone(), own.name().to_owned(), self.own_name(self.made + 1));
+        // An earlier life of the store may have left a tree of that name.
+        if self.made.is_multiple_of(3) && db.existing_tree(&new_name).is_err() {
+            self.made += 1;
             let change = Change::Rename(name.clone(), new_name.clone());
             self.shared.commit(vec![change], true, || db.rename_tree(&name, &new_name))?;
             return db.existing_tree(&new_name);

@@ -19,7 +19,7 @@ mod survey;
 mod table;
 mod tally;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unit;
 mod upkeep;
 

@@ -111,7 +111,7 @@ impl Segments {
         if need.checkpoint && !grows {
             tenant.want_checkpoint();
         }
-        let pressure = if grows || !need.tight {
+        let pressure = if grows && !self.has_growth_failed() || !need.tight {
             Pressure::None
         } else if out_of_room {
             Pressure::Full
@@ -154,7 +154,8 @@ impl Segments {
         let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
         let is_too_much = self.space.usage().available_bytes() < more_bytes;
         let is_full = is_too_much || self.space.need(dirty).hopeless;
-        if is_full && !self.begin_growing() { Pressure::Full } else { Pressure::Tight }
+        let grows = is_full && self.begin_growing() && !self.has_growth_failed();
+        if is_full && !grows { Pressure::Full } else { Pressure::Tight }
     }
 
     /// Large values of so many bytes are going to be written: segments are made free for them, and those who want to write more have to wait, until this is dropped.
@@ -250,6 +251,11 @@ impl Segments {
     fn may_try_to_grow(&self) -> bool {
         let from_ns = self.upkeep.growth_from_ns.load(Ordering::Acquire);
         from_ns == 0 || lane::now(&self.devices).0 >= from_ns
+    }
+
+    /// Whether the device did not grow when it was to, and has not since: then another try is no reason to let more become dirty, for which there would be no room.
+    fn has_growth_failed(&self) -> bool {
+        self.upkeep.growth_from_ns.load(Ordering::Acquire) != 0
     }
 
     /// Bytes of all segments, unless there may be more.

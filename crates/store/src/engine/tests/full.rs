@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use super::world::{TREES, config, create, open, options, values, world};
 use crate::Durability;
-use crate::engine::Engine;
+use crate::engine::{Engine, Given};
 use crate::error::ErrorKind;
+use crate::lane::Devices;
 use crate::layout::SyncMethod;
 use crate::options::Options;
+use crate::segment::tests::crowded::Crowded;
 use crate::txn::{Write, Written};
+use crate::worker::Harness;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 fn key(number: u32) -> Vec<u8> {
@@ -147,4 +150,51 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
     let (mut harness, given) = world(&device, 1, options());
     let engine = open(&mut harness, given).unwrap();
     assert!(harness.run(move || values(&engine)) == expected);
+}
+
+/// More must not become dirty than there is room for while it tries to grow: then no checkpoint can be made, and nothing
+/// ever goes on.
+#[test]
+fn a_store_that_grows_until_its_disk_is_full_says_so_and_goes_on() {
+    for room_bytes in [3 << 20, 5 << 20, 9 << 20] {
+        let device = Crowded::new(2 << 20, 64 << 20);
+        device.make_room_until(room_bytes);
+        let devices = Devices::new(Arc::clone(&device) as _, None);
+        let mut harness = Harness::new(&devices, 2);
+        let options = Options { cache_bytes: 1 << 20, recovery_log_bytes: 128 << 10, ..options() };
+        let crew = harness.crew().clone();
+        let (unfinished, read_only) = (false, false);
+        let given = Given { devices, crew, options, growth_segments: Some(4), unfinished, read_only };
+        let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+        let tasks: Vec<_> = (0..8)
+            .map(|task| {
+                let filled = Arc::clone(&engine);
+                harness.spawn(task % 2, move || {
+                    let put = |number| change(&filled, number, Some(&[b'v'; 500]));
+                    (task as u32..).step_by(8).take(40_000).find_map(|number| put(number).err())
+                })
+            })
+            .collect();
+        let looked = Arc::clone(&engine);
+        let kept = harness.run(move || {
+            for task in tasks {
+                let error = task.join().unwrap().expect("more than the device holds");
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+            }
+            values(&looked).len()
+        });
+        assert!(kept as u64 * 500 > (room_bytes - (1 << 20)) / 3, "full after {kept} records");
+        let emptied = Arc::clone(&engine);
+        harness.run(move || {
+            for (_, key) in values(&emptied).into_keys().take(kept / 2) {
+                let number = std::str::from_utf8(&key).unwrap().parse().unwrap();
+                change(&emptied, number, None).unwrap_or_else(|error| panic!("remove {number}: {error}"));
+            }
+            emptied.checkpoint().unwrap();
+            for number in 1_000_000..1_000_000 + kept as u32 / 4 {
+                change(&emptied, number, Some(&[b'w'; 500])).unwrap();
+            }
+            assert_eq!(values(&emptied).len(), kept - kept / 2 + kept / 4);
+        });
+    }
 }

@@ -1,10 +1,10 @@
 //! When a device grows that may.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use flashgrain_device::{Channel, ChannelOptions, Device, Geometry, Identity, MemoryDevice, Nanos};
+use flashgrain_device::{MemoryDevice, Nanos};
 
+use super::crowded::Crowded;
 use super::model::{Durable, Model};
 use super::*;
 use crate::lane;
@@ -43,45 +43,12 @@ fn a_store_grows_when_segments_run_short_however_cheap_cleaning_is() {
     assert!(model.segments.usage().segments > SEGMENTS, "{:?}", model.segments.usage());
 }
 
-/// A file on a disk that others fill.
-struct Crowded {
-    file: MemoryDevice,
-    is_full: AtomicBool,
-}
-
-impl Device for Crowded {
-    fn geometry(&self) -> &Geometry {
-        self.file.geometry()
-    }
-
-    fn identity(&self) -> &Identity {
-        self.file.identity()
-    }
-
-    fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, flashgrain_device::Error> {
-        self.file.open_channel(options)
-    }
-
-    fn capacity_bytes(&self) -> u64 {
-        self.file.capacity_bytes()
-    }
-
-    fn grow(&self, capacity_bytes: u64) -> Result<(), flashgrain_device::Error> {
-        if self.is_full.load(Ordering::Relaxed) {
-            let source = io::Error::from_raw_os_error(libc::ENOSPC);
-            return Err(flashgrain_device::Error::Os { doing: "grow".into(), source });
-        }
-        self.file.grow(capacity_bytes)
-    }
-}
-
 #[test]
 fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     let layout =
         Layout { unit_bytes: 16 << 10, segment_bytes: SEGMENT_BYTES, ..layout(Placement::OutOfPlace) };
     let capacity_bytes = layout.segments_start_bytes + SEGMENTS * SEGMENT_BYTES;
-    let file = MemoryDevice::new(capacity_bytes, 2 * capacity_bytes).unwrap();
-    let device = Arc::new(Crowded { file, is_full: AtomicBool::new(true) });
+    let device = Crowded::new(capacity_bytes, 2 * capacity_bytes);
     let devices = Devices::new(Arc::clone(&device) as _, None);
     let harness = Harness::new(&devices, 2);
     let mut world = World { sim: None, devices, harness };
@@ -96,7 +63,7 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     });
     world.harness.run_until_idle();
     assert_eq!(model.segments.usage().segments, SEGMENTS);
-    device.is_full.store(false, Ordering::Relaxed);
+    device.make_room_until(2 * capacity_bytes);
     // It asks again after a while.
     let until = lane::now(&world.devices) + Nanos(30_000_000_000);
     model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);

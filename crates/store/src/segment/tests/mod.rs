@@ -1,6 +1,7 @@
 //! Segments over a simulated drive.
 
 mod amplification;
+pub(crate) mod crowded;
 mod failing;
 mod growing;
 mod model;
