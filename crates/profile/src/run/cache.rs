@@ -121,6 +121,13 @@ impl Cache {
     pub(super) fn drain_s(self, written_bytes: u64) -> f64 {
         written_bytes.min(self.capacity_bytes) as f64 / self.sustained_bytes_per_second
     }
+
+    /// What is left of `written_bytes` after a flush that took so long: a cache that keeps its data without power has only
+    /// gone on passing them on.
+    pub(super) fn left_bytes(self, written_bytes: u64, flush_s: f64) -> u64 {
+        let left_s = (self.drain_s(written_bytes) - flush_s).max(0.0);
+        (left_s * self.sustained_bytes_per_second) as u64
+    }
 }
 
 fn write(site: &Site, workload: Workload, bytes: u64, seconds: f64, seed: u64) -> Load {

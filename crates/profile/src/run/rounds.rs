@@ -300,11 +300,8 @@ impl Rounds<'_, '_> {
         self.dirty_bytes = self.dirty_bytes.saturating_add(in_cache);
         if writes && result.is_ok() && one.regime() != Some(Regime::Sustained) {
             let flush_s = self.bench.flush()?;
-            // A cache that a flush empties is empty now; one that keeps its data without power goes on passing them on.
-            let left_s = self.bounds.cache.map_or(0.0, |cache| cache.drain_s(self.dirty_bytes) - flush_s);
-            let left =
-                self.bounds.cache.map_or(0.0, |cache| left_s.max(0.0) * cache.sustained_bytes_per_second);
-            self.dirty_bytes = left as u64;
+            self.dirty_bytes =
+                self.bounds.cache.map_or(0, |cache| cache.left_bytes(self.dirty_bytes, flush_s));
         }
         let prepared_s = visited_s - began_s;
         let seconds = self.bench.elapsed_s() - began_s;

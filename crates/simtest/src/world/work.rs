@@ -45,7 +45,8 @@ pub struct Habits {
     pub snapshot: f64,
     /// Commits between two such looks.
     pub behind: u32,
-    /// Share of steps that drop the task's own tree and make another one; every third of them gives it another name instead.
+    /// Share of steps that drop the task's own tree and make another one; every third of them gives it another name
+    /// instead.
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
     pub remove_range: f64,

@@ -31,7 +31,8 @@ impl Engine {
                 return Ok(None);
             }
             let known = self.referred_to()?;
-            // What was given up and freed meanwhile, such as a value that is not committed after all, is still among the candidates, and its page numbers may be others' by now.
+            // A value that is given up and freed meanwhile has its pages among the candidates, though their numbers may
+            // be other pages' by now.
             if self.parts().pool.frees() != Some(frees) {
                 return Ok(None);
             }

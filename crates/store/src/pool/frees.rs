@@ -31,7 +31,7 @@ impl Drop for Freeing<'_> {
 }
 
 impl Pool {
-    /// How many durable pages were freed since the store was opened; `None` while one is being freed.
+    /// How often a durable page was freed, or tried to be, since the store was opened; `None` while one is being freed.
     pub fn frees(&self) -> Option<u64> {
         // In this order: equal counts say that whatever has begun by the second load had ended by the first.
         let ended = self.frees.ended.load(Ordering::SeqCst);

@@ -253,7 +253,8 @@ impl Segments {
         from_ns == 0 || lane::now(&self.devices).0 >= from_ns
     }
 
-    /// Whether the device did not grow when it was to, and has not since: then another try is no reason to let more become dirty, for which there would be no room.
+    /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become dirty: there
+    /// may be no room for them.
     fn has_growth_failed(&self) -> bool {
         self.upkeep.growth_from_ns.load(Ordering::Acquire) != 0
     }

@@ -131,7 +131,7 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
         used.checkpoint().unwrap();
         // More pages than there is room for in the segments that are open, though the log has room.
         (0..4000).step_by(12).for_each(|number| put(number, &[b'b'; 500]));
-        // Nothing is free: everything counts as needed by a record that is going to be replayed, and nothing is cleaned.
+        // Nothing is free: everything counts as needed by a record that is going to be replayed. Nothing is cleaned.
         let segments = &used.parts().segments;
         let layout = used.superblock().layout;
         segments.stop();
