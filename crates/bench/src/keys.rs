@@ -26,7 +26,8 @@ pub fn by_scattered_key(count: u64) -> Vec<u64> {
     records
 }
 
-/// The value of a record after its `version`-th write: incompressible, and begins with what tells that it is this record's.
+/// The value of a record after its `version`-th write: incompressible, and begins with what tells that it is
+/// this record's.
 pub fn value(record: u64, version: u64, into: &mut [u8]) {
     let mut state = mix(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut words = into.chunks_mut(8);
@@ -58,7 +59,8 @@ fn mix(number: u64) -> u64 {
 pub enum Distribution {
     /// All alike.
     Uniform,
-    /// The i-th most popular in proportion to i to the power of -theta; popular records are strewn over the key space, and are among those of the beginning: new ones make others neither more popular nor less.
+    /// The i-th most popular in proportion to i to the power of -theta; popular records are strewn over the
+    /// key space, and are among those of the beginning: new ones make others neither more popular nor less.
     Zipf {
         /// The skew, between 0 and 1.
         theta: f64,

@@ -31,7 +31,8 @@ enum Command {
     Workloads,
     /// Run one workload on one engine.
     Run(commands::run::Arguments),
-    /// Run suites on several engines, each run in a process of its own, in interleaved rounds; runs that the file of results has already are left out.
+    /// Run suites on several engines, each run in a process of its own, in interleaved rounds; runs that the
+    /// file of results has already are left out.
     Suite(commands::suite::Arguments),
     /// Show results side by side: tables, and a page with charts.
     Compare(commands::compare::Arguments),

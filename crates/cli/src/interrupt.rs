@@ -1,4 +1,5 @@
-//! Ctrl-C and termination requests: the first asks the running work to end cleanly, the second ends the process at once.
+//! Ctrl-C and termination requests: the first asks the running work to end cleanly, the second ends the
+//! process at once.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,8 +18,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on signals set the flag that is returned. Call it only from commands that look at the flag; the others keep
-    /// the system's default of ending at once.
+    /// From now on signals set the flag that is returned. Call it only from commands that look at the flag;
+    /// the others keep the system's default of ending at once.
     pub fn watch(&self) -> io::Result<&AtomicBool> {
         for signal in [SIGINT, SIGTERM] {
             // Order matters: the shutdown looks at the flag before this same signal sets it.

@@ -15,8 +15,8 @@ const REPORT: &str = "report.html";
 const SAMPLES: &str = "samples.csv";
 const OTHER_SAMPLES: &str = "samples.jsonl";
 
-/// A folder that is known to take files before the first measurement is made. If nothing came of it and it was made for this, it
-/// goes again.
+/// A folder that is known to take files before the first measurement is made. If nothing came of it and it
+/// was made for this, it goes again.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
@@ -24,7 +24,8 @@ pub struct ResultsFolder {
 }
 
 impl ResultsFolder {
-    /// Makes the folder if needed, and refuses one in which a result would replace something that is not Flashgrain's.
+    /// Makes the folder if needed, and refuses one in which a result would replace something that is not
+    /// Flashgrain's.
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let made = !path.exists();
         fs::create_dir_all(path)

@@ -1,4 +1,5 @@
-//! Stores with a C interface, through the table of functions of `peers/peer.h`: a session per client, and a thread for each.
+//! Stores with a C interface, through the table of functions of `peers/peer.h`: a session per client, and a
+//! thread for each.
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -347,7 +348,8 @@ impl Session for Client {
         let mut take = |_: usize, found: &[u8]| value.extend_from_slice(found);
         let mut calling = Calling::<FoundMany<'_>>::new(&mut take);
         let context = (&raw mut calling).cast();
-        // SAFETY: the session is open, and ours; `found` gets the context that it asks for, which outlives the call.
+        // SAFETY: the session is open, and ours; `found` gets the context that it asks for, which outlives
+        // the call.
         let status = unsafe {
             (self.peer.get)(self.session, table, Bytes::of(key), found, context, self.error.0.as_mut_ptr())
         };
@@ -413,7 +415,8 @@ impl Session for Client {
         let backward = c_int::from(direction == Direction::Backward);
         let mut calling = Calling::<VisitRecord<'_>>::new(visit);
         let context = (&raw mut calling).cast();
-        // SAFETY: the session is open, and ours; `visited` gets the context that it asks for, which outlives the call.
+        // SAFETY: the session is open, and ours; `visited` gets the context that it asks for, which outlives
+        // the call.
         let status = unsafe {
             (self.peer.scan)(
                 self.session,

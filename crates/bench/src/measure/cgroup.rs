@@ -1,4 +1,5 @@
-//! A bound on the memory of this process, page cache included: what an engine that leaves caching to the kernel may use.
+//! A bound on the memory of this process, page cache included: what an engine that leaves caching to the
+//! kernel may use.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,8 @@ impl MemoryLimit {
     /// Puts this process into a group of its own that may use so many bytes.
     ///
     /// # Errors
-    /// Without the right to make groups, which usually only root has, or where the kernel has no memory controller.
+    /// Without the right to make groups, which usually only root has, or where the kernel has no memory
+    /// controller.
     pub fn new(bytes: u64) -> anyhow::Result<Self> {
         let Some((root, file)) = ROOTS.iter().find(|(root, file)| is_controller(Path::new(root), file))
         else {
@@ -58,7 +60,8 @@ fn is_controller(root: &Path, file: &str) -> bool {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         for (file, text) in EMPTYING {
-            // Pages that stay in the cache would be a present to the next run, which is not charged for what it finds there. The kernel says when some cannot be given up, such as this process's own.
+            // Pages that stay in the cache would be a present to the next run, which is not charged for what
+            // it finds there. The kernel says when some cannot be given up, such as this process's own.
             let path = self.group.join(file);
             let _refused = if path.exists() { std::fs::write(path, text) } else { Ok(()) };
         }

@@ -17,7 +17,8 @@ pub fn space_bytes(directory: &Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// The most memory that this process had since [`forget_peak_memory`], pages of mapped files included; 0 where the kernel does not say.
+/// The most memory that this process had since [`forget_peak_memory`], pages of mapped files included; 0
+/// where the kernel does not say.
 pub fn peak_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -25,7 +26,8 @@ pub fn peak_memory_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// From now on, [`peak_memory_bytes`] tells of what comes. Where the kernel refuses that, of everything as before.
+/// From now on, [`peak_memory_bytes`] tells of what comes. Where the kernel refuses that, of everything as
+/// before.
 pub fn forget_peak_memory() {
     let _refused = std::fs::write("/proc/self/clear_refs", "5");
 }

@@ -46,7 +46,8 @@ impl Constants {
     }
 }
 
-/// What a sequence of random numbers is for: each purpose has one of its own, so that parts of a database can be made in any order.
+/// What a sequence of random numbers is for: each purpose has one of its own, so that parts of a database can
+/// be made in any order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stream {
     Constants,

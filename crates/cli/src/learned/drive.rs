@@ -113,9 +113,9 @@ struct Times {
 }
 
 impl Times {
-    /// A read at depth 1 takes overhead, service and link one after another. At `k` in flight over `D` dies at random, k D / (k + D - 1)
-    /// of them are busy in the mean, which makes the throughput; that is solved for D. Where there is a command processor, it bounds the
-    /// reads per second, and the dies are more.
+    /// A read at depth 1 takes overhead, service and link one after another. At `k` in flight over `D` dies
+    /// at random, k D / (k + D - 1) of them are busy in the mean, which makes the throughput; that is solved
+    /// for D. Where there is a command processor, it bounds the reads per second, and the dies are more.
     fn of(facts: &Facts, overhead: Overhead, drive: &mut Builder) -> Self {
         let link_s = READ_BYTES / facts.read_bytes_per_s;
         let command_s = if overhead == Overhead::Host { 1.0 / facts.reads_per_s } else { 0.0 };

@@ -1,6 +1,7 @@
 //! A learned profile as a simulated drive.
 //!
-//! It stands here because the profiler must not know what it may be run against, nor the simulator what is learned of it.
+//! It stands here because the profiler must not know what it may be run against, nor the simulator what is
+//! learned of it.
 
 mod drive;
 mod facts;

@@ -39,7 +39,8 @@ pub enum Condition {
     HistoryOfDistrict,
     /// 10: a customer's balance is what was delivered to him without what the history says that he has paid.
     Balance,
-    /// 11: a district's orders that are not new are those that were delivered, before the load or, as its customers say, since.
+    /// 11: a district's orders that are not new are those that were delivered, before the load or, as its
+    /// customers say, since.
     OrdersOfDistrict,
     /// 12: a customer's balance and his payments are together what was delivered to him.
     Payments,
@@ -78,7 +79,8 @@ impl Display for Violation {
     }
 }
 
-/// Which conditions do not hold, by scans over all tables but items and stock. Nothing else may write meanwhile.
+/// Which conditions do not hold, by scans over all tables but items and stock. Nothing else may write
+/// meanwhile.
 ///
 /// # Errors
 /// What the engine says, records that are not TPC-C's, and rows that are missing altogether.

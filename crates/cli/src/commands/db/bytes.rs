@@ -13,7 +13,8 @@ use crate::exit::Usage;
 /// How bytes are written in arguments and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct Notation {
-    /// Keys and values are typed and shown as hexadecimal digits. Without it they are text, in which bytes that are none show as \xNN.
+    /// Keys and values are typed and shown as hexadecimal digits. Without it they are text, in which bytes
+    /// that are none show as \xNN.
     #[arg(long)]
     pub hex: bool,
 }

@@ -1,7 +1,9 @@
 //! Records as lines: the forms in which `scan` prints and `load` reads them. What one prints the other takes.
 //!
-//! 1. *text*: key, tab, value. Bytes that are no text, and control characters, are written as backslash escapes (`\t`, `\n`, `\\`, `\xNN`).
-//! 2. *json*: an object in each line, with `key` and `value`; what is no UTF-8 is in `key_hex` and `value_hex` instead.
+//! 1. *text*: key, tab, value. Bytes that are no text, and control characters, are written as backslash
+//!    escapes (`\t`, `\n`, `\\`, `\xNN`).
+//! 2. *json*: an object in each line, with `key` and `value`; what is no UTF-8 is in `key_hex` and
+//!    `value_hex` instead.
 //! 3. *csv*: RFC 4180 with the header `key,value`; bytes are written as they are.
 //! 4. *raw*, which is only read: key, tab, value, both as they are.
 //!
@@ -261,7 +263,8 @@ impl Reader {
         fields(row).map(Some).map_err(|why| self.wrong(why).into())
     }
 
-    /// The next line, without its end. It must soon have `mark`, or else what is read is something else and may have no lines at all.
+    /// The next line, without its end. It must soon have `mark`, or else what is read is something else and
+    /// may have no lines at all.
     fn read_line(&mut self, mark: u8, missing: &str) -> anyhow::Result<Option<Vec<u8>>> {
         let (mut line, mut is_marked) = (Vec::new(), false);
         loop {

@@ -21,8 +21,8 @@ use crate::workload::WorkloadOptions;
 
 /// Run one workload on a simulated drive and show what happened inside.
 ///
-/// Throughput and latency percentiles as `io` has them, where the time went stage by stage, write amplification, the mapping cache, garbage
-/// collection, and how fast the simulation was.
+/// Throughput and latency percentiles as `io` has them, where the time went stage by stage, write
+/// amplification, the mapping cache, garbage collection, and how fast the simulation was.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// A preset, a FILE.toml, or MQSim's ssdconfig.xml.
@@ -31,7 +31,8 @@ pub struct RunArguments {
     /// The drive, as MQSim names it: the same as DRIVE.
     #[arg(long, value_name = "FILE", conflicts_with = "drive")]
     config: Option<String>,
-    /// Run the scenarios of MQSim's workload.xml, each on a fresh drive, instead of the workload that the other options describe.
+    /// Run the scenarios of MQSim's workload.xml, each on a fresh drive, instead of the workload that the
+    /// other options describe.
     #[arg(long = "workload", value_name = "FILE", conflicts_with_all = WORKLOAD_OPTIONS)]
     mqsim_workload: Option<PathBuf>,
     /// Only this scenario of it, counted from 1.
@@ -48,12 +49,15 @@ pub struct RunArguments {
     /// Virtual time before that, in which nothing is counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     warmup: Option<f64>,
-    /// The drive's state at the start instead of that of its description: `fresh`, `filled`, or `steady-random`, after random writes over the
-    /// whole drive or, as `steady-random:85%`, over a share of it.
+    /// The drive's state at the start instead of that of its description: `fresh`, `filled`, or
+    /// `steady-random`, after random writes over the whole drive or, as `steady-random:85%`, over a share of
+    /// it.
     #[arg(long, value_name = "STATE", value_parser = parse_state)]
     state: Option<StartState>,
-    /// Something that goes wrong, as a `[[fault]]` section of a drive's TOML file has it, on one line: `stall` needs more than its name, as in
-    /// --fault 'kind = "stall", span_ns = 1000000, at = { nth = 100 }'. May be given several times; docs/faults.md lists them.
+    /// Something that goes wrong, as a `[[fault]]` section of a drive's TOML file has it, on one line:
+    /// `stall` needs more than its name, as in
+    /// --fault 'kind = "stall", span_ns = 1000000, at = { nth = 100 }'. May be given several times;
+    /// docs/faults.md lists them.
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
     /// Print the result as JSON.

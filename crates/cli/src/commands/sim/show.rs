@@ -7,7 +7,8 @@ use crate::output::{print, print_json};
 
 /// Print the description of a simulated drive: every field with its value, and where the numbers come from.
 ///
-/// `flashgrain sim show 960evo > mine.toml` is the way to a drive of your own, `flashgrain sim show ssdconfig.xml > mine.toml` that from MQSim.
+/// `flashgrain sim show 960evo > mine.toml` is the way to a drive of your own, `flashgrain sim show
+/// ssdconfig.xml > mine.toml` that from MQSim.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// A preset, a FILE.toml, or MQSim's ssdconfig.xml.
