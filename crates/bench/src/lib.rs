@@ -1,11 +1,24 @@
-//! Benchmarks of Flashgrain beside other key-value stores: the same keys, durability and memory in the same run.
+//! The one harness of benchmarks: clients, what is counted, the raw drive, and where stores lie.
+//!
+//! [`drive`] and [`fill`](mod@fill) have clients work in a [`drive::Host`]; [`measure`] looks at the drive,
+//! the machine and memory. Three things are made of that: [`run`] and [`suite`] ask the same of Flashgrain
+//! and of other key-value stores, [`experiment`] measures Flashgrain alone, and [`exploit`] compares a store
+//! with what a drive's profile predicts.
 
+pub mod benchmark;
 pub mod compare;
 pub mod drive;
 pub mod engine;
+pub mod experiment;
+pub mod exploit;
+pub mod fill;
 pub mod keys;
+pub mod listener;
 pub mod measure;
+pub mod processor;
+pub mod records;
 pub mod run;
+pub mod store;
 pub mod suite;
 pub mod tpcc;
 pub mod workload;

@@ -1,63 +1,11 @@
-//! The one definition of the command line, from which help, completions and manual pages are made.
+//! Options that several commands share.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use flashgrain_device::BackendKind;
 
-use crate::commands::{backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
 use crate::units::{parse_bytes, parse_positive_bytes, parse_seconds};
-
-/// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
-///
-/// Point it at a directory on the drive: `flashgrain tune /data`. Nothing in the directory is touched; measurements go to an
-/// unnamed scratch file that the kernel frees when the command ends, however it ends.
-#[derive(Debug, Parser)]
-#[command(name = "flashgrain", version, max_term_width = 100)]
-pub struct Cli {
-    #[command(subcommand)]
-    pub command: Command,
-    /// Say nothing but results and errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    quiet: bool,
-    /// Say more: the plan of a measurement, stage by stage.
-    #[arg(short, long, global = true)]
-    verbose: bool,
-}
-
-impl Cli {
-    pub fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (false, true) => Verbosity::Verbose,
-            (false, false) => Verbosity::Normal,
-        }
-    }
-}
-
-/// How much is said beside the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-}
-
-// The order is that of the help text: the main job first, then its parts, then the tools.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Tune(tune::TuneArguments),
-    Profile(profile::ProfileArguments),
-    Compare(compare::CompareArguments),
-    Report(report::ReportArguments),
-    Io(io::IoArguments),
-    Db(db::DbArguments),
-    Bench(bench::BenchArguments),
-    Sim(sim::SimArguments),
-    Backends(backends::BackendsArguments),
-    Completions(completions::CompletionsArguments),
-    Man(man::ManArguments),
-}
 
 /// How the target is opened: the same for every command that measures.
 #[derive(Debug, Args)]
@@ -85,14 +33,16 @@ pub struct MeasuringOptions {
     /// Most bytes written to the drive, the scratch file included.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "4GiB")]
     pub write_bytes: u64,
-    /// Size of the scratch file: by default 1 GiB, or less if the budget or the free space is small. Of a simulated drive, the part that is
-    /// used: by default all of it, or if its state is fresh as much as of a scratch file.
+    /// Size of the scratch file: by default 1 GiB, or less if the budget or the free space is small. Of a
+    /// simulated drive, the part that is used: by default all of it, or if its state is fresh as much as of a
+    /// scratch file.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub file_size: Option<u64>,
     /// Seed of all randomness: the same seed on the same drive runs the same trials.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// When it is ended early (Ctrl-C), keep what was measured until then and conclude what that allows. Otherwise nothing is kept.
+    /// When it is ended early (Ctrl-C), keep what was measured until then and conclude what that allows.
+    /// Otherwise nothing is kept.
     #[arg(long)]
     pub keep_interrupted: bool,
     /// Folder for the results; it is made if it is missing.
@@ -124,16 +74,5 @@ impl Backend {
             Self::Libaio => Some(BackendKind::Libaio),
             Self::Sync => Some(BackendKind::Sync),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Cli;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
     }
 }

@@ -1,15 +1,16 @@
 //! The `flashgrain` command: argument parsing and wiring only.
 //!
-//! What a command computes lives in the crates below (`device`, `model`, `profile`, `report`); this crate turns arguments into
-//! their types, their results into text or JSON, and their errors into messages and exit codes: 0 for success, 1 for failure,
-//! 2 for usage, 128 + the signal's number after Ctrl-C or a termination request.
+//! Commands compute nothing: that is done in the crates below (`device`, `model`, `profile`, `report`,
+//! `bench`); this crate turns arguments into their types, their results into text or JSON, and their errors
+//! into messages and exit codes: 0 for success, 1 for failure, 2 for usage, 128 + the signal's number after
+//! Ctrl-C or a termination request.
 
 mod arguments;
 mod commands;
 mod exit;
-mod exploit;
 mod interrupt;
 mod learned;
+mod listener;
 mod measure;
 mod output;
 mod progress;
@@ -21,10 +22,54 @@ mod workload;
 
 use std::process::ExitCode;
 
-use arguments::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use commands::{backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
 use interrupt::Interrupt;
-use output::Context;
+use output::{Context, Verbosity};
+
+/// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
+///
+/// Point it at a directory on the drive: `flashgrain tune /data`. Nothing in the directory is touched;
+/// measurements go to an unnamed scratch file that the kernel frees when the command ends, however it ends.
+#[derive(Debug, Parser)]
+#[command(name = "flashgrain", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Say nothing but results and errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more: the plan of a measurement, stage by stage.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+impl Cli {
+    fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+}
+
+// The order is that of the help text: the main job first, then its parts, then the tools.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Tune(tune::TuneArguments),
+    Profile(profile::ProfileArguments),
+    Compare(compare::CompareArguments),
+    Report(report::ReportArguments),
+    Io(io::IoArguments),
+    Db(db::DbArguments),
+    Bench(bench::BenchArguments),
+    Sim(sim::SimArguments),
+    Backends(backends::BackendsArguments),
+    Completions(completions::CompletionsArguments),
+    Man(man::ManArguments),
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -34,16 +79,27 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
     match command {
-        Command::Tune(arguments) => commands::tune::run(arguments, context),
-        Command::Profile(arguments) => commands::profile::run(arguments, context),
-        Command::Compare(arguments) => commands::compare::run(arguments, context),
-        Command::Report(arguments) => commands::report::run(arguments, context),
-        Command::Io(arguments) => commands::io::run(arguments, context),
-        Command::Db(arguments) => commands::db::run(arguments, context),
-        Command::Bench(arguments) => commands::bench::run(arguments, context),
-        Command::Sim(arguments) => commands::sim::run(arguments, context),
-        Command::Backends(arguments) => commands::backends::run(arguments),
-        Command::Completions(arguments) => commands::completions::run(arguments),
-        Command::Man(arguments) => commands::man::run(arguments),
+        Command::Tune(arguments) => tune::run(arguments, context),
+        Command::Profile(arguments) => profile::run(arguments, context),
+        Command::Compare(arguments) => compare::run(arguments, context),
+        Command::Report(arguments) => report::run(arguments, context),
+        Command::Io(arguments) => io::run(arguments, context),
+        Command::Db(arguments) => db::run(arguments, context),
+        Command::Bench(arguments) => bench::run(arguments, context),
+        Command::Sim(arguments) => sim::run(arguments, context),
+        Command::Backends(arguments) => backends::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments, Cli::command()),
+        Command::Man(arguments) => man::run(arguments, Cli::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use flashgrain_bench::exploit::Kept;
 use flashgrain_device::{Device, calendar_seconds, free_bytes};
 use flashgrain_profile::{Config, Error, Plan, Profiled, Target};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
-use crate::exploit::Kept;
 use crate::output::Context;
 use crate::progress::Reporter;
 use crate::results::ResultsFolder;
@@ -59,7 +59,8 @@ pub fn profile(
     Ok(Measured { profiled, results, opened })
 }
 
-/// After the results were stored: fails if the user wanted an end, and they are only what was measured until then.
+/// After the results were stored: fails if the user wanted an end, and they are only what was measured until
+/// then.
 pub fn end_if_interrupted(
     measuring: &MeasuringOptions,
     results: &ResultsFolder,
@@ -100,7 +101,8 @@ fn open(
     target::open(targets, size, access, config.seed, options, context)
 }
 
-/// How much of a simulated drive is used: all of it if it holds data already, otherwise as much as would go into a scratch file.
+/// How much of a simulated drive is used: all of it if it holds data already, otherwise as much as would go
+/// into a scratch file.
 fn within(opened: &Opened, config: &Config, file_bytes: Option<u64>) -> Result<Config, Usage> {
     let Opened::Simulated { device, holds_data } = opened else { return Ok(config.clone()) };
     let capacity_bytes = device.geometry().capacity_bytes;

@@ -1,13 +1,20 @@
-//! Where text goes: results to standard output, everything said beside them to standard error.
+//! Text for the user: results to standard output, everything said beside them to standard error.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::arguments::Verbosity;
 use crate::interrupt::Interrupt;
 
-/// What every command gets beside its arguments.
+/// How much is said beside the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+/// Everything that a command gets beside its arguments.
 #[derive(Debug)]
 pub struct Context {
     pub verbosity: Verbosity,

@@ -7,7 +7,7 @@ use flashgrain_profile::{Progress, Step};
 use flashgrain_report::unit;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::arguments::Verbosity;
+use crate::output::Verbosity;
 
 /// Marks on the bar, and per mille of the budget.
 const MARKS: u64 = 1000;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use flashgrain_bench::records::Records;
 use flashgrain_bench::run::Sizes;
-use flashgrain_bench::workload::Records;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 #[derive(Debug, Args)]

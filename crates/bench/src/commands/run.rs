@@ -35,7 +35,8 @@ pub struct Arguments {
     /// Processors; all unless given. With 1, the process stays on the first.
     #[arg(long)]
     cores: Option<usize>,
-    /// Operations per second of an open loop; without it, each client begins its next operation when the last one has ended.
+    /// Operations per second of an open loop; without it, each client begins its next operation when the last
+    /// one has ended.
     #[arg(long)]
     rate: Option<f64>,
     /// Noted in the result: which share of the engine's rate in a closed loop `--rate` is.
@@ -71,7 +72,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             clients: arguments.clients as usize,
             warmup: seconds(arguments.data.warmup)?,
             length: seconds(arguments.data.seconds)?,
+            operations_max: None,
+            written_bytes_max: None,
             rate_per_s: arguments.rate,
+            sample_every: 1,
             seed: arguments.data.seed,
         },
         cores: cores(arguments.cores)?,

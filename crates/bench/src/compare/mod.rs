@@ -1,9 +1,11 @@
 //! Results side by side: tables for a terminal, and a page with charts.
 //!
-//! Medians of rounds, with their range. Engines are compared each at the number of clients with which it is fastest; ratios are to the fastest other engine, "the best peer". A question's engines all had the
-//! same durability, cache and keys; those that leave caching to the kernel are marked.
+//! Medians of rounds, with their range. Engines are compared each at the number of clients with which it is
+//! fastest; ratios are to the fastest other engine, "the best peer". A question's engines all had the same
+//! durability, cache and keys; those that leave caching to the kernel are marked.
 
 mod figures;
+mod legend;
 mod question;
 mod tables;
 mod time;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::benchmark::Contents;
 use crate::engine::{Caching, Durability, EngineName};
-use crate::run::{Contents, RunResult};
+use crate::run::RunResult;
 
 /// Runs that engines are compared by: they differ in engine, clients, load and round only.
 pub(super) struct Question<'a> {

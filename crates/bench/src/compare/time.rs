@@ -2,14 +2,15 @@
 
 use flashgrain_report::page::{Axis, Figure, Growth, Plot, Unit};
 
-use super::figures::{legend, series};
+use super::legend::{legend, series};
 use super::question::{Cell, Question};
 use crate::run::{RunResult, SecondResult};
 
 /// Of fewer seconds there is nothing to see.
 const SECONDS_MIN: usize = 5;
 
-/// Second by second, each engine where it is fastest, in the round with the median rate. Nothing where clients only look up: one second is like the next.
+/// Second by second, each engine where it is fastest, in the round with the median rate. Nothing where
+/// clients only look up: one second is like the next.
 pub(super) fn over_time(question: &Question<'_>) -> Option<Figure> {
     let runs: Vec<&RunResult> = question.best().into_iter().filter_map(middle).collect();
     let longest = runs.iter().map(|run| run.seconds.len()).max()?;

@@ -35,7 +35,13 @@ impl Pace {
         Self { kind, began, burst }
     }
 
-    /// When the operation after the one that has ended `now` should begin. Latencies count from there: perhaps from long ago in an open loop.
+    /// Whether operations begin as soon as the last one has ended.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.kind, Kind::Closed) && self.burst.is_none()
+    }
+
+    /// When the operation after the one that has ended `now` should begin. Latencies count from there:
+    /// perhaps from long ago in an open loop.
     pub fn next_start(&mut self, now: Nanos) -> Nanos {
         let next = match &mut self.kind {
             Kind::Closed => now,
@@ -75,7 +81,10 @@ mod tests {
             clients: 4,
             warmup: Duration::ZERO,
             length: Duration::from_secs(1),
+            operations_max: None,
+            written_bytes_max: None,
             rate_per_s: Some(8000.0),
+            sample_every: 1,
             seed: 1,
         };
         let mut pace = Pace::new(&span, None, Nanos(0), 3);

@@ -14,7 +14,6 @@ const COARSE_DIGITS: u8 = 1;
 /// Of one client, or of all.
 #[derive(Debug, Default)]
 pub struct Tally {
-    begin: Nanos,
     /// Few, so that looking through them is faster than any map.
     kinds: Vec<Kind>,
     seconds: Vec<Second>,
@@ -24,7 +23,7 @@ pub struct Tally {
 /// Operations of one kind.
 #[derive(Debug)]
 pub struct Kind {
-    /// Which.
+    /// Its name.
     pub name: &'static str,
     /// How many.
     pub count: u64,
@@ -45,43 +44,53 @@ pub struct Second {
     pub latency_ns: Histogram<u64>,
 }
 
-fn histogram(digits: u8) -> Histogram<u64> {
+/// The latency of an operation, and when it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    pub latency: Nanos,
+    /// Of the run, in which it ended, where seconds are looked at one by one.
+    pub second: Option<usize>,
+}
+
+/// For latencies in nanoseconds, as tallies have them.
+pub fn histogram() -> Histogram<u64> {
+    with_digits(DIGITS)
+}
+
+fn with_digits(digits: u8) -> Histogram<u64> {
     // Only more than five digits are refused.
     Histogram::new(digits).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
 impl Default for Second {
     fn default() -> Self {
-        Self { count: 0, latency_ns: histogram(COARSE_DIGITS) }
+        Self { count: 0, latency_ns: with_digits(COARSE_DIGITS) }
     }
 }
 
 impl Tally {
-    /// Of a client; the first second begins at `begin`.
-    pub fn new(begin: Nanos) -> Self {
-        Self { begin, ..Self::default() }
-    }
-
-    /// An operation with its latency.
-    pub fn count(&mut self, done: Done, began: Nanos, ended: Nanos) {
-        let latency_ns = ended.since(began).0;
+    /// An operation with what was taken of it.
+    pub(super) fn count(&mut self, done: Done, timing: Option<Timing>) {
         let kind = self.kind(done.kind);
         kind.count += done.count;
         kind.records += done.records;
         kind.conflicts += done.conflicts;
-        record(&mut kind.latency_ns, latency_ns);
-        self.user += done.user;
-        let second = (ended.since(self.begin).0 / 1_000_000_000) as usize;
-        if self.seconds.len() <= second {
-            self.seconds.resize_with(second + 1, Second::default);
+        if let Some(timing) = timing {
+            record(&mut kind.latency_ns, timing.latency.0);
         }
-        self.seconds[second].count += done.count;
-        record(&mut self.seconds[second].latency_ns, latency_ns);
+        self.user += done.user;
+        if let Some(Timing { latency, second: Some(second) }) = timing {
+            if self.seconds.len() <= second {
+                self.seconds.resize_with(second + 1, Second::default);
+            }
+            self.seconds[second].count += done.count;
+            record(&mut self.seconds[second].latency_ns, latency.0);
+        }
     }
 
     fn kind(&mut self, name: &'static str) -> &mut Kind {
         let place = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
-            self.kinds.push(Kind { name, count: 0, records: 0, conflicts: 0, latency_ns: histogram(DIGITS) });
+            self.kinds.push(Kind { name, count: 0, records: 0, conflicts: 0, latency_ns: histogram() });
             self.kinds.len() - 1
         });
         &mut self.kinds[place]
@@ -118,24 +127,25 @@ impl Tally {
 
     /// Latencies of all operations in nanoseconds.
     pub fn latency_ns(&self) -> Histogram<u64> {
-        let mut all = histogram(DIGITS);
+        let mut all = histogram();
         self.kinds.iter().for_each(|kind| add(&mut all, &kind.latency_ns));
         all
     }
 
-    /// What users have asked for and have written.
+    /// Bytes that users have asked for and have written.
     pub fn user(&self) -> UserBytes {
         self.user
     }
 
-    /// What happened second by second.
+    /// Operations second by second.
     pub fn seconds(&self) -> &[Second] {
         &self.seconds
     }
 }
 
-fn record(histogram: &mut Histogram<u64>, latency_ns: u64) {
-    // As below.
+/// Records a latency, however long it is.
+pub(crate) fn record(histogram: &mut Histogram<u64>, latency_ns: u64) {
+    // As below. `saturating_record` would cut off what a growing histogram has no room for yet.
     histogram.record(latency_ns).unwrap_or_else(|error| unreachable!("{error}"));
 }
 
@@ -150,22 +160,18 @@ mod tests {
 
     #[test]
     fn tallies_add_up() {
-        let ms = |ms: u64| Nanos(ms * 1_000_000);
-        let (mut first, mut second) = (Tally::new(ms(1000)), Tally::new(ms(1000)));
-        let done = |kind, count| Done {
-            kind,
-            count,
-            records: 2,
-            conflicts: 1,
-            user: UserBytes { read: 10, written: 1 },
-        };
-        first.count(done("read", 1), ms(1100), ms(1101));
-        second.count(done("read", 32), ms(2100), ms(2104));
-        second.count(done("update", 1), ms(2200), ms(2202));
+        let timing = |ms: u64, second| Some(Timing { latency: Nanos(ms * 1_000_000), second });
+        let (mut first, mut second) = (Tally::default(), Tally::default());
+        let user = UserBytes { read: 10, written: 1 };
+        let done = |kind, count| Done { kind, count, records: 2, conflicts: 1, user };
+        first.count(done("read", 1), timing(1, Some(0)));
+        second.count(done("read", 32), timing(4, Some(1)));
+        second.count(done("update", 1), timing(2, Some(1)));
+        second.count(done("update", 1), None);
         first.add(&second);
-        assert_eq!(first.operations(), 34);
+        assert_eq!(first.operations(), 35);
         assert_eq!(first.latency_ns().len(), 3);
-        assert_eq!(first.user(), UserBytes { read: 30, written: 3 });
+        assert_eq!(first.user(), UserBytes { read: 40, written: 4 });
         let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
         assert_eq!(seconds, [1, 33]);
         let reads = &first.kinds()[0];

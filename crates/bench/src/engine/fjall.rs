@@ -1,4 +1,5 @@
-//! fjall: a log-structured merge tree in Rust, with its optimistic transactions. Reads go through the kernel's page cache.
+//! fjall: a log-structured merge tree in Rust, with its optimistic transactions. Reads go through the
+//! kernel's page cache.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use flashgrain_device::clock;
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table, run_threads, sleep_until};
 
-/// How often `settle` looks, and how many times nothing must be under way in a row: between two compactions there is a gap.
+/// How often `settle` looks, and how many times nothing must be under way in a row: between two compactions
+/// there is a gap.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const QUIET_LOOKS: usize = 5;
 
@@ -27,7 +29,8 @@ struct Shared {
     tables: Vec<OptimisticTxKeyspace>,
     /// How far a commit's journal entry gets; `None` leaves it in fjall's buffer.
     persist: Option<PersistMode>,
-    /// Whether a transaction that writes was ever begun. Until then single writes go around fjall's detection of conflicts, which costs four times what they do.
+    /// Whether a transaction that writes was ever begun. Until then single writes go around fjall's detection
+    /// of conflicts, which costs four times what they do.
     uses_transactions: RwLock<bool>,
 }
 
@@ -42,7 +45,8 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
     };
     // Its documentation asks for 20-25 % for the block cache, and leaves the rest to the page cache.
     let block_cache_bytes = setup.cache_bytes / 4;
-    // Another quarter for memtables: of each keyspace one that is written to, and one that is flushed. All of them together cannot be limited.
+    // Another quarter for memtables: of each keyspace one that is written to, and one that is flushed. All of
+    // them together cannot be limited.
     let memtable_bytes = (setup.cache_bytes / 8 / setup.tables.len() as u64).clamp(1 << 20, 64 << 20);
     let workers = setup.cores.clamp(2, 16);
     let db = OptimisticTxDatabase::builder(&setup.dir)
@@ -50,7 +54,8 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         .worker_threads(workers)
         .manual_journal_persist(persist.is_none())
         .open()?;
-    // Blocks of 4 KiB, bloom filters of 10 bits (0.01 % on the first level), no compression: all its defaults.
+    // Blocks of 4 KiB, bloom filters of 10 bits (0.01 % on the first level), no compression: all its
+    // defaults.
     let options = || {
         KeyspaceCreateOptions::default()
             .max_memtable_size(memtable_bytes)
@@ -58,7 +63,7 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
     };
     let tables = setup.tables.iter().map(|name| db.keyspace(name, options)).collect::<Result<_, _>>()?;
     let settings = [
-        ("version", super::name::locked_version("fjall")),
+        ("version", super::version::locked_version("fjall")),
         (
             "memory",
             format!(

@@ -1,12 +1,15 @@
-//! Flashgrain: clients are tasks of its workers.
+//! Flashgrain: clients are tasks of its workers. Their sessions are those of benchmarks of Flashgrain alone,
+//! too.
 
 use std::ops::Bound;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use flashgrain::{Db, Error, ErrorKind, Readable as _, Transaction, Tree};
+use flashgrain::{Batch, Db, Error, ErrorKind, Readable as _, Transaction, Tree};
+use flashgrain_device::Nanos;
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table};
+use crate::processor::ProcessorCosts;
 
 struct Flashgrain {
     db: Db,
@@ -32,7 +35,7 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         .open_or_create()?;
     let trees = setup.tables.iter().map(|name| db.tree(name)).collect::<Result<_, _>>()?;
     let settings = [
-        ("version", super::name::locked_version("flashgrain")),
+        ("version", super::version::locked_version("flashgrain")),
         ("clients", "tasks".into()),
         ("workers", setup.cores.to_string()),
         ("cache", format!("{} bytes", setup.cache_bytes)),
@@ -50,7 +53,7 @@ impl Engine for Flashgrain {
         let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (db, trees, job) = (self.db.clone(), self.trees.clone(), job.clone());
-                self.db.spawn(move || job(client, &mut Client { db, trees, transaction: None }))
+                self.db.spawn(move || job(client, &mut Client::new(db, trees)))
             })
             .collect();
         let join = |task: flashgrain::JoinHandle<_>| {
@@ -76,10 +79,44 @@ impl Engine for Flashgrain {
     }
 }
 
-struct Client {
+/// A session of a store that is open.
+pub(crate) struct Client {
     db: Db,
     trees: Vec<Tree>,
+    /// Of each write; as the store was opened if there is none.
+    durability: Option<flashgrain::Durability>,
+    /// Processor time that operations spend where processors are simulated.
+    costs: Option<ProcessorCosts>,
     transaction: Option<Transaction>,
+    batch: Option<Batch>,
+}
+
+impl Client {
+    pub(crate) fn new(db: Db, trees: Vec<Tree>) -> Self {
+        Self { db, trees, durability: None, costs: None, transaction: None, batch: None }
+    }
+
+    pub(crate) fn with_durability(self, durability: Option<flashgrain::Durability>) -> Self {
+        Self { durability, ..self }
+    }
+
+    pub(crate) fn with_costs(self, costs: Option<ProcessorCosts>) -> Self {
+        Self { costs, ..self }
+    }
+
+    fn new_batch(&self) -> Batch {
+        let batch = self.db.batch();
+        match self.durability {
+            Some(durability) => batch.durability(durability),
+            None => batch,
+        }
+    }
+
+    fn spend_writes(&self, count: u64) {
+        if let Some(costs) = &self.costs {
+            costs.spend_writes(count);
+        }
+    }
 }
 
 impl From<Error> for Failure {
@@ -94,10 +131,14 @@ impl From<Error> for Failure {
 impl Session for Client {
     fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
         let tree = &self.trees[table];
-        Ok(match &self.transaction {
+        let is_there = match &self.transaction {
             Some(transaction) => transaction.get_into(tree, key, value)?,
             None => tree.get_into(key, value)?,
-        })
+        };
+        if let Some(costs) = &self.costs {
+            costs.spend_look_up();
+        }
+        Ok(is_there)
     }
 
     fn get_many(
@@ -123,10 +164,20 @@ impl Session for Client {
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let tree = &self.trees[table];
-        match &mut self.transaction {
-            Some(transaction) => transaction.insert(tree, key, value)?,
-            None => tree.insert(key, value)?,
+        if let Some(transaction) = &mut self.transaction {
+            return Ok(transaction.insert(tree, key, value)?);
         }
+        if let Some(batch) = &mut self.batch {
+            return Ok(batch.insert(tree, key, value)?);
+        }
+        if self.durability.is_some() {
+            let mut batch = self.new_batch();
+            batch.insert(tree, key, value)?;
+            batch.commit()?;
+        } else {
+            tree.insert(key, value)?;
+        }
+        self.spend_writes(1);
         Ok(())
     }
 
@@ -134,7 +185,10 @@ impl Session for Client {
         let tree = &self.trees[table];
         match &mut self.transaction {
             Some(transaction) => transaction.remove(tree, key)?,
-            None => tree.remove(key)?,
+            None => match &mut self.batch {
+                Some(batch) => batch.remove(tree, key)?,
+                None => tree.remove(key)?,
+            },
         }
         Ok(())
     }
@@ -172,13 +226,29 @@ impl Session for Client {
         Ok(())
     }
 
+    fn begin_writing(&mut self) -> Result<(), Failure> {
+        self.batch = Some(self.new_batch());
+        Ok(())
+    }
+
     fn commit(&mut self) -> Result<(), Failure> {
+        if let Some(batch) = self.batch.take() {
+            let writes = batch.len() as u64;
+            batch.commit()?;
+            self.spend_writes(writes);
+            return Ok(());
+        }
         let transaction = self.transaction.take().context("no transaction is under way")?;
         Ok(transaction.commit()?)
     }
 
     fn rollback(&mut self) {
         self.transaction = None;
+        self.batch = None;
+    }
+
+    fn now(&self) -> Nanos {
+        self.db.now().into()
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {

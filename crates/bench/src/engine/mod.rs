@@ -4,16 +4,18 @@
 mod c;
 #[cfg(feature = "fjall")]
 mod fjall;
-mod flashgrain;
+pub(crate) mod flashgrain;
 mod name;
 #[cfg(feature = "redb")]
 mod redb;
+mod version;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use flashgrain_device::{Nanos, clock};
 pub use name::{Caching, EngineName};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +25,8 @@ use serde::{Deserialize, Serialize};
 pub enum Durability {
     /// It survives a power cut.
     Full,
-    /// It is in a log that the operating system has, or has soon: it survives the process, and most of it a power cut.
+    /// It is in a log that the operating system has, or has soon: it survives the process, and most of it a
+    /// power cut.
     Buffered,
     /// Nothing: no log where the engine can do without one.
     None,
@@ -71,7 +74,8 @@ pub trait Engine: Send + Sync {
     /// The first that a client has returned.
     fn run(&self, clients: usize, job: Job) -> anyhow::Result<()>;
 
-    /// Waits until what was written is where it would be after a long rest: buffers are written, compactions done, a checkpoint is made.
+    /// Waits until what was written is where it would be after a long rest: buffers are written, compactions
+    /// done, a checkpoint is made.
     ///
     /// # Errors
     /// What the engine says.
@@ -87,14 +91,16 @@ pub trait Engine: Send + Sync {
     fn close(self: Box<Self>) -> anyhow::Result<()>;
 }
 
-/// A client's access to an engine. Without [`Session::begin`], every operation is a transaction of its own, which is tried again inside until it is done.
+/// A client's access to an engine. Without [`Session::begin`], every operation is a transaction of its own,
+/// which is tried again inside until it is done.
 ///
 /// Keys have 1 to 511 bytes: LMDB takes no others.
 pub trait Session {
     /// Puts the value of a key into `value`. `false` if there is none; `value` is empty then.
     fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
-    /// The values of several keys that need not be seen at the same moment; `visit` hears of each that is there, by its place in `keys`.
+    /// The values of several keys that need not be seen at the same moment; `visit` hears of each that is
+    /// there, by its place in `keys`.
     fn get_many(
         &mut self,
         table: Table,
@@ -110,7 +116,8 @@ pub trait Session {
         Ok(())
     }
 
-    /// Has the engine bring what a transaction needs into memory that is going to read these keys and change them.
+    /// Has the engine bring what a transaction needs into memory that is going to read these keys and change
+    /// them.
     fn prefetch(&mut self, table: Table, keys: &[&[u8]]) -> Result<(), Failure> {
         self.get_many(table, keys, &mut |_, _| ())
     }
@@ -121,7 +128,8 @@ pub trait Session {
     /// Removes a record if it is there.
     fn remove(&mut self, table: Table, key: &[u8]) -> Result<(), Failure>;
 
-    /// Visits records in key order, or backwards, beginning with the first whose key is not below (backwards: above) `from`, as long as `visit` says `true`.
+    /// Visits records in key order, or backwards, beginning with the first whose key is not below (backwards:
+    /// above) `from`, as long as `visit` says `true`.
     fn scan(
         &mut self,
         table: Table,
@@ -130,13 +138,20 @@ pub trait Session {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Failure>;
 
-    /// Begins a transaction that sees one state of the store, and its own writes. No other one of this session may be under way.
+    /// Begins a transaction that sees one state of the store, and its own writes. No other one of this
+    /// session may be under way.
     ///
-    /// Engines with a single writer wait for it here; what only reads should say so with [`Session::begin_reading`].
+    /// Engines with a single writer wait for it here; what only reads should say so with
+    /// [`Session::begin_reading`].
     fn begin(&mut self) -> Result<(), Failure>;
 
     /// Like [`Session::begin`], for a transaction that will not write.
     fn begin_reading(&mut self) -> Result<(), Failure> {
+        self.begin()
+    }
+
+    /// Like [`Session::begin`], for a transaction that will not read.
+    fn begin_writing(&mut self) -> Result<(), Failure> {
         self.begin()
     }
 
@@ -146,7 +161,12 @@ pub trait Session {
     /// Ends it without its writes. After a [`Failure::Conflict`] it has ended already, and this does nothing.
     fn rollback(&mut self);
 
-    /// Lets the client wait until this moment of [`flashgrain_device::clock::now`], without keeping a processor busy.
+    /// The client's time: the system's, unless the store is simulated.
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    /// Lets the client wait until this moment of [`Session::now`], without keeping a processor busy.
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure>;
 }
 
@@ -196,8 +216,8 @@ fn run_threads(
 /// [`Session::wait_until`] of a client that is a thread.
 #[cfg(feature = "clients-are-threads")]
 fn sleep_until(until: Duration) {
-    while Duration::from(flashgrain_device::clock::now()) < until {
+    while Duration::from(clock::now()) < until {
         // A signal may end it early.
-        flashgrain_device::clock::sleep_until(until.into());
+        clock::sleep_until(until.into());
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::version::locked_version;
 use super::{Engine, Setup, flashgrain};
 
 /// An engine.
@@ -38,7 +39,8 @@ pub enum EngineName {
 pub enum Caching {
     /// In memory of its own, of the size it is told; its data go around the kernel's page cache.
     Own,
-    /// In the kernel's page cache too, or only there: [`Setup::cache_bytes`] holds for it only if the runner limits the memory of the process, page cache included.
+    /// In the kernel's page cache too, or only there: [`Setup::cache_bytes`] holds for it only if the runner
+    /// limits the memory of the process, page cache included.
     PageCache,
 }
 
@@ -155,26 +157,9 @@ impl Display for EngineName {
     }
 }
 
-/// Of a crate, as Cargo.lock pins it: crates do not tell.
-pub(super) fn locked_version(name: &str) -> String {
-    let mut lines = include_str!("../../../../Cargo.lock").lines();
-    let name = format!("name = \"{name}\"");
-    lines
-        .find(|line| *line == name)
-        .and_then(|_| lines.next()?.strip_prefix("version = \"")?.strip_suffix('"'))
-        .unwrap_or("unknown")
-        .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_those_of_the_lock_file() {
-        assert_eq!(locked_version("flashgrain_bench"), env!("CARGO_PKG_VERSION"));
-        assert_eq!(locked_version("no such crate"), "unknown");
-    }
 
     #[test]
     fn names_are_features() {

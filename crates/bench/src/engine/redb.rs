@@ -25,7 +25,8 @@ struct Redb {
 struct Shared {
     db: Database,
     tables: Vec<Definition>,
-    /// Most time between two commits that are synced; zero: all are. What is freed is used again only after one.
+    /// Most time between two commits that are synced; zero: all are. What is freed is used again only after
+    /// one.
     sync_every: Duration,
     /// When the newest of them was, in nanoseconds of the clock.
     synced_ns: AtomicU64,
@@ -42,7 +43,8 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
             (Duration::from_secs(10), "Durability::None, synced every ten seconds to free pages")
         }
     };
-    // Its own cache needs no system calls, so it gets the most; the page cache would hold the same pages again.
+    // Its own cache needs no system calls, so it gets the most; the page cache would hold the same pages
+    // again.
     let cache_bytes = setup.cache_bytes / 4 * 3;
     let db =
         Database::builder().set_cache_size(usize::try_from(cache_bytes)?).create(setup.dir.join("redb"))?;
@@ -53,7 +55,7 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
     }
     transaction.commit()?;
     let settings = [
-        ("version", super::name::locked_version("redb")),
+        ("version", super::version::locked_version("redb")),
         ("memory", format!("cache {cache_bytes} bytes, the rest for the page cache")),
         ("pages", "4096 bytes".into()),
         ("commits", commits.into()),

@@ -1,13 +1,144 @@
-//! What the drive does without any engine, measured in the same minute: the limit that engines are held against.
+//! The one measure of the raw drive: requests without any store, in the same minute, as the limit that stores
+//! are held against.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use flashgrain_device::{FileDevice, OpenOptions};
+use flashgrain_device::{Device, FileDevice, OpenOptions};
 use flashgrain_model::{Access, Workload};
+use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Load, Measured, Pattern, Region, Stop, Sync};
 use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
+
+/// Share of each measurement that is not counted.
+const WARMUP_SHARE: f64 = 0.2;
+
+/// Requests as a store makes them.
+#[derive(Clone, Copy, Debug)]
+pub struct RawRequests {
+    /// How large, how many at a time, of which kind.
+    pub workload: Workload,
+    /// How each write is made durable.
+    pub sync: Sync,
+    /// Requests per second of an open loop; a closed loop if there is none.
+    pub rate_per_s: Option<f64>,
+}
+
+impl RawRequests {
+    /// Random reads or writes, so many in flight.
+    pub fn random(access: Access, bytes: f64, in_flight: u32) -> Self {
+        let workload = Workload::random(access, bytes, f64::from(in_flight));
+        Self { workload, sync: Sync::None, rate_per_s: None }
+    }
+
+    /// Writes of a log block one after another, each made durable by the method that profiles call so.
+    pub fn durable_writes(bytes: f64, sync_method: &str) -> Self {
+        let workload = Workload { random_share: 0.0, ..Workload::random(Access::Write, bytes, 1.0) };
+        let sync = match sync_method {
+            "RWF_DSYNC" => Sync::Dsync,
+            "linked flush" => Sync::LinkedFlush,
+            _ => Sync::WriteThenFdatasync,
+        };
+        Self { workload, sync, rate_per_s: None }
+    }
+}
+
+/// A device that is measured without a store.
+pub struct RawDrive<'a> {
+    /// The device.
+    pub device: &'a dyn Device,
+    /// Threads at most; a simulated device has one.
+    pub workers: u32,
+    /// Of the next measurement.
+    pub seed: u64,
+    /// Ends a measurement early.
+    pub interrupt: &'a AtomicBool,
+    /// Bytes that all measurements have written.
+    pub written_bytes: u64,
+}
+
+impl<'a> RawDrive<'a> {
+    /// Before its first measurement.
+    pub fn new(device: &'a dyn Device, workers: u32, seed: u64, interrupt: &'a AtomicBool) -> Self {
+        Self { device, workers, seed, interrupt, written_bytes: 0 }
+    }
+
+    /// Makes requests in `region` until `stop`.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn measure(&mut self, requests: RawRequests, region: Region, stop: Stop) -> Result<Measured, Error> {
+        let RawRequests { workload, sync, rate_per_s } = requests;
+        let workers = if self.device.simulation().is_some() { 1 } else { self.workers };
+        let load = Load {
+            workload,
+            pattern: Pattern::Mixed { align_bytes: None },
+            region,
+            workers: workers.min(workload.concurrency as u32).max(1),
+            sync,
+            rate_per_s,
+            polled: false,
+            warmup_share: WARMUP_SHARE,
+            stop,
+            seed: self.seed,
+        };
+        self.seed += 1;
+        let measured = load::run(self.device, &load, self.interrupt)?;
+        self.written_bytes += measured.bytes_written_total;
+        Ok(measured)
+    }
+
+    /// The same, for a result that is of no use unless it is complete.
+    ///
+    /// # Errors
+    /// Those of the device, and [`Error::Interrupted`].
+    pub fn measure_to_end(
+        &mut self,
+        requests: RawRequests,
+        region: Region,
+        stop: Stop,
+    ) -> Result<Measured, Error> {
+        let measured = self.measure(requests, region, stop)?;
+        if measured.interrupted { Err(Error::Interrupted) } else { Ok(measured) }
+    }
+}
+
+/// An unnamed file for raw requests, written once so that reads reach the drive. It vanishes with this value.
+pub struct RawFile {
+    device: FileDevice,
+}
+
+/// The file is written in whole requests.
+const LAY_OUT_BYTES: u64 = 1 << 20;
+
+impl RawFile {
+    /// Has at least so many bytes in `directory`.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn new(directory: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Self, Error> {
+        let open = OpenOptions { write: true, ..OpenOptions::default() };
+        let bytes = bytes.next_multiple_of(LAY_OUT_BYTES);
+        let device = FileDevice::scratch(&[PathBuf::from(directory)], bytes, &open)?;
+        let file = Self { device };
+        load::lay_out(&file.device, file.region(), interrupt)?;
+        Ok(file)
+    }
+
+    /// The file.
+    pub fn device(&self) -> &dyn Device {
+        &self.device
+    }
+
+    /// All of it.
+    pub fn region(&self) -> Region {
+        Region { offset_bytes: 0, length_bytes: self.device.geometry().capacity_bytes }
+    }
+}
+
+/// Bytes of each request of a [`RawLimit`].
+const REQUEST_BYTES: f64 = 4096.0;
 
 /// Random reads and random writes of 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,90 +151,52 @@ pub struct RawLimit {
     pub writes_per_s: f64,
 }
 
-/// A file beside the engines' for raw requests.
-pub struct Raw {
-    device: FileDevice,
-    region: Region,
-}
-
-const REQUEST_BYTES: f64 = 4096.0;
-
-/// The file is written in whole requests.
-const WRITE_BYTES: u64 = 1 << 20;
-
-impl Raw {
-    /// Of at least so many bytes in `directory`, written once so that reads reach the drive. It vanishes with this value.
-    ///
-    /// # Errors
-    /// Those of the device.
-    pub fn new(directory: &Path, bytes: u64, interrupt: &AtomicBool) -> anyhow::Result<Self> {
-        let bytes = bytes.next_multiple_of(WRITE_BYTES);
-        let device = FileDevice::scratch(&[PathBuf::from(directory)], bytes, &OpenOptions::default())?;
-        let region = Region { offset_bytes: 0, length_bytes: bytes };
-        load::lay_out(&device, region, interrupt)?;
-        Ok(Self { device, region })
-    }
-
+impl RawLimit {
     /// Measures for about `seconds`, with `depth` requests in flight.
     ///
     /// # Errors
     /// Those of the device.
     pub fn measure(
-        &self,
+        file: &RawFile,
         depth: u32,
         cores: u32,
         seconds: f64,
         seed: u64,
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<RawLimit> {
-        let run = |access| {
-            let load = Load { stop: after(seconds / 2.0), ..self.load(access, depth, cores, seed) };
-            load::run(&self.device, &load, interrupt)
+    ) -> Result<Self, Error> {
+        let mut drive = RawDrive::new(file.device(), cores, seed, interrupt);
+        let mut run = |access| {
+            let requests = RawRequests::random(access, REQUEST_BYTES, depth);
+            drive.measure(requests, file.region(), after(seconds / 2.0))
         };
         let (reads, writes) = (run(Access::Read)?, run(Access::Write)?);
-        Ok(RawLimit {
+        Ok(Self {
             reads_per_s: reads.iops(),
             cpu_us_per_read: reads.cpu_us_per_request(),
             writes_per_s: writes.iops(),
         })
     }
 
-    /// Latency of so many random reads of 4 KiB per second in an open loop, of which `depth` may be under way, as seen by whom they are for. Measures for about `seconds`.
-    /// `None` if it was interrupted.
+    /// Latency of so many random reads of 4 KiB per second in an open loop, of which `depth` may be under
+    /// way, as seen by whom they are for. Measures for about `seconds`. `None` if it was interrupted.
     ///
     /// # Errors
     /// Those of the device.
     pub fn latency_at(
-        &self,
+        file: &RawFile,
         reads_per_s: f64,
         depth: u32,
         cores: u32,
         seconds: f64,
         seed: u64,
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<Option<Latency>> {
-        let load = Load {
-            rate_per_s: Some(reads_per_s),
-            stop: after(seconds),
-            ..self.load(Access::Read, depth, cores, seed)
-        };
-        let Measured { read_latency_ns, interrupted, .. } = load::run(&self.device, &load, interrupt)?;
+    ) -> Result<Option<Latency>, Error> {
+        let mut drive = RawDrive::new(file.device(), cores, seed, interrupt);
+        let reads = RawRequests::random(Access::Read, REQUEST_BYTES, depth);
+        let requests = RawRequests { rate_per_s: Some(reads_per_s), ..reads };
+        let measured = drive.measure(requests, file.region(), after(seconds))?;
+        let Measured { read_latency_ns, interrupted, .. } = measured;
         Ok((!interrupted && !read_latency_ns.is_empty()).then(|| Latency::of(&read_latency_ns)))
-    }
-
-    fn load(&self, access: Access, depth: u32, cores: u32, seed: u64) -> Load {
-        Load {
-            workload: Workload::random(access, REQUEST_BYTES, f64::from(depth)),
-            pattern: Pattern::Mixed { align_bytes: None },
-            region: self.region,
-            workers: cores.min(depth).max(1),
-            sync: Sync::None,
-            rate_per_s: None,
-            polled: false,
-            warmup_share: 0.2,
-            stop: Stop::default(),
-            seed,
-        }
     }
 }
 
@@ -118,16 +211,16 @@ mod tests {
     #[test]
     fn the_drive_is_measured_on_a_file_of_any_size() {
         let (folder, interrupt) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-        let raw = Raw::new(folder.path(), (1 << 20) + 1, &interrupt).unwrap();
-        let limit = raw.measure(4, 2, 0.1, 1, &interrupt).unwrap();
+        let file = RawFile::new(folder.path(), (1 << 20) + 1, &interrupt).unwrap();
+        let limit = RawLimit::measure(&file, 4, 2, 0.1, 1, &interrupt).unwrap();
         assert!(limit.reads_per_s > 0.0 && limit.writes_per_s > 0.0, "{limit:?}");
     }
 
     #[test]
     fn reads_at_a_rate_have_their_latency() {
         let (folder, interrupt) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-        let raw = Raw::new(folder.path(), 1 << 20, &interrupt).unwrap();
-        let latency = raw.latency_at(1000.0, 4, 2, 0.2, 1, &interrupt).unwrap().unwrap();
+        let file = RawFile::new(folder.path(), 1 << 20, &interrupt).unwrap();
+        let latency = RawLimit::latency_at(&file, 1000.0, 4, 2, 0.2, 1, &interrupt).unwrap().unwrap();
         assert!((50..400).contains(&latency.count) && latency.p50_us > 0.0, "{latency:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! One run: an engine, a question, what came of it.
 
-mod benchmark;
 mod place;
 mod result;
+mod sizes;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,23 +10,24 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use flashgrain_device::{clock, pin_thread};
 
-pub use benchmark::{Benchmark, Check, Contents, Sizes};
 pub use place::Place;
 pub use result::{DeviceResult, KindResult, RunResult, SecondResult};
+pub use sizes::Sizes;
 
-use crate::drive::{Driven, Span, drive};
+use crate::benchmark::{Benchmark, Check};
+use crate::drive::{Driven, EngineHost, Span, drive};
 use crate::engine::{Caching, Direction, Durability, Engine, EngineName, Setup};
-use crate::measure::{MemoryLimit, forget_peak_memory, peak_memory_bytes, space_bytes};
+use crate::measure::{BlockCounters, MemoryLimit, forget_peak_memory, peak_memory_bytes, space_bytes};
 
-/// What is run.
+/// A question to an engine, with its options.
 pub struct Run {
     /// On which engine.
     pub engine: EngineName,
-    /// What clients do.
+    /// The clients' operations.
     pub benchmark: Box<dyn Benchmark>,
     /// Memory for the engine.
     pub cache_bytes: u64,
-    /// What commits promise.
+    /// The promise of commits.
     pub durability: Durability,
     /// How long, by how many, how fast.
     pub span: Span,
@@ -34,7 +35,7 @@ pub struct Run {
     pub cores: usize,
     /// Share of the engine's rate in a closed loop that `span` has as its own, if it was chosen so.
     pub load: Option<f64>,
-    /// Which round of a suite it is.
+    /// The round of a suite.
     pub round: u32,
 }
 
@@ -46,6 +47,9 @@ const FILLING_BYTES: u64 = 256 << 20;
 
 /// Of so many bytes of data, one more is needed then.
 const DATA_OF_ORDER: u64 = 4;
+
+/// Counts of a run of an engine.
+type EngineDriven = Driven<Option<BlockCounters>>;
 
 /// Hears what is going on.
 pub type Note<'a> = &'a (dyn Fn(&str) + Send + Sync);
@@ -91,7 +95,8 @@ impl Run {
         Ok(RunResult::new(self, &driven, left, is_limited))
     }
 
-    /// Engines that cache in the kernel get what the others get as a cache, and a little more for what those have beside it.
+    /// Engines that cache in the kernel get what the others get as a cache, and a little more for what those
+    /// have beside it.
     fn limit_memory(&self, beside_bytes: u64) -> anyhow::Result<Option<MemoryLimit>> {
         match self.engine.caching() == Caching::PageCache {
             false => Ok(None),
@@ -136,17 +141,25 @@ impl Run {
         place: &Place,
         interrupt: &AtomicBool,
         note: Note<'_>,
-    ) -> anyhow::Result<Driven> {
+    ) -> anyhow::Result<EngineDriven> {
         if self.cache_bytes > self.benchmark.data_bytes() {
             // Random accesses alone take very long to find the last page.
             visit_everything(engine, self.benchmark.tables().len())?;
         }
         note(&format!("running {} on {}", self.benchmark.name(), self.engine));
         let clients = self.benchmark.clients(self.span.clients);
-        drive(engine, &self.span, clients, place.directory(), interrupt)
+        std::thread::scope(|scope| {
+            let mut host = EngineHost::new(scope, engine, Some(place.directory()));
+            drive(&mut host, &self.span, clients, interrupt)
+        })
     }
 
-    fn check(&self, engine: &dyn Engine, driven: &Driven, note: Note<'_>) -> anyhow::Result<Option<Check>> {
+    fn check(
+        &self,
+        engine: &dyn Engine,
+        driven: &EngineDriven,
+        note: Note<'_>,
+    ) -> anyhow::Result<Option<Check>> {
         if driven.is_interrupted {
             return Ok(None);
         }

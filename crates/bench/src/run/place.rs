@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::Contents;
+use crate::benchmark::Contents;
 
-/// A directory of one engine. Beside it stands a note of what it was filled with, so that later runs need not fill it again.
+/// A directory of one engine. Beside it stands a note of what it was filled with, so that later runs need not
+/// fill it again.
 #[derive(Clone, Debug)]
 pub struct Place {
     directory: PathBuf,

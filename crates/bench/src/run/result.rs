@@ -6,10 +6,11 @@ use flashgrain_device::calendar_seconds;
 use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Contents, Run};
-use crate::drive::{Driven, Tally, UserBytes};
+use super::{EngineDriven, Run};
+use crate::benchmark::{Check, Contents};
+use crate::drive::{Tally, UserBytes};
 use crate::engine::{Caching, Durability};
-use crate::measure::{RawLimit, machine};
+use crate::measure::{BlockCounters, RawLimit, machine};
 
 /// See the module. Rates are per second of the counted span, amounts per operation of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct RunResult {
     pub workload: String,
     /// What the engine held at the beginning.
     pub contents: Contents,
-    /// As in [`Benchmark::data_bytes`](super::Benchmark::data_bytes).
+    /// As in [`Benchmark::data_bytes`](crate::benchmark::Benchmark::data_bytes).
     pub data_bytes: u64,
     /// Memory for its cache.
     pub cache_bytes: u64,
@@ -133,9 +134,9 @@ pub(super) struct Left {
 }
 
 impl RunResult {
-    pub(super) fn new(run: &Run, driven: &Driven, left: Left, is_memory_limited: bool) -> Self {
+    pub(super) fn new(run: &Run, driven: &EngineDriven, left: Left, is_memory_limited: bool) -> Self {
         let elapsed_s = driven.elapsed.as_secs_f64();
-        let tally = &driven.tally;
+        let (tally, block) = (&driven.tally, block(driven));
         let operations = tally.operations();
         let latency_ns = tally.latency_ns();
         let UserBytes { read, written } = tally.user();
@@ -165,8 +166,8 @@ impl RunResult {
             kinds: kinds(tally, elapsed_s),
             cpu_us_per_operation: driven.cpu.as_secs_f64() * 1e6 / operations.max(1) as f64,
             device: device(driven),
-            read_amplification: driven.block.and_then(|block| over(block.read_bytes, read)),
-            write_amplification: driven.block.and_then(|block| over(block.written_bytes, written)),
+            read_amplification: block.and_then(|block| over(block.read_bytes, read)),
+            write_amplification: block.and_then(|block| over(block.written_bytes, written)),
             space_bytes: left.space_bytes,
             space_amplification: left.user_bytes.and_then(|user| over(left.space_bytes, user)),
             peak_memory_bytes: left.peak_memory_bytes,
@@ -189,8 +190,13 @@ fn kinds(tally: &Tally, elapsed_s: f64) -> BTreeMap<String, KindResult> {
     tally.kinds().iter().map(|kind| (kind.name.to_owned(), of(kind))).collect()
 }
 
-fn device(driven: &Driven) -> Option<DeviceResult> {
-    let block = driven.block?;
+/// What the block device was given in the span, where that is counted.
+fn block(driven: &EngineDriven) -> Option<BlockCounters> {
+    driven.after.zip(driven.before).map(|(after, before)| after.since(&before))
+}
+
+fn device(driven: &EngineDriven) -> Option<DeviceResult> {
+    let block = block(driven)?;
     let each = |amount: u64| amount as f64 / driven.tally.operations().max(1) as f64;
     Some(DeviceResult {
         reads: each(block.reads),
@@ -201,7 +207,7 @@ fn device(driven: &Driven) -> Option<DeviceResult> {
     })
 }
 
-fn seconds(driven: &Driven) -> Vec<SecondResult> {
+fn seconds(driven: &EngineDriven) -> Vec<SecondResult> {
     let of = |(second, space_bytes): (&crate::drive::Second, &u64)| SecondResult {
         operations: second.count,
         p50_us: second.latency_ns.value_at_quantile(0.5) as f64 * 1e-3,

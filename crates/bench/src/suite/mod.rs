@@ -1,4 +1,5 @@
-//! Runs of all engines, in rounds: each round asks every question to every engine in turn, so that a slow hour of the machine is one for all. Every run is a process of its own.
+//! Runs of all engines, in rounds: each round asks every question to every engine in turn, so that a slow
+//! hour of the machine is one for all. Every run is a process of its own.
 
 mod plan;
 
@@ -18,10 +19,11 @@ use signal_hook::consts::SIGKILL;
 
 pub use plan::{Planned, Suite};
 
+use crate::benchmark::Contents;
 use crate::engine::EngineName;
-use crate::measure::{Raw, RawLimit};
-use crate::run::{Contents, Place, RunResult, Sizes};
-use crate::workload::Records;
+use crate::measure::{RawFile, RawLimit};
+use crate::records::Records;
+use crate::run::{Place, RunResult, Sizes};
 
 /// What is run.
 #[derive(Debug)]
@@ -79,7 +81,8 @@ struct Step {
 }
 
 impl Suites {
-    /// Does all runs that are missing. `note` hears how far it is. What has ended is kept, also when it is interrupted or a run fails.
+    /// Does all runs that are missing. `note` hears how far it is. What has ended is kept, also when it is
+    /// interrupted or a run fails.
     ///
     /// # Errors
     /// If the drive cannot be measured, or results not be read or written.
@@ -95,7 +98,7 @@ impl Suites {
         if steps.is_empty() {
             return Ok(ended);
         }
-        let raw = Raw::new(&self.directory, raw_bytes(&steps), interrupt)?;
+        let raw = RawFile::new(&self.directory, raw_bytes(&steps), interrupt)?;
         let mut out = OpenOptions::new().create(true).append(true).open(&self.results)?;
         let began = clock::now();
         let mut limit = None;
@@ -195,16 +198,17 @@ impl Suites {
         )
     }
 
-    fn raw(&self, raw: &Raw, planned: &Planned, interrupt: &AtomicBool) -> anyhow::Result<RawLimit> {
+    fn raw(&self, raw: &RawFile, planned: &Planned, interrupt: &AtomicBool) -> anyhow::Result<RawLimit> {
         let cores = planned.cores.unwrap_or(self.cores);
         let seconds = RAW_SECONDS.min(self.seconds);
-        raw.measure(planned.clients as u32, cores as u32, seconds, self.sizes.seed, interrupt)
+        let (depth, seed) = (planned.clients as u32, self.sizes.seed);
+        Ok(RawLimit::measure(raw, depth, cores as u32, seconds, seed, interrupt)?)
     }
 
     /// What the drive alone makes of as many reads a second as the run, an open loop, had it do.
     fn raw_latency(
         &self,
-        raw: &Raw,
+        raw: &RawFile,
         run: &RunResult,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<Option<Latency>> {
@@ -214,7 +218,8 @@ impl Suites {
             return Ok(None);
         }
         let (clients, cores) = (run.clients as u32, run.cores as u32);
-        raw.latency_at(reads_per_s, clients, cores, self.seconds, self.sizes.seed, interrupt)
+        let seed = self.sizes.seed;
+        Ok(RawLimit::latency_at(raw, reads_per_s, clients, cores, self.seconds, seed, interrupt)?)
     }
 
     fn command(&self, step: &Step, known: &[RunResult]) -> anyhow::Result<Command> {

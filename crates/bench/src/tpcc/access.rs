@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use flashgrain_device::clock;
+use flashgrain_device::Nanos;
 
 use super::TABLES;
 use super::rows::Row;
 use crate::drive::UserBytes;
 use crate::engine::{Direction, Failure, Session, Table};
 
-/// How long a transaction that has lost twice waits before it is tried again; twice as long after each further time, up to the longest.
+/// How long a transaction that has lost twice waits before it is tried again; twice as long after each
+/// further time, up to the longest.
 const PATIENCE: Duration = Duration::from_micros(20);
 const PATIENCE_MAX: Duration = Duration::from_millis(2);
 
@@ -47,7 +48,8 @@ impl<'a> Access<'a> {
         std::mem::take(&mut self.user)
     }
 
-    /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is told how often that was. `None` if it was rolled back.
+    /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is told how often
+    /// that was. `None` if it was rolled back.
     pub fn transaction<T>(
         &mut self,
         intent: Intent,
@@ -73,16 +75,21 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Waits before the next try, and gives how long to wait after that. With some engines those that have won are not at their end by now, and trying is of no use until they are.
+    /// Waits before the next try, and gives how long to wait after that. With some engines those that have
+    /// won are not at their end by now, and trying is of no use until they are.
     fn stand_back(&mut self, patience: Duration) -> Result<Duration, Failure> {
         if !patience.is_zero() {
-            self.wait_until(Duration::from(clock::now()) + patience)?;
+            self.wait_until(Duration::from(self.now()) + patience)?;
         }
         Ok((patience * 2).clamp(PATIENCE, PATIENCE_MAX))
     }
 
     pub fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
         self.session.wait_until(until)
+    }
+
+    pub fn now(&self) -> Nanos {
+        self.session.now()
     }
 
     fn attempt<T>(

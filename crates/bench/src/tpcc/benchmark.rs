@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::ensure;
 
 use super::{Condition, Dataset, Home, Options, Scale, TABLES, Terminal, check, load};
+use crate::benchmark::{Benchmark, Check, Contents};
 use crate::drive::Clients;
 use crate::engine::{Direction, Engine, Session};
-use crate::run::{Benchmark, Check, Contents};
 
 /// When databases are loaded; orders of the run are entered a second later.
 const DATE_SECONDS: u64 = 1_262_304_000;

@@ -1,9 +1,10 @@
 //! The Delivery transaction (2.7), of one district.
 
 use super::access::{Access, Ending, decode, part};
-use super::keys::{self, DistrictId, tables};
+use super::keys::{self, DistrictId};
 use super::random::Random;
 use super::rows::{Customer, Order, OrderLine};
+use super::tables;
 use crate::engine::Failure;
 
 /// What a user asks for.
@@ -18,7 +19,8 @@ impl Delivery {
         Self { carrier: random.between(1, 10) as u8, date }
     }
 
-    /// Delivers the oldest new order of a district, none of which is below `from`. Gives its number; `None` if there is none.
+    /// Delivers the oldest new order of a district, none of which is below `from`. Gives its number; `None`
+    /// if there is none.
     pub fn execute(
         &self,
         access: &mut Access<'_>,

@@ -1,18 +1,20 @@
 //! The load (4.3.3.1).
 //!
-//! Each table is filled by one client, from its first key to its last, so that trees grow at their end; several tables are filled at a time. What tables have in common, such as which
-//! customer has which order, is drawn from sequences of random numbers that each of them draws again.
+//! Each table is filled by one client, from its first key to its last, so that trees grow at their end;
+//! several tables are filled at a time. What tables have in common, such as which customer has which order,
+//! is drawn from sequences of random numbers that each of them draws again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::access::{Access, Ending, Intent};
-use super::keys::{self, DistrictId, Writer, tables};
+use super::keys::{self, DistrictId, Writer};
 use super::payment::BAD_CREDIT;
 use super::random::{Constants, Random, Stream};
 use super::rows::{
     Address, Customer, District, History, Item, Order, OrderLine, Row, Stock, Text, Warehouse,
 };
+use super::tables;
 use super::{DISTRICTS, Dataset, LINES_MEAN, Scale, districts_of};
 use crate::engine::{Engine, Session, Table};
 
@@ -45,7 +47,8 @@ pub struct Progress {
     pub rows_expected: u64,
 }
 
-/// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no use. `progress` hears of it now and then, from any of them, and ends it with an error.
+/// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no
+/// use. `progress` hears of it now and then, from any of them, and ends it with an error.
 ///
 /// # Errors
 /// What the engine says, and what `progress` says.

@@ -1,23 +1,33 @@
-//! TPC-C 5.11 over any [`Engine`](crate::engine::Engine): load, the five transactions in their mix, and the twelve consistency conditions.
+//! TPC-C 5.11 over any [`Engine`](crate::engine::Engine): load, the five transactions in their mix, and the
+//! twelve consistency conditions.
 //!
-//! A table of the engine holds a table of the specification; two more are indexes, of customers by name and of customers' newest orders. What [`load`] makes depends on its
-//! [`Dataset`] alone, and so does what a run of one client leaves.
+//! A table of the engine holds a table of the specification; two more are indexes, of customers by name and
+//! of customers' newest orders. What [`load`] makes depends on its [`Dataset`] alone, and so does what a run
+//! of one client leaves.
 //!
 //! # Where this differs from the specification
 //!
-//! - There are no terminals: no keying time, no think time, no screens. A client begins a transaction as soon as its last one has ended, so warehouses do not limit the rate, and
-//!   a rate of new orders is no tpmC. What was committed and the 1 % of new orders that are rolled back are told apart.
-//! - Clients may keep a warehouse, as terminals do (and the district of Stock-Level), or draw one for each transaction, as LeanStore does: [`Home`].
+//! - There are no terminals: no keying time, no think time, no screens. A client begins a transaction as soon
+//!   as its last one has ended, so warehouses do not limit the rate, and a rate of new orders is no tpmC.
+//!   What was committed and the 1 % of new orders that are rolled back are told apart.
+//! - Clients may keep a warehouse, as terminals do (and the district of Stock-Level), or draw one for each
+//!   transaction, as LeanStore does: [`Home`].
 //! - The deck of 5.2.4.2 has 100 cards: 45 New-Order, 43 Payment, 4 of each other.
-//! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten districts is a transaction of the engine, as 2.7 allows. Districts without a new order
-//!   are skipped, and counted in [`Outcome::Committed`].
-//! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A transaction that loses to another one is tried again with the same input until it is
-//!   done; its latency includes that, and the times it lost are counted.
-//! - New-Order and Payment look for items and names, which never change, before they begin, and have stocks and customers brought into memory ([`Session::prefetch`](crate::engine::Session::prefetch), a look-up with most
-//!   engines), all of a table by one call, so that engines can read them at once and transactions are short. Stocks and customers are read again in the transaction.
-//! - Stock-Level reads its district and the lines in a transaction, and the stocks behind it, all by one call: 2.8.2.3 asks for committed data only.
+//! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten
+//!   districts is a transaction of the engine, as 2.7 allows. Districts without a new order are skipped, and
+//!   counted in [`Outcome::Committed`].
+//! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A
+//!   transaction that loses to another one is tried again with the same input until it is done; its latency
+//!   includes that, and the times it lost are counted.
+//! - New-Order and Payment look for items and names, which never change, before they begin, and have stocks
+//!   and customers brought into memory ([`Session::prefetch`](crate::engine::Session::prefetch), a look-up
+//!   with most engines), all of a table by one call, so that engines can read them at once and transactions
+//!   are short. Stocks and customers are read again in the transaction.
+//! - Stock-Level reads its district and the lines in a transaction, and the stocks behind it, all by one
+//!   call: 2.8.2.3 asks for committed data only.
 //! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
-//! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by what customers' rows say. It also compares the indexes with their tables.
+//! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by
+//!   what customers' rows say. It also compares the indexes with their tables.
 //! - The history has no key in the specification; here it has its writer and a number.
 
 mod access;
@@ -33,6 +43,7 @@ mod payment;
 mod random;
 mod rows;
 mod stock_level;
+mod tables;
 mod terminal;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
 //! The New-Order transaction (2.4).
 
 use super::access::{Access, Ending};
-use super::keys::{self, DistrictId, tables};
+use super::keys::{self, DistrictId};
 use super::random::{Constants, ORIGINAL, Random};
 use super::rows::{Customer, District, Item, Order, OrderLine, Stock, Warehouse};
+use super::tables;
 use super::{DISTRICTS, Scale};
 use crate::engine::Failure;
 
@@ -58,7 +59,8 @@ impl NewOrder {
         Self { of, customer, lines: lines.collect(), date }
     }
 
-    /// Before the transaction: its items, which never change, by line; and a look at what it is going to read and few others do.
+    /// Before the transaction: its items, which never change, by line; and a look at what it is going to read
+    /// and few others do.
     pub fn look(&self, access: &mut Access<'_>) -> Result<Vec<Option<Item>>, Failure> {
         let mut items = vec![None; self.lines.len()];
         let item_keys: Vec<_> = self.lines.iter().map(|line| keys::item(line.item)).collect();

@@ -1,10 +1,11 @@
 //! The Order-Status transaction (2.6).
 
 use super::access::{Access, Ending, decode, part};
-use super::keys::{self, DistrictId, tables};
+use super::keys::{self, DistrictId};
 use super::payment::Who;
 use super::random::{Constants, Random};
 use super::rows::{Customer, Order, OrderLine};
+use super::tables;
 use super::{DISTRICTS, Scale};
 use crate::engine::Failure;
 

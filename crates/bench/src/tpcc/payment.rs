@@ -1,10 +1,11 @@
 //! The Payment transaction (2.5), and how customers are found.
 
 use super::access::{Access, Ending, part};
-use super::keys::{self, DistrictId, Writer, tables};
+use super::keys::{self, DistrictId, Writer};
 use super::new_order::other_warehouse;
 use super::random::{Constants, Random};
 use super::rows::{Customer, District, History, Text, Warehouse};
+use super::tables;
 use super::{DISTRICTS, Scale};
 use crate::engine::Failure;
 
@@ -28,7 +29,8 @@ impl Who {
         }
     }
 
-    /// The customer's number: of those with the same name the one in the middle by first name, rounded up (2.5.2.2).
+    /// The customer's number: of those with the same name the one in the middle by first name, rounded up
+    /// (2.5.2.2).
     pub fn find(&self, access: &mut Access<'_>, of: DistrictId) -> Result<u32, Failure> {
         let last = match self {
             Self::Number(number) => return Ok(*number),
@@ -78,7 +80,8 @@ impl Payment {
         Self { of, customer_of, who, amount, date, history }
     }
 
-    /// Before the transaction: the customer's number, as names never change; and a look at what it is going to read and few others do.
+    /// Before the transaction: the customer's number, as names never change; and a look at what it is going
+    /// to read and few others do.
     pub fn look(&self, access: &mut Access<'_>) -> Result<u32, Failure> {
         let number = self.who.find(access, self.customer_of)?;
         access.prefetch::<Customer>(&[&keys::customer(self.customer_of, number)])?;
@@ -118,7 +121,8 @@ impl Payment {
         Ok(Ending::Commit(()))
     }
 
-    /// Data of a customer of bad credit: the payment, and before it those that there were, as far as there is room.
+    /// Data of a customer of bad credit: the payment, and before it those that there were, as far as there is
+    /// room.
     fn noted(&self, customer: u32, data: &Text<500>) -> Text<500> {
         let (from, to) = (self.customer_of, self.of);
         let (units, cents) = (self.amount / 100, self.amount % 100);

@@ -1,8 +1,10 @@
-//! The nine tables' rows, in a fixed plain layout: fields one after the other, numbers big-endian, texts as long as their longest.
+//! The nine tables' rows, in a fixed plain layout: fields one after the other, numbers big-endian, texts as
+//! long as their longest.
 //!
-//! Money is in cents, rates are in hundredths of a percent, dates are seconds since 1970 with 0 for none. What is in a row's key is not in the row.
+//! Money is in cents, rates are in hundredths of a percent, dates are seconds since 1970 with 0 for none.
+//! What is in a row's key is not in the row.
 
-use super::keys::tables;
+use super::tables;
 use crate::engine::Table;
 
 /// A text of at most `N` bytes.

@@ -1,9 +1,10 @@
 //! The Stock-Level transaction (2.8).
 
 use super::access::{Access, Ending, decode, part};
-use super::keys::{self, DistrictId, tables};
+use super::keys::{self, DistrictId};
 use super::random::Random;
 use super::rows::{District, OrderLine, Stock};
+use super::tables;
 use crate::engine::Failure;
 
 /// How many of a district's newest orders are looked at.
@@ -41,7 +42,8 @@ impl StockLevel {
         Ok(Ending::Commit(items))
     }
 
-    /// How many of them are low. Outside of the transaction, so that engines can look for all of them at once (2.8.2.3 asks for no more).
+    /// How many of them are low. Outside of the transaction, so that engines can look for all of them at once
+    /// (2.8.2.3 asks for no more).
     pub fn low(&self, access: &mut Access<'_>, items: &[u32]) -> Result<usize, Failure> {
         let stocks: Vec<_> = items.iter().map(|item| keys::stock(self.of.warehouse, *item)).collect();
         let stocks: Vec<&[u8]> = stocks.iter().map(<[u8; 8]>::as_slice).collect();

@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::ValueEnum;
+use flashgrain_device::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::access::{Access, Intent};
 use super::delivery::Delivery;
-use super::keys::{self, DistrictId, Writer, tables};
+use super::keys::{self, DistrictId, Writer};
 use super::mix::{Deck, Kind};
 use super::new_order::NewOrder;
 use super::order_status::OrderStatus;
 use super::payment::Payment;
 use super::random::{Constants, Random, Stream};
 use super::stock_level::StockLevel;
+use super::tables;
 use super::{DISTRICTS, Dataset, Scale, districts_of};
 use crate::drive;
 use crate::engine::{Failure, Session};
@@ -23,9 +25,11 @@ use crate::engine::{Failure, Session};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Home {
-    /// At a warehouse of its own, and for Stock-Level in a district of its own, as the specification's terminals.
+    /// At a warehouse of its own, and for Stock-Level in a district of its own, as the specification's
+    /// terminals.
     Fixed,
-    /// At a warehouse that is drawn for each transaction, so that the whole database is in use with few clients, as in LeanStore's measurements.
+    /// At a warehouse that is drawn for each transaction, so that the whole database is in use with few
+    /// clients, as in LeanStore's measurements.
     Random,
 }
 
@@ -75,7 +79,8 @@ pub struct Terminal<'a> {
     client: usize,
     /// Rows of the history that it has written, here and in earlier runs.
     history_rows: u64,
-    /// By district of the database: no order below this is new. Spares engines the search among records that were removed.
+    /// By district of the database: no order below this is new. Spares engines the search among records that
+    /// were removed.
     new_orders_from: Vec<u32>,
 }
 
@@ -207,6 +212,10 @@ impl drive::Client for Terminal<'_> {
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
         self.access.wait_until(until)
+    }
+
+    fn now(&self) -> Nanos {
+        self.access.now()
     }
 }
 

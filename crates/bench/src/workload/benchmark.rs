@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::client::Client;
-use super::{Records, TABLES, Workload, load};
-use crate::drive::Clients;
+use super::{TABLES, Workload};
+use crate::benchmark::{Benchmark, Check, Contents};
+use crate::drive::{Clients, EngineHost};
 use crate::engine::Engine;
+use crate::fill::{Filling, Order, fill};
 use crate::keys::Popularity;
-use crate::run::{Benchmark, Check, Contents};
+use crate::records::Records;
+
+/// Clients that put the first records in.
+const LOADERS: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -55,12 +60,17 @@ impl Benchmark for OnRecords {
     }
 
     fn loaders(&self) -> usize {
-        load::CLIENTS
+        LOADERS
     }
 
     fn fill(&self, engine: &dyn Engine, interrupt: &Arc<AtomicBool>) -> anyhow::Result<()> {
-        let is_done = load::load(engine, self.records, interrupt)?;
-        anyhow::ensure!(is_done, "interrupted while records were loaded");
+        let filling = Filling::all(self.records, Order::Scattered, LOADERS);
+        let filled = std::thread::scope(|scope| {
+            let mut host = EngineHost::new(scope, engine, None);
+            fill(&mut host, &filling, interrupt, &mut |_| ())
+        })?;
+        engine.settle()?;
+        anyhow::ensure!(!filled.is_interrupted, "interrupted while records were loaded");
         Ok(())
     }
 

@@ -5,30 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
-use serde::{Deserialize, Serialize};
+use flashgrain_device::Nanos;
 
 use super::{Mix, Operation};
 use crate::drive::{self, Done, UserBytes};
 use crate::engine::{Direction, Failure, Session, Table};
 use crate::keys::{self, Picker, Popularity};
-
-/// What records look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Records {
-    /// How many there are at the beginning.
-    pub count: u64,
-    /// Bytes of a key, at least 8.
-    pub key_bytes: usize,
-    /// Bytes of a value.
-    pub value_bytes: usize,
-}
-
-impl Records {
-    /// Bytes of one record.
-    pub fn record_bytes(&self) -> u64 {
-        (self.key_bytes + self.value_bytes) as u64
-    }
-}
+use crate::records::Records;
 
 /// See the module.
 pub(super) struct Client<'s> {
@@ -73,6 +56,10 @@ impl<'s> Client<'s> {
         }
     }
 
+    fn set_key(&mut self, record: u64) {
+        self.mix.key(record, &mut self.key);
+    }
+
     fn pick(&mut self) -> u64 {
         self.picker.record_of(self.count.load(Ordering::Relaxed))
     }
@@ -82,7 +69,7 @@ impl<'s> Client<'s> {
             return self.read_many();
         }
         let record = self.pick();
-        keys::scattered_key(record, &mut self.key);
+        self.set_key(record);
         let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
         // A record is counted before it is there.
         let is_new = !is_there && self.mix.insert > 0.0;
@@ -95,7 +82,7 @@ impl<'s> Client<'s> {
         let length = self.key.len();
         let mut bytes = vec![0; length * records.len()];
         for (record, key) in records.iter().zip(bytes.chunks_mut(length)) {
-            keys::scattered_key(*record, key);
+            self.mix.key(*record, key);
         }
         let keys: Vec<&[u8]> = bytes.chunks(length).collect();
         let mut found = 0;
@@ -114,10 +101,7 @@ impl<'s> Client<'s> {
     fn put(&mut self, record: u64) -> anyhow::Result<u64> {
         self.version += 1;
         keys::value(record, self.version, &mut self.value);
-        match self.mix.in_order {
-            true => keys::key(record, &mut self.key),
-            false => keys::scattered_key(record, &mut self.key),
-        }
+        self.set_key(record);
         loop {
             match self.session.put(RECORDS, &self.key, &self.value) {
                 Err(Failure::Conflict) => self.conflicts += 1,
@@ -136,7 +120,7 @@ impl<'s> Client<'s> {
         let (fewest, most) = self.mix.scan_records;
         let wanted = self.picker.between(u64::from(fewest), u64::from(most));
         let record = self.pick();
-        keys::scattered_key(record, &mut self.key);
+        self.set_key(record);
         let mut left = wanted;
         let mut bytes = 0;
         self.session.scan(RECORDS, &self.key, Direction::Forward, &mut |key, value| {
@@ -150,7 +134,7 @@ impl<'s> Client<'s> {
 
     fn modify(&mut self) -> anyhow::Result<u64> {
         let record = self.pick();
-        keys::scattered_key(record, &mut self.key);
+        self.set_key(record);
         let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
         ensure!(is_there && keys::is_of(record, &self.found), "record {record} is not there");
         self.put(record)
@@ -182,5 +166,9 @@ impl drive::Client for Client<'_> {
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
         self.session.wait_until(until)
+    }
+
+    fn now(&self) -> Nanos {
+        self.session.now()
     }
 }

@@ -1,6 +1,6 @@
 //! Shares of operations.
 
-use crate::keys::Picker;
+use crate::keys::{self, Picker};
 
 /// What a client does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,20 +47,32 @@ pub struct Mix {
     pub scan_records: (u32, u32),
     /// Reads at a time; 0 and 1 are one.
     pub batch: u32,
-    /// Records are inserted in key order.
+    /// Keys are in the order of their records; otherwise they are scattered.
     pub in_order: bool,
 }
 
 impl Mix {
+    /// The key of a record.
+    pub fn key(&self, record: u64, into: &mut [u8]) {
+        match self.in_order {
+            true => keys::key(record, into),
+            false => keys::scattered_key(record, into),
+        }
+    }
+
     /// Draws one.
     pub fn draw(&self, picker: &mut Picker) -> Operation {
-        let mut left = picker.share();
         let shares = [
             (self.read, Operation::Read),
             (self.update, Operation::Update),
             (self.insert, Operation::Insert),
             (self.scan, Operation::Scan),
         ];
+        // Nothing is drawn where there is no choice.
+        if let Some((_, only)) = shares.iter().find(|(share, _)| *share >= 1.0) {
+            return *only;
+        }
+        let mut left = picker.share();
         for (share, operation) in shares {
             if left < share {
                 return operation;

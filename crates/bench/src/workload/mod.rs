@@ -2,13 +2,12 @@
 
 mod benchmark;
 mod client;
-mod load;
 mod mix;
 
 use std::time::Duration;
 
 pub use benchmark::OnRecords;
-pub use client::Records;
+
 pub use mix::{Mix, Operation};
 
 use crate::drive::Burst;
@@ -72,6 +71,12 @@ pub const NAMES: [(&str, &str); 17] = [
 ];
 
 impl Workload {
+    /// All clients draw from this mix.
+    pub fn of(mix: Mix, distribution: Distribution) -> Self {
+        let roles = vec![Role::always(1, mix)];
+        Self { name: "mix".to_owned(), roles, distribution, is_empty: false }
+    }
+
     /// The one of this name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         let zipf = Distribution::Zipf { theta: 0.99 };

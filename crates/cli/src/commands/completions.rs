@@ -1,9 +1,8 @@
 //! `flashgrain completions`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::arguments::Cli;
 use crate::output::print;
 
 /// Print the completion script of a shell.
@@ -16,8 +15,9 @@ pub struct CompletionsArguments {
     shell: Shell,
 }
 
-pub fn run(arguments: &CompletionsArguments) -> anyhow::Result<()> {
+/// Makes the script for `command`, the whole program's definition.
+pub fn run(arguments: &CompletionsArguments, mut command: Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "flashgrain", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "flashgrain", &mut script);
     Ok(print(&String::from_utf8(script)?)?)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flashgrain_bench::measure::{Direction, directions_table};
 use flashgrain_device::{Device, Geometry, Identity};
 use flashgrain_model::Workload;
 use flashgrain_profile::Error;
@@ -15,20 +16,23 @@ use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::target::{self, Access, Kind, ScratchSize};
 use crate::units::{parse_positive_bytes, parse_seconds};
-use crate::workload::{Direction, WorkloadOptions, directions_table};
+use crate::workload::WorkloadOptions;
 
 /// Drive a target with one I/O workload and measure it.
 ///
-/// A directory gets an unnamed scratch file, written once before the measurement. Existing files and block devices are read;
-/// writing to them needs `--destroy-contents-of`. Several targets become one RAID 0. A simulated drive runs in virtual time.
+/// A directory gets an unnamed scratch file, written once before the measurement. Existing files and block
+/// devices are read; writing to them needs `--destroy-contents-of`. Several targets become one RAID 0. A
+/// simulated drive runs in virtual time.
 #[derive(Debug, Args)]
 pub struct IoArguments {
-    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or sim:FILE.toml.
+    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or
+    /// sim:FILE.toml.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<PathBuf>,
     #[command(flatten)]
     workload: WorkloadOptions,
-    /// Threads, each with its own queue; the requests in flight are spread over them. A simulated drive has one.
+    /// Threads, each with its own queue; the requests in flight are spread over them. A simulated drive has
+    /// one.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), default_value_t = 1)]
     workers: u32,
     /// Size of the scratch file in a directory; 1 GiB unless given.

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 
-use crate::arguments::Cli;
 use crate::output::print;
 
 /// Print the manual page, or write those of all commands into a folder.
@@ -34,8 +33,8 @@ The command line makes no sense; standard error says what would. Nothing was don
 Ended by Ctrl\-C or SIGTERM; standard error says what was left behind.
 "#;
 
-pub fn run(arguments: &ManArguments) -> anyhow::Result<()> {
-    let mut command = Cli::command();
+/// Makes the pages of `command`, the whole program's definition.
+pub fn run(arguments: &ManArguments, mut command: Command) -> anyhow::Result<()> {
     command.build();
     let Some(folder) = &arguments.out else {
         return Ok(print(&String::from_utf8(page(&command)?)?)?);

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use flashgrain_bench::exploit::Kept;
 use flashgrain_profile::{
     Config, DeviceProfile, ExperimentName, Precondition, SustainLimits, diff, export, file,
 };
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
-use crate::exploit::Kept;
 use crate::measure::Measured;
 use crate::output::{Context, print, print_json};
 use crate::units::{parse_positive_bytes, parse_seconds};
@@ -18,8 +18,8 @@ use crate::{measure, results, summary};
 
 /// Run experiments on a drive, or look at stored profiles.
 ///
-/// Without a subcommand it measures: `flashgrain profile /data --only order,flush`. Full-size runs are the same with larger numbers;
-/// `--full` sets those of the papers.
+/// Without a subcommand it measures: `flashgrain profile /data --only order,flush`. Full-size runs are the
+/// same with larger numbers; `--full` sets those of the papers.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ProfileArguments {
@@ -31,14 +31,15 @@ pub struct ProfileArguments {
 
 #[derive(Debug, Args)]
 struct MeasureArguments {
-    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or sim:FILE.toml. What exists needs
-    /// `--destroy-contents-of`, or `--write-bytes 0` to be only read.
+    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or
+    /// sim:FILE.toml. What exists needs `--destroy-contents-of`, or `--write-bytes 0` to be only read.
     #[arg(value_name = "TARGET", default_value = ".")]
     targets: Vec<PathBuf>,
     /// Run only these experiments.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = experiment_parser())]
     only: Vec<ExperimentName>,
-    /// Also write until the drive is in its steady state, on top of the budget: takes long and wears the drive.
+    /// Also write until the drive is in its steady state, on top of the budget: takes long and wears the
+    /// drive.
     #[arg(long)]
     sustain: bool,
     /// Most time for `sustain`.
@@ -50,7 +51,8 @@ struct MeasureArguments {
     /// Bring the scratch region to a known state first, within the write budget.
     #[arg(long, value_enum, default_value_t = State::AsFound)]
     precondition: State,
-    /// Bytes that each stream of `order` and `parallel` moves, however long it takes; by default each trial has a slice of the time.
+    /// Bytes that each stream of `order` and `parallel` moves, however long it takes; by default each trial
+    /// has a slice of the time.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     bytes_per_stream: Option<u64>,
     /// The papers' sizes: a 50 GB file, 1 GB per stream and per region. The budget must be given to match.
@@ -165,7 +167,8 @@ fn measure(arguments: &MeasureArguments, context: &Context) -> anyhow::Result<()
     Ok(print(&(text + &format!("\nProfile: {}\n", results.profile().display())))?)
 }
 
-/// The MQSSD paper's file (§3.3.1), and what each of its threads, and each region of the hidden-parameters paper's Experiment 1, moves.
+/// The MQSSD paper's file (§3.3.1), and what each of its threads, and each region of the hidden-parameters
+/// paper's Experiment 1, moves.
 const FULL_FILE_BYTES: u64 = 50_000_000_000;
 const FULL_STREAM_BYTES: u64 = 1 << 30;
 

@@ -3,25 +3,28 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flashgrain_bench::exploit::{Exploit, Kept};
 use flashgrain_profile::{Config, DeviceProfile, Error};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
-use crate::exploit::{Exploit, Kept};
 use crate::measure::{self, Measured};
 use crate::output::{Context, print, print_json};
 use crate::results;
 use crate::summary;
 use crate::target::Opened;
 
-/// Learn the drive behind a directory: what it can do, which cost model describes it, and which settings follow.
+/// Learn the drive behind a directory: what it can do, which cost model describes it, and which settings
+/// follow.
 ///
-/// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters, derives settings, and checks
-/// the predictions against fresh workloads. Then it builds a store with the layout that follows, several times as large as its cache, and measures it
-/// beside the predictions and the raw device. Writes `profile.json`, its samples and a self-contained `report.html`.
+/// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,
+/// derives settings, and checks the predictions against fresh workloads. Then it builds a store with the
+/// layout that follows, several times as large as its cache, and measures it beside the predictions and the
+/// raw device. Writes `profile.json`, its samples and a self-contained `report.html`.
 #[derive(Debug, Args)]
 pub struct TuneArguments {
-    /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or sim:FILE.toml.
+    /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or
+    /// sim:FILE.toml.
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Leave the store out.
@@ -88,7 +91,8 @@ fn is_interrupt(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Interrupted))
 }
 
-/// Builds and measures a store with what was `kept` for it, or notes why there is none. A profile is worth having without one.
+/// Builds and measures a store with what was `kept` for it, or notes why there is none. A profile is worth
+/// having without one.
 fn add_store(
     profile: &mut DeviceProfile,
     kept: Result<Kept, String>,
@@ -97,7 +101,9 @@ fn add_store(
 ) -> anyhow::Result<()> {
     let has_budget = kept.is_ok();
     let run = kept.map_err(anyhow::Error::msg).and_then(|kept| {
-        let run = Exploit { profile, device: opened.shared(), kept, context }.run()?;
+        let interrupt = &context.interrupt.flag();
+        let device = opened.shared();
+        let run = Exploit { profile, device, kept, listener: context, interrupt }.run()?;
         profile.budget.limit_s += kept.seconds;
         profile.budget.limit_write_bytes += kept.write_bytes;
         profile.budget.used_s += run.used_s;

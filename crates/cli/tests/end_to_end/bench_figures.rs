@@ -93,7 +93,8 @@ fn a_store_of_fixed_size_is_as_full_as_was_asked_for() {
     let result = result(&format!(
         "update {path} --space-use 60% --records 400000 --cache 8MiB --workers 1 --tasks 16 --seconds 0.5 --warmup 0.1 --recovery-log 16MiB"
     ));
-    let used = number(&result["space_use"]);
+    // Images take less, and how much depends on what the last checkpoint has written of the updates.
+    let used = number(&result["page_use"]);
     assert!((0.5..0.65).contains(&used), "{used}");
     assert!(number(&result["device"]["cache_hits"]) < 1.0, "{result}");
 }

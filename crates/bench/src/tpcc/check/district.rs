@@ -3,8 +3,9 @@
 use anyhow::{Context as _, ensure};
 
 use super::super::access::{Access, decode, part};
-use super::super::keys::{self, DistrictId, tables};
+use super::super::keys::{self, DistrictId};
 use super::super::rows::{Customer, District, Order, OrderLine, Row, Warehouse};
+use super::super::tables;
 use super::super::{Scale, districts_of};
 use super::paid::Paid;
 use super::{Condition, VIOLATIONS_MAX, Violation};

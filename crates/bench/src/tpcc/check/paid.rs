@@ -3,8 +3,9 @@
 use anyhow::ensure;
 
 use super::super::access::{Access, decode};
-use super::super::keys::{DistrictId, tables};
+use super::super::keys::DistrictId;
 use super::super::rows::History;
+use super::super::tables;
 use super::super::{DISTRICTS, Scale};
 use super::district::told;
 

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use super::access::{Access, Ending, Intent};
 use super::benchmark::bytes_held;
-use super::keys::{self, DistrictId, tables};
+use super::keys::{self, DistrictId};
 use super::rows::{District, Row, Stock};
+use super::tables;
 use super::*;
 use crate::drive::UserBytes;
 use crate::engine::{Durability, Engine, EngineName, Failure, Setup, Table};

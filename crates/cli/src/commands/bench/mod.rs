@@ -1,31 +1,25 @@
 //! `flashgrain bench`: workloads on a store, beside what the raw device does in the same run.
 
 mod commit;
-pub mod costs;
-pub mod drive;
-mod measure;
 mod options;
 mod placement;
-mod raw;
 mod recover;
-mod result;
 mod scale;
-mod size;
-pub mod store;
-mod target;
 
 use clap::{Args, Subcommand};
+use flashgrain_bench::experiment::{Experiment, Operation, Work};
+use flashgrain_bench::fill::Order;
 use flashgrain_profile::Error;
 
 use crate::output::{Context, print, print_json};
 use crate::units::parse_share;
-use drive::{Operation, Order};
-use measure::{Bench, Work};
 use options::BenchOptions;
 
-/// Measure the store: throughput, latency, CPU, and what reaches the device, beside the raw device in the same run.
+/// Measure the store: throughput, latency, CPU, and what reaches the device, beside the raw device in the
+/// same run.
 ///
-/// Each builds a store first, in a folder of its own in the directory, and removes it afterwards unless `--keep` is given.
+/// Each builds a store first, in a folder of its own in the directory, and removes it afterwards unless
+/// `--keep` is given.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     #[command(subcommand)]
@@ -66,11 +60,6 @@ struct MixedArguments {
     options: BenchOptions,
 }
 
-/// The tree that is measured.
-pub const TREE: &str = "records";
-/// The tree that says what the other one holds.
-const ABOUT: &str = "about";
-
 pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> {
     let (name, options, work) = match &arguments.what {
         What::Lookup(options) => ("lookups", options, Work::Operate(Operation::Lookup)),
@@ -82,10 +71,9 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Commit(arguments) => return commit::run(arguments, context),
         What::Recover(arguments) => return recover::run(arguments, context),
     };
-    options.check()?;
     let interrupt = context.interrupt.watch()?;
-    let bench = Bench { options: options.clone().for_target(), settling: 0, context, interrupt };
-    let result = bench.run(name, work)?;
+    let experiment = Experiment { options: options.options()?, listener: context, interrupt };
+    let result = experiment.run(name, work)?;
     if options.json {
         print_json(&result)?;
     } else {

@@ -1,24 +1,25 @@
-//! What a benchmark of the store is like, as it is typed.
+//! Options of an experiment on a store, as they are typed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use flashgrain::Durability;
-use flashgrain_ssdsim::SimConfig;
+use flashgrain_bench::fill::Order;
+use flashgrain_bench::keys::{Distribution, KEY_BYTES_MIN};
+use flashgrain_bench::processor::ProcessorCosts;
+use flashgrain_bench::records::Records;
+use flashgrain_bench::store::{Options, StoreOptions};
+use flashgrain_profile::file;
 
-use super::costs::Costs;
-use super::drive::Order;
 use crate::exit::Usage;
 use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
-use flashgrain_bench::keys::{Distribution, KEY_BYTES_MIN};
 
-/// Operations on a simulated drive unless it is said.
-const SIMULATED_OPERATIONS: u64 = 1_000_000;
-
-/// What all benchmarks share.
+/// The options that all experiments share.
 #[derive(Clone, Debug, Args)]
 pub struct BenchOptions {
-    /// A directory on the drive; `mem` for a device in memory, so that the CPU is the limit; or sim:PRESET or sim:FILE.toml.
+    /// A directory on the drive; `mem` for a device in memory, so that the CPU is the limit; or sim:PRESET or
+    /// sim:FILE.toml.
     #[arg(value_name = "TARGET")]
     pub target: PathBuf,
     /// Records in the store.
@@ -57,13 +58,17 @@ pub struct BenchOptions {
     /// How durable each write is when it returns.
     #[arg(long, value_enum, default_value_t = DurabilityName::None)]
     pub durability: DurabilityName,
-    /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared with.
+    /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared
+    /// with.
     #[arg(long)]
     pub in_place: bool,
-    /// How the records are put in before the measurement: in key order, which makes full pages; at random, which leaves a third of each empty; or in stretches, which does so, too, but need not read a page again.
+    /// How the records are put in before the measurement: in key order, which makes full pages; at random,
+    /// which leaves a third of each empty; or in stretches, which does so, too, but need not read a page
+    /// again.
     #[arg(long, value_enum, default_value_t = Order::Sequential)]
     pub fill_order: Order,
-    /// Give the store so much room that its pages, each counted whole, would take this share of it, instead of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
+    /// Give the store so much room that its pages, each counted whole, would take this share of it, instead
+    /// of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
     #[arg(long, value_name = "SHARE", value_parser = parse_space_use)]
     pub space_use: Option<f64>,
     /// Size of the log's ring; by default what the layout decides.
@@ -81,15 +86,17 @@ pub struct BenchOptions {
     /// A directory on another drive for the log.
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
-    /// Keep the store, in `flashgrain-bench` in the directory, and use the one that is there if it has the same records.
+    /// Keep the store, in `flashgrain-bench` in the directory, and use the one that is there if it has the
+    /// same records.
     #[arg(long)]
     pub keep: bool,
     /// Time that the raw device is measured before and after, at the same depth; 0s leaves it out.
     #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "3")]
     pub raw_seconds: f64,
-    /// What simulated processors take, in nanoseconds, instead of what is measured here at first: LOOKUP,WRITE,WAIT,REQUEST.
+    /// What simulated processors take, in nanoseconds, instead of what is measured here at first:
+    /// LOOKUP,WRITE,WAIT,REQUEST.
     #[arg(long, value_name = "TIMES")]
-    pub cpu_costs: Option<Costs>,
+    pub cpu_costs: Option<ProcessorCosts>,
     /// Seed of the picks.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -160,54 +167,59 @@ fn parse_pause(text: &str) -> Result<f64, String> {
 }
 
 impl BenchOptions {
-    /// Bytes of all records, keys and values.
-    pub fn data_bytes(&self) -> u64 {
-        self.records * u64::from(self.key_bytes + self.value_bytes)
-    }
-
-    pub fn cache_bytes(&self) -> u64 {
-        match self.cache {
-            CacheSize::Bytes(bytes) => bytes,
-            CacheSize::Share(share) => (self.data_bytes() as f64 * share) as u64,
-        }
-    }
-
-    /// Of a page, if the layout does not decide otherwise.
-    pub fn node_bytes(&self) -> u64 {
-        const NODE_BYTES: u64 = 4096;
-        self.node_size.unwrap_or(NODE_BYTES)
-    }
-
-    pub fn workers(&self) -> u32 {
+    /// For the harness, if it makes sense; looks at the profile, if there is one, and not at the target.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let records = Records {
+            count: self.records,
+            key_bytes: self.key_bytes as usize,
+            value_bytes: self.value_bytes as usize,
+        };
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        self.workers.unwrap_or_else(cores)
+        let profile = self.profile.as_ref().map(|path| file::read(path)).transpose()?;
+        let store = StoreOptions {
+            cache_bytes: match self.cache {
+                CacheSize::Bytes(bytes) => bytes,
+                CacheSize::Share(share) => (records.bytes() as f64 * share) as u64,
+            },
+            workers: self.workers.unwrap_or_else(cores),
+            pin: self.pin,
+            tasks: self.tasks,
+            durability: self.durability.durability(),
+            in_place: self.in_place,
+            log_bytes: self.log_size,
+            recovery_log_bytes: self.recovery_log,
+            node_bytes: self.node_size,
+            profile: profile.map(Arc::new),
+        };
+        let options = Options {
+            target: self.target.clone(),
+            log: self.log.clone(),
+            records,
+            fill_order: self.fill_order,
+            space_use: self.space_use,
+            store,
+            seconds: self.seconds,
+            operations_max: self.operations,
+            warmup_s: self.warmup,
+            distribution: self.distribution,
+            keep: self.keep,
+            raw_seconds: self.raw_seconds,
+            processor: self.cpu_costs,
+            seed: self.seed,
+        };
+        self.check(&options)?;
+        Ok(options.for_target())
     }
 
-    /// The name of the simulated drive that is the target, if it is one.
-    pub fn simulated(&self) -> Option<&str> {
-        self.target.to_str().filter(|name| SimConfig::is_name(name))
-    }
-
-    /// With what is usual for the target where nothing was said.
-    pub fn for_target(mut self) -> Self {
-        if self.simulated().is_some() {
-            self.operations.get_or_insert(SIMULATED_OPERATIONS);
+    fn check(&self, options: &Options) -> Result<(), Usage> {
+        let StoreOptions { tasks, workers, .. } = options.store;
+        if workers > tasks {
+            return Err(Usage(format!("--tasks {tasks} for {workers} workers: each needs at least one")));
         }
-        self
-    }
-
-    /// What can be said about the arguments without looking at the target.
-    pub fn check(&self) -> Result<(), Usage> {
-        if self.workers() > self.tasks {
-            return Err(Usage(format!(
-                "--tasks {} for {} workers: each needs at least one",
-                self.tasks,
-                self.workers()
-            )));
-        }
-        if self.simulated().is_some() && (self.keep || self.log.is_some() || self.pin) {
+        if options.simulated().is_some() && (self.keep || self.log.is_some() || self.pin) {
             return Err(Usage(
-                "a simulated drive vanishes with the benchmark and has no cores: leave --keep, --log and --pin out".into(),
+                "a simulated drive vanishes with the benchmark and has no cores: leave --keep, --log and --pin out"
+                    .into(),
             ));
         }
         Ok(())

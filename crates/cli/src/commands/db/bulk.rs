@@ -14,8 +14,8 @@ use flashgrain_report::unit;
 use serde_json::json;
 
 use super::members::{Members, parse_members};
+use super::options::{StoreOptions, TreeOptions, with_tree};
 use super::records::{Form, Reader, Record};
-use super::{StoreOptions, TreeOptions, with_tree};
 use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
 
@@ -23,10 +23,12 @@ use crate::output::{Context, print, print_json};
 pub struct LoadArguments {
     #[command(flatten)]
     tree: TreeOptions,
-    /// A file with a line for each record, as `scan` prints them. They need not be sorted; of those with the same key the last one counts. `-` reads standard input.
+    /// A file with a line for each record, as `scan` prints them. They need not be sorted; of those with the
+    /// same key the last one counts. `-` reads standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// How records are written: as text, each is a key, a tab and a value, in which a backslash begins an escape (`\t`, `\n`, `\\`, `\xNN`).
+    /// How records are written: as text, each is a key, a tab and a value, in which a backslash begins an
+    /// escape (`\t`, `\n`, `\\`, `\xNN`).
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
     /// Take keys and values of text as they are, backslashes too.
@@ -41,7 +43,8 @@ pub struct LoadArguments {
 pub struct BackupArguments {
     #[command(flatten)]
     store: StoreOptions,
-    /// Where to: a directory that is empty or is made, or a block device; or several with commas between them, over which the copy is striped.
+    /// Where to: a directory that is empty or is made, or a block device; or several with commas between
+    /// them, over which the copy is striped.
     #[arg(value_name = "TARGET", value_parser = parse_members)]
     target: Members,
     /// The directory or block device of the copy's log, if that is to be another one.
@@ -87,7 +90,8 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
     ))?)
 }
 
-/// Loads what `reader` gives, in pieces that fit into memory. Each is durable before the next one is read, so that what was loaded is known, however it ends.
+/// Loads what `reader` gives, in pieces that fit into memory. Each is durable before the next one is read, so
+/// that what was loaded is known, however it ends.
 fn load_all(
     tree: &Tree,
     reader: &mut Reader,
@@ -174,7 +178,8 @@ pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<
     ))?)
 }
 
-/// Copies the store unless the user wants an end: closing the source then ends it, and what was copied is removed.
+/// Copies the store unless the user wants an end: closing the source then ends it, and what was copied is
+/// removed.
 fn copy(db: &Db, target: Builder, interrupt: &Interrupt) -> anyhow::Result<Backup> {
     let done = AtomicBool::new(false);
     let copied = std::thread::scope(|scope| {

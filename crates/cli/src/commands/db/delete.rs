@@ -1,13 +1,10 @@
 //! Removing records: one, or those of a range.
 
-use std::ops::Bound;
-
 use clap::Args;
 use flashgrain_report::unit;
 use serde_json::json;
 
-use super::bytes::Notation;
-use super::{RangeOptions, TreeOptions};
+use super::options::{RangeOptions, TreeOptions};
 use crate::output::{Context, print, print_json};
 
 #[derive(Debug, Args)]
@@ -41,42 +38,4 @@ pub fn delete(arguments: &DeleteArguments, context: &Context) -> anyhow::Result<
     };
     tree.remove(&key)?;
     Ok(db.close()?)
-}
-
-/// Of keys.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-impl RangeOptions {
-    /// The bounds of the keys.
-    pub fn bounds(&self, notation: Notation) -> anyhow::Result<Bounds> {
-        let parse = |text: &Option<String>| text.as_ref().map(|text| notation.parse(text)).transpose();
-        if let Some(prefix) = parse(&self.prefix)? {
-            let end = behind(&prefix).map_or(Bound::Unbounded, Bound::Excluded);
-            return Ok((Bound::Included(prefix), end));
-        }
-        let from = parse(&self.from)?.map_or(Bound::Unbounded, Bound::Included);
-        let to = parse(&self.to)?.map_or(Bound::Unbounded, Bound::Excluded);
-        Ok((from, to))
-    }
-}
-
-/// The first key behind all that begin with `prefix`, if there is one.
-fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut end = prefix.get(..=last)?.to_vec();
-    *end.last_mut()? += 1;
-    Some(end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::behind;
-
-    #[test]
-    fn a_prefix_ends_before_the_next_larger_key() {
-        assert_eq!(behind(b"ab"), Some(b"ac".to_vec()));
-        assert_eq!(behind(b"a\xff\xff"), Some(b"b".to_vec()));
-        assert_eq!(behind(b"\xff"), None);
-        assert_eq!(behind(b""), None);
-    }
 }

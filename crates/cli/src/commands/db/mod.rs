@@ -5,6 +5,7 @@ mod bytes;
 mod delete;
 mod facts;
 mod members;
+mod options;
 mod records;
 mod trees;
 
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use flashgrain::{Builder, Db, Placement, Tree};
+use flashgrain::Placement;
 use flashgrain_profile::file;
 
 use crate::exit::Usage;
 use crate::output::{Context, print};
 use crate::units::parse_positive_bytes;
-use bytes::{Notation, ValueSource, write_value};
-use members::{Members, parse_members};
+use bytes::{ValueSource, write_value};
+use options::{LookArguments, RangeOptions, StoreOptions, TreeOptions, with_shortages, with_tree};
 use records::{Form, Printer};
 
 /// Make stores, look into them, and change them.
@@ -50,38 +51,13 @@ enum Action {
     Rename(trees::RenameArguments),
     /// Give many keys their values, a line each; makes the tree if there is none of that name.
     Load(bulk::LoadArguments),
-    /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its files, or back it up to where it is wanted.
+    /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its
+    /// files, or back it up to where it is wanted.
     Backup(bulk::BackupArguments),
     /// Read and verify everything that is in the store. Changes nothing unless it is told to.
     Check(CheckArguments),
     /// Print the trees and the numbers of a store.
     Stats(LookArguments),
-}
-
-/// Which store.
-#[derive(Debug, Args)]
-struct StoreOptions {
-    /// The store: a directory or a block device, or several with commas between them if it is striped. A comma that belongs to a name is written `\,`.
-    #[arg(value_name = "STORE", value_parser = parse_members)]
-    store: Members,
-    /// The directory or block device of its log, if that is another one.
-    #[arg(long, value_name = "PATH", value_parser = parse_members)]
-    log: Option<Members>,
-    /// Memory for pages.
-    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "64MiB")]
-    cache: u64,
-}
-
-/// Which tree of it.
-#[derive(Debug, Args)]
-struct TreeOptions {
-    #[command(flatten)]
-    store: StoreOptions,
-    /// The tree.
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    tree: String,
-    #[command(flatten)]
-    notation: Notation,
 }
 
 #[derive(Debug, Args)]
@@ -97,7 +73,8 @@ struct CreateArguments {
     /// Size of the log.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     log_size: Option<u64>,
-    /// Keep each page at one place, one write per page: a baseline for measurements, not safe against crashes.
+    /// Keep each page at one place, one write per page: a baseline for measurements, not safe against
+    /// crashes.
     #[arg(long)]
     in_place: bool,
     /// Allow overwriting this block device. Its contents are lost. Repeat it for each.
@@ -140,20 +117,6 @@ struct PutArguments {
     value: ValueSource,
 }
 
-/// Which keys of it.
-#[derive(Debug, Args)]
-struct RangeOptions {
-    /// First key.
-    #[arg(long, value_name = "KEY")]
-    from: Option<String>,
-    /// First key that is not meant any more.
-    #[arg(long, value_name = "KEY")]
-    to: Option<String>,
-    /// Only keys that begin with this.
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
-    prefix: Option<String>,
-}
-
 #[derive(Debug, Args)]
 struct ScanArguments {
     #[command(flatten)]
@@ -174,15 +137,6 @@ struct ScanArguments {
     format: Form,
     /// Print one JSON object per record: the same as `--format json`.
     #[arg(long, conflicts_with = "format")]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-struct LookArguments {
-    #[command(flatten)]
-    store: StoreOptions,
-    /// Print the result as JSON.
-    #[arg(long)]
     json: bool,
 }
 
@@ -210,47 +164,6 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Check(arguments) => check(arguments, context),
         Action::Stats(arguments) => facts::stats(&arguments.store.open_to_read(context)?, arguments.json),
     }
-}
-
-impl StoreOptions {
-    fn builder(&self, context: &Context) -> Builder {
-        self.store.announce("the store", context);
-        let builder = self.store.0.iter().fold(Db::builder(), Builder::path).cache_bytes(self.cache);
-        match &self.log {
-            None => builder,
-            Some(log) => {
-                log.announce("its log", context);
-                log.0.iter().fold(builder, Builder::log_path)
-            }
-        }
-    }
-
-    fn open(&self, context: &Context) -> anyhow::Result<Db> {
-        Ok(with_shortages(self.builder(context).open()?, context))
-    }
-
-    /// For commands that change nothing.
-    fn open_to_read(&self, context: &Context) -> anyhow::Result<Db> {
-        Ok(with_shortages(self.builder(context).open_read_only()?, context))
-    }
-}
-
-/// Says which limits keep a store from its best.
-fn with_shortages(db: Db, context: &Context) -> Db {
-    db.shortages().iter().for_each(|shortage| context.note(&format!("note: {shortage}")));
-    db
-}
-
-/// Has `work` done on a tree, which is made if it is missing. If nothing comes of that, it is not left behind empty.
-fn with_tree<T>(db: &Db, name: &str, work: impl FnOnce(&Tree) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let is_new = db.existing_tree(name).is_err();
-    let tree = db.tree(name)?;
-    let result = work(&tree);
-    if result.is_err() && is_new && tree.iter()?.next().is_none() {
-        drop(tree);
-        db.drop_tree(name)?;
-    }
-    result
 }
 
 impl KeyArguments {

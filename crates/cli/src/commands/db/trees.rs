@@ -5,7 +5,7 @@ use flashgrain::Check;
 use flashgrain_report::unit;
 use serde_json::json;
 
-use super::{LookArguments, StoreOptions};
+use super::options::{LookArguments, StoreOptions};
 use crate::output::{Context, print, print_json};
 
 #[derive(Debug, Args)]

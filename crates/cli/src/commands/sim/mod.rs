@@ -8,15 +8,14 @@ mod show;
 
 use clap::{Args, Subcommand};
 
-pub use result::Inside;
-
 use crate::output::Context;
 
 /// List, show, run and export simulated drives.
 ///
-/// A simulated drive has a preset's name or is described in a TOML file, and runs in virtual time: the same seed gives the same events
-/// whatever machine it runs on. Everywhere else in Flashgrain it is a target called sim:PRESET or sim:FILE.toml. What can be described, and how
-/// it behaves, is told in docs/simulated-drive.md.
+/// A simulated drive has a preset's name or is described in a TOML file, and runs in virtual time: the same
+/// seed gives the same events whatever machine it runs on. Everywhere else in Flashgrain it is a target
+/// called sim:PRESET or sim:FILE.toml. What can be described, and how it behaves, is told in
+/// docs/simulated-drive.md.
 #[derive(Debug, Args)]
 pub struct SimArguments {
     #[command(subcommand)]

@@ -1,4 +1,5 @@
-//! Where the store of a benchmark is.
+//! The place of a store under test: in a directory, in memory, on a simulated drive, or on a device that is
+//! open.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,14 +7,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use flashgrain::{Builder, Db, Placement, Simulated};
 use flashgrain_device::{Device, FileDevice, MemoryDevice, OpenOptions};
-use flashgrain_profile::file;
+use flashgrain_profile::{DeviceProfile, Error};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
-use super::costs::Costs;
-use super::options::BenchOptions;
-use super::size::Size;
-use super::store::Store;
-use crate::exit::Usage;
+use super::{Options, Store, StoreOptions};
+use crate::processor::ProcessorCosts;
 
 /// The folder of the store in the directory that the user names.
 const FOLDER: &str = "flashgrain-bench";
@@ -22,26 +20,40 @@ const FOLDER: &str = "flashgrain-bench";
 const MEMORY_BYTES: u64 = 256 << 30;
 const MEMORY_START_BYTES: u64 = 256 << 20;
 
-/// Where the store is, and how large it may be.
+/// The room that a store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// For everything.
+    pub device_bytes: u64,
+    /// For the log.
+    pub log_bytes: u64,
+}
+
+/// The place of a store, and how large it may be.
 pub struct Place {
     kind: Kind,
-    size: Option<Size>,
+    room: Option<Room>,
 }
 
 enum Kind {
     Folder { path: PathBuf, log: Option<PathBuf> },
     Memory(Arc<MemoryDevice>),
-    Simulated { device: Arc<SimDevice>, costs: Costs, name: String },
+    Simulated { device: Arc<SimDevice>, costs: ProcessorCosts, name: String },
+    Device(Arc<dyn Device>),
 }
 
 impl From<Kind> for Place {
     fn from(kind: Kind) -> Self {
-        Self { kind, size: None }
+        Self { kind, room: None }
     }
 }
 
 impl Place {
-    pub fn of(options: &BenchOptions) -> anyhow::Result<Self> {
+    /// The one that the target names, unless that is a simulated drive.
+    ///
+    /// # Errors
+    /// If it is no directory.
+    pub fn of(options: &Options) -> anyhow::Result<Self> {
         let target = &options.target;
         if target.as_os_str() == "mem" {
             return Ok(Kind::Memory(Arc::new(MemoryDevice::new(MEMORY_START_BYTES, MEMORY_BYTES)?)).into());
@@ -49,27 +61,42 @@ impl Place {
         if !target.is_dir() {
             let target = target.display();
             let wanted = "name one on the drive, `mem`, or a simulated drive such as sim:990pro";
-            return Err(Usage(format!("{target}: not a directory: {wanted}")).into());
+            return Err(Error::Argument(format!("{target}: not a directory: {wanted}")).into());
         }
         let log = options.log.as_ref().map(|log| log.join(format!("{FOLDER}-log")));
         Ok(Kind::Folder { path: target.join(FOLDER), log }.into())
     }
 
     /// A simulated drive of this description, called `name`.
-    pub fn simulated(config: &SimConfig, name: &str, seed: u64, costs: Costs) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// If there is no such drive.
+    pub fn simulated(
+        config: &SimConfig,
+        name: &str,
+        seed: u64,
+        costs: ProcessorCosts,
+    ) -> anyhow::Result<Self> {
         let device = Arc::new(SimDevice::new(config, name, seed)?);
         let name = format!("{}, simulated", config.name);
         Ok(Kind::Simulated { device, costs, name }.into())
     }
 
+    /// A device that is open, which the store may have for itself. If it is simulated, processors cost
+    /// nothing: what is seen is what the drive allows.
+    pub fn on(device: Arc<dyn Device>) -> Self {
+        Kind::Device(device).into()
+    }
+
     /// With room for just so much.
-    pub fn sized(self, size: Size) -> Self {
-        Self { size: Some(size), ..self }
+    #[must_use]
+    pub fn with_room(self, room: Room) -> Self {
+        Self { room: Some(room), ..self }
     }
 
     /// The room that the store has, if that is fixed.
     pub fn bytes(&self) -> Option<u64> {
-        self.size.map(|size| size.device_bytes)
+        self.room.map(|room| room.device_bytes)
     }
 
     /// The simulated drive, if it is one.
@@ -81,60 +108,69 @@ impl Place {
     }
 
     /// A new store here.
-    pub fn create(&self, options: &BenchOptions) -> anyhow::Result<Store> {
-        let builder = self.builder(options)?;
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn create(&self, options: &StoreOptions) -> Result<Store, flashgrain::Error> {
+        let builder = self.builder(options);
+        let simulated = |builder, costs: ProcessorCosts| {
+            Ok(Store::simulated(Simulated::create(builder, costs.of_workers())?, costs))
+        };
         match &self.kind {
-            Kind::Simulated { costs, .. } => {
-                let simulated = Simulated::create(builder, costs.of_workers())?;
-                Ok(Store::Simulated(Box::new(simulated), *costs))
-            }
-            _ => Ok(Store::Threads(builder.create()?)),
+            Kind::Simulated { costs, .. } => simulated(builder, *costs),
+            Kind::Device(device) if device.simulation().is_some() => simulated(builder, ProcessorCosts::NONE),
+            _ => Ok(builder.create()?.into()),
         }
     }
 
-    /// A store here, with the options that the user gave.
-    pub fn builder(&self, options: &BenchOptions) -> anyhow::Result<Builder> {
+    /// A store here, as it is to be made or opened.
+    pub fn builder(&self, options: &StoreOptions) -> Builder {
         let mut builder = Db::builder()
-            .cache_bytes(options.cache_bytes())
-            .workers(options.workers() as usize)
+            .cache_bytes(options.cache_bytes)
+            .workers(options.workers as usize)
             .pinned(options.pin)
-            .tasks_per_worker(options.tasks.div_ceil(options.workers()) as usize)
-            .durability(options.durability.durability());
+            .tasks_per_worker(options.tasks.div_ceil(options.workers) as usize)
+            .durability(options.durability);
         builder = match &self.kind {
             Kind::Memory(device) => builder.device(Arc::clone(device) as Arc<dyn Device>).growable(true),
             Kind::Simulated { device, .. } => builder.device(Arc::clone(device) as Arc<dyn Device>),
+            Kind::Device(device) => builder.device(Arc::clone(device)),
             Kind::Folder { path, log } => {
                 let builder = builder.path(path);
                 log.iter().fold(builder, |builder, log| builder.log_path(log))
             }
         };
-        if let Some(size) = self.size {
-            builder = builder.size_bytes_max(size.device_bytes);
+        if let Some(room) = self.room {
+            builder = builder.size_bytes_max(room.device_bytes);
         }
-        if let Some(bytes) = options.log_size.or(self.size.map(|size| size.log_bytes)) {
+        if let Some(bytes) = options.log_bytes.or(self.room.map(|room| room.log_bytes)) {
             builder = builder.log_bytes(bytes);
         }
-        if let Some(bytes) = options.recovery_log {
+        if let Some(bytes) = options.recovery_log_bytes {
             builder = builder.recovery_log_bytes(bytes);
         }
-        if let Some(bytes) = options.node_size {
-            let bytes = u32::try_from(bytes).map_err(|_| Usage("a node of 4 GiB or more".into()))?;
-            builder = builder.node_bytes(bytes);
+        if let Some(bytes) = options.node_bytes {
+            // The store refuses nodes that are too large.
+            builder = builder.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
-        if let Some(path) = &options.profile {
-            builder = builder.profile(file::read(path)?);
+        if let Some(profile) = &options.profile {
+            builder = builder.profile(DeviceProfile::clone(profile));
         }
         if options.in_place {
             builder = builder.placement(Placement::InPlace);
         }
-        Ok(builder)
+        builder
     }
 
     /// The store's own bytes as a device that is only read, beside the store.
+    ///
+    /// # Errors
+    /// If the store's file cannot be opened.
     pub fn raw(&self) -> anyhow::Result<Arc<dyn Device>> {
         match &self.kind {
             Kind::Memory(device) => Ok(Arc::clone(device) as Arc<dyn Device>),
             Kind::Simulated { device, .. } => Ok(Arc::clone(device) as Arc<dyn Device>),
+            Kind::Device(device) => Ok(Arc::clone(device)),
             Kind::Folder { path, .. } => {
                 let file = path.join(flashgrain::DATA_FILE);
                 Ok(Arc::new(FileDevice::existing(&[file], &[], &OpenOptions::default())?))
@@ -143,6 +179,9 @@ impl Place {
     }
 
     /// Leaves nothing behind.
+    ///
+    /// # Errors
+    /// If the store's folders cannot be removed.
     pub fn remove(&self) -> anyhow::Result<()> {
         if let Kind::Folder { path, log } = &self.kind {
             for folder in std::iter::once(path).chain(log) {
@@ -160,6 +199,7 @@ impl Place {
         match &self.kind {
             Kind::Memory(_) => "a device in memory".into(),
             Kind::Simulated { name, .. } => name.clone(),
+            Kind::Device(device) => device.identity().kind.to_string(),
             Kind::Folder { path, .. } => path.display().to_string(),
         }
     }

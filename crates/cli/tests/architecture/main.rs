@@ -1,6 +1,10 @@
 //! The rules of ARCHITECTURE.md that a compiler does not check.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod modules;
+mod source;
+mod style;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +23,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     (
         "flashgrain_bench",
-        &["flashgrain", "flashgrain_device", "flashgrain_model", "flashgrain_profile", "flashgrain_report"],
+        &[
+            "flashgrain",
+            "flashgrain_device",
+            "flashgrain_model",
+            "flashgrain_profile",
+            "flashgrain_report",
+            "flashgrain_ssdsim",
+        ],
     ),
     (
         "flashgrain_fuzz_targets",
@@ -79,18 +90,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// All Rust files of the workspace, relative to its root.
 fn sources() -> Vec<String> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&root().join("crates"), &mut found);
+    let found = source::files(&root().join("crates"));
     assert!(found.len() > 20, "the walk must find the sources");
     found.iter().map(|path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()).collect()
 }
@@ -152,6 +152,50 @@ fn published_crates_use_published_ones_by_version() {
             let is_ours = uses.starts_with("flashgrain");
             assert!(!is_ours || published.contains(uses), "{} uses {uses}", text(package, "name"));
             assert!(text(dependency, "req") != "*", "{} uses any {uses}", text(package, "name"));
+        }
+    }
+}
+
+/// Crates whose folders form no circle: what one does can be understood without those that use it.
+const FOLDERS_WITHOUT_CIRCLES: &[&str] = &["bench", "cli"];
+
+/// Crates of which that is true of every file.
+const FILES_WITHOUT_CIRCLES: &[&str] = &["cli"];
+
+fn uses_in(name: &str) -> modules::Uses {
+    let uses = modules::uses(&root().join("crates").join(name).join("src"));
+    assert!(uses.len() > 10, "the files of `{name}` must be found");
+    uses
+}
+
+/// A line for each module that is part of a circle.
+fn shown(circles: modules::Uses) -> String {
+    let line = |(from, to): (modules::Module, BTreeSet<modules::Module>)| {
+        let to: Vec<String> = to.iter().map(|module| module.join("/")).collect();
+        format!("{} uses {}\n", from.join("/"), to.join(", "))
+    };
+    circles.into_iter().map(line).collect()
+}
+
+#[test]
+fn files_form_no_circles() {
+    for name in FILES_WITHOUT_CIRCLES {
+        let circles = shown(modules::circles(&uses_in(name)));
+        assert!(circles.is_empty(), "in `{name}`:\n{circles}");
+    }
+}
+
+/// Looks at the entries of `src` and of the folders right below it.
+#[test]
+fn folders_form_no_circles() {
+    for name in FOLDERS_WITHOUT_CIRCLES {
+        let uses = uses_in(name);
+        let above = |module: &[String]| module[..module.len().saturating_sub(1).min(1)].to_vec();
+        let mut folders: BTreeSet<modules::Module> = uses.keys().map(|module| above(module)).collect();
+        folders.insert(Vec::new());
+        for folder in folders {
+            let circles = shown(modules::circles(&modules::between_entries(&uses, &folder)));
+            assert!(circles.is_empty(), "in `{name}`, folder `{}`:\n{circles}", folder.join("/"));
         }
     }
 }

@@ -1,76 +1,117 @@
-//! What a benchmark found.
+//! Results of an experiment.
 
-use flashgrain::Stats;
+use std::time::Duration;
+
+use flashgrain::{Durability, Stats};
 use flashgrain_profile::schema::Latency;
 use flashgrain_report::unit;
 use serde::Serialize;
 
-use super::costs::Costs;
-use super::drive::Driven;
-use super::options::BenchOptions;
 use super::raw::Raw;
-use crate::commands::sim::Inside;
-use crate::workload::{Direction, table};
+use crate::drive::Driven;
+use crate::fill::Filled;
+use crate::measure::{Direction, Inside, table};
+use crate::processor::ProcessorCosts;
+use crate::store::Options;
+
+/// The counts of the measured time.
+pub(super) struct Measured {
+    elapsed: Duration,
+    operations: u64,
+    /// Of each operation; none if they were done by batches.
+    latency: Option<Latency>,
+    cpu: Duration,
+    before: Stats,
+    after: Stats,
+    is_interrupted: bool,
+}
+
+impl From<Driven<Stats>> for Measured {
+    fn from(driven: Driven<Stats>) -> Self {
+        let Driven { elapsed, tally, cpu, before, after, is_interrupted, .. } = driven;
+        let latency_ns = tally.latency_ns();
+        let latency = (!latency_ns.is_empty()).then(|| Latency::of(&latency_ns));
+        Self { elapsed, operations: tally.operations(), latency, cpu, before, after, is_interrupted }
+    }
+}
+
+impl From<Filled<Stats>> for Measured {
+    fn from(filled: Filled<Stats>) -> Self {
+        let Filled { elapsed, records, cpu, before, after, is_interrupted, .. } = filled;
+        Self { elapsed, operations: records, latency: None, cpu, before, after, is_interrupted }
+    }
+}
 
 /// For programs; the table for people is made from it.
 #[derive(Debug, Serialize)]
-pub struct BenchResult {
-    pub flashgrain_version: &'static str,
-    pub target: String,
-    pub operation: String,
-    pub records: u64,
-    pub key_bytes: u32,
-    pub value_bytes: u32,
-    pub cache_bytes: u64,
-    pub workers: u32,
-    pub tasks: u32,
-    pub distribution: String,
-    pub durability: &'static str,
-    pub placement: &'static str,
-    pub seed: u64,
-    pub elapsed_s: f64,
-    pub operations: u64,
-    pub operations_per_s: f64,
-    pub latency: Option<Latency>,
-    pub cpu_us_per_operation: f64,
+pub struct ExperimentResult {
+    pub(super) flashgrain_version: &'static str,
+    pub(super) target: String,
+    pub(super) operation: String,
+    pub(super) records: u64,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    pub(super) cache_bytes: u64,
+    pub(super) workers: u32,
+    pub(super) tasks: u32,
+    pub(super) distribution: String,
+    pub(super) durability: &'static str,
+    pub(super) placement: &'static str,
+    pub(super) seed: u64,
+    pub(super) elapsed_s: f64,
+    pub(super) operations: u64,
+    pub(super) operations_per_s: f64,
+    pub(super) latency: Option<Latency>,
+    pub(super) cpu_us_per_operation: f64,
     /// Share of the workers' time in which they worked.
-    pub worker_use: f64,
-    /// What simulated processors take.
-    pub cpu_costs: Option<Costs>,
-    pub device: DeviceUse,
+    pub(super) worker_use: f64,
+    /// Processor time that simulated workers were charged.
+    pub(super) cpu_costs: Option<ProcessorCosts>,
+    pub(super) device: DeviceUse,
     /// Images of live pages over the room for pages, at the end.
-    pub space_use: f64,
+    pub(super) space_use: f64,
     /// The same with every page counted whole.
-    pub page_use: f64,
-    /// What happened inside a simulated drive.
-    pub drive: Option<Inside>,
-    pub raw: Raw,
+    pub(super) page_use: f64,
+    /// Statistics of a simulated drive.
+    pub(super) drive: Option<Inside>,
+    pub(super) raw: Raw,
     /// Reads per second of the store's device over those of the raw device.
-    pub share_of_raw: Option<f64>,
+    pub(super) share_of_raw: Option<f64>,
+    /// It was ended early.
     pub interrupted: bool,
-    pub stats: Stats,
+    pub(super) stats: Stats,
 }
 
-/// What the measured time brought on the devices.
+/// Device traffic of the measured time.
 #[derive(Debug, Serialize)]
-pub struct DeviceUse {
-    pub reads_per_s: f64,
-    pub read_bytes_per_s: f64,
-    pub writes_per_s: f64,
-    pub written_bytes_per_s: f64,
-    pub flushes_per_s: f64,
+pub(super) struct DeviceUse {
+    pub(super) reads_per_s: f64,
+    pub(super) read_bytes_per_s: f64,
+    pub(super) writes_per_s: f64,
+    pub(super) written_bytes_per_s: f64,
+    pub(super) flushes_per_s: f64,
     /// Of the pages that operations needed, those that were in memory.
-    pub cache_hits: Option<f64>,
-    /// Bytes written for pages, cleaning included, for each byte of a changed page; none if no page was written.
-    pub write_amplification: Option<f64>,
+    pub(super) cache_hits: Option<f64>,
+    /// Bytes written for pages, cleaning included, for each byte of a changed page; none if no page was
+    /// written.
+    pub(super) write_amplification: Option<f64>,
     /// Of the bytes written for pages, those in whole aligned write units.
-    pub aligned_share: Option<f64>,
+    pub(super) aligned_share: Option<f64>,
     /// Checkpoints that were completed.
-    pub checkpoints: u64,
+    pub(super) checkpoints: u64,
     /// Bytes written for pages, page table and log, cleaning included, for each operation.
-    pub store_bytes_per_operation: f64,
+    pub(super) store_bytes_per_operation: f64,
     /// Bytes by which the store's device has grown.
-    pub grown_bytes: u64,
+    pub(super) grown_bytes: u64,
+}
+
+/// As it is typed.
+fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Buffered => "buffered",
+        Durability::None => "none",
+    }
 }
 
 impl DeviceUse {
@@ -105,60 +146,66 @@ impl DeviceUse {
     }
 }
 
-impl BenchResult {
-    pub fn new(
+impl ExperimentResult {
+    pub(super) fn new(
         operation: &str,
         target: String,
-        options: &BenchOptions,
-        cpu_costs: Option<Costs>,
-        driven: Driven,
+        options: &Options,
+        cpu_costs: Option<ProcessorCosts>,
+        measured: Measured,
         raw: Raw,
     ) -> Self {
-        let operations = driven.operations.max(1) as f64;
-        let device = DeviceUse::new(&driven.before, &driven.after, driven.elapsed_s, operations);
-        let space = &driven.after.space;
+        let Measured { elapsed, operations, latency, cpu, before, after, is_interrupted } = measured;
+        let (elapsed_s, cpu_s, count) = (elapsed.as_secs_f64(), cpu.as_secs_f64(), operations.max(1) as f64);
+        let device = DeviceUse::new(&before, &after, elapsed_s, count);
+        let space = &after.space;
         let room = (space.segments * space.segment_bytes).max(1) as f64;
+        let (records, store) = (&options.records, &options.store);
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),
             target,
             operation: operation.to_owned(),
-            records: options.records,
-            key_bytes: options.key_bytes,
-            value_bytes: options.value_bytes,
-            cache_bytes: options.cache_bytes(),
-            workers: options.workers(),
-            tasks: options.tasks,
+            records: records.count,
+            key_bytes: records.key_bytes,
+            value_bytes: records.value_bytes,
+            cache_bytes: store.cache_bytes,
+            workers: store.workers,
+            tasks: store.tasks,
             distribution: options.distribution.to_string(),
-            durability: options.durability.name(),
-            placement: if options.in_place { "in place" } else { "out of place" },
+            durability: durability_name(store.durability),
+            placement: if store.in_place { "in place" } else { "out of place" },
             seed: options.seed,
-            elapsed_s: driven.elapsed_s,
-            operations: driven.operations,
-            operations_per_s: driven.operations as f64 / driven.elapsed_s,
-            latency: (!driven.latency_ns.is_empty()).then(|| Latency::of(&driven.latency_ns)),
-            cpu_us_per_operation: driven.cpu.as_secs_f64() * 1e6 / operations,
-            worker_use: driven.cpu.as_secs_f64() / driven.elapsed_s / f64::from(options.workers()),
+            elapsed_s,
+            operations,
+            operations_per_s: operations as f64 / elapsed_s,
+            latency,
+            cpu_us_per_operation: cpu_s * 1e6 / count,
+            worker_use: cpu_s / elapsed_s / f64::from(store.workers),
             cpu_costs,
             share_of_raw: raw.reads_per_s().filter(|raw| *raw > 0.0).map(|raw| device.reads_per_s / raw),
             device,
             space_use: space.live_bytes as f64 / room,
-            page_use: (driven.after.cache.pages * options.node_bytes()) as f64 / room,
+            page_use: (after.cache.pages * store.page_bytes()) as f64 / room,
             drive: None,
             raw,
-            interrupted: driven.interrupted,
-            stats: driven.after,
+            interrupted: is_interrupted,
+            stats: after,
         }
     }
 
-    /// What was measured.
-    pub fn heading(&self) -> String {
+    fn record_bytes(&self) -> f64 {
+        (self.key_bytes + self.value_bytes) as f64
+    }
+
+    /// The lines that say what was measured.
+    pub(super) fn heading(&self) -> String {
         let mut text = format!(
             "store   {} records of {} + {} bytes in {}, {} in all; cache {}\n",
             unit::count(self.records as f64),
             self.key_bytes,
             self.value_bytes,
             self.target,
-            unit::bytes((self.records * u64::from(self.key_bytes + self.value_bytes)) as f64),
+            unit::bytes(self.records as f64 * self.record_bytes()),
             unit::bytes(self.cache_bytes as f64),
         );
         text += &format!(
@@ -177,6 +224,7 @@ impl BenchResult {
         text
     }
 
+    /// For people.
     pub fn table(&self) -> String {
         let mut text = self.heading() + "\n" + &self.rows();
         let device = &self.device;
@@ -238,7 +286,7 @@ impl BenchResult {
     fn rows(&self) -> String {
         let own = self.latency.map(|latency| Direction {
             requests_per_s: self.operations_per_s,
-            bytes_per_s: self.operations_per_s * f64::from(self.key_bytes + self.value_bytes),
+            bytes_per_s: self.operations_per_s * self.record_bytes(),
             latency,
         });
         let raw = self.raw.runs.iter().filter_map(|run| Some(("raw reads".to_owned(), run.read.as_ref()?)));

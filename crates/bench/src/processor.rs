@@ -1,0 +1,85 @@
+//! Processor time that a simulated store's operations take.
+
+use std::time::Duration;
+
+use flashgrain::{CpuCosts, Simulated};
+use serde::Serialize;
+
+/// Processor time of a store's work, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessorCosts {
+    /// A look-up that finds everything in memory, the benchmark's own share included.
+    pub look_up_ns: u64,
+    /// The same for an insert or update.
+    pub write_ns: u64,
+    /// Added for each wait: for the page table, a frame, eviction, and going away and coming back.
+    pub wait_ns: u64,
+    /// A request to a device through the kernel, submission and completion.
+    pub request_ns: u64,
+}
+
+impl std::str::FromStr for ProcessorCosts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const HELP: &str = "expected four times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST";
+        let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+        match numbers.as_deref() {
+            Ok(&[look_up_ns, write_ns, wait_ns, request_ns]) => {
+                Ok(Self { look_up_ns, write_ns, wait_ns, request_ns })
+            }
+            _ => Err(HELP.into()),
+        }
+    }
+}
+
+impl std::fmt::Display for ProcessorCosts {
+    /// As it is typed.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
+        write!(formatter, "{look_up_ns},{write_ns},{wait_ns},{request_ns}")
+    }
+}
+
+impl ProcessorCosts {
+    /// Processors that take no time for anything.
+    pub const NONE: Self = Self { look_up_ns: 0, write_ns: 0, wait_ns: 0, request_ns: 0 };
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
+        format!(
+            "a look-up in memory takes {look_up_ns} ns of a processor, a write {write_ns} ns, each wait {wait_ns} ns \
+             more, each request {request_ns} ns (again: --cpu-costs {self})"
+        )
+    }
+
+    /// The part that the store's workers spend by themselves.
+    pub fn of_workers(&self) -> CpuCosts {
+        CpuCosts { task_ns: self.wait_ns, request_ns: self.request_ns }
+    }
+
+    /// Spends a look-up's time in the calling task, after the last of its waits.
+    pub fn spend_look_up(&self) {
+        Simulated::spend(Duration::from_nanos(self.look_up_ns));
+    }
+
+    /// Spends the time of so many writes.
+    pub fn spend_writes(&self, count: u64) {
+        Simulated::spend(Duration::from_nanos(self.write_ns * count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_typed_as_they_are_shown() {
+        let costs = ProcessorCosts { look_up_ns: 600, write_ns: 2000, wait_ns: 500, request_ns: 1600 };
+        assert_eq!(costs.to_string().parse(), Ok(costs));
+        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,x", "-1,2,3,4"] {
+            assert!(nonsense.parse::<ProcessorCosts>().is_err(), "{nonsense}");
+        }
+    }
+}
