@@ -31,7 +31,7 @@ impl Operation {
 }
 
 /// Shares, which add up to one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     /// Of [`Operation::Read`].
     pub read: f64,
@@ -51,7 +51,25 @@ pub struct Mix {
     pub in_order: bool,
 }
 
+impl Default for Mix {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
 impl Mix {
+    /// No operation at all, to begin with.
+    pub const NOTHING: Self = Self {
+        read: 0.0,
+        update: 0.0,
+        insert: 0.0,
+        scan: 0.0,
+        modify: 0.0,
+        scan_records: (0, 0),
+        batch: 1,
+        in_order: false,
+    };
+
     /// The key of a record.
     pub fn key(&self, record: u64, into: &mut [u8]) {
         match self.in_order {

@@ -17,18 +17,8 @@ use flashgrain_device::Nanos;
 
 use crate::{RECORDS, in_memory, simulated};
 
-const READS: Mix = Mix { read: 1.0, ..NOTHING };
-const UPDATES: Mix = Mix { update: 1.0, ..NOTHING };
-const NOTHING: Mix = Mix {
-    read: 0.0,
-    update: 0.0,
-    insert: 0.0,
-    scan: 0.0,
-    modify: 0.0,
-    scan_records: (0, 0),
-    batch: 1,
-    in_order: true,
-};
+const READS: Mix = Mix { read: 1.0, in_order: true, ..Mix::NOTHING };
+const UPDATES: Mix = Mix { update: 1.0, in_order: true, ..Mix::NOTHING };
 
 /// Nothing but other limits ends it.
 const LONG: Duration = Duration::from_secs(1 << 20);
