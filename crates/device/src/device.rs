@@ -161,6 +161,19 @@ pub trait Device: Send + Sync {
         Err(Error::Target { path: self.identity().target.clone().into(), problem })
     }
 
+    /// Whether [`Device::shrink`] gives room back.
+    fn shrinks(&self) -> bool {
+        false
+    }
+
+    /// Gives room behind `capacity_bytes` back, where the device is made of files that grow; nothing may be under way there. Others stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Os`]. The device is then as large as before, or not quite.
+    fn shrink(&self, _capacity_bytes: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The device's own time, if it has one.
     fn simulation(&self) -> Option<&dyn Simulation> {
         None

@@ -274,9 +274,26 @@ impl Device for FileDevice {
         }
         Ok(())
     }
+
+    fn shrinks(&self) -> bool {
+        self.geometry.writable
+            && self.locks.is_some()
+            && !self.targets.iter().any(|target| target.is_block_device)
+    }
+
+    fn shrink(&self, capacity_bytes: u64) -> Result<(), Error> {
+        if !self.shrinks() {
+            return Ok(());
+        }
+        let _alone = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shrunk) = self.shrink_members(capacity_bytes)? {
+            self.capacity_bytes.store(shrunk, Ordering::Release);
+        }
+        Ok(())
+    }
 }
 
-/// A geometry whose capacity may grow at any time.
+/// A geometry whose capacity may change at any time.
 pub(crate) struct LiveGeometry {
     geometry: Geometry,
     capacity_bytes: Arc<AtomicU64>,

@@ -89,6 +89,25 @@ impl FileDevice {
     }
 }
 
+impl FileDevice {
+    /// Makes every member as short as `capacity_bytes` in total allow; returns what that gives, or `None` if it stays as it is.
+    pub(crate) fn shrink_members(&self, capacity_bytes: u64) -> Result<Option<u64>, Error> {
+        let unit = self.stripes.unit_bytes().unwrap_or(1);
+        let each = member_bytes(capacity_bytes, self.targets.len(), unit);
+        let shrunk = self.stripes.capacity_bytes(each);
+        if shrunk >= self.capacity() {
+            return Ok(None);
+        }
+        for target in self.targets.iter().filter(|target| target.size_now().is_ok_and(|size| size > each)) {
+            target.file.set_len(each).map_err(|source| Error::Os {
+                doing: format!("make {} shorter", target.path.display()),
+                source,
+            })?;
+        }
+        Ok(Some(shrunk))
+    }
+}
+
 /// What keeps others away from a store's files.
 #[derive(Debug)]
 pub(crate) struct Locks {

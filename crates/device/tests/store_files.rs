@@ -152,6 +152,31 @@ fn without_room_it_stays_as_it_is() {
 }
 
 #[test]
+fn room_at_the_end_is_given_back_and_can_be_had_again() {
+    for count in [1, 3] {
+        let directory = directory();
+        let paths = members(directory.path(), count);
+        let device = create(&paths, 12 * MIB, &options()).unwrap();
+        let length = || paths.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum::<u64>();
+        assert!(device.shrinks());
+        device.shrink(5 * MIB).unwrap();
+        let left = device.capacity_bytes();
+        assert!((5 * MIB..6 * MIB).contains(&left) && length() == left, "{left}");
+        let mut channel = open(&device);
+        let refused = move_block(&mut *channel, Op::Write, left / 4096, 7).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Request);
+        device.shrink(9 * MIB).unwrap();
+        assert_eq!(device.capacity_bytes(), left, "it does not grow so");
+        device.grow(12 * MIB).unwrap();
+        assert!(device.capacity_bytes() >= 12 * MIB && length() >= 12 * MIB);
+        assert!(move_block(&mut *channel, Op::Read, left / 4096, 0).unwrap(), "new bytes are zero");
+    }
+    let scratch = FileDevice::scratch(&[directory().path().into()], MIB, &options()).unwrap();
+    scratch.shrink(4096).unwrap();
+    assert_eq!((scratch.shrinks(), scratch.capacity_bytes()), (false, MIB));
+}
+
+#[test]
 fn a_scratch_file_does_not_grow() {
     let directory = directory();
     let device = FileDevice::scratch(&[directory.path().into()], MIB, &options()).unwrap();

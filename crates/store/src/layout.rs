@@ -16,14 +16,18 @@ pub(crate) struct Layout {
     pub unit_bytes: u32,
     /// A segment; a multiple of the unit.
     pub segment_bytes: u64,
+    /// The first segments of a store that grows are smaller, see [`crate::segment::sizes`]: so large are the very first ones.
+    pub first_segment_bytes: u64,
     /// First byte of segment 0; a multiple of the unit.
     pub segments_start_bytes: u64,
     /// Page images do not cross multiples of this unless they are larger: the flash page, or the unit if that is not known.
     pub pack_bytes: u32,
-    /// First byte of the log on its device.
-    pub log_start_bytes: u64,
-    /// Bytes of the log's ring; a multiple of its block.
-    pub log_bytes: u64,
+    /// Where the log is at present.
+    pub log: LogPlace,
+    /// Where it was at first. Nothing else is ever there.
+    pub log_home: LogPlace,
+    /// The log does not become longer.
+    pub log_bytes_max: u64,
     /// A log block; the flash page, a multiple of the log device's alignment.
     pub log_block_bytes: u32,
     /// How pages are placed.
@@ -36,6 +40,28 @@ pub(crate) struct Layout {
     pub in_flight: u32,
     /// Node size of trees whose creator names none. A power of two, 4 to 64 KiB.
     pub node_bytes: u32,
+}
+
+/// Where the log is on its device: a ring, and a block on either side of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogPlace {
+    pub start_bytes: u64,
+    /// A multiple of the log's block.
+    pub bytes: u64,
+}
+
+impl LogPlace {
+    /// The first byte behind it.
+    pub fn end_bytes(self) -> u64 {
+        self.start_bytes.saturating_add(self.bytes)
+    }
+}
+
+impl Layout {
+    /// Whether the log moves to other places as the store grows.
+    pub fn log_grows(&self) -> bool {
+        self.log_bytes_max > self.log_home.bytes
+    }
 }
 
 /// How pages are placed.

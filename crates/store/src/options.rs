@@ -26,7 +26,7 @@ pub(crate) struct Options {
     pub size_bytes_max: Option<u64>,
     /// The smallest cache that is not refused.
     pub cache_bytes_min: u64,
-    /// Segments that a growing store has at first, and by which it grows.
+    /// Segments that a growing store has at first.
     pub growth_segments: u64,
     /// How often in a row a simulated worker may fail to step.
     pub step_retries: u32,
@@ -35,8 +35,8 @@ pub(crate) struct Options {
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
 
-/// Some segments of a growing store are open, some are the page table's, and the cleaner needs a choice among the others.
-const GROWTH_SEGMENTS: u64 = 48;
+/// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are left for the first records.
+const GROWTH_SEGMENTS: u64 = 12;
 
 impl Options {
     /// Dirty bytes at which a checkpoint begins.

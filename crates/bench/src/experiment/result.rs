@@ -159,7 +159,7 @@ impl ExperimentResult {
         let (elapsed_s, cpu_s, count) = (elapsed.as_secs_f64(), cpu.as_secs_f64(), operations.max(1) as f64);
         let device = DeviceUse::new(&before, &after, elapsed_s, count);
         let space = &after.space;
-        let room = (space.segments * space.segment_bytes).max(1) as f64;
+        let room = space.segments_bytes.max(1) as f64;
         let (records, store) = (&options.records, &options.store);
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),

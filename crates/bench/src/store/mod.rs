@@ -106,7 +106,7 @@ impl Store {
     /// written and would be answered without the drive.
     pub fn written_region(&self) -> Region {
         let space = self.stats().space;
-        let written = (space.segments - space.free_segments) * space.segment_bytes;
+        let written = space.segments_bytes - space.free_bytes;
         Region { offset_bytes: space.segments_start_bytes, length_bytes: written }
     }
 

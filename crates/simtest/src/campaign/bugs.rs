@@ -42,6 +42,9 @@ pub struct Trial {
 /// States of a life that are looked at: few of many lives find more than many of few.
 const STATES_PER_LIFE: u64 = 250;
 
+/// Of lives in which the log moves, only these moments.
+const STATES_PER_MOVING_LIFE: u64 = 1500;
+
 /// A campaign, and how many of its seeds are played in turn with others.
 type Turn = (Box<dyn Campaign>, u64);
 
@@ -55,7 +58,11 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
     let listing = || -> Turn { (Box::new(Listing), 4) };
     let tokens = || -> Turn { (Box::new(Tokens), 2) };
     let counting = || -> Turn { (Box::new(Counting), 1) };
+    let moves = || -> Turn {
+        (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_moves() }), 1)
+    };
     match bug.finder() {
+        _ if matches!(bug, Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly) => vec![moves()],
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],

@@ -29,6 +29,8 @@ pub struct Crash {
     pub begin_anywhere: bool,
     /// Whether only moments count at which the drive has grown and may be shorter again.
     pub only_while_length_uncertain: bool,
+    /// Whether only moments count at which the log moves.
+    pub only_while_log_moves: bool,
     /// One of so many states is also worked on, checked, closed and opened again.
     pub deep_every: u64,
     /// In one of so many, what opening it does is cut short, too, at every moment.
@@ -47,6 +49,7 @@ impl Default for Crash {
             states_per_life,
             begin_anywhere: true,
             only_while_length_uncertain: false,
+            only_while_log_moves: false,
             deep_every,
             again_every,
             seen: Seen::default(),
@@ -80,7 +83,34 @@ impl Campaign for Crash {
     }
 }
 
+/// Events before and after the superblock that says that the log is elsewhere that are looked at.
+const AROUND_MOVES: usize = 60;
+
 impl Crash {
+    /// Of stores whose logs move, while they do, and others write meanwhile.
+    pub fn about_moves() -> Self {
+        let habits = Habits {
+            tasks: 8,
+            steps: 60,
+            keys: 150,
+            large: 0.3,
+            checkpoint: 0.05,
+            backup: 0.0,
+            grows: 1.0,
+            log_moves: 1.0,
+            sync: 0.4,
+            ..Habits::default()
+        };
+        let choices = Choices { subsets: 3, tears: 4 };
+        Self {
+            habits: Some(habits),
+            choices,
+            begin_anywhere: false,
+            only_while_log_moves: true,
+            ..Self::default()
+        }
+    }
+
     /// Looks at crash states of a life.
     ///
     /// # Errors
@@ -91,8 +121,11 @@ impl Crash {
         let mut timeline =
             Timeline::new(vec![0; life.shape.bytes() as usize], life.shape.first_bytes(), Moment::default());
         let begin = if self.begin_anywhere { random.random_range(0..life.events.len()) } else { 0 };
+        let moves = if self.only_while_log_moves { life.log_moves() } else { Vec::new() };
         for (position, event) in life.events.iter().enumerate() {
-            let is_looked_at = timeline.is_length_uncertain() || !self.only_while_length_uncertain;
+            let moves_now = moves.iter().any(|at| at.abs_diff(position) < AROUND_MOVES);
+            let is_looked_at = (timeline.is_length_uncertain() || !self.only_while_length_uncertain)
+                && (moves_now || !self.only_while_log_moves);
             if timeline.play(event) && position >= begin && is_looked_at {
                 counts.add("moments", 1);
                 self.look_at(life, &mut timeline, random, &mut counts)?;

@@ -38,6 +38,10 @@ impl Life {
         let mut random = Pcg64::seed_from_u64(seed);
         let shape = Shape::draw(&mut random);
         let shape = if random.random_bool(habits.grows) { shape.growing() } else { shape };
+        let shape = match shape.grows && random.random_bool(habits.log_moves) {
+            true => shape.with_growing_log(),
+            false => shape,
+        };
         let tape = Tape::default();
         let shared = Shared::listen(&tape);
         let drive = drive(shape.bytes(), seed);
@@ -70,9 +74,32 @@ impl Life {
         let events = tape.take();
         let grown = events.iter().filter(|event| matches!(event, Event::Grown(_)));
         counts.add("times grown", grown.count() as u64);
-        Ok(Self { seed, shape, events, shared, counts })
+        let mut life = Self { seed, shape, events, shared, counts };
+        life.counts.add("times the log moved", life.log_moves().len() as u64);
+        Ok(life)
+    }
+
+    /// When a superblock was written that says that the log is elsewhere: numbers of events.
+    pub fn log_moves(&self) -> Vec<usize> {
+        let (mut moves, mut place) = (Vec::new(), None);
+        for (position, event) in self.events.iter().enumerate() {
+            let Event::Written(_, write) = event else { continue };
+            if !write.bytes.starts_with(SUPERBLOCK) {
+                continue;
+            }
+            let now = write.bytes.get(SUPERBLOCK_LOG_START);
+            if place.is_some_and(|place| place != now) {
+                moves.push(position);
+            }
+            place = Some(now);
+        }
+        moves
     }
 }
+
+/// How a superblock begins, and where it says where the log is.
+const SUPERBLOCK: &[u8] = b"flshgrn\0";
+const SUPERBLOCK_LOG_START: std::ops::Range<usize> = 80..88;
 
 /// Now and then a read takes so long that others make checkpoints meanwhile.
 fn stalls(random: &mut Pcg64) -> Fault {

@@ -14,6 +14,13 @@ use crate::media::{Disk, FailPlan};
 /// Where small stores have their logs.
 const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
 
+/// Of a log that grows: blocks at first, the witness' included, and the most bytes.
+const FIRST_LOG_BLOCKS: u64 = 10;
+const LOG_BYTES_MAX: u64 = 256 << 10;
+
+/// Segments for such a log, and in the place of those that are half as large.
+const MORE_SEGMENTS: u64 = 14;
+
 /// A small store's numbers.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -78,9 +85,9 @@ impl Shape {
             _ if offset_bytes < log_end => format!("log at {}", offset_bytes - LOG_START_BYTES),
             _ if offset_bytes < segments_start => format!("nothing at {offset_bytes}"),
             _ => {
-                let inside = offset_bytes - segments_start;
-                let segment = self.small.segment_bytes;
-                format!("segment {} at {}", inside / segment, inside % segment)
+                let index =
+                    (0..).take_while(|index| self.small.bytes(index + 1) <= offset_bytes).count() as u64;
+                format!("segment {index} at {}", offset_bytes - self.small.bytes(index))
             }
         }
     }
@@ -96,6 +103,21 @@ impl Shape {
     #[must_use]
     pub fn growing(self) -> Self {
         Self { grows: true, ..self }
+    }
+
+    /// The same with small segments at first, and a log that begins with a few blocks and moves as it grows.
+    #[must_use]
+    pub fn with_growing_log(self) -> Self {
+        let log_bytes = FIRST_LOG_BLOCKS * u64::from(self.small.log_block_bytes);
+        let small = Small {
+            first_segment_bytes: Some(self.small.segment_bytes / 2),
+            log_bytes,
+            log_bytes_max: Some(LOG_BYTES_MAX),
+            ..self.small
+        };
+        // With half of the size there are twice as many of the first ones.
+        let segments = self.segments + MORE_SEGMENTS;
+        Self { small, segments, ..self }
     }
 
     /// Its device is so large at first.

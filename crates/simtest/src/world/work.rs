@@ -58,6 +58,8 @@ pub struct Habits {
     pub upkeep: f64,
     /// Share of stores whose device grows.
     pub grows: f64,
+    /// Share of these whose log grows, too, and moves.
+    pub log_moves: f64,
     /// Share of drives on which now and then a read takes long.
     pub stalls: f64,
     /// Share of commits that wait until they are durable.
@@ -83,6 +85,7 @@ impl Default for Habits {
             backup: 0.002,
             upkeep: 0.0,
             grows: 0.2,
+            log_moves: 0.5,
             stalls: 0.2,
             sync: 0.6,
         }

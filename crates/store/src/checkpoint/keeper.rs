@@ -46,7 +46,7 @@ struct Turns {
 impl Keeper {
     pub fn new(parts: Parts, base: Base, crew: Crew) -> Self {
         let replay_start = base.superblock.state.replay_start;
-        parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes));
+        parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes()));
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
         let devices = parts.devices.clone();
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
@@ -120,6 +120,14 @@ impl Keeper {
     /// As [`Keeper::checkpoint`].
     pub fn close(&self) -> Result<(), Error> {
         self.take_turn().make(true)
+    }
+
+    /// Moves the log to where it was at first, if it can be.
+    ///
+    /// # Errors
+    /// As [`Keeper::checkpoint`].
+    pub fn move_log_home(&self) -> Result<(), Error> {
+        self.take_turn().run().move_log_home()
     }
 
     /// The current superblock.

@@ -10,11 +10,14 @@ use super::run::Base;
 use crate::Error;
 use crate::lane::Block;
 use crate::pool::Pool;
-use crate::segment::{Segments, UnitSequence};
+use crate::segment::{DEVICE_BYTES_MAX, Segments, UnitSequence};
 use crate::task::{Crew, JoinHandle};
 
 /// Map pages that are read at a time.
 const READS: usize = 32;
+
+/// No device has had more segments than this.
+const SEGMENTS_MAX: u64 = DEVICE_BYTES_MAX / 4096;
 
 /// Puts the pages of the superblock's checkpoint into the pool and the segments, both of which are new. Gives what the next checkpoint goes on from.
 ///
@@ -46,8 +49,11 @@ pub(crate) fn load(
                     pool.restore(id, location);
                 }
                 Change::Segment(index, opening) => {
-                    within("segments", index, segment_count)?;
-                    note_opening(&mut openings, index, opening);
+                    within("segments", index, SEGMENTS_MAX)?;
+                    // The device may have had more.
+                    if index < segment_count {
+                        note_opening(&mut openings, index, opening);
+                    }
                 }
             }
             Ok(())

@@ -3,6 +3,7 @@
 mod keeper;
 pub(crate) mod label;
 mod load;
+pub(crate) mod log_growth;
 pub(crate) mod map;
 mod run;
 pub(crate) mod sector;

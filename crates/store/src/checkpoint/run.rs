@@ -6,6 +6,8 @@
 //! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended at the cut.
 //! 4. *Current*: the superblock.
 //! 5. *Free*: what only older checkpoints referred to may be used again: segments, page numbers, the log before the replay start.
+//! 6. *Log*: if it has become [short](super::log_growth), it [moves](crate::log::Log::move_to) to a longer place, with another superblock. The last checkpoint of a
+//!    backup cuts the free end of its device off, with another superblock, too.
 //!
 //! Commits go on all the while; only the cut keeps them, for as long as the longest change of pages takes.
 //! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or flush poisons the store.
@@ -15,11 +17,13 @@ use std::collections::HashSet;
 
 use flashgrain_device::Nanos;
 
+use super::log_growth::{FREE_BYTES, Seen};
 use super::map::{Change, Place, Writer};
 use super::{MapHead, State, Superblock, slots};
 use crate::Error;
 use crate::header::PageId;
 use crate::lane::{Devices, Role, flush, now};
+use crate::layout::{Layout, LogPlace};
 use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
 use crate::poison::Poison;
@@ -45,8 +49,25 @@ pub(crate) struct Parts {
     pub pool: Arc<Pool>,
     pub log: Log,
     pub transactions: Arc<Transactions>,
-    /// A checkpoint begins when the log has grown by so much since the last one's cut.
-    pub log_step_bytes: u64,
+    /// The most log that recovery may have to read.
+    pub recovery_log_bytes: u64,
+}
+
+/// A checkpoint must be complete before the ring is full: it begins when this part of it was written since the last one's cut, or this one of a ring that
+/// is going to move then: commits do not wait for that.
+const STEP_DIVISOR: u64 = 3;
+const FIRST_STEP_DIVISOR: u64 = 8;
+
+impl Parts {
+    /// A checkpoint begins when the log has grown by so much since the last one's cut: what may have to be replayed is what has gathered since the last but one's.
+    pub fn log_step_bytes(&self) -> u64 {
+        let bytes = self.log.place().bytes;
+        let divisor = match self.log.is_growing(FREE_BYTES) {
+            true => FIRST_STEP_DIVISOR,
+            false => STEP_DIVISOR,
+        };
+        (self.recovery_log_bytes / 2).min(bytes / divisor).max(1)
+    }
 }
 
 /// What the checkpoints so far have left.
@@ -98,12 +119,15 @@ pub(crate) struct Run {
     base: Base,
     /// Changes of pages that a checkpoint took and did not complete, or left out.
     carried: Vec<Moved>,
+    /// Where the log ended, and how many bytes of pages had been written, at the last checkpoint's cut.
+    last: (Lsn, u64),
     stats: Arc<Mutex<CheckpointStats>>,
 }
 
 impl Run {
     pub fn new(parts: Parts, base: Base, stats: Arc<Mutex<CheckpointStats>>) -> Self {
-        Self { parts, base, carried: Vec::new(), stats }
+        let last = (base.superblock.state.replay_start, 0);
+        Self { parts, base, carried: Vec::new(), last, stats }
     }
 
     /// The current superblock.
@@ -181,9 +205,18 @@ impl Run {
         if planted!(FreedBeforeSuperblock) {
             segments.free_pending(cut.epoch);
         }
+        let is_unfinished = self.base.superblock.unfinished;
         self.save(state, data_bytes, closed)?;
         self.parts.poison.check()?;
+        let seen = self.seen(&cut);
         self.release(cut, chain);
+        if !closed {
+            self.grow_log(seen)?;
+        }
+        if closed && is_unfinished {
+            let segments = Arc::clone(&self.parts.segments);
+            segments.cut_tail(|bytes| self.save_length(bytes))?;
+        }
         let mut stats = self.stats();
         stats.completed += 1;
         stats.last_changes = changes;
@@ -203,7 +236,7 @@ impl Run {
         if planted!(UncommittedInMap) {
             withheld.clear();
         }
-        log.long_at(Lsn(log_end.0 + self.parts.log_step_bytes));
+        log.long_at(Lsn(log_end.0 + self.parts.log_step_bytes()));
         Cut { epoch, replay_start, log_end, newest, withheld: withheld.into_iter().collect() }
     }
 
@@ -220,6 +253,96 @@ impl Run {
         let data_bytes = if planted!(GrowthNotRecorded) { before.data_bytes } else { data_bytes };
         let unfinished = before.unfinished && !closed;
         let superblock = Superblock { generation, state, closed, unfinished, data_bytes, ..before };
+        slots::save(&self.parts.devices, &superblock)?;
+        self.base.superblock = superblock;
+        Ok(())
+    }
+
+    /// What this checkpoint says about the log's length.
+    fn seen(&mut self, cut: &Cut) -> Seen {
+        let Parts { segments, log, .. } = &self.parts;
+        let written_bytes = segments.written().by_stream_bytes[Stream::Fresh as usize];
+        let (last_end, last_written_bytes) = std::mem::replace(&mut self.last, (cut.log_end, written_bytes));
+        let logged_bytes = cut.log_end.0.saturating_sub(last_end.0);
+        Seen {
+            place: log.place(),
+            bytes_max: self.base.superblock.layout.log_bytes_max,
+            wanted_bytes: log.wanted_bytes(),
+            is_long: logged_bytes >= self.parts.log_step_bytes(),
+            logged_bytes,
+            written_bytes: written_bytes - last_written_bytes,
+            fill: log.fill(),
+            live_bytes: segments.usage().live_bytes,
+            is_copy: self.base.superblock.unfinished,
+        }
+    }
+
+    /// Moves the log to a longer place, if it has become too short and there is room; to a shorter one on a disk that is full: pages have more use for it.
+    fn grow_log(&mut self, seen: Seen) -> Result<(), Error> {
+        let Parts { segments, log, .. } = self.parts.clone();
+        if !self.base.superblock.layout.log_grows() {
+            return Ok(());
+        }
+        if segments.has_growth_failed() && seen.wanted_bytes == 0 {
+            if seen.place.bytes > 2 * FREE_BYTES {
+                let home = self.base.superblock.layout.log_home;
+                self.move_log(segments.take_free_log(FREE_BYTES).unwrap_or(home))?;
+            }
+            return Ok(());
+        }
+        let Some(bytes) = seen.target_bytes() else { return Ok(()) };
+        match segments.take_log(bytes) {
+            Some(place) => self.move_log(place).map(drop),
+            None => {
+                log.refuse_to_grow();
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves the log to a place that was taken for it, or to its home. Whether it has moved.
+    fn move_log(&mut self, place: LogPlace) -> Result<bool, Error> {
+        let Parts { segments, log, .. } = self.parts.clone();
+        let before = log.place();
+        if planted!(OldRingFreedTooEarly) {
+            segments.release_log(before);
+        }
+        let moved = log.move_to(place, |durable| self.save_log_place(place, durable))?;
+        segments.release_log(if moved { before } else { place });
+        log.long_at(Lsn(self.last.0.0 + self.parts.log_step_bytes()));
+        Ok(moved)
+    }
+
+    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its segments but free room.
+    ///
+    /// # Errors
+    /// As [`Run::checkpoint`].
+    pub fn move_log_home(&mut self) -> Result<(), Error> {
+        self.parts.poison.check()?;
+        let home = self.base.superblock.layout.log_home;
+        if self.parts.log.place() != home {
+            self.move_log(home)?;
+        }
+        Ok(())
+    }
+
+    fn save_length(&mut self, data_bytes: u64) -> Result<(), Error> {
+        let before = &self.base.superblock;
+        let superblock = Superblock { generation: before.generation + 1, data_bytes, ..before.clone() };
+        slots::save(&self.parts.devices, &superblock)?;
+        self.base.superblock = superblock;
+        Ok(())
+    }
+
+    fn save_log_place(&mut self, place: LogPlace, durable: Lsn) -> Result<(), Error> {
+        let before = &self.base.superblock;
+        let superblock = Superblock {
+            generation: before.generation + 1,
+            layout: Layout { log: place, ..before.layout.clone() },
+            data_bytes: before.data_bytes.max(place.end_bytes()),
+            state: State { log_durable: before.state.log_durable.max(durable), ..before.state },
+            ..before.clone()
+        };
         slots::save(&self.parts.devices, &superblock)?;
         self.base.superblock = superblock;
         Ok(())

@@ -14,7 +14,10 @@ use crate::checksum::crc32c;
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
+
+/// The earliest one that is read. What is written is of the newest.
+const EARLIEST_VERSION: u32 = 3;
 
 const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;
@@ -86,7 +89,7 @@ impl<'a> Reader<'a> {
             return Found::Damaged;
         }
         match head.word() {
-            FORMAT_VERSION => Found::Whole(Self(&sector[FIELDS..])),
+            EARLIEST_VERSION..=FORMAT_VERSION => Found::Whole(Self(&sector[FIELDS..])),
             other => Found::Version(other),
         }
     }

@@ -17,8 +17,8 @@
 //!   60      4  pack_bytes
 //!   64      8  segment_bytes
 //!   72      8  segments_start_bytes
-//!   80      8  log_start_bytes
-//!   88      8  log_bytes
+//!   80      8  first byte of the log
+//!   88      8  bytes of the log
 //!   96      4  log_block_bytes
 //!  100      4  node_bytes
 //!  104      4  read_ahead_bytes
@@ -39,16 +39,21 @@
 //!  208      8  location of the map's last page; 0: there is no map yet
 //!  216      8  serial number of that page
 //!  224      8  serial number of the first page of the map's chain
-//!  232    280  zeros
+//!  232      8  first_segment_bytes; 0: segment_bytes
+//!  240      8  first byte of the log's first place; with the next two fields 0: the log stays where it is
+//!  248      8  bytes of that
+//!  256      8  the most bytes of the log
+//!  264    248  zeros
 //! ```
 
 use std::ops::RangeInclusive;
 
 use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::header::PageId;
-use crate::layout::{Layout, NODE_BYTES, Placement, SyncMethod};
+use crate::layout::{Layout, LogPlace, NODE_BYTES, Placement, SyncMethod};
 use crate::log::{Lsn, Timestamp};
 use crate::pool::{CLASSES, Epoch};
+use crate::segment::sizes::Sizes;
 use crate::segment::{DEVICE_BYTES_MAX, Location, UnitSequence};
 
 /// In the place of the flag for a closed store.
@@ -142,6 +147,11 @@ impl Superblock {
         fields.long(map.map_or(0, |map| map.last.bits()));
         fields.long(map.map_or(0, |map| map.last_serial));
         fields.long(map.map_or(0, |map| map.first_serial));
+        let layout = &self.layout;
+        fields.long(layout.first_segment_bytes);
+        fields.long(layout.log_home.start_bytes);
+        fields.long(layout.log_home.bytes);
+        fields.long(layout.log_bytes_max);
         fields.seal()
     }
 
@@ -162,8 +172,8 @@ impl Superblock {
         fields.word(layout.pack_bytes);
         fields.long(layout.segment_bytes);
         fields.long(layout.segments_start_bytes);
-        fields.long(layout.log_start_bytes);
-        fields.long(layout.log_bytes);
+        fields.long(layout.log.start_bytes);
+        fields.long(layout.log.bytes);
         fields.word(layout.log_block_bytes);
         fields.word(layout.node_bytes);
         fields.word(layout.read_ahead_bytes);
@@ -187,7 +197,7 @@ impl Superblock {
         let state = fields.byte();
         let unfinished = state == UNFINISHED;
         let closed = !unfinished && flag(state)?;
-        let (layout, own_log) = decode_layout(&mut fields)?;
+        let (mut layout, own_log) = decode_layout(&mut fields)?;
         let data_bytes = fields.long();
         let stripe_unit_bytes = fields.long();
         let data_shape = Shape { members: fields.word(), stripe_unit_bytes };
@@ -208,6 +218,19 @@ impl Superblock {
         if last != 0 {
             state.map = Some(MapHead { last: Location::decode(last)?, last_serial, first_serial });
         }
+        // Of version 3, in which nothing grew but the number of segments, there are zeros from here on.
+        let [first_segment_bytes, home_start_bytes, home_bytes, log_bytes_max] =
+            [(); 4].map(|()| fields.long());
+        if first_segment_bytes > 0 {
+            layout.first_segment_bytes = first_segment_bytes;
+        }
+        if log_bytes_max > 0 {
+            layout.log_home = LogPlace { start_bytes: home_start_bytes, bytes: home_bytes };
+            layout.log_bytes_max = log_bytes_max;
+        }
+        if !is_sound(&layout, own_log) {
+            return None;
+        }
         let superblock = Self {
             store,
             generation,
@@ -226,7 +249,7 @@ impl Superblock {
 
     /// On a data device of so many bytes, no page has this number or a higher one: numbers are used again, so that there are about as many as fit, and as were made and freed while the log came round.
     pub fn page_limit(&self, data_bytes: u64) -> PageId {
-        let bytes = data_bytes.saturating_add(self.layout.log_bytes);
+        let bytes = data_bytes.saturating_add(self.layout.log_bytes_max);
         PageId((bytes / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES))
     }
 
@@ -277,13 +300,14 @@ fn flag(byte: u8) -> Option<bool> {
 /// Whether a store could have been made like this.
 fn is_sound(layout: &Layout, own_log: bool) -> bool {
     let (unit, sector) = (u64::from(layout.unit_bytes), u64::from(layout.sector_bytes));
-    let log_end = layout.log_start_bytes.saturating_add(layout.log_bytes);
-    let log_is_within = own_log || log_end <= layout.segments_start_bytes;
+    let LogPlace { start_bytes: log_start_bytes, bytes: log_bytes } = layout.log;
     [512, 4096].contains(&sector)
         && layout.unit_bytes.is_power_of_two()
         && UNIT_BYTES.contains(&layout.unit_bytes)
         && (unit..=SEGMENT_BYTES_MAX).contains(&layout.segment_bytes)
         && layout.segment_bytes.is_multiple_of(unit)
+        && (unit..=layout.segment_bytes).contains(&layout.first_segment_bytes)
+        && layout.first_segment_bytes.is_multiple_of(unit)
         && layout.segments_start_bytes <= DEVICE_BYTES_MAX
         // Only so has every unit a place for each image that is not longer.
         && layout.segments_start_bytes.is_multiple_of(unit)
@@ -291,13 +315,26 @@ fn is_sound(layout: &Layout, own_log: bool) -> bool {
         && layout.pack_bytes.is_power_of_two()
         && LOG_BLOCK_BYTES.contains(&layout.log_block_bytes)
         && u64::from(layout.log_block_bytes).is_multiple_of(sector)
-        && layout.log_start_bytes.is_multiple_of(sector)
-        && layout.log_bytes > 2 * u64::from(layout.log_block_bytes)
-        && layout.log_bytes.is_multiple_of(layout.log_block_bytes.into())
-        && log_is_within
-        && log_end <= DEVICE_BYTES_MAX
+        && log_start_bytes.is_multiple_of(sector)
+        && log_bytes > 2 * u64::from(layout.log_block_bytes)
+        && log_bytes.is_multiple_of(layout.log_block_bytes.into())
+        && layout.log.end_bytes() <= DEVICE_BYTES_MAX
+        && layout.log_bytes_max <= DEVICE_BYTES_MAX
+        && is_log_in_its_place(layout, own_log)
         && layout.node_bytes.is_power_of_two()
         && (NODE_BYTES.0..=NODE_BYTES.1).contains(&layout.node_bytes)
+}
+
+/// Whether the log is where it was at first, or fills segments.
+fn is_log_in_its_place(layout: &Layout, own_log: bool) -> bool {
+    let LogPlace { start_bytes, bytes } = layout.log;
+    if layout.log == layout.log_home {
+        return own_log || layout.log.end_bytes() <= layout.segments_start_bytes;
+    }
+    let sizes = Sizes::of(layout);
+    let is_border = |at: u64| sizes.index_of(at).is_some_and(|index| sizes.range(index).start == at);
+    let is_home_in_front = layout.log_home.end_bytes() <= layout.segments_start_bytes;
+    !own_log && is_home_in_front && bytes > 0 && is_border(start_bytes) && is_border(layout.log.end_bytes())
 }
 
 /// Write units that there may be; what is decided when a store is made is narrower.
@@ -323,16 +360,19 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
     };
     let own_log = flag(fields.byte())?;
     let [sector_bytes, unit_bytes, pack_bytes] = [(); 3].map(|()| fields.word());
-    let [segment_bytes, segments_start_bytes, log_start_bytes, log_bytes] = [(); 4].map(|()| fields.long());
+    let [segment_bytes, segments_start_bytes, start_bytes, bytes] = [(); 4].map(|()| fields.long());
+    let log = LogPlace { start_bytes, bytes };
     let [log_block_bytes, node_bytes, read_ahead_bytes, in_flight] = [(); 4].map(|()| fields.word());
     let layout = Layout {
         sector_bytes,
         unit_bytes,
         segment_bytes,
+        first_segment_bytes: segment_bytes,
         segments_start_bytes,
         pack_bytes,
-        log_start_bytes,
-        log_bytes,
+        log,
+        log_home: log,
+        log_bytes_max: bytes,
         log_block_bytes,
         placement,
         sync_method,
@@ -340,7 +380,7 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
         in_flight,
         node_bytes,
     };
-    is_sound(&layout, own_log).then_some((layout, own_log))
+    Some((layout, own_log))
 }
 
 #[cfg(test)]
@@ -357,8 +397,10 @@ pub(super) mod tests {
             segment_bytes: 3 << 20,
             segments_start_bytes: (4 << 20) + ((seed % 1024) << 17),
             pack_bytes: 16384,
-            log_start_bytes: seed % 512 * 4096,
-            log_bytes: 1 << 20,
+            log: LogPlace { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
+            log_home: LogPlace { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
+            log_bytes_max: (1 << 20) + seed % 3,
+            first_segment_bytes: [3 << 20, 1 << 20][seed as usize % 2],
             log_block_bytes: 4096,
             placement: if seed.is_multiple_of(2) { Placement::OutOfPlace } else { Placement::InPlace },
             sync_method: SyncMethod::LinkedFlush,
@@ -412,8 +454,13 @@ pub(super) mod tests {
         |superblock, _| superblock.layout.segments_start_bytes += 4096,
         |superblock, _| superblock.layout.pack_bytes = 0,
         |superblock, _| superblock.layout.pack_bytes = 12544,
-        |superblock, high| superblock.layout.log_start_bytes = high,
-        |superblock, high| superblock.layout.log_bytes = high,
+        |superblock, high| superblock.layout.log.start_bytes = high,
+        |superblock, high| superblock.layout.log.bytes = high,
+        |superblock, high| superblock.layout.log_bytes_max = high,
+        |superblock, high| superblock.layout.first_segment_bytes = high,
+        |superblock, _| superblock.layout.first_segment_bytes += 4096,
+        // Neither where it was at first, nor in whole segments.
+        |superblock, _| superblock.layout.log_home.bytes += 4096,
         |superblock, _| superblock.layout.log_block_bytes = 48,
         |superblock, _| superblock.layout.node_bytes = 1 << 31,
     ];
@@ -453,6 +500,40 @@ pub(super) mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             let found = Superblock::decode(&flipped);
             assert!(matches!(found, Found::Foreign | Found::Damaged), "bit {bit}: {found:?}");
+        }
+    }
+
+    /// Of version 3, whose superblocks end earlier, with zeros.
+    #[test]
+    fn a_log_that_does_not_say_that_it_grows_stays_where_it_is() {
+        let superblock = sample(2);
+        let mut sector = superblock.encode();
+        sector[232..264].fill(0);
+        sector[12] = 3;
+        let checksum = crate::checksum::crc32c(&sector[12..]);
+        sector[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let Found::Whole(found) = Superblock::decode(&sector) else { panic!("it is opened") };
+        assert_eq!(found.layout.first_segment_bytes, found.layout.segment_bytes);
+        assert_eq!((found.layout.log_home, found.layout.log_grows()), (superblock.layout.log, false));
+    }
+
+    /// As it is written when the log has moved.
+    #[test]
+    fn a_log_in_segments_fills_them() {
+        let mut superblock = Superblock { log_shape: None, ..sample(1) };
+        let sizes = Sizes::of(&superblock.layout);
+        let (start_bytes, bytes) = (sizes.range(3).start, sizes.range(20).end - sizes.range(3).start);
+        superblock.layout.log = LogPlace { start_bytes, bytes };
+        assert_eq!(Superblock::decode(&superblock.encode()), Found::Whole(superblock.clone()));
+        for wrong in [
+            (start_bytes, bytes + 4096),
+            (start_bytes + 4096, bytes),
+            (start_bytes - (1 << 20), bytes + (1 << 20)),
+        ] {
+            superblock.layout.log = LogPlace { start_bytes: wrong.0, bytes: wrong.1 };
+            let expected = wrong.0 < start_bytes;
+            let found = Superblock::decode(&superblock.encode());
+            assert_eq!(found == Found::Whole(superblock.clone()), expected, "{wrong:?}");
         }
     }
 

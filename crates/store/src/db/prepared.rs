@@ -11,6 +11,7 @@ use crate::engine::{Engine, Given};
 use crate::lane::{Devices, Role};
 use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
 use crate::options::Options;
+use crate::segment::sizes::Sizes;
 use crate::task::Crew;
 use crate::worker::Workers;
 use crate::{Decision, Error};
@@ -98,15 +99,16 @@ impl Prepared {
             },
             log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
             recovery_log_bytes: options.recovery_log_bytes,
+            growth_segments: options.growth_segments,
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {
-            let first = layout.segments_start_bytes + options.growth_segments * layout.segment_bytes;
+            let first = Sizes::of(&layout).device_bytes(options.growth_segments as usize);
             let bytes = options.size_bytes_max.unwrap_or(first);
             data.grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
         if site.log_may_grow() {
-            let bytes = layout.log_start_bytes + layout.log_bytes;
+            let bytes = layout.log.end_bytes();
             devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
         let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);

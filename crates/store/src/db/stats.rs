@@ -100,7 +100,7 @@ pub struct SpaceStats {
     pub device_bytes: u64,
     /// Where the first segment begins.
     pub segments_start_bytes: u64,
-    /// Of a segment.
+    /// Of a segment; the first ones of a store that grows are smaller.
     pub segment_bytes: u64,
     /// Segments.
     pub segments: u64,
@@ -108,6 +108,12 @@ pub struct SpaceStats {
     pub free_segments: u64,
     /// Those that are free as soon as a checkpoint is complete.
     pub pending_segments: u64,
+    /// Bytes of all segments but the log's.
+    pub segments_bytes: u64,
+    /// Bytes of those that are free.
+    pub free_bytes: u64,
+    /// Bytes of the log's ring, wherever it is.
+    pub log_bytes: u64,
     /// Bytes of the images of all pages.
     pub live_bytes: u64,
 }
@@ -221,10 +227,13 @@ impl Stats {
             space: SpaceStats {
                 device_bytes: devices.device(Role::Data).capacity_bytes(),
                 segments_start_bytes: layout.segments_start_bytes,
-                segment_bytes: usage.segment_bytes,
+                segment_bytes: layout.segment_bytes,
                 segments: usage.segments,
                 free_segments: usage.free,
                 pending_segments: usage.pending,
+                segments_bytes: usage.bytes,
+                free_bytes: usage.free_bytes,
+                log_bytes: engine.parts().log.place().bytes,
                 live_bytes: usage.live_bytes,
             },
             log: LogStats {

@@ -254,6 +254,13 @@ impl Engine {
         while self.large.is_freeing() {
             yield_now();
         }
+        if self.superblock().unfinished {
+            // What a backup leaves takes no more than it must.
+            match self.keeper.checkpoint().and_then(|()| self.keeper.move_log_home()) {
+                Ok(()) | Err(Error::Full { .. }) => {}
+                failed => return failed,
+            }
+        }
         for _ in 0..CLOSING_TRIES {
             self.parts.segments.stop();
             match self.keeper.close() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashgrain_device::Nanos;
 
 use super::replay::{Replay, foresee};
-use super::upkeep::{connect, log_step_bytes};
+use super::upkeep::connect;
 use super::{Engine, Large};
 use crate::Error;
 use crate::btree::BTree;
@@ -32,7 +32,7 @@ pub(crate) struct Given {
     pub devices: Devices,
     pub crew: Crew,
     pub options: Options,
-    /// The data device grows when it is full, by so many segments or more at a time.
+    /// The data device grows when it is full, and has so many segments at first.
     pub growth_segments: Option<u64>,
     /// A new store cannot be opened again before it was closed.
     pub unfinished: bool,
@@ -74,9 +74,12 @@ impl Given {
             }) as _),
         );
         let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
-        if let Some(segments_each) = self.growth_segments {
+        if let Some(first_segments) = self.growth_segments {
             let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
-            segments.set_growth(limit_bytes, segments_each * layout.segment_bytes);
+            segments.set_growth(limit_bytes, first_segments);
+        }
+        if layout.log != layout.log_home {
+            segments.adopt_log(layout.log)?;
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         segments.begin_epoch(pool.epoch());
@@ -223,7 +226,7 @@ impl Engine {
         let base =
             Base { superblock, priors: Vec::new(), next_serial: 1, chain_bytes: 0, openings: Vec::new() };
         let transactions = given.transactions(&log, &poison, &pool, &trees);
-        let log_step_bytes = log_step_bytes(&layout, &given.options);
+        let recovery_log_bytes = given.options.recovery_log_bytes;
         let parts = Parts {
             devices: given.devices.clone(),
             poison,
@@ -231,7 +234,7 @@ impl Engine {
             pool,
             log,
             transactions,
-            log_step_bytes,
+            recovery_log_bytes,
         };
         let recovery = Recovery { closed: true, ..Recovery::default() };
         let engine = Self::assemble(given, parts, trees, base, recovery);
@@ -321,7 +324,7 @@ impl Engine {
             torn: recovered.torn,
         };
         let transactions = given.transactions(&log, &poison, &pool, &trees);
-        let log_step_bytes = log_step_bytes(&layout, &given.options);
+        let recovery_log_bytes = given.options.recovery_log_bytes;
         let parts = Parts {
             devices: given.devices.clone(),
             poison,
@@ -329,7 +332,7 @@ impl Engine {
             pool,
             log,
             transactions,
-            log_step_bytes,
+            recovery_log_bytes,
         };
         let read_only = given.read_only;
         let engine = Self::assemble(given, parts, trees, base, recovery);

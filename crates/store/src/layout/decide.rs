@@ -3,8 +3,9 @@
 use flashgrain_device::{Geometry, bytes_text};
 
 use super::learned::{Learned, LearnedSettings};
-use super::{Layout, Placement, SyncMethod};
+use super::{Layout, LogPlace, Placement, SyncMethod};
 use crate::Error;
+use crate::segment::sizes::Sizes;
 
 /// One setting of a new store's layout, and the number behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(crate) struct Ground<'a> {
     pub log_capacity_bytes: Option<u64>,
     /// The most log that recovery may have to read.
     pub recovery_log_bytes: u64,
+    /// Segments that a store has at first if it grows.
+    pub growth_segments: u64,
 }
 
 /// Smallest and largest node.
@@ -55,6 +58,13 @@ pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 pub(crate) const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
 const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
 const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
+
+/// The first segments of a store that grows, unless its units are larger: some must be free at any time, so that they make up most of a store with few records.
+const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
+
+/// The log of a store that grows, at first: so many bytes, and blocks, at least.
+const FIRST_LOG_BYTES: u64 = 256 << 10;
+const FIRST_LOG_BLOCKS: u64 = 16;
 
 const DEFAULT_LOG_BLOCK_BYTES: u32 = 4 << 10;
 const LOG_BLOCK_BYTES: (u32, u32) = (4 << 10, 64 << 10);
@@ -115,24 +125,38 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         most_bytes: log_capacity,
         usual_bytes: if is_small { log_capacity.map(|bytes| bytes / 3 * 2) } else { log_capacity },
     };
-    let log_bytes = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_room)?;
+    let placement = draft.placement(wanted.placement);
+    // Pages that stay in their places are for measurements, which are not to depend on what has grown when.
+    let grows = ground.capacity_bytes.is_none() && placement == Placement::OutOfPlace;
+    let log_bytes_max = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_room)?;
+    let first_log_bytes = FIRST_LOG_BYTES.max(FIRST_LOG_BLOCKS * u64::from(log_block_bytes));
+    let log_bytes = match grows && ground.log.is_none() && wanted.log_bytes.is_none() {
+        true => first_log_bytes.min(log_bytes_max),
+        false => log_bytes_max,
+    };
+    let first_segment_bytes = match grows {
+        true => FIRST_SEGMENT_BYTES.max(unit_bytes.into()).min(segment_bytes),
+        false => segment_bytes,
+    };
     let sync_method = draft.sync_method(wanted.sync_method);
     let (read_ahead_bytes, in_flight) = (draft.read_ahead(), draft.in_flight());
     let node_bytes = draft.node(wanted.node_bytes)?;
-    let placement = draft.placement(wanted.placement);
     let front = front(ground.data, unit_bytes);
-    let (log_start_bytes, segments_start) = match ground.log {
+    let (start_bytes, segments_start) = match ground.log {
         Some(log) => (self::front(log, log_block_bytes), front),
         None => (front, front + log_bytes),
     };
+    let log = LogPlace { start_bytes, bytes: log_bytes };
     let layout = Layout {
         sector_bytes,
         unit_bytes,
         segment_bytes,
+        first_segment_bytes,
         segments_start_bytes: segments_start.next_multiple_of(u64::from(unit_bytes)),
         pack_bytes,
-        log_start_bytes,
-        log_bytes,
+        log,
+        log_home: log,
+        log_bytes_max,
         log_block_bytes,
         placement,
         sync_method,
@@ -140,6 +164,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         in_flight,
         node_bytes,
     };
+    draft.space(&layout, ground);
     let least = layout.segments_start_bytes + SEGMENTS_LEAST * segment_bytes;
     match ground.capacity_bytes {
         Some(capacity) if capacity < least => Err(Error::Options(format!(
@@ -361,6 +386,31 @@ impl Draft<'_> {
         let bytes = (bytes / block * block).max(least);
         self.note_bytes("log", bytes, because);
         Ok(bytes)
+    }
+
+    /// What the store takes, and why.
+    fn space(&mut self, layout: &Layout, ground: &Ground<'_>) {
+        if let Some(bytes) = ground.capacity_bytes {
+            let because = "all of the device, or what it may take at most: set aside at once";
+            self.note_bytes("space", bytes, because);
+            return;
+        }
+        let bytes = Sizes::of(layout).device_bytes(ground.growth_segments as usize);
+        let text = [layout.log.bytes, layout.first_segment_bytes, layout.log_bytes_max, layout.segment_bytes];
+        let [log, segment, log_max, segment_max] = text.map(bytes_text);
+        let because = if layout.log_grows() {
+            format!(
+                "{} segments of {segment}, most of them free for what is to come, and a log of {log}: all of it grows with the \
+                 records, segments to {segment_max} and the log to {log_max} at most",
+                ground.growth_segments
+            )
+        } else {
+            format!(
+                "{} segments of {segment}, besides the log: it grows with the records",
+                ground.growth_segments
+            )
+        };
+        self.note_bytes("space at first", bytes, because);
     }
 
     fn sync_method(&mut self, wanted: Option<SyncMethod>) -> SyncMethod {

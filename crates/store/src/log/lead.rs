@@ -5,6 +5,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
+use super::ring::Ring;
 use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, witness};
 use crate::Error;
 use crate::lane::{Block, Role, flush, now, sleep_until, write};
@@ -25,6 +26,8 @@ const GATHERINGS: usize = 4;
 
 /// The right to write, and what goes with it from one who has it to the next.
 pub(super) struct Leader {
+    /// Where it writes.
+    pub ring: Ring,
     /// Changes places with the open group.
     group: Group,
     /// Checksum of the last block.
@@ -32,9 +35,10 @@ pub(super) struct Leader {
     /// How many came along with the last group: so many may want to again.
     companions: usize,
     /// What the [witness](super::witness) says durable.
-    witnessed: Lsn,
-    /// Up to where the ring's places were written to at least once.
+    pub witnessed: Lsn,
+    /// Up to where the ring's places were written to at least once, and where all of them were.
     prepared: Lsn,
+    prepared_end: Lsn,
 }
 
 /// What was written.
@@ -61,9 +65,20 @@ pub(crate) struct LogStats {
 
 impl Leader {
     /// `prepares`: whether places of the ring are to be written to before they are used for the first time.
-    pub fn new(group: Group, chain: u32, prepares: bool) -> Self {
+    pub fn new(group: Group, ring: Ring, chain: u32, prepares: bool) -> Self {
         let prepared = if prepares { group.start() } else { Lsn(u64::MAX) };
-        Self { group, chain, companions: 0, witnessed: Lsn(0), prepared }
+        // How far a ring that was used before had come is not known.
+        let prepared_end = Lsn(ring.length_bytes);
+        Self { group, ring, chain, companions: 0, witnessed: Lsn(0), prepared, prepared_end }
+    }
+
+    /// It goes on in another ring, in which nothing from `end` on was ever written.
+    pub fn move_to(&mut self, ring: Ring, end: Lsn) {
+        self.ring = ring;
+        self.witnessed = end;
+        if self.prepared.0 < u64::MAX {
+            (self.prepared, self.prepared_end) = (end, Lsn(end.0 + ring.length_bytes));
+        }
     }
 }
 
@@ -113,7 +128,8 @@ impl Log {
             if slept.is_err() || shared.is_poisoned() {
                 // After a failure nothing is written but this, if it can be: what was durable before stays so, and nobody else will say it.
                 let durable = Lsn(shared.durable.load(Ordering::Acquire));
-                let _tried = witness::write(&shared.devices, shared.ring, shared.store, durable);
+                let ring = shared.state().ring;
+                let _tried = witness::write(&shared.devices, ring, shared.store, durable);
                 return;
             }
             // Failures poison: whoever commits next hears of them.
@@ -162,7 +178,7 @@ impl Log {
             "the witness vouches for what may be lost"
         );
         let _nobody_else_can_lead = shared.poison.guard("the log's witness was written");
-        let written = witness::write(&shared.devices, shared.ring, shared.store, durable)
+        let written = witness::write(&shared.devices, leader.ring, shared.store, durable)
             .map_err(|error| shared.poison.by(error));
         leader.witnessed = durable;
         shared.hand_over(leader);
@@ -196,11 +212,21 @@ impl Shared {
     }
 
     /// Gives up the right to write, and wakes who has what he waited for and who writes next.
-    fn hand_over(&self, mut leader: Leader) {
+    pub(super) fn hand_over(&self, mut leader: Leader) {
         let mut state = self.state();
         let (ready, next) = self.ready(&mut state);
         leader.companions = ready.len();
-        state.leader = Some(leader);
+        let next = match state.mover.offer(leader) {
+            Ok(mover) => {
+                // Nobody else can write until the mover hands over.
+                state.waiting.extend(next);
+                Some(mover)
+            }
+            Err(leader) => {
+                state.leader = Some(leader);
+                next.map(|waiting| waiting.waker)
+            }
+        };
         drop(state);
         ready.into_iter().chain(next).for_each(|waker| waker.wake());
     }
@@ -222,32 +248,34 @@ impl Shared {
     }
 
     /// Who has what was waited for, and one more who will write the next group.
-    fn ready(&self, state: &mut State) -> (Vec<Waker>, Option<Waker>) {
+    fn ready(&self, state: &mut State) -> (Vec<Waker>, Option<Waiting>) {
         let is_ready = |waiting: &mut Waiting| self.has_reached(waiting.end, waiting.sync);
         let ready = state.waiting.extract_if(.., is_ready).map(|waiting| waiting.waker).collect();
-        let next = state.waiting.pop().map(|waiting| waiting.waker);
+        let next = state.waiting.pop();
         (ready, next)
     }
 
     /// Has everybody look for himself: nothing that was waited for will come.
     pub(super) fn give_up(&self) {
-        let (waiting, for_room) = {
+        let (waiting, for_room, mover) = {
             let mut state = self.state();
-            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.for_room))
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.for_room), state.mover.give_up())
         };
-        waiting.into_iter().map(|waiting| waiting.waker).chain(for_room).for_each(|waker| waker.wake());
+        let waiting = waiting.into_iter().map(|waiting| waiting.waker);
+        waiting.chain(for_room).chain(mover).for_each(|waker| waker.wake());
     }
 
     /// Writes the leader's group, piece by piece, and flushes if durability was asked for up to its end.
     fn write(&self, leader: &mut Leader) -> Result<(), Error> {
-        let block_bytes = self.ring.block_bytes;
-        let blocks_max = (WRITE_BYTES_MAX.min(self.ring.window_bytes()) / block_bytes).max(1);
+        let ring = leader.ring;
+        let block_bytes = ring.block_bytes;
+        let blocks_max = (WRITE_BYTES_MAX.min(ring.window_bytes()) / block_bytes).max(1);
         let (mut index, blocks) = (0, leader.group.blocks() as u64);
         while index < blocks {
             let start = Lsn(leader.group.start().0 + index * block_bytes);
-            let count = (blocks - index).min(blocks_max).min(self.ring.until_wrap(start) / block_bytes);
+            let count = (blocks - index).min(blocks_max).min(ring.until_wrap(start) / block_bytes);
             let end = Lsn(start.0 + count * block_bytes);
-            if end.0 - self.durable.load(Ordering::Acquire) > self.ring.window_bytes()
+            if end.0 - self.durable.load(Ordering::Acquire) > ring.window_bytes()
                 && !planted!(LogWindowNotWatched)
             {
                 self.flush()?;
@@ -257,8 +285,8 @@ impl Shared {
                 leader.chain = leader.group.seal(block as usize, self.store, leader.chain, durable);
             }
             let last = index + count == blocks;
-            self.prepare(&mut leader.prepared, end)?;
-            self.write_piece(&leader.group, index, start, end, last && self.is_sync_wanted())?;
+            self.prepare(leader, end)?;
+            self.write_piece(leader, index, start, end, last && self.is_sync_wanted())?;
             index += count;
         }
         if self.is_sync_wanted() {
@@ -269,12 +297,14 @@ impl Shared {
 
     /// Writes zeros to places of a file's ring that were never written to, up to `end` and some way ahead. For each such place, a file system would otherwise have to make durable that it is in use now, together with the commit: about as much
     /// work as the commit itself.
-    fn prepare(&self, prepared: &mut Lsn, end: Lsn) -> Result<(), Error> {
-        while *prepared < end && prepared.0 < self.ring.length_bytes {
-            let length = PREPARED_BYTES.min(self.ring.until_wrap(*prepared));
+    fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
+        let Leader { ring, prepared, prepared_end, .. } = leader;
+        while *prepared < end && prepared < prepared_end {
+            let left = prepared_end.0 - prepared.0;
+            let length = PREPARED_BYTES.min(ring.until_wrap(*prepared)).min(left);
             let zeros = Block::new(length as usize)?;
             zeros
-                .write(&self.devices, Role::Log, self.ring.place(*prepared))
+                .write(&self.devices, Role::Log, ring.place(*prepared))
                 .map_err(|error| self.poison.by(error))?;
             *prepared = Lsn(prepared.0 + length);
         }
@@ -287,7 +317,14 @@ impl Shared {
         self.state().sync_wanted.0 > durable
     }
 
-    fn write_piece(&self, group: &Group, index: u64, start: Lsn, end: Lsn, sync: bool) -> Result<(), Error> {
+    fn write_piece(
+        &self,
+        leader: &Leader,
+        index: u64,
+        start: Lsn,
+        end: Lsn,
+        sync: bool,
+    ) -> Result<(), Error> {
         // A durable write makes only itself durable.
         let alone = self.durable.load(Ordering::Acquire) == start.0;
         let op = match (sync, self.sync_method) {
@@ -295,8 +332,8 @@ impl Shared {
             (true, SyncMethod::Dsync | SyncMethod::LinkedFlush) => Op::WriteThenFlush,
             (true, SyncMethod::Fdatasync) | (false, _) => Op::Write,
         };
-        let (place, length) = (self.ring.place(start), (end.0 - start.0) as u32);
-        let memory = group.memory(index as usize);
+        let (place, length) = (leader.ring.place(start), (end.0 - start.0) as u32);
+        let memory = leader.group.memory(index as usize);
         // SAFETY: the leader has the group to itself and keeps it until the write has been answered; it has `blocks` blocks from `index` on in memory
         // that is aligned to a page, as arenas are.
         let done = unsafe { write(&self.devices, Role::Log, op, place, memory, length) };
@@ -313,7 +350,7 @@ impl Shared {
     }
 
     /// A flush has succeeded. One that failed before it may have dropped what this one should have made durable: whoever saw that has poisoned the store.
-    fn note_durable(&self, end: Lsn) -> Result<(), Error> {
+    pub(super) fn note_durable(&self, end: Lsn) -> Result<(), Error> {
         self.poison.check()?;
         self.durable.store(end.0, Ordering::Release);
         Ok(())

@@ -7,11 +7,14 @@
 //! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] has the [witness] do it. It is called when nothing was appended for a moment. Until
 //! that is done, damage to the last group cannot be told from a torn tail.
 //!
+//! *Growing.* A ring that has become short [moves](moving) to a larger place, at a checkpoint.
+//!
 //! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
 
 pub(crate) mod block;
 mod group;
 mod lead;
+mod moving;
 pub(crate) mod recover;
 mod ring;
 #[cfg(test)]
@@ -23,7 +26,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
 use crate::lane::{Devices, Role};
-use crate::layout::{Layout, SyncMethod};
+use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::poison::Poison;
 use crate::task::{Crew, Waker, park, waker};
 use group::Group;
@@ -102,6 +105,9 @@ const WRITE_BEHIND_BYTES: usize = 256 << 10;
 /// Checkpoints that may find no room before who waits for one gives up.
 const ROOM_REFUSED_MAX: u32 = 100;
 
+/// Checkpoints that may find no room for the longer ring that a record waits for.
+const GROWTH_REFUSED_MAX: u64 = 3;
+
 /// Open groups do not become longer: who appends then writes.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -115,7 +121,8 @@ struct Shared {
     devices: Devices,
     poison: Poison,
     crew: Crew,
-    ring: Ring,
+    /// The longest record, whatever the ring's length is at present.
+    record_bytes_max: u64,
     store: u64,
     sync_method: SyncMethod,
     recovered: Recovered,
@@ -132,13 +139,19 @@ struct Shared {
     /// Told when the ring is full, or the log has reached `long_at`.
     when_long: OnceLock<Box<dyn Fn() + Send + Sync>>,
     long_at: AtomicU64,
+    /// The ring must become so long for a record that waits, unless it is.
+    wanted_bytes: AtomicU64,
     counters: lead::Counters,
 }
 
 struct State {
+    /// As the leader has it.
+    ring: Ring,
     open: Group,
     /// The right to write; `None` while somebody does.
     leader: Option<Leader>,
+    /// Who is going to move the log gets that right before all others.
+    mover: moving::Mover,
     last: Timestamp,
     /// `Sync` was asked for everything before it.
     sync_wanted: Lsn,
@@ -147,6 +160,8 @@ struct State {
     for_room: Vec<Waker>,
     /// Checkpoints in a row that found no room on the device, so that none made room in the ring.
     room_refused: u32,
+    /// How often there was no room on the device for a longer ring.
+    growth_refused: u64,
 }
 
 struct Waiting {
@@ -162,7 +177,7 @@ impl Log {
     /// # Errors
     /// As [`Log::open`]; of the device.
     pub fn scan(layout: &Layout, devices: &Devices, known: Known, see: Replay<'_>) -> Result<(), Error> {
-        recover::scan(devices, Ring::of(layout), known, see)
+        recover::scan(devices, Ring::at(layout.log, layout.log_block_bytes), known, see)
     }
 
     /// An empty log.
@@ -193,25 +208,30 @@ impl Log {
         known: Known,
         replay: Replay<'_>,
     ) -> Result<Self, Error> {
-        let ring = Ring::of(layout);
+        let ring = Ring::at(layout.log, layout.log_block_bytes);
         let found = recover::recover(&devices, ring, known, replay)?;
         let prepares = devices.device(Role::Log).identity().kind == "file";
-        let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, found.chain, prepares);
+        let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, ring, found.chain, prepares);
+        let longest =
+            Ring::at(LogPlace { bytes: layout.log_bytes_max, ..layout.log }, layout.log_block_bytes);
         let state = State {
+            ring,
             open: Group::new(layout.log_block_bytes, found.end)?,
             leader: Some(leader),
+            mover: moving::Mover::default(),
             last: found.last,
             sync_wanted: Lsn(0),
             waiting: Vec::new(),
             for_room: Vec::new(),
             room_refused: 0,
+            growth_refused: 0,
         };
         let log = Self {
             shared: Arc::new(Shared {
                 devices,
                 poison,
                 crew,
-                ring,
+                record_bytes_max: longest.record_limit_bytes().max(ring.record_limit_bytes()),
                 store: known.store,
                 sync_method: layout.sync_method,
                 recovered: found.recovered,
@@ -224,6 +244,7 @@ impl Log {
                 when_idle: OnceLock::new(),
                 when_long: OnceLock::new(),
                 long_at: AtomicU64::new(u64::MAX),
+                wanted_bytes: AtomicU64::new(0),
                 counters: lead::Counters::default(),
             }),
         };
@@ -258,7 +279,7 @@ impl Log {
 
     /// The longest record that [`Log::append_noting`] takes.
     pub fn record_limit_bytes(&self) -> u64 {
-        self.shared.ring.record_limit_bytes()
+        self.shared.record_bytes_max
     }
 
     /// Appends a record with the next timestamp. Parks while the ring is full.
@@ -279,13 +300,24 @@ impl Log {
     /// As [`Log::append`]; `note` is called before anybody else can append or see the record counted.
     pub fn append_noting(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
         let shared = &*self.shared;
-        let limit = shared.ring.record_limit_bytes();
+        let limit = shared.record_bytes_max;
         if record.len() as u64 > limit {
             return Err(Error::BatchLength { got: record.len() as u64, limit });
         }
+        let mut refused_before = None;
         loop {
             let mut state = shared.live_state()?;
-            if shared.ring.next_block(state.open.end_with(record.len())) > shared.room_until() {
+            let is_ring_short = record.len() as u64 > state.ring.record_limit_bytes();
+            if is_ring_short {
+                shared.wanted_bytes.fetch_max(state.ring.bytes_for(record.len() as u64), Ordering::AcqRel);
+                let before = *refused_before.get_or_insert(state.growth_refused);
+                if state.growth_refused > before + GROWTH_REFUSED_MAX {
+                    let why = format!("there is no room for a log that takes {} bytes as one", record.len());
+                    return Err(Error::Full { why });
+                }
+            }
+            let end = state.ring.next_block(state.open.end_with(record.len()));
+            if is_ring_short || end > shared.room_until(&state) {
                 if state.room_refused > ROOM_REFUSED_MAX {
                     let why = "the log, and there is no room for the checkpoint that would empty it".into();
                     return Err(Error::Full { why });
@@ -379,8 +411,9 @@ impl Log {
 
     /// What is in use of the ring, 0 to 1.
     pub fn fill(&self) -> f64 {
-        let used = self.end().0.saturating_sub(self.shared.tail.load(Ordering::Relaxed));
-        used as f64 / self.shared.ring.length_bytes as f64
+        let state = self.shared.state();
+        let used = state.open.end().0.saturating_sub(self.shared.tail.load(Ordering::Relaxed));
+        used as f64 / state.ring.length_bytes as f64
     }
 
     /// Nothing before `tail` is needed any longer.
@@ -389,7 +422,7 @@ impl Log {
         self.shared.wake_for_room(|_| 0);
     }
 
-    /// A checkpoint found no room on the device. Who waits for room in the ring asks for another one, but not for ever.
+    /// A checkpoint found no room on the device. Who waits for room in the ring, or for a longer one, asks for another one, but not for ever.
     pub fn no_room(&self) {
         self.shared.wake_for_room(|refused| refused + 1);
     }
@@ -428,7 +461,7 @@ impl Shared {
         reached.load(Ordering::Acquire) >= end.0
     }
 
-    fn room_until(&self) -> Lsn {
-        self.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)))
+    fn room_until(&self, state: &State) -> Lsn {
+        state.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)))
     }
 }

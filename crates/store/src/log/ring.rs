@@ -1,7 +1,7 @@
 //! Where a position of the log is on its device.
 
 use super::Lsn;
-use crate::layout::Layout;
+use crate::layout::LogPlace;
 
 /// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the [witness](super::witness).
 #[derive(Clone, Copy, Debug)]
@@ -12,12 +12,19 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub fn of(layout: &Layout) -> Self {
+    pub fn at(place: LogPlace, block_bytes: u32) -> Self {
+        let block_bytes = u64::from(block_bytes);
         Self {
-            start_bytes: layout.log_start_bytes + u64::from(layout.log_block_bytes),
-            length_bytes: layout.log_bytes - 2 * u64::from(layout.log_block_bytes),
-            block_bytes: u64::from(layout.log_block_bytes),
+            start_bytes: place.start_bytes + block_bytes,
+            length_bytes: place.bytes - 2 * block_bytes,
+            block_bytes,
         }
+    }
+
+    /// Where it is, with the blocks of the witness.
+    pub fn whole(&self) -> LogPlace {
+        let [start_bytes, end_bytes] = self.witnesses();
+        LogPlace { start_bytes, bytes: end_bytes + self.block_bytes - start_bytes }
     }
 
     /// Where the copies of the witness are.
@@ -53,6 +60,11 @@ impl Ring {
     /// The longest record: with a share of the ring each, records cannot fill it up before a checkpoint makes room.
     pub fn record_limit_bytes(&self) -> u64 {
         (self.length_bytes / 8).min(1 << 30)
+    }
+
+    /// Bytes of a place for a ring in which records may be so long.
+    pub fn bytes_for(&self, record_bytes: u64) -> u64 {
+        (8 * record_bytes).next_multiple_of(8 * self.block_bytes) + 2 * self.block_bytes
     }
 
     /// How far the log is written beyond what is durable, at most. After a crash, whatever is of interest behind the log's end is within it.

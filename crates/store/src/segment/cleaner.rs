@@ -104,7 +104,7 @@ impl Segments {
                 self.move_page(&mut victim, *page, *location, image.unwrap_or(&[]), tenant)?;
             }
         }
-        self.space.lock().segments[index].damaged |= victim.damaged;
+        self.space.note_damage(index, victim.damaged);
         Ok(())
     }
 

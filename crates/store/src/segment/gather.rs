@@ -225,7 +225,7 @@ impl Segments {
         }
         let next = next + u64::from(length);
         gathering.segment = Some((segment, next));
-        if next == self.layout.segment_bytes {
+        if next == self.space.sizes().length(segment) {
             gathering.segment = None;
             self.space.close(segment, target.stream());
         }

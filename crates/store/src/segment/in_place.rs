@@ -64,7 +64,7 @@ impl Segments {
     fn free_place(&self, places: &mut Places, class: usize) -> Result<u64, NotAppended> {
         let bytes = class_bytes(class);
         let (segment, taken) = match places.open[class] {
-            Some((segment, taken)) if taken + bytes <= self.layout.segment_bytes => (segment, taken),
+            Some((segment, taken)) if taken + bytes <= self.space.sizes().length(segment) => (segment, taken),
             _ => {
                 let opening = self.buffers.next_sequence();
                 (self.space.open(Stream::Fresh, opening).ok_or(NotAppended::NoSegment)?, 0)

@@ -13,6 +13,7 @@ mod location;
 pub(crate) mod pack;
 mod policy;
 mod reading;
+pub(crate) mod sizes;
 mod space;
 mod stats;
 mod survey;

@@ -4,7 +4,11 @@
 //!          open            closed              last image released          checkpoint of that epoch durable
 //!  Free ─────────► Open ───────────► Full ─────────────────────► Pending ─────────────────────────────► Freed ──discarded──► Free
 //!                    └── Map ──► Map ─────────── release_map_before ───────────────────────────────────────┘
+//!  Free ── take_log ──► Log ─── the log has moved elsewhere ───────────────────────────────────────────────────┘
 //! ```
+//!
+//! Room is counted in bytes, as segments have several [sizes](super::sizes). Numbers of segments, such as those that are kept for the
+//! cleaner, are of the largest size that the store has.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +17,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::location::{DEVICE_BYTES_MAX, Location};
+use super::sizes::Sizes;
 use super::table::Table;
 use super::tally::Tally;
 use super::{Dirty, Stream, UnitSequence, policy};
@@ -20,25 +25,25 @@ use crate::layout::Layout;
 use crate::pool::Epoch;
 
 /// Segments that only the page table may take, besides those that it needs when it is written as a whole: without it no checkpoint frees anything.
-const RESERVED_FOR_MAP: usize = 2;
+const RESERVED_FOR_MAP: u64 = 2;
 
 /// Segments for the pages of a checkpoint, before which nothing that the cleaner has won is free.
-const RESERVED_FOR_CHECKPOINT: usize = 1;
+const RESERVED_FOR_CHECKPOINT: u64 = 1;
 
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
-const RESERVED_FOR_CLEANER: usize = 4;
+const RESERVED_FOR_CLEANER: u64 = 4;
 
 /// With no more free segments than these and those that are kept from the cleaner, it takes the emptiest segments, whatever their age: each must win more than it costs.
-const EMERGENCY: usize = RESERVED_FOR_CLEANER / 2;
+const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 
 /// Who writes looks before every commit if no more segments than these are free beyond those that are kept.
-const NEAR: usize = 4;
+const NEAR: u64 = 4;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
-const LOW_WATER: usize = 2;
+const LOW_WATER: u64 = 2;
 
 /// Whether more must be cleaned, only so many of the segments tell that are being cleaned: they are not free yet when the next checkpoint begins, and with many cleaners nothing would be left for what is written meanwhile.
-const MOVING_COUNTED: usize = 4;
+const MOVING_COUNTED: u64 = 4;
 
 /// The cleaner chooses so many segments at a time, or this share of all.
 const VICTIMS_MIN: usize = 4;
@@ -49,19 +54,19 @@ const EARLIEST_BYTES: u64 = 1 << 50;
 
 /// A checkpoint is asked for when more segments than this part of what is spare would be free after it, but at most the second and at least the third of these parts of all segments: rarely, as a page that changes several
 /// times in between is written once; but what waits for it is room that the cleaner lacks.
-const PENDING_SHARE: usize = 8;
-const PENDING_SHARE_MOST: usize = 12;
-const PENDING_SHARE_LEAST: usize = 32;
+const PENDING_SHARE: u64 = 8;
+const PENDING_SHARE_MOST: u64 = 12;
+const PENDING_SHARE_LEAST: u64 = 32;
 
 /// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
-const MAP_SPARE: usize = 2;
+const MAP_SPARE: u64 = 2;
 
 /// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free; where the
 /// store may grow, that is cheaper than to pay more.
 const WRITTEN_PER_FREED_MAX: u64 = 2;
 
 /// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
-const AHEAD_SHARE: usize = 4;
+const AHEAD_SHARE: u64 = 4;
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,8 @@ pub(super) enum State {
     Pending(Epoch),
     /// Of the page table, closed.
     Map,
+    /// The log's ring is there.
+    Log,
     /// Being discarded.
     Freed,
 }
@@ -113,8 +120,7 @@ struct Words {
 
 /// See the module.
 pub(super) struct Space {
-    start_bytes: u64,
-    segment_bytes: u64,
+    sizes: Sizes,
     words: Table<Words>,
     epoch: AtomicU32,
     live_bytes: AtomicU64,
@@ -126,25 +132,30 @@ pub(super) struct Space {
 /// What the lock guards.
 pub(super) struct Inner {
     pub segments: Vec<Segment>,
+    sizes: Sizes,
+    /// Bytes of all segments.
+    bytes: u64,
+    /// Of the largest one.
+    largest_bytes: u64,
     tally: Tally,
     free: BTreeSet<u32>,
-    /// Segments that are being cleaned.
-    walked: usize,
+    /// Bytes of the segments that are being cleaned.
+    walked: u64,
     /// A checkpoint is writing pages: they may take from the reserve.
     checkpointing: bool,
-    /// Segments that were taken since the last checkpoint began.
-    taken: usize,
-    /// Segments that are taken while a checkpoint is made: as many as lately at most.
-    taken_by_checkpoint: usize,
-    /// Segments that the page table needs when it is written as a whole.
-    map_segments: usize,
-    /// Segments that what is dirty in memory needs, when it was last looked at: it must find a place before a checkpoint makes others free.
-    dirty_segments: usize,
-    /// Segments for large values that are going to be written, or are being written.
-    wanted_segments: usize,
+    /// Bytes of the segments that were taken since the last checkpoint began.
+    taken: u64,
+    /// Bytes of those that are taken while a checkpoint is made: as many as lately at most.
+    taken_by_checkpoint: u64,
+    /// Bytes that the page table needs when it is written as a whole.
+    map_bytes: u64,
+    /// Bytes that are dirty in memory, when they were last looked at: they must find a place before a checkpoint makes others free.
+    dirty_bytes: u64,
+    /// Bytes for large values that are going to be written, or are being written.
+    wanted_bytes: u64,
 }
 
-/// How many segments are what.
+/// How many segments are what, and how much they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub segments: u64,
@@ -154,21 +165,27 @@ pub(crate) struct Usage {
     pub pending: u64,
     /// Of the page table.
     pub map: u64,
-    /// Those that are kept for the cleaner and for checkpoints.
-    pub reserved: u64,
-    pub segment_bytes: u64,
-    /// Bytes of images that pages refer to.
-    pub live_bytes: u64,
     /// Segments in which something cannot be read.
     pub damaged: u64,
+    /// Of all segments but the log's.
+    pub bytes: u64,
+    pub free_bytes: u64,
+    pub pending_bytes: u64,
+    pub map_bytes: u64,
+    pub damaged_bytes: u64,
+    /// Of the log's segments.
+    pub log_bytes: u64,
+    /// Those that are kept for the cleaner and for checkpoints.
+    pub reserved_bytes: u64,
+    /// Bytes of images that pages refer to.
+    pub live_bytes: u64,
 }
 
 impl Usage {
     /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is cleaned. Whoever lets writers in keeps this above what
     /// is dirty in memory, as dirty pages that find no place would stay there for ever.
     pub fn available_bytes(&self) -> u64 {
-        let usable =
-            self.segments.saturating_sub(self.reserved + self.map + self.damaged) * self.segment_bytes;
+        let usable = self.bytes.saturating_sub(self.reserved_bytes + self.map_bytes + self.damaged_bytes);
         (usable / 100 * FULLEST_PERCENT).saturating_sub(self.live_bytes)
     }
 }
@@ -176,32 +193,35 @@ impl Usage {
 /// Beyond this the cleaner would move so much for so little that nothing goes on; packs have gaps, too.
 const FULLEST_PERCENT: u64 = 85;
 
-/// With more segments than this that only wait for a checkpoint, it is worth one.
-fn enough_pending(segments: usize, spare: usize) -> usize {
-    (spare / PENDING_SHARE).clamp(segments / PENDING_SHARE_LEAST, segments / PENDING_SHARE_MOST)
+/// With more bytes than this in segments that only wait for a checkpoint, it is worth one.
+fn enough_pending(bytes: u64, spare_bytes: u64) -> u64 {
+    (spare_bytes / PENDING_SHARE).clamp(bytes / PENDING_SHARE_LEAST, bytes / PENDING_SHARE_MOST)
 }
 
 impl Space {
     /// As many segments as fit, all of them free.
     pub fn new(layout: &Layout, capacity_bytes: u64) -> Self {
+        let sizes = Sizes::of(layout);
         let space = Self {
-            start_bytes: layout.segments_start_bytes,
-            segment_bytes: layout.segment_bytes,
+            sizes,
             words: Table::new(),
             epoch: AtomicU32::new(0),
             live_bytes: AtomicU64::new(0),
             age_bytes: AtomicU64::new(EARLIEST_BYTES),
             inner: Mutex::new(Inner {
                 segments: Vec::new(),
+                sizes,
+                bytes: 0,
+                largest_bytes: sizes.length(0),
                 tally: Tally::default(),
                 free: BTreeSet::new(),
                 walked: 0,
                 checkpointing: false,
                 taken: 0,
                 taken_by_checkpoint: 0,
-                map_segments: 0,
-                dirty_segments: 0,
-                wanted_segments: 0,
+                map_bytes: 0,
+                dirty_bytes: 0,
+                wanted_bytes: 0,
             }),
         };
         space.grow(capacity_bytes);
@@ -212,23 +232,20 @@ impl Space {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device has this many bytes now. Returns how many segments that makes more.
-    pub fn grow(&self, capacity_bytes: u64) -> usize {
-        let usable_bytes = capacity_bytes.min(DEVICE_BYTES_MAX).saturating_sub(self.start_bytes);
-        let count = usable_bytes / self.segment_bytes;
-        let mut inner = self.lock();
-        let before = inner.segments.len();
-        for index in before..count as usize {
-            inner.segments.push(FREE);
-            inner.free.insert(index as u32);
-        }
-        inner.segments.len() - before
+    /// The device has this many bytes now.
+    pub fn grow(&self, capacity_bytes: u64) {
+        self.lock().grow(self.sizes.count(capacity_bytes.min(DEVICE_BYTES_MAX)));
+    }
+
+    /// Where segments are.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
     /// Which segment has this byte of the device; there may be no such segment.
     #[inline]
     pub fn index_of(&self, offset_bytes: u64) -> Option<usize> {
-        Some((offset_bytes.checked_sub(self.start_bytes)? / self.segment_bytes) as usize)
+        self.sizes.index_of(offset_bytes)
     }
 
     /// Whether all of an image there would be in one segment.
@@ -240,8 +257,7 @@ impl Space {
 
     /// A segment's bytes of the device.
     pub fn range(&self, index: usize) -> Range<u64> {
-        let start = self.start_bytes + index as u64 * self.segment_bytes;
-        start..start + self.segment_bytes
+        self.sizes.range(index)
     }
 
     #[inline]
@@ -268,10 +284,12 @@ impl Space {
     pub fn restore_openings(&self, openings: &[(u64, UnitSequence)]) {
         let mut youngest_first = openings.to_vec();
         youngest_first.sort_unstable_by_key(|(_, opening)| Reverse(opening.0));
-        for (younger, (index, opening)) in (1..).zip(youngest_first) {
+        let mut gathered_since = 0;
+        for (index, opening) in youngest_first {
             let index = index as usize;
             self.set_opening(index, opening);
-            let changed_at = EARLIEST_BYTES.saturating_sub(younger * self.segment_bytes);
+            gathered_since += self.sizes.length(index);
+            let changed_at = EARLIEST_BYTES.saturating_sub(gathered_since);
             self.words.get(index).changed_at_bytes.store(changed_at, Ordering::Relaxed);
         }
     }
@@ -288,12 +306,12 @@ impl Space {
     /// Takes a free segment; `opening` is not above the number of the first unit in it.
     pub fn open(&self, stream: Stream, opening: UnitSequence) -> Option<usize> {
         let mut inner = self.lock();
-        if inner.free.len() <= inner.kept_from(stream) {
+        if !inner.can_open(stream) {
             return None;
         }
         let index = inner.free.pop_first()? as usize;
         inner.change(index, |segment| *segment = Segment { state: State::Open, ..FREE });
-        inner.taken += 1;
+        inner.taken += self.sizes.length(index);
         let words = self.words.get(index);
         words.filled_bytes.store(0, Ordering::Relaxed);
         words.changed_at_bytes.store(0, Ordering::Relaxed);
@@ -320,8 +338,7 @@ impl Space {
 
     /// Whether [`Space::open`] would find one.
     pub fn can_open(&self, stream: Stream) -> bool {
-        let inner = self.lock();
-        inner.free.len() > inner.kept_from(stream)
+        self.lock().can_open(stream)
     }
 
     /// Nothing more is put into the segment.
@@ -357,9 +374,15 @@ impl Space {
         self.age_bytes.load(Ordering::Relaxed).saturating_sub(self.changed_at(index))
     }
 
-    /// Bytes of all segments.
+    /// Bytes of all segments but the log's.
     pub fn bytes(&self) -> u64 {
-        self.lock().segments.len() as u64 * self.segment_bytes
+        self.lock().bytes_of_pages()
+    }
+
+    /// Of these, what pages may fill: without what is kept for the cleaner and for checkpoints.
+    pub fn usable_bytes(&self) -> u64 {
+        let inner = self.lock();
+        inner.bytes_of_pages().saturating_sub(inner.reserved())
     }
 
     /// Bytes of all images to which pages refer.
@@ -384,7 +407,7 @@ impl Space {
         let is_same = self.opening_of(index) == opening && is_cleanable(&inner.segments[index]);
         if is_same {
             inner.change(index, |segment| segment.in_hand = 1);
-            inner.walked += 1;
+            inner.walked += self.sizes.length(index);
         }
         is_same
     }
@@ -407,14 +430,19 @@ impl Space {
     /// Whether more than half of the segment that is cleaned next would have to be moved.
     pub fn is_cleaning_dear(&self) -> bool {
         let victim = self.victim(&self.lock());
-        victim.is_some_and(|index| self.live_bytes_of(index) > self.segment_bytes / 2)
+        victim.is_some_and(|index| self.live_bytes_of(index) > self.sizes.length(index) / 2)
+    }
+
+    /// Something in the segment cannot be read, or all of it could.
+    pub fn note_damage(&self, index: usize, is_damaged: bool) {
+        self.lock().change(index, |segment| segment.damaged |= is_damaged);
     }
 
     /// The cleaner has gone through it.
     pub fn end_victim(&self, index: usize) {
         let mut inner = self.lock();
         inner.change(index, |segment| segment.in_hand -= 1);
-        inner.walked -= 1;
+        inner.walked -= self.sizes.length(index);
     }
 
     /// The one that is worth most.
@@ -431,7 +459,7 @@ impl Space {
             let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
             let worth = if emergency {
                 // Gaps between images are won as well, but where they are the cleaner's own: it would make the same ones again, for ever.
-                policy::worth_now(live, if segment.packed { filled } else { self.segment_bytes })
+                policy::worth_now(live, if segment.packed { filled } else { self.sizes.length(index) })
             } else {
                 policy::worth(live, filled, self.age_of(index))
             };
@@ -526,15 +554,85 @@ impl Space {
         inner.free.insert(index as u32);
     }
 
+    /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of what others may need.
+    pub fn take_log(&self, bytes: u64) -> Option<Range<u64>> {
+        let mut inner = self.lock();
+        let kept = inner.reserved() + inner.kept_for_dirty() + inner.wanted_bytes;
+        let mut run = 0..0_usize;
+        for index in inner.free.iter().map(|index| *index as usize) {
+            run = if index == run.end { run.start..index + 1 } else { index..index + 1 };
+            let taken = self.sizes.device_bytes(run.end) - self.sizes.device_bytes(run.start);
+            if taken >= bytes {
+                return (inner.tally.free >= kept + taken).then(|| inner.take_for_log(run));
+            }
+        }
+        None
+    }
+
+    /// The device has so many bytes now. The first of its new segments that have at least so many bytes together are the log's.
+    pub fn grow_for_log(&self, capacity_bytes: u64, bytes: u64) -> Option<Range<u64>> {
+        let mut inner = self.lock();
+        let first = inner.segments.len();
+        inner.grow(self.sizes.count(capacity_bytes.min(DEVICE_BYTES_MAX)));
+        let run = first..first + self.sizes.count_for(first, bytes);
+        (run.end <= inner.segments.len()).then(|| inner.take_for_log(run))
+    }
+
+    /// Bytes of the device with which there are as many new segments as the log wants.
+    pub fn device_bytes_for_log(&self, bytes: u64) -> u64 {
+        let first = self.lock().segments.len();
+        self.sizes.device_bytes(first + self.sizes.count_for(first, bytes))
+    }
+
+    /// Gives up the free segments at the device's end: how many bytes it needs then, if that is less.
+    pub fn cut_tail(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        let before = inner.segments.len();
+        while inner.segments.last().is_some_and(|segment| segment.state == State::Free) {
+            let index = inner.segments.len() - 1;
+            inner.free.remove(&(index as u32));
+            inner.tally.forget(&FREE, self.sizes.length(index));
+            inner.segments.pop();
+        }
+        inner.measure();
+        (inner.segments.len() < before).then(|| self.sizes.device_bytes(inner.segments.len()))
+    }
+
+    /// Bytes of the device with one segment more.
+    pub fn one_more_bytes(&self) -> u64 {
+        self.sizes.device_bytes(self.lock().segments.len() + 1)
+    }
+
+    /// The log's segments in this range, on their way to be free.
+    pub fn release_log(&self, range: &Range<u64>) -> Vec<usize> {
+        self.lock().take_out(|index, segment| {
+            segment.state == State::Log && range.contains(&self.sizes.range(index).start)
+        })
+    }
+
+    /// While a store is opened: the log is there. `false` if there are no such segments.
+    pub fn adopt_log(&self, range: &Range<u64>) -> bool {
+        let mut inner = self.lock();
+        let run = [range.start, range.end].map(|at| self.sizes.index_of(at).unwrap_or(usize::MAX));
+        let is_there = run[0] < run[1] && run[1] <= inner.segments.len();
+        if is_there {
+            inner.take_for_log(run[0]..run[1]);
+        }
+        is_there
+    }
+
     /// While a store is opened: nothing may be written over this image, to which the log refers.
     pub fn hold(&self, location: Location) -> bool {
         let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
             return false;
         };
         let mut inner = self.lock();
+        if inner.segments[index].state == State::Log {
+            return false;
+        }
         if inner.free.remove(&(index as u32)) {
             inner.change(index, |segment| segment.state = State::Full);
-            self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
+            self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
         }
         true
     }
@@ -556,23 +654,32 @@ impl Space {
             return false;
         };
         let mut inner = self.lock();
+        if inner.segments[index].state == State::Log {
+            return false;
+        }
         inner.free.remove(&(index as u32));
         inner.change(index, |segment| segment.state = state);
         if state == State::Full {
             self.add_live(location, Some(0));
             // How much garbage there is, nobody knows: all the rest.
-            self.words.get(index).filled_bytes.store(self.segment_bytes, Ordering::Relaxed);
+            self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
         }
         true
     }
 
     pub fn usage(&self) -> Usage {
         let inner = self.lock();
+        let tally = inner.tally;
         let mut usage = Usage {
             segments: inner.segments.len() as u64,
             free: inner.free.len() as u64,
-            reserved: inner.reserved() as u64,
-            segment_bytes: self.segment_bytes,
+            bytes: inner.bytes_of_pages(),
+            free_bytes: tally.free,
+            pending_bytes: tally.pending + tally.freed,
+            map_bytes: tally.map,
+            damaged_bytes: tally.damaged,
+            log_bytes: tally.log,
+            reserved_bytes: inner.reserved(),
             live_bytes: self.live_bytes(),
             ..Usage::default()
         };
@@ -580,7 +687,7 @@ impl Space {
             match segment.state {
                 State::Pending(_) | State::Freed => usage.pending += 1,
                 State::Map => usage.map += 1,
-                State::Free | State::Open | State::Full => {}
+                State::Free | State::Open | State::Full | State::Log => {}
             }
             usage.damaged += u64::from(segment.damaged);
         }
@@ -590,33 +697,34 @@ impl Space {
     /// What there is too little of, with so much dirty in memory.
     pub fn need(&self, dirty: Dirty) -> Need {
         let mut inner = self.lock();
-        inner.dirty_segments = dirty.bytes.div_ceil(self.segment_bytes) as usize;
+        inner.dirty_bytes = dirty.bytes;
         let inner = &*inner;
-        debug_assert_eq!(inner.tally, Tally::of_all(&inner.segments), "a change that was not counted");
-        let Tally { settled: pending, moving, freed, .. } = inner.tally;
+        inner.check_tally();
+        let Tally { settled: pending, moving, freed, free, .. } = inner.tally;
+        let segment = inner.largest_bytes;
         let coming = pending + moving + freed;
-        let kept_from_small = inner.reserved() + inner.dirty_segments;
-        let kept = kept_from_small + inner.wanted_segments;
-        let live = (self.live_bytes() / self.segment_bytes) as usize;
-        let spare = inner.segments.len().saturating_sub(live + kept);
-        let several = enough_pending(inner.segments.len(), spare);
-        let ahead = inner.taken_by_checkpoint.min(spare / AHEAD_SHARE);
-        let enough = kept + LOW_WATER + several + ahead;
-        let free = inner.free.len();
-        let urgent = free <= kept;
+        let kept_from_small = inner.reserved() + inner.kept_for_dirty();
+        let kept = kept_from_small + inner.wanted_bytes;
+        let live = inner.whole_below(self.live_bytes());
+        let spare = inner.bytes_of_pages().saturating_sub(live + kept);
+        let several = inner.whole_below(enough_pending(inner.bytes_of_pages(), spare));
+        let ahead = inner.whole_below(inner.taken_by_checkpoint.min(spare / AHEAD_SHARE));
+        let enough = kept + LOW_WATER * segment + several + ahead;
+        let urgent = !inner.has_free_beside(kept);
         // What is dirty keeps segments from the cleaner, and from those who wait.
         let written_bytes = dirty.durable_bytes;
-        let written_helps = written_bytes >= self.segment_bytes || written_bytes > 0 && !inner.can_clean();
+        let written_helps = written_bytes >= segment || written_bytes > 0 && !inner.can_clean();
         Need {
-            cleaning: free + pending + freed + moving.min(MOVING_COUNTED) < enough && inner.can_clean(),
+            cleaning: free + pending + freed + moving.min(MOVING_COUNTED * segment) < enough
+                && inner.can_clean(),
             urgent,
-            tight: free <= kept_from_small,
+            tight: !inner.has_free_beside(kept_from_small),
             moving: moving > 0,
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: free < enough && pending > several || urgent && (pending > 0 || written_helps),
             hopeless: coming == 0 && urgent && !written_helps && self.victim(inner).is_none(),
             pending: pending > 0,
-            checkpoint_pays: pending as u64 * self.segment_bytes * WRITTEN_PER_FREED_MAX >= written_bytes,
+            checkpoint_pays: pending * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: freed > 0,
         }
     }
@@ -624,47 +732,49 @@ impl Space {
     /// How much room there is with so many bytes dirty.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         let mut inner = self.lock();
-        inner.dirty_segments = dirty_bytes.div_ceil(self.segment_bytes) as usize;
-        let (free, dirty) = (inner.free.len(), inner.dirty_segments);
+        inner.dirty_bytes = dirty_bytes;
+        let kept = inner.reserved() + inner.kept_for_dirty();
         Room {
-            to_grow: free > inner.reserved() + dirty,
-            to_remove: free > inner.kept_for_checkpoint(),
-            for_large: free > inner.reserved() + dirty + inner.wanted_segments,
-            is_near: free <= inner.reserved() + dirty + NEAR,
+            to_grow: inner.has_free_beside(kept),
+            to_remove: inner.has_free_beside(inner.kept_for_checkpoint()),
+            for_large: inner.has_free_beside(kept + inner.wanted_bytes),
+            is_near: inner.tally.free <= kept + NEAR * inner.largest_bytes,
         }
     }
 
     /// So many bytes are what the page table takes as a whole.
     pub fn set_map_bytes(&self, bytes: u64) {
-        self.lock().map_segments = bytes.div_ceil(self.segment_bytes) as usize;
+        self.lock().map_bytes = bytes;
     }
 
     /// Whether the page table takes so many segments, besides the open one, that it should be written as a whole, which frees them: sooner where free segments are few.
     pub fn is_map_long(&self) -> bool {
         let inner = self.lock();
-        let taken = inner.segments.iter().filter(|segment| segment.state == State::Map).count();
-        let whole = inner.map_segments.max(1);
-        let is_near = inner.free.len() <= inner.reserved() + inner.dirty_segments + NEAR;
-        taken > whole + if is_near { whole / 2 } else { whole + MAP_SPARE }
+        let segment = inner.largest_bytes;
+        let whole = inner.whole_above(inner.map_bytes).max(segment);
+        let is_near = inner.tally.free <= inner.reserved() + inner.kept_for_dirty() + NEAR * segment;
+        let more = if is_near { inner.whole_below(whole / 2) } else { whole + MAP_SPARE * segment };
+        inner.tally.map > whole + more
     }
 
-    /// Segments that values of so many bytes take: those that are open have no room for them, and their pages may leave gaps.
-    pub fn segments_for(&self, bytes: u64) -> usize {
-        bytes.div_ceil(self.segment_bytes) as usize + 1
+    /// Bytes of the segments that values of so many bytes take: those that are open have no room for them, and their pages may leave gaps.
+    pub fn bytes_for(&self, bytes: u64) -> u64 {
+        let inner = self.lock();
+        inner.whole_above(bytes) + inner.largest_bytes
     }
 
-    /// So many segments are wanted for large values; `unwant` takes it back.
-    pub fn want(&self, segments: usize) {
-        self.lock().wanted_segments += segments;
+    /// So many bytes are wanted for large values; `unwant` takes it back.
+    pub fn want(&self, bytes: u64) {
+        self.lock().wanted_bytes += bytes;
     }
 
-    pub fn unwant(&self, segments: usize) {
-        self.lock().wanted_segments -= segments;
+    pub fn unwant(&self, bytes: u64) {
+        self.lock().wanted_bytes -= bytes;
     }
 
     /// Bytes for which segments are wanted.
     pub fn wanted_bytes(&self) -> u64 {
-        self.lock().wanted_segments as u64 * self.segment_bytes
+        self.lock().wanted_bytes
     }
 }
 
@@ -705,31 +815,89 @@ pub(super) struct Need {
 }
 
 impl Inner {
-    /// Free segments that this stream must leave to others.
-    fn kept_from(&self, stream: Stream) -> usize {
+    /// Makes segments of what the device has besides the first ones.
+    fn grow(&mut self, count: usize) {
+        for index in self.segments.len()..count {
+            self.segments.push(FREE);
+            self.tally.count(&FREE, self.sizes.length(index));
+            self.free.insert(index as u32);
+        }
+        self.measure();
+    }
+
+    /// These segments, which are free, are the log's: their bytes.
+    fn take_for_log(&mut self, run: Range<usize>) -> Range<u64> {
+        for index in run.clone() {
+            self.free.remove(&(index as u32));
+            self.change(index, |segment| *segment = Segment { state: State::Log, ..FREE });
+        }
+        self.sizes.device_bytes(run.start)..self.sizes.device_bytes(run.end)
+    }
+
+    /// How many bytes there are, after the number of segments has changed.
+    fn measure(&mut self) {
+        let count = self.segments.len();
+        self.bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
+        self.largest_bytes = self.sizes.length(count.saturating_sub(1));
+    }
+
+    fn bytes_of_pages(&self) -> u64 {
+        self.bytes - self.tally.log
+    }
+
+    /// So many bytes, as whole segments: no more than these.
+    fn whole_below(&self, bytes: u64) -> u64 {
+        bytes - bytes % self.largest_bytes
+    }
+
+    /// No less.
+    fn whole_above(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.largest_bytes)
+    }
+
+    /// Whether one more segment can be taken, and so many bytes of free ones are left then.
+    fn has_free_beside(&self, kept_bytes: u64) -> bool {
+        let next = self.free.first().map(|index| self.sizes.length(*index as usize));
+        next.is_some_and(|next| self.tally.free >= kept_bytes + next)
+    }
+
+    fn can_open(&self, stream: Stream) -> bool {
+        self.has_free_beside(self.kept_from(stream))
+    }
+
+    /// Bytes of free segments that this stream must leave to others.
+    fn kept_from(&self, stream: Stream) -> u64 {
         match stream {
             Stream::Map => 0,
             // The last way out.
-            Stream::Moved if self.dirty_segments == 0 && !self.is_any_pending() => 1,
+            Stream::Moved if self.dirty_bytes == 0 && !self.is_any_pending() => self.largest_bytes,
             Stream::Moved => self.kept_for_checkpoint(),
-            Stream::Fresh if self.checkpointing => RESERVED_FOR_MAP,
+            Stream::Fresh if self.checkpointing => RESERVED_FOR_MAP * self.largest_bytes,
             Stream::Fresh => self.reserved(),
             // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may need.
-            Stream::Overflow => self.reserved() + self.dirty_segments,
+            Stream::Overflow => self.reserved() + self.kept_for_dirty(),
         }
     }
 
-    /// Segments that a checkpoint may need.
-    fn kept_for_checkpoint(&self) -> usize {
-        RESERVED_FOR_MAP + self.map_segments.saturating_sub(1) + RESERVED_FOR_CHECKPOINT + self.dirty_segments
+    /// What the page table needs when it is written as a whole.
+    fn kept_for_map(&self) -> u64 {
+        let more = self.whole_above(self.map_bytes).saturating_sub(self.largest_bytes);
+        RESERVED_FOR_MAP * self.largest_bytes + more
     }
 
-    /// Segments that no page that becomes dirty now may count on, besides those for what is dirty already.
-    fn reserved(&self) -> usize {
-        RESERVED_FOR_MAP
-            + self.map_segments.saturating_sub(1)
-            + RESERVED_FOR_CHECKPOINT
-            + RESERVED_FOR_CLEANER
+    /// What is dirty, as whole segments.
+    fn kept_for_dirty(&self) -> u64 {
+        self.whole_above(self.dirty_bytes)
+    }
+
+    /// Bytes that a checkpoint may need.
+    fn kept_for_checkpoint(&self) -> u64 {
+        self.kept_for_map() + RESERVED_FOR_CHECKPOINT * self.largest_bytes + self.kept_for_dirty()
+    }
+
+    /// Bytes that no page that becomes dirty now may count on, besides those for what is dirty already.
+    fn reserved(&self) -> u64 {
+        self.kept_for_map() + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * self.largest_bytes
     }
 
     fn is_any_pending(&self) -> bool {
@@ -738,11 +906,16 @@ impl Inner {
 
     /// Whether what is live in one more segment has a place to go.
     fn can_clean(&self) -> bool {
-        self.free.len() > self.kept_from(Stream::Moved) + self.walked
+        self.has_free_beside(self.kept_from(Stream::Moved) + self.walked)
     }
 
     fn is_emergency(&self) -> bool {
-        self.free.len() <= self.kept_for_checkpoint() + EMERGENCY
+        self.tally.free <= self.kept_for_checkpoint() + EMERGENCY * self.largest_bytes
+    }
+
+    fn check_tally(&self) {
+        let all = || self.segments.iter().enumerate().map(|(at, segment)| (segment, self.sizes.length(at)));
+        debug_assert_eq!(self.tally, Tally::of_all(all()), "a change that was not counted");
     }
 
     fn take_out(&mut self, which: impl Fn(usize, &Segment) -> bool) -> Vec<usize> {
@@ -759,16 +932,54 @@ impl Inner {
 
     /// The only way to change what is known of a segment: it is counted.
     fn change(&mut self, index: usize, act: impl FnOnce(&mut Segment)) {
-        let segment = &mut self.segments[index];
-        self.tally.forget(segment);
+        let (segment, bytes) = (&mut self.segments[index], self.sizes.length(index));
+        self.tally.forget(segment, bytes);
         act(segment);
-        self.tally.count(segment);
+        self.tally.count(segment, bytes);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Placement;
+    use crate::segment::tests::layout;
+
+    /// The log takes what lies side by side, and leaves others what they may need.
+    #[test]
+    fn the_log_takes_free_segments_that_lie_side_by_side() {
+        let layout = layout(Placement::OutOfPlace);
+        let (start, segment) = (layout.segments_start_bytes, layout.segment_bytes);
+        let space = Space::new(&layout, start + 20 * segment);
+        let open = |_| space.open(Stream::Fresh, UnitSequence(1)).unwrap();
+        assert_eq!([0, 1, 2, 3].map(open), [0, 1, 2, 3]);
+        // Nothing is wanted of it any more.
+        space.close(1, Stream::Fresh);
+        assert_eq!(space.free_pending(Epoch(0)), [1]);
+        space.freed(1);
+        let bytes = space.bytes();
+        let one = space.take_log(segment - 5).unwrap();
+        assert_eq!(one, start + segment..start + 2 * segment);
+        let three = space.take_log(2 * segment + 1).unwrap();
+        assert_eq!(three, start + 4 * segment..start + 7 * segment);
+        assert_eq!((space.bytes(), space.usage().log_bytes), (bytes - 4 * segment, 4 * segment));
+        // Of the 13 that are left 7 are kept.
+        assert_eq!((space.usage().free, space.take_log(7 * segment)), (13, None));
+        assert_eq!(space.release_log(&three), [4, 5, 6]);
+        [4, 5, 6].into_iter().for_each(|index| space.freed(index));
+        assert_eq!(space.usage().free, 16);
+        assert_eq!(space.device_bytes_for_log(3 * segment), start + 23 * segment);
+        assert_eq!(space.grow_for_log(start + 22 * segment, 3 * segment), None);
+        assert_eq!(
+            space.grow_for_log(start + 24 * segment, 2 * segment),
+            Some(start + 22 * segment..start + 24 * segment)
+        );
+        let again = Space::new(&layout, start + 20 * segment);
+        assert!(!again.adopt_log(&(start + 18 * segment..start + 21 * segment)));
+        assert!(again.adopt_log(&three) && again.usage().log_bytes == 3 * segment);
+        let image = Location::new(three.start, 4096, 0);
+        assert!(!again.adopt(image, State::Full) && !again.hold(image));
+    }
 
     #[test]
     fn the_more_is_spare_the_more_waits_for_a_checkpoint() {

@@ -87,9 +87,10 @@ impl Segments {
         if victims.is_empty() {
             return false;
         }
+        let victims_bytes: u64 = victims.iter().map(|index| self.space.sizes().length(*index)).sum();
         let surveyed = self.survey(victims, tenant);
         let mut plan = self.survey.plan();
-        plan.until_bytes = age_bytes + surveyed.len() as u64 * self.layout.segment_bytes;
+        plan.until_bytes = age_bytes + victims_bytes;
         plan.emergency = emergency;
         plan.next = surveyed.into();
         true

@@ -2,47 +2,67 @@
 
 use super::space::{Segment, State};
 
-/// How many segments of a kind there are, so that nobody who needs to know goes through all of them.
+/// How many bytes the segments of a kind have, so that nobody who needs to know goes through all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    pub pending: usize,
+    pub free: u64,
+    pub pending: u64,
     /// Of these, those from which nothing is on its way.
-    pub settled: usize,
+    pub settled: u64,
     /// From which images are on their way.
-    pub moving: usize,
-    pub freed: usize,
+    pub moving: u64,
+    pub freed: u64,
+    /// Of the page table, closed.
+    pub map: u64,
+    /// Of the log.
+    pub log: u64,
+    pub damaged: u64,
 }
 
 impl Tally {
-    fn of(segment: &Segment) -> Self {
+    fn of(segment: &Segment, bytes: u64) -> Self {
+        let of = |is_one: bool| if is_one { bytes } else { 0 };
         let is_pending = matches!(segment.state, State::Pending(_));
         Self {
-            pending: usize::from(is_pending),
-            settled: usize::from(is_pending && segment.in_hand == 0),
-            moving: usize::from(segment.in_hand > 0),
-            freed: usize::from(segment.state == State::Freed),
+            free: of(segment.state == State::Free),
+            pending: of(is_pending),
+            settled: of(is_pending && segment.in_hand == 0),
+            moving: of(segment.in_hand > 0),
+            freed: of(segment.state == State::Freed),
+            map: of(segment.state == State::Map),
+            log: of(segment.state == State::Log),
+            damaged: of(segment.damaged),
         }
     }
 
-    pub fn of_all(segments: &[Segment]) -> Self {
+    /// Of segments with their lengths.
+    pub fn of_all<'a>(segments: impl Iterator<Item = (&'a Segment, u64)>) -> Self {
         let mut all = Self::default();
-        segments.iter().for_each(|segment| all.count(segment));
+        segments.for_each(|(segment, bytes)| all.count(segment, bytes));
         all
     }
 
-    pub fn count(&mut self, segment: &Segment) {
-        let Self { pending, settled, moving, freed } = Self::of(segment);
+    pub fn count(&mut self, segment: &Segment, bytes: u64) {
+        let Self { free, pending, settled, moving, freed, map, log, damaged } = Self::of(segment, bytes);
+        self.free += free;
         self.pending += pending;
         self.settled += settled;
         self.moving += moving;
         self.freed += freed;
+        self.map += map;
+        self.log += log;
+        self.damaged += damaged;
     }
 
-    pub fn forget(&mut self, segment: &Segment) {
-        let Self { pending, settled, moving, freed } = Self::of(segment);
+    pub fn forget(&mut self, segment: &Segment, bytes: u64) {
+        let Self { free, pending, settled, moving, freed, map, log, damaged } = Self::of(segment, bytes);
+        self.free -= free;
         self.pending -= pending;
         self.settled -= settled;
         self.moving -= moving;
         self.freed -= freed;
+        self.map -= map;
+        self.log -= log;
+        self.damaged -= damaged;
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, PoisonError};
+use std::ops::Range;
 
 use flashgrain_device::{ErrorKind as DeviceErrorKind, Nanos};
 
@@ -10,13 +11,19 @@ use super::stats::add;
 use super::{Dirty, Segments, Stream, Tenant};
 use crate::Error;
 use crate::lane::{self, Role};
+use crate::layout::LogPlace;
 use crate::task::{park, waker, yield_now};
 
-/// The device grows before it is fuller than this: cleaning is cheap only with room to spare.
-const GROWN_BEFORE_PERCENT: u64 = 70;
+/// The device grows before pages fill more than this of what they may: what is kept for the cleaner is not part of it.
+const GROWN_BEFORE_PERCENT: u64 = 90;
 
 /// It grows before it is fuller than this if cleaning is not cheap even so, or segments run short.
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
+
+/// A device grows by this part of itself at a time, and small ones by as much as they are, up to so many bytes: commits do not wait for it,
+/// and it does not have to be done often.
+const GROWTH_DIVISOR: u64 = 16;
+const GROWTH_OF_SMALL_BYTES_MAX: u64 = 16 << 20;
 
 /// After the disk had no room for growth, it is asked again so much later, and only if there is need: somebody may have made room.
 const GROWTH_RETRY: Nanos = Nanos(200_000_000);
@@ -30,8 +37,8 @@ pub(super) struct Upkeep {
     growth_from_ns: AtomicU64,
     /// The device may grow to this.
     limit_bytes: AtomicU64,
-    /// By at least so much at a time.
-    step_bytes: AtomicU64,
+    /// A device that was made smaller grows to this first.
+    first_bytes: AtomicU64,
     pressure: AtomicU8,
     stopped: AtomicBool,
     discards: AtomicBool,
@@ -62,13 +69,18 @@ pub(crate) struct Room {
 /// See [`Segments::want`].
 pub(crate) struct Wanted {
     owner: Arc<Segments>,
-    segments: usize,
+    bytes: u64,
 }
 
 impl Drop for Wanted {
     fn drop(&mut self) {
-        self.owner.space.unwant(self.segments);
+        self.owner.space.unwant(self.bytes);
     }
+}
+
+/// As a place for the log.
+fn place(range: Range<u64>) -> LogPlace {
+    LogPlace { start_bytes: range.start, bytes: range.end - range.start }
 }
 
 impl Segments {
@@ -94,7 +106,10 @@ impl Segments {
         let grows = self.grow_if_full(dirty_bytes)
             || out_of_room && self.begin_growing()
             || (cleans || need.urgent) && self.grow_if_short(need.urgent, dirty_bytes)
-            || need.checkpoint && !need.checkpoint_pays && self.begin_growing();
+            || need.checkpoint
+                && !need.checkpoint_pays
+                && !self.is_new_with_little(dirty)
+                && self.begin_growing();
         if cleans && (need.urgent || !grows) {
             self.begin_cleaning(tenant.clone());
         }
@@ -160,9 +175,9 @@ impl Segments {
 
     /// Large values of so many bytes are going to be written: segments are made free for them, and those who want to write more have to wait, until this is dropped.
     pub fn want(self: &Arc<Self>, bytes: u64) -> Wanted {
-        let segments = self.space.segments_for(bytes);
-        self.space.want(segments);
-        Wanted { owner: Arc::clone(self), segments }
+        let bytes = self.space.bytes_for(bytes);
+        self.space.want(bytes);
+        Wanted { owner: Arc::clone(self), bytes }
     }
 
     pub(super) fn pressure(&self) -> Pressure {
@@ -213,9 +228,10 @@ impl Segments {
         self.upkeep.stopped.load(Ordering::Acquire)
     }
 
-    /// Lets the device grow up to `limit_bytes`, by `step_bytes` or more at a time.
-    pub fn set_growth(&self, limit_bytes: u64, step_bytes: u64) {
-        self.upkeep.step_bytes.store(step_bytes, Ordering::Relaxed);
+    /// Lets the device grow up to `limit_bytes`. With `first_segments` it is as large as a new one.
+    pub fn set_growth(&self, limit_bytes: u64, first_segments: u64) {
+        let first_bytes = self.space.sizes().device_bytes(first_segments as usize);
+        self.upkeep.first_bytes.store(first_bytes, Ordering::Relaxed);
         self.upkeep.limit_bytes.store(limit_bytes, Ordering::Release);
     }
 
@@ -238,9 +254,16 @@ impl Segments {
             && self.begin_growing()
     }
 
+    /// Whether the device is as large as at first, and a checkpoint writes no more than a segment: a store of few records stays small.
+    fn is_new_with_little(&self, dirty: Dirty) -> bool {
+        let capacity_bytes = self.devices.device(Role::Data).capacity_bytes();
+        capacity_bytes <= self.upkeep.first_bytes.load(Ordering::Relaxed)
+            && dirty.durable_bytes <= self.space.sizes().length(0)
+    }
+
     fn is_fuller_than(&self, percent: u64, dirty_bytes: u64) -> bool {
         let used_bytes = self.space.live_bytes() + dirty_bytes + self.space.wanted_bytes();
-        used_bytes > self.space.bytes() / 100 * percent
+        used_bytes > self.space.usable_bytes() / 100 * percent
     }
 
     fn may_grow(&self) -> bool {
@@ -255,7 +278,7 @@ impl Segments {
 
     /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become dirty: there
     /// may be no room for them.
-    fn has_growth_failed(&self) -> bool {
+    pub fn has_growth_failed(&self) -> bool {
         self.upkeep.growth_from_ns.load(Ordering::Acquire) != 0
     }
 
@@ -272,9 +295,10 @@ impl Segments {
         let Some(own) = self.own.upgrade() else { return false };
         if !self.upkeep.growing.swap(true, Ordering::AcqRel) {
             let now = self.devices.device(Role::Data).capacity_bytes();
-            let step = self.upkeep.step_bytes.load(Ordering::Relaxed).max(self.layout.segment_bytes);
+            let step = (now / GROWTH_DIVISOR).max(now.min(GROWTH_OF_SMALL_BYTES_MAX));
+            let least = self.space.one_more_bytes().max(self.upkeep.first_bytes.load(Ordering::Relaxed));
             let limit = self.upkeep.limit_bytes.load(Ordering::Acquire);
-            let target = now.saturating_add(step.max(now / 8)).min(limit);
+            let target = now.saturating_add(step).max(least).min(limit);
             self.crew.spawn(move || own.grow(target));
         }
         true
@@ -284,8 +308,9 @@ impl Segments {
         let device = self.devices.device(Role::Data);
         let now = device.capacity_bytes();
         // Where there is no room for so much, there may be for less.
-        let halves = std::iter::successors(Some(target_bytes - now), |more| Some(more / 2));
-        let mut enough = halves.take_while(|more| *more >= self.layout.segment_bytes);
+        let halves = std::iter::successors(Some(target_bytes.saturating_sub(now)), |more| Some(more / 2));
+        let least = self.space.one_more_bytes().saturating_sub(now).max(1);
+        let mut enough = halves.take_while(|more| *more >= least);
         let mut is_fixed = false;
         let grown = enough.any(|more| match device.grow(now + more) {
             Ok(()) => true,
@@ -308,9 +333,77 @@ impl Segments {
         self.wake_all();
     }
 
+    /// Free segments side by side for the log, of at least so many bytes. `None` if there are none at present.
+    pub fn take_free_log(&self, bytes: u64) -> Option<LogPlace> {
+        self.space.take_log(bytes).map(place)
+    }
+
+    /// As [`Segments::take_free_log`], or more of the device.
+    pub fn take_log(&self, bytes: u64) -> Option<LogPlace> {
+        if let Some(place) = self.take_free_log(bytes) {
+            return Some(place);
+        }
+        if !self.may_grow() || !self.may_try_to_grow() || self.upkeep.growing.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let device = self.devices.device(Role::Data);
+        let target = self.space.device_bytes_for_log(bytes).max(device.capacity_bytes());
+        let is_within = target <= self.upkeep.limit_bytes.load(Ordering::Acquire);
+        let grown = is_within && device.grow(target).is_ok();
+        let range = if grown { self.space.grow_for_log(device.capacity_bytes(), bytes) } else { None };
+        self.upkeep.growing.store(false, Ordering::Release);
+        self.wake_all();
+        range.map(place)
+    }
+
+    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more but what `make_current` writes, which makes the device's
+    /// new length durable before it is shorter.
+    ///
+    /// # Errors
+    /// What `make_current` returns.
+    pub fn cut_tail(&self, make_current: impl FnOnce(u64) -> Result<(), Error>) -> Result<(), Error> {
+        let device = self.devices.device(Role::Data);
+        let may_grow = self.upkeep.limit_bytes.load(Ordering::Acquire) > 0;
+        if !may_grow || !device.shrinks() || self.upkeep.growing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let made = match self.space.cut_tail() {
+            Some(bytes) => make_current(bytes).map(|()| {
+                // What cannot be given back is free room in the store when it is opened.
+                let _tried = device.shrink(bytes);
+            }),
+            None => Ok(()),
+        };
+        self.upkeep.growing.store(false, Ordering::Release);
+        self.wake_all();
+        made
+    }
+
+    /// The log is no longer there.
+    pub fn release_log(&self, place: LogPlace) {
+        self.free(self.space.release_log(&(place.start_bytes..place.end_bytes())));
+    }
+
+    /// While a store is opened: the log is in these segments.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there are no such segments.
+    pub fn adopt_log(&self, place: LogPlace) -> Result<(), Error> {
+        if self.space.adopt_log(&(place.start_bytes..place.end_bytes())) {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            what: "the log's place".into(),
+            offset_bytes: place.start_bytes,
+            expected: format!("whole segments, of {}", self.space.usage().segments),
+            got: format!("{} bytes outside of them", place.bytes),
+        })
+    }
+
     /// Makes segments free, to which nothing refers any more.
     pub(super) fn free(&self, segments: Vec<usize>) {
-        add(&self.counters.freed_bytes, segments.len() as u64 * self.layout.segment_bytes);
+        let bytes = segments.iter().map(|index| self.space.sizes().length(*index)).sum();
+        add(&self.counters.freed_bytes, bytes);
         let Some(own) = self.own.upgrade() else { return };
         if segments.is_empty() || !self.upkeep.discards.load(Ordering::Acquire) {
             segments.into_iter().for_each(|index| self.space.freed(index));
@@ -393,11 +486,7 @@ impl Segments {
             need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
         if stuck && !busy && !self.begin_growing() {
             let usage = self.space.usage();
-            let why = format!(
-                "{} of {} bytes are live pages",
-                usage.live_bytes,
-                usage.segments * usage.segment_bytes
-            );
+            let why = format!("{} of {} bytes are live pages", usage.live_bytes, usage.bytes);
             return Err(Error::Full { why });
         }
         Ok(())

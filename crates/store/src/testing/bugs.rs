@@ -103,6 +103,11 @@ bugs! {
     /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not verified: commits come back that never were.
     LogWindowNotWatched: "log-window-not-watched", Crash;
 
+    /// When the log moves, it goes on in its new place before the superblock says so: a crash in between loses what was acknowledged.
+    LogMovedBeforeSuperblock: "log-moved-before-superblock", Crash;
+    /// The log's old place is used again before the superblock names the new one: a crash in between leaves a store without its log.
+    OldRingFreedTooEarly: "old-ring-freed-too-early", Crash;
+
     // Checkpoints.
     /// A superblock is written before the pages that it refers to are flushed: after a crash they are not there.
     CheckpointSkipsFlush: "checkpoint-skips-flush", Crash;

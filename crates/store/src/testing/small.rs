@@ -1,8 +1,9 @@
 //! Stores of few bytes.
 
 use crate::checkpoint::StoreId;
-use crate::layout::{Layout, Placement, SyncMethod};
+use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::pool::LEAST_BUDGET_BYTES;
+use crate::segment::sizes::Sizes;
 use crate::{Builder, Durability};
 
 /// A store that is smaller than users may make one, so that little work fills its units, segments and log, and each of its bytes can be damaged in turn.
@@ -14,8 +15,12 @@ pub struct Small {
     pub segment_bytes: u64,
     /// Borders that images keep within; the unit or less.
     pub flash_page_bytes: u32,
-    /// The log's ring.
+    /// The first segments, if they are to be smaller; a multiple of the unit.
+    pub first_segment_bytes: Option<u64>,
+    /// The log's ring, at first.
     pub log_bytes: u64,
+    /// The most that it may become, if the log is to move as the store grows.
+    pub log_bytes_max: Option<u64>,
     /// The log's blocks.
     pub log_block_bytes: u32,
     /// How the log is made durable.
@@ -34,7 +39,9 @@ impl Default for Small {
             unit_bytes: 16 << 10,
             segment_bytes: 64 << 10,
             flash_page_bytes: 16 << 10,
+            first_segment_bytes: None,
             log_bytes: 128 << 10,
+            log_bytes_max: None,
             log_block_bytes: 4096,
             sync_method: SyncMethod::Fdatasync,
             cache_bytes: LEAST_BUDGET_BYTES,
@@ -45,7 +52,7 @@ impl Default for Small {
 }
 
 impl Small {
-    /// Segments that a growing store has at first, and by which it grows.
+    /// Segments that a growing store has at first.
     pub const GROWTH_SEGMENTS: u64 = 12;
 
     /// Superblocks and labels; the log is behind them.
@@ -53,19 +60,22 @@ impl Small {
 
     /// Bytes of a store with so many segments, whose log is on the same device.
     pub fn bytes(&self, segments: u64) -> u64 {
-        self.layout().segments_start_bytes + segments * self.segment_bytes
+        Sizes::of(&self.layout()).device_bytes(segments as usize)
     }
 
     fn layout(&self) -> Layout {
         let unit = u64::from(self.unit_bytes);
+        let log = LogPlace { start_bytes: Self::FRONT_BYTES, bytes: self.log_bytes };
         Layout {
             sector_bytes: 512,
             unit_bytes: self.unit_bytes,
             segment_bytes: self.segment_bytes,
             segments_start_bytes: (Self::FRONT_BYTES + self.log_bytes).next_multiple_of(unit),
             pack_bytes: self.flash_page_bytes,
-            log_start_bytes: Self::FRONT_BYTES,
-            log_bytes: self.log_bytes,
+            first_segment_bytes: self.first_segment_bytes.unwrap_or(self.segment_bytes),
+            log,
+            log_home: log,
+            log_bytes_max: self.log_bytes_max.unwrap_or(self.log_bytes),
             log_block_bytes: self.log_block_bytes,
             placement: Placement::OutOfPlace,
             sync_method: self.sync_method,

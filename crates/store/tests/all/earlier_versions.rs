@@ -23,6 +23,16 @@ fn unpack(mut sparse: &[u8], folder: &Path) {
     }
 }
 
+/// The versions of the superblocks of even and odd generations.
+fn versions(folder: &Path) -> [u32; 2] {
+    let file = File::open(folder.join(DATA_FILE)).unwrap();
+    [0, 64 << 10].map(|at| {
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, at + 12).unwrap();
+        u32::from_le_bytes(bytes)
+    })
+}
+
 fn value(key: u64, round: u64) -> Vec<u8> {
     (0..40 + key % 60).map(|byte| (key * 31 + round * 7 + byte) as u8).collect()
 }
@@ -63,13 +73,18 @@ fn a_store_of_version_3_is_opened_replayed_written_and_opened_again() {
     unpack(VERSION_3, folder.path());
     let builder = || Db::builder().path(folder.path()).cache_bytes(16 << 20).workers(1);
     check(&builder().open_read_only().unwrap());
+    assert_eq!(versions(folder.path()), [3, 3]);
     let db = builder().open().unwrap();
+    assert_eq!(versions(folder.path()).iter().max(), Some(&4), "it is opened as one of today's");
     assert!(!db.stats().recovery.was_closed && db.stats().recovery.records > 200);
     check(&db);
     db.tree("new").unwrap().insert("of", "today").unwrap();
     db.existing_tree("a").unwrap().insert(1_000_u64.to_be_bytes(), large(1)).unwrap();
+    let log_bytes = db.stats().space.log_bytes;
     db.close().unwrap();
+    assert_eq!(versions(folder.path()), [4, 4]);
     let db = builder().open().unwrap();
+    assert_eq!(db.stats().space.log_bytes, log_bytes, "what did not grow does not");
     assert!(db.stats().recovery.was_closed);
     assert_eq!(got(&db.existing_tree("new").unwrap(), "of"), Some(b"today".to_vec()));
     let a = db.existing_tree("a").unwrap();

@@ -20,6 +20,7 @@ mod places;
 mod read_only;
 mod renamed;
 mod scans;
+mod small_stores;
 mod streams;
 mod swaps;
 #[cfg(feature = "testing")]

@@ -73,10 +73,10 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
 fn numbers(stats: &Stats) -> String {
     let Stats { cache, space, log, throttle, recovery, .. } = stats;
     let bytes = |bytes: u64| unit::bytes(bytes as f64);
-    let used = (space.segments - space.free_segments) * space.segment_bytes;
+    let used = space.segments_bytes - space.free_bytes;
     let mut text = format!("pages     {} in {}\n", unit::count(cache.pages as f64), bytes(space.live_bytes));
     text += &format!(
-        "space     {} of {} in use, in segments of {}; {} live\n",
+        "space     {} of {} in use, in segments of up to {}; {} live\n",
         bytes(used),
         bytes(space.device_bytes),
         bytes(space.segment_bytes),
@@ -91,7 +91,7 @@ fn numbers(stats: &Stats) -> String {
                 &format!("records   {hits} found without their pages, in {}\n", bytes(cache.record_bytes));
         }
     }
-    text += &format!("log       {} in use\n", unit::share(log.fill));
+    text += &format!("log       {} of {} in use\n", unit::share(log.fill), bytes(space.log_bytes));
     text += &match throttle.operations_per_s {
         None => format!("writers   {}\n", throttle.reason),
         Some(rate) => format!("writers   {} operations/s each: {}\n", unit::count(rate), throttle.reason),

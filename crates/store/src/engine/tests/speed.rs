@@ -10,7 +10,7 @@ use crate::IndexKind;
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given, NewTree};
 use crate::lane::Devices;
-use crate::layout::{Layout, SyncMethod};
+use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::options::Options;
 use crate::txn::{Write, Written};
 use crate::worker::{Bounds, Workers};
@@ -35,7 +35,9 @@ fn opening_and_recovery() {
         unit_bytes: 1 << 20,
         segment_bytes: 8 << 20,
         segments_start_bytes: 513 << 20,
-        log_bytes: 512 << 20,
+        log: LogPlace { start_bytes: 1 << 20, bytes: 512 << 20 },
+        log_home: LogPlace { start_bytes: 1 << 20, bytes: 512 << 20 },
+        log_bytes_max: 512 << 20,
         log_block_bytes: 16 << 10,
         ..layout(SyncMethod::Dsync)
     };

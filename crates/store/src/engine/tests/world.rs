@@ -14,7 +14,7 @@ use crate::catalog::{IndexKind, Known};
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given, LargeValue, NewTree};
 use crate::lane::Devices;
-use crate::layout::{Layout, Placement, SyncMethod};
+use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::log::Durability;
 use crate::options::Options;
 use crate::txn::{Version, Write, Written};
@@ -51,8 +51,10 @@ pub fn layout(sync_method: SyncMethod) -> Layout {
         segment_bytes: 64 << 10,
         segments_start_bytes: 1 << 20,
         pack_bytes: 8 << 10,
-        log_start_bytes: 128 << 10,
-        log_bytes: 256 << 10,
+        first_segment_bytes: 0,
+        log: LogPlace { start_bytes: 128 << 10, bytes: 256 << 10 },
+        log_home: LogPlace { start_bytes: 128 << 10, bytes: 256 << 10 },
+        log_bytes_max: 256 << 10,
         log_block_bytes: 4096,
         placement: Placement::OutOfPlace,
         sync_method,

@@ -30,6 +30,7 @@ fn ground<'a>(profile: Option<&'a LearnedSettings>, data: &'a Geometry, capacity
         capacity_bytes: capacity,
         log_capacity_bytes: None,
         recovery_log_bytes: 64 << 20,
+        growth_segments: 12,
     }
 }
 
@@ -98,16 +99,16 @@ fn everything_lies_behind_one_another_on_whatever_device() {
             let data = Geometry { members, stripe_unit_bytes: stripe_unit, ..geometry(capacity) };
             let (layout, _) = decide(&ground(None, &data, Some(capacity)), &Overrides::default()).unwrap();
             let unit = u64::from(layout.unit_bytes);
-            assert!(layout.log_start_bytes >= FRONT_BYTES);
-            assert!(layout.log_start_bytes >= u64::from(members) * stripe_unit.unwrap_or(0));
-            assert!(layout.log_start_bytes + layout.log_bytes <= layout.segments_start_bytes);
+            assert!(layout.log.start_bytes >= FRONT_BYTES);
+            assert!(layout.log.start_bytes >= u64::from(members) * stripe_unit.unwrap_or(0));
+            assert!(layout.log.end_bytes() <= layout.segments_start_bytes);
             assert!(
                 layout.segments_start_bytes.is_multiple_of(unit) && layout.segment_bytes.is_multiple_of(unit)
             );
-            assert!(layout.log_bytes.is_multiple_of(u64::from(layout.log_block_bytes)));
+            assert!(layout.log.bytes.is_multiple_of(u64::from(layout.log_block_bytes)));
             let own = Ground { log: Some(&data), ..ground(None, &data, Some(capacity)) };
             let (own, _) = decide(&own, &Overrides::default()).unwrap();
-            assert!(own.log_start_bytes >= u64::from(members) * stripe_unit.unwrap_or(0));
+            assert!(own.log.start_bytes >= u64::from(members) * stripe_unit.unwrap_or(0));
             let segments = (capacity - layout.segments_start_bytes) / layout.segment_bytes;
             assert!(segments >= 8, "{segments} segments of {layout:?}");
         }
@@ -132,4 +133,36 @@ fn what_cannot_be_is_refused_with_what_can() {
     let coarse = Geometry { offset_align_bytes: 16384, ..geometry(1 << 30) };
     let error = decide(&ground(None, &coarse, None), &Overrides::default()).unwrap_err();
     assert!(error.to_string().contains("16384"), "{error}");
+}
+
+#[test]
+fn a_store_that_grows_begins_small_and_says_so() {
+    let data = geometry(0);
+    let (layout, decisions) = decide(&ground(None, &data, None), &Overrides::default()).unwrap();
+    assert_eq!((layout.first_segment_bytes, layout.segment_bytes), (512 << 10, 4 << 20));
+    assert_eq!((layout.log.bytes, layout.log_bytes_max), (256 << 10, 128 << 20));
+    let said = decisions.iter().find(|one| one.setting == "space at first").unwrap();
+    assert!(said.bytes.unwrap() < 7 << 20, "{said:?}");
+    assert!(said.because.contains("12 segments of 512 KiB"), "{said:?}");
+}
+
+#[test]
+fn what_is_set_by_hand_or_of_one_size_does_not_grow() {
+    let data = geometry(0);
+    let own = Ground { log: Some(&data), ..ground(None, &data, None) };
+    let by_hand = Overrides { log_bytes: Some(1 << 20), ..Overrides::default() };
+    let in_place = Overrides { placement: Some(Placement::InPlace), ..Overrides::default() };
+    let fixed = ground(None, &data, Some(1 << 30));
+    for (ground, wanted, log_bytes) in [
+        (&ground(None, &data, None), &by_hand, 1 << 20),
+        (&own, &Overrides::default(), 128 << 20),
+        (&ground(None, &data, None), &in_place, 128 << 20),
+        (&fixed, &Overrides::default(), 128 << 20),
+    ] {
+        let (layout, _) = decide(ground, wanted).unwrap();
+        assert!(!layout.log_grows(), "{layout:?}");
+        assert_eq!(layout.log.bytes, log_bytes);
+    }
+    let (layout, _) = decide(&fixed, &Overrides::default()).unwrap();
+    assert_eq!(layout.first_segment_bytes, layout.segment_bytes);
 }

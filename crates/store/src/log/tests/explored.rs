@@ -96,8 +96,7 @@ fn the_witness_vouches_for_nothing_that_may_be_lost() {
 fn who_waits_for_room_in_the_ring_gets_it() {
     explore(200, || {
         let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
-        let mut layout = layout();
-        layout.log_bytes = 18 * BLOCK_BYTES;
+        let layout = layout_of(18 * BLOCK_BYTES);
         let (log, _) = open_on(&devices, &layout, NEW).unwrap();
         let record = vec![7; log.record_limit_bytes() as usize];
         let truncating = log.clone();

@@ -15,7 +15,7 @@ use crate::worker::Harness;
 fn commits(committers: usize, each: usize) -> (Nanos, LogStats) {
     let devices = Devices::new(volatile_device(1) as _, None);
     let mut harness = Harness::new(&devices, 2);
-    let layout = Layout { log_bytes: 4 << 20, log_block_bytes: 4096, ..layout() };
+    let layout = Layout { log_block_bytes: 4096, ..layout_of(4 << 20) };
     let (crew, poison) = (harness.crew().clone(), Poison::default());
     let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let began = now(&devices);
@@ -51,7 +51,7 @@ fn sixty_four_committers_share_their_writes() {
 #[test]
 fn ordinary_threads_share_writes_too() {
     let devices = Devices::new(Arc::new(MemoryDevice::new(64 << 20, 64 << 20).unwrap()), None);
-    let layout = Layout { log_bytes: 32 << 20, ..layout() };
+    let layout = layout_of(32 << 20);
     let (log, _) = open_on(&devices, &layout, NEW).unwrap();
     let newest = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -137,7 +137,7 @@ fn a_flush_that_the_window_needs_may_fail() {
 #[test]
 fn a_full_group_that_cannot_be_written_takes_no_more() {
     let device = device(1);
-    let layout = Layout { log_bytes: 64 << 20, log_block_bytes: 4096, ..layout() };
+    let layout = Layout { log_block_bytes: 4096, ..layout_of(64 << 20) };
     let (log, _) = open(&device, &layout, NEW).unwrap();
     inject(&device, FaultKind::WriteError { done_bytes: 0 }, Operation::Write);
     let record = vec![7; GROUP_BYTES_MAX / 2 + 1];
@@ -192,7 +192,7 @@ fn whoever_finds_the_ring_full_waits_for_a_checkpoint() {
 fn what_nobody_waits_for_is_written_behind() {
     let devices = Devices::new(device(4) as _, None);
     let mut harness = Harness::new(&devices, 2);
-    let layout = Layout { log_bytes: 64 << 20, log_block_bytes: 4096, ..layout() };
+    let layout = Layout { log_block_bytes: 4096, ..layout_of(64 << 20) };
     let (crew, poison) = (harness.crew().clone(), Poison::default());
     let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let own = log.clone();
@@ -208,7 +208,7 @@ fn what_nobody_waits_for_is_written_behind() {
     let unwritten_max = 2 * GROUP_BYTES_MAX as u64;
     assert!(unwritten < unwritten_max, "{unwritten}");
     let not_durable = log.end().0 - log.durable().0;
-    assert!(not_durable < log.shared.ring.window_bytes() + unwritten_max, "{not_durable}");
+    assert!(not_durable < log.shared.state().ring.window_bytes() + unwritten_max, "{not_durable}");
     harness.run_until_idle();
     assert!(log.durable() == log.end() && !log.is_unsettled());
 }
@@ -226,7 +226,7 @@ fn rates() {
         let folder = std::env::current_dir().unwrap();
         let file = FileDevice::scratch(&[folder], 256 << 20, &OpenOptions::default()).unwrap();
         let devices = Devices::new(Arc::new(file), None);
-        let layout = Layout { log_bytes: 128 << 20, log_block_bytes: 4096, sync_method, ..layout() };
+        let layout = Layout { log_block_bytes: 4096, sync_method, ..layout_of(128 << 20) };
         let zeros = crate::lane::Block::new(1 << 20).unwrap();
         for place in 0..130_u64 {
             zeros.write(&devices, Role::Log, place << 20).unwrap();

@@ -2,6 +2,7 @@ mod crash;
 mod damage;
 mod explored;
 mod groups;
+mod moved;
 mod stale;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::*;
-use crate::layout::Placement;
+use crate::layout::{LogPlace, Placement};
 
 pub(super) const BLOCK_BYTES: u64 = 512;
 pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
@@ -20,6 +21,15 @@ const LOG: std::ops::Range<u64> = 4096..4096 + RING_BYTES + 2 * BLOCK_BYTES;
 /// Where the log's first record is.
 pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;
 
+/// Where the log is.
+const PLACE: LogPlace = LogPlace { start_bytes: LOG.start, bytes: LOG.end - LOG.start };
+
+/// With a log of so many bytes.
+pub(crate) fn layout_of(log_bytes: u64) -> Layout {
+    let log = LogPlace { bytes: log_bytes, ..PLACE };
+    Layout { log, log_home: log, log_bytes_max: log_bytes, ..layout() }
+}
+
 pub(crate) fn layout() -> Layout {
     Layout {
         sector_bytes: 512,
@@ -27,8 +37,10 @@ pub(crate) fn layout() -> Layout {
         segment_bytes: 1 << 20,
         segments_start_bytes: 1 << 20,
         pack_bytes: 4096,
-        log_start_bytes: LOG.start,
-        log_bytes: LOG.end - LOG.start,
+        first_segment_bytes: 0,
+        log: PLACE,
+        log_home: PLACE,
+        log_bytes_max: PLACE.bytes,
         log_block_bytes: BLOCK_BYTES as u32,
         placement: Placement::OutOfPlace,
         sync_method: SyncMethod::Dsync,

@@ -157,7 +157,7 @@ fn nothing_of_a_log_in_a_file_is_prepared_twice() {
     let folder = std::env::current_dir().unwrap();
     let file = FileDevice::scratch(&[folder], 8 << 20, &OpenOptions::default()).unwrap();
     let devices = Devices::new(Arc::new(file), None);
-    let layout = Layout { log_bytes: 4 << 20, log_block_bytes: 4096, ..layout() };
+    let layout = Layout { log_block_bytes: 4096, ..layout_of(4 << 20) };
     for opening in 0..4 {
         let (log, seen) = open_on(&devices, &layout, NEW).unwrap();
         let found: Vec<_> = seen.iter().map(|(_, _, record)| record[0]).collect();

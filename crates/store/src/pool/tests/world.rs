@@ -8,7 +8,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use crate::Error;
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::lane::Devices;
-use crate::layout::{Layout, Placement, SyncMethod};
+use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::{Pool, class_bytes};
@@ -24,8 +24,10 @@ pub(super) fn layout() -> Layout {
         segment_bytes: 256 << 10,
         segments_start_bytes: 1 << 20,
         pack_bytes: 16 << 10,
-        log_start_bytes: 0,
-        log_bytes: 0,
+        first_segment_bytes: 0,
+        log: LogPlace { start_bytes: 0, bytes: 0 },
+        log_home: LogPlace { start_bytes: 0, bytes: 0 },
+        log_bytes_max: 0,
         log_block_bytes: 4096,
         placement: Placement::OutOfPlace,
         sync_method: SyncMethod::Dsync,

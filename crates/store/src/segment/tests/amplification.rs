@@ -157,7 +157,7 @@ fn least(share: f64) -> f64 {
 
 fn said(case: Case) -> Written {
     let (written, usage) = written(case);
-    let images = usage.live_bytes as f64 / (usage.segments * usage.segment_bytes) as f64;
+    let images = usage.live_bytes as f64 / usage.bytes as f64;
     let pages = case.percent as f64 / 100.0;
     println!(
         "{:?} updates of {:?} leaves, {}borders of {:>2} KiB: pages {} % and images {:.0} % of the space: {:.2} bytes written for each of a changed page (at equal chances at least {:.2}), {:.1} % in whole units; {:.2} bytes read for each that was moved",

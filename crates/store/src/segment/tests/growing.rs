@@ -24,7 +24,7 @@ fn a_store_grows_when_segments_run_short_however_cheap_cleaning_is() {
     let mut world = World { sim: None, devices, harness };
     let model = Model::new(&world, &layout, Durable::default());
     let own = Arc::clone(&model);
-    let kept = model.segments.usage().reserved + 1;
+    let kept = model.segments.usage().reserved_bytes / SEGMENT_BYTES + 1;
     world.harness.run(move || {
         (1..)
             .take_while(|_| own.segments.usage().free > kept)
@@ -35,7 +35,7 @@ fn a_store_grows_when_segments_run_short_however_cheap_cleaning_is() {
     let before = model.segments.usage();
     assert!((before.free, before.segments) == (kept, SEGMENTS) && !model.segments.space.is_cleaning_dear());
     assert!(before.live_bytes < SEGMENTS * SEGMENT_BYTES * 65 / 100, "{before:?}");
-    model.segments.set_growth(2 * capacity_bytes, SEGMENT_BYTES);
+    model.segments.set_growth(2 * capacity_bytes, SEGMENTS);
     model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);
     let own = Arc::clone(&model);
     world.harness.run(move || own.segments.tend());
@@ -54,9 +54,9 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     let mut world = World { sim: None, devices, harness };
     let model = Model::new(&world, &layout, Durable::default());
     let own = Arc::clone(&model);
-    model.segments.set_growth(2 * capacity_bytes, SEGMENT_BYTES);
+    model.segments.set_growth(2 * capacity_bytes, SEGMENTS);
     world.harness.run(move || {
-        let keeps = own.segments.usage().reserved + 1;
+        let keeps = own.segments.usage().reserved_bytes / SEGMENT_BYTES + 1;
         (1..)
             .take_while(|_| own.segments.usage().free > keeps)
             .for_each(|id| own.change(id, 0, 2000).unwrap());

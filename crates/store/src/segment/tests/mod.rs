@@ -13,19 +13,21 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
 use crate::header::Header;
-use crate::layout::{Layout, SyncMethod};
+use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::page::OwnPage;
 use crate::worker::Harness;
 
-fn layout(placement: Placement) -> Layout {
+pub(in crate::segment) fn layout(placement: Placement) -> Layout {
     Layout {
         sector_bytes: 512,
         unit_bytes: 64 << 10,
         segment_bytes: 256 << 10,
         segments_start_bytes: 1 << 20,
         pack_bytes: 16 << 10,
-        log_start_bytes: 0,
-        log_bytes: 0,
+        first_segment_bytes: 0,
+        log: LogPlace { start_bytes: 0, bytes: 0 },
+        log_home: LogPlace { start_bytes: 0, bytes: 0 },
+        log_bytes_max: 0,
         log_block_bytes: 4096,
         placement,
         sync_method: SyncMethod::Dsync,

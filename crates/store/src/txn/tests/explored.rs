@@ -1,5 +1,6 @@
 //! Commits, snapshots and locks under many schedules of threads.
 
+use crate::log::tests::layout;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use shuttle::rand::Rng;

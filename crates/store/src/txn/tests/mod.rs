@@ -11,7 +11,7 @@ use flashgrain_device::{Device, MemoryDevice};
 use super::*;
 use crate::lane::Devices;
 use crate::log::Durability;
-use crate::log::tests::{NEW, layout};
+use crate::log::tests::{NEW, layout_of};
 use crate::worker::Harness;
 use map::Map;
 
@@ -26,8 +26,7 @@ fn store(workers: usize) -> (Arc<Transactions>, Harness) {
 fn store_on(device: Arc<dyn Device>, workers: usize, recent_bytes: u64) -> (Arc<Transactions>, Harness) {
     let devices = Devices::new(device, None);
     let harness = Harness::new(&devices, workers);
-    let mut layout = layout();
-    layout.log_bytes = 4 << 20;
+    let layout = layout_of(4 << 20);
     let poison = Poison::default();
     let log = Log::open(&layout, devices, harness.crew().clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
     let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));

@@ -1,0 +1,125 @@
+//! When the log's ring becomes longer.
+//!
+//! A longer ring has fewer checkpoints, and a page that changes several times between two of them is written
+//! once. It takes room that is no record's. So a store begins with a short one, which becomes up to sixteen
+//! times as long after a checkpoint that was made because the log was long:
+//! 1. as a matter of course, while it is a small part of what is live, or of a few MiB,
+//! 2. up to some more MiB, if the log was half full when the checkpoint was complete: commits would soon have
+//!    had to wait for it,
+//! 3. so long, too, or up to twice what is live, if the checkpoint has written much more of pages than of the
+//!    log: with more time in between they would have been written less often,
+//! 4. whatever it is, if a record waits that is too long for it.
+
+use crate::layout::LogPlace;
+
+/// A ring becomes at most so many times as long at a time.
+const STEP_FACTOR: u64 = 16;
+
+/// Without further reason it becomes this long, or this part of what is live. One that is shorter moves soon.
+pub(crate) const FREE_BYTES: u64 = 4 << 20;
+const FREE_DIVISOR: u64 = 8;
+
+/// That of a backup does not become longer than this, whatever is written.
+const COPY_BYTES: u64 = 16 << 20;
+
+/// It becomes this long if it is more than half full when a checkpoint is complete, or pages are written more
+/// often than they need.
+const FAST_BYTES: u64 = 64 << 20;
+const FAST_FROM: f64 = 0.5;
+
+/// For each byte of the log so many of pages were written, or more: that is worth a longer one.
+const WRITTEN_PER_LOGGED: u64 = 2;
+
+/// What a checkpoint has seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Where the log is, and the most that it may have.
+    pub place: LogPlace,
+    pub bytes_max: u64,
+    /// What a record waits for; 0 if none does.
+    pub wanted_bytes: u64,
+    /// Whether the checkpoint was made for the log's sake.
+    pub is_long: bool,
+    /// Bytes of the log, and of changed pages that were written, since the last one.
+    pub logged_bytes: u64,
+    pub written_bytes: u64,
+    /// What was in use of the ring when it was complete, 0 to 1.
+    pub fill: f64,
+    /// Bytes of all pages.
+    pub live_bytes: u64,
+    /// Whether it is the log of a backup that is being made: the place is given up in the end, and what lies
+    /// behind it is not moved.
+    pub is_copy: bool,
+}
+
+impl Seen {
+    /// How long the log is to be, if that is more than it is.
+    pub fn target_bytes(&self) -> Option<u64> {
+        let Self { place, bytes_max, live_bytes, .. } = *self;
+        let free = FREE_BYTES.max(live_bytes / FREE_DIVISOR);
+        let is_fast = self.fill > FAST_FROM;
+        let pays = self.written_bytes > WRITTEN_PER_LOGGED * self.logged_bytes;
+        let most = match self.is_copy {
+            true => [(true, free.min(COPY_BYTES)); 3],
+            false => {
+                [(true, free), (is_fast, FAST_BYTES), (pays, FAST_BYTES.max(live_bytes.saturating_mul(2)))]
+            }
+        };
+        let most =
+            most.into_iter().filter(|(applies, _)| *applies).map(|(_, bytes)| bytes).max().unwrap_or(0);
+        let longer = (STEP_FACTOR * place.bytes).min(most).min(bytes_max);
+        // A move for little is not worth it.
+        let longer = if self.is_long && longer >= 2 * place.bytes { longer } else { 0 };
+        let target = longer.max(self.wanted_bytes);
+        (target > place.bytes).then_some(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn seen(ring_bytes: u64, live_bytes: u64) -> Seen {
+        Seen {
+            place: LogPlace { start_bytes: 0, bytes: ring_bytes },
+            bytes_max: 256 * MIB,
+            wanted_bytes: 0,
+            is_long: true,
+            logged_bytes: ring_bytes / 3,
+            written_bytes: ring_bytes / 3,
+            fill: 0.4,
+            live_bytes,
+            is_copy: false,
+        }
+    }
+
+    #[test]
+    fn a_log_grows_with_its_store_and_for_what_that_spares() {
+        let small = seen(256 << 10, MIB);
+        assert_eq!(small.target_bytes(), Some(4 * MIB));
+        assert_eq!(Seen { is_long: false, ..small }.target_bytes(), None);
+        let next = seen(4 * MIB, 16 * MIB);
+        assert_eq!(next.target_bytes(), None);
+        assert_eq!(seen(4 * MIB, 1 << 30).target_bytes(), Some(64 * MIB));
+        assert_eq!(Seen { fill: 0.6, ..next }.target_bytes(), Some(64 * MIB));
+        let pays = |seen: Seen| Seen { written_bytes: 3 * seen.logged_bytes, ..seen };
+        assert_eq!(pays(next).target_bytes(), Some(64 * MIB));
+        assert_eq!(pays(seen(64 * MIB, 200 * MIB)).target_bytes(), Some(256 * MIB));
+        assert_eq!(pays(seen(256 * MIB, 1 << 40)).target_bytes(), None);
+        let copy = Seen { is_copy: true, fill: 0.9, ..pays(next) };
+        assert_eq!(
+            (copy.target_bytes(), Seen { live_bytes: 1 << 30, ..copy }.target_bytes()),
+            (None, Some(16 * MIB))
+        );
+        assert_eq!(pays(seen(200 * MIB, 1 << 40)).target_bytes(), None, "for so little it does not move");
+    }
+
+    #[test]
+    fn a_log_grows_for_a_record_that_waits() {
+        let waits = Seen { wanted_bytes: 80 * MIB, is_long: false, ..seen(4 * MIB, 0) };
+        assert_eq!(waits.target_bytes(), Some(80 * MIB));
+        assert_eq!(Seen { wanted_bytes: 3 * MIB, ..waits }.target_bytes(), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! How the log moves to another place.
+//!
+//! 1. The mover gets the right to write before all others: nothing is written to the log until it hands over.
+//!    Records are appended to the open group meanwhile, as far as there is room in the old ring.
+//! 2. All that is needed, from the tail's block on, is copied block by block. Blocks say at which position
+//!    they are, not where on the device. A block that is not what it should be ends the attempt, and the log
+//!    stays where it is: what was misread must not be copied.
+//! 3. The copies are flushed: all that was written is durable now. The witness says so in its new places.
+//! 4. The caller makes the superblock durable that names the new place. From then on recovery reads there.
+//! 5. The log goes on in the new ring. The caller has the old place back.
+//!
+//! A crash before step 4 leaves the old ring as it was; one behind it finds everything in the new one.
+//! Whatever the new place held before is no block of the log for a position that is still to come: positions
+//! grow for ever.
+
+use crate::sync::atomic::Ordering;
+
+use super::lead::Leader;
+use super::ring::Ring;
+use super::{Log, Lsn, Shared, block, witness};
+use crate::Error;
+use crate::lane::{Block, Role, flush};
+use crate::layout::LogPlace;
+use crate::task::{Waker, park, waker};
+
+/// Bytes that are copied at a time.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Who waits for the right to write in order to move the log.
+#[derive(Default)]
+pub(super) struct Mover {
+    waker: Option<Waker>,
+    leader: Option<Leader>,
+}
+
+impl Mover {
+    /// Gives it the right to write, if it waits: who is to be woken then. Else the right comes back.
+    #[expect(clippy::result_large_err, reason = "the leader is passed on, it is no error")]
+    pub fn offer(&mut self, leader: Leader) -> Result<Waker, Leader> {
+        match self.waker.take() {
+            Some(waker) => {
+                self.leader = Some(leader);
+                Ok(waker)
+            }
+            None => Err(leader),
+        }
+    }
+
+    /// Nothing that it waits for will come.
+    pub fn give_up(&mut self) -> Option<Waker> {
+        self.waker.take()
+    }
+}
+
+impl Log {
+    /// Where the log is.
+    pub fn place(&self) -> LogPlace {
+        self.shared.state().ring.whole()
+    }
+
+    /// Whether the ring is shorter than this, and may become longer.
+    pub fn is_growing(&self, bytes: u64) -> bool {
+        let shared = &*self.shared;
+        let state = shared.state();
+        let is_growing = shared.record_bytes_max > state.ring.record_limit_bytes();
+        is_growing && state.ring.whole().bytes < bytes && state.growth_refused == 0
+    }
+
+    /// How long the place of the ring must be for a record that waits; 0 if none does.
+    pub fn wanted_bytes(&self) -> u64 {
+        self.shared.wanted_bytes.load(Ordering::Acquire)
+    }
+
+    /// Moves the log to `place`, whatever is there. `make_current` is given the position up to which
+    /// everything is durable, and has recovery read there from then on. Returns whether it has moved: it
+    /// stays if what is needed of it is too long, or cannot be read.
+    ///
+    /// # Errors
+    /// What `make_current` returns; of the device, and [`Error::Poisoned`]. Then it is not known where
+    /// recovery will read.
+    pub fn move_to(
+        &self,
+        place: LogPlace,
+        make_current: impl FnOnce(Lsn) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let shared = &*self.shared;
+        let mut leader = shared.lead_to_move()?;
+        let _nobody_else_can_lead = shared.poison.guard("the log was moved");
+        let to = Ring::at(place, leader.ring.block_bytes as u32);
+        let copied = shared.copy_all(leader.ring, to).map_err(|error| shared.poison.by(error));
+        let moved = match copied {
+            Ok(Some(durable)) if planted!(LogMovedBeforeSuperblock) => {
+                shared.go_on_in(&mut leader, to, durable);
+                shared.hand_over(leader);
+                return make_current(durable).map(|()| true).map_err(|error| shared.poison.by(error));
+            }
+            Ok(Some(durable)) => {
+                let made = make_current(durable).and_then(|()| shared.poison.check());
+                made.map(|()| shared.go_on_in(&mut leader, to, durable)).map(|()| true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
+        };
+        shared.hand_over(leader);
+        // There may be more room by now.
+        shared.wake_for_room(|refused| refused);
+        moved.map_err(|error| shared.poison.by(error))
+    }
+
+    /// There is no room for a longer ring: who waits for one is told so if it happens again.
+    pub fn refuse_to_grow(&self) {
+        self.shared.state().growth_refused += 1;
+        self.shared.wake_for_room(|refused| refused);
+    }
+}
+
+impl Shared {
+    fn lead_to_move(&self) -> Result<Leader, Error> {
+        loop {
+            {
+                let mut state = self.live_state()?;
+                let offered = state.mover.leader.take();
+                if let Some(leader) = offered.or_else(|| state.leader.take()) {
+                    state.mover.waker = None;
+                    return Ok(leader);
+                }
+                state.mover.waker = Some(waker());
+            }
+            park();
+        }
+    }
+
+    /// Copies what is needed, and makes it durable: up to where that is. `None` if that cannot be.
+    fn copy_all(&self, from: Ring, to: Ring) -> Result<Option<Lsn>, Error> {
+        let written = Lsn(self.written.load(Ordering::Acquire));
+        let tail = from.block(Lsn(self.tail.load(Ordering::Acquire)));
+        // What was appended meanwhile must find room, too.
+        let end = to.next_block(self.state().open.end());
+        if end > to.room_until(tail) || !self.copy(from, to, tail, written)? {
+            return Ok(None);
+        }
+        flush(&self.devices, Role::Log).map_err(|failed| failed.error("flush the log's new place"))?;
+        self.note_durable(written)?;
+        witness::write(&self.devices, to, self.store, written)?;
+        Ok(Some(written))
+    }
+
+    fn go_on_in(&self, leader: &mut Leader, to: Ring, written: Lsn) {
+        leader.move_to(to, written);
+        self.state().ring = to;
+        self.wanted_bytes.store(0, Ordering::Release);
+    }
+
+    /// Copies the blocks from one position to another. `false` if one is not what it should be.
+    fn copy(&self, from: Ring, to: Ring, mut at: Lsn, end: Lsn) -> Result<bool, Error> {
+        while at < end {
+            let length = COPY_BYTES.min(end.0 - at.0).min(from.until_wrap(at)).min(to.until_wrap(at));
+            let mut blocks = Block::new(length as usize)?;
+            if blocks.read(&self.devices, Role::Log, from.place(at)).is_err() {
+                return Ok(false);
+            }
+            let positions = (at.0..).step_by(from.block_bytes as usize).map(Lsn);
+            let is_whole = |(bytes, lsn)| block::open(bytes, self.store, lsn).is_ok();
+            if !blocks.bytes().chunks_exact(from.block_bytes as usize).zip(positions).all(is_whole) {
+                return Ok(false);
+            }
+            blocks.write(&self.devices, Role::Log, to.place(at))?;
+            at = Lsn(at.0 + length);
+        }
+        Ok(true)
+    }
+}
