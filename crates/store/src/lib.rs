@@ -10,6 +10,7 @@ mod checksum;
 mod db;
 mod engine;
 mod error;
+mod factory;
 mod hash;
 mod header;
 mod index;
@@ -21,22 +22,24 @@ mod page;
 mod poison;
 mod pool;
 mod segment;
+mod spare;
 mod sync;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod txn;
 mod varint;
+mod versioned;
 mod worker;
 
 pub use btree::overflow::VALUE_BYTES_MAX;
-pub use catalog::IndexKind;
 pub use db::{
-    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, CompareAndSwapError, Cursor, DATA_FILE, Db,
-    HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot, SpaceStats, Stats,
-    ThrottleStats, Transaction, Tree, TreeOptions, Value, ValueReader, WrittenStats,
+    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, CompareAndSwapError, ConflictStats, Cursor,
+    DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot,
+    SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions, Value, ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
+pub use index::IndexKind;
 pub use lane::Traffic;
 pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;

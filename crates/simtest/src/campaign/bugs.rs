@@ -8,7 +8,7 @@ use flashgrain::testing::{Bug, Finder};
 
 use super::counts::Counts;
 use super::run::Campaign;
-use super::{Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, Tokens};
+use super::{AppendOnly, Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, Tokens};
 use crate::media::Choices;
 
 /// What is tried on a bug.
@@ -50,10 +50,9 @@ type Turn = (Box<dyn Campaign>, u64);
 
 /// The campaigns that should find a bug, the cheapest first.
 fn campaigns(bug: Bug) -> Vec<Turn> {
-    let crash = || -> Turn {
-        let choices = Choices { subsets: 2, tears: 3 };
-        (Box::new(Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }), 1)
-    };
+    let choices = || Choices { subsets: 2, tears: 3 };
+    let crashes = || Crash { choices: choices(), states_per_life: STATES_PER_LIFE, ..Crash::default() };
+    let crash = || -> Turn { (Box::new(crashes()), 1) };
     let lives = || -> Turn { (Box::new(Lives::default()), 1) };
     let listing = || -> Turn { (Box::new(Listing), 4) };
     let tokens = || -> Turn { (Box::new(Tokens), 2) };
@@ -66,6 +65,7 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
+        Finder::AppendOnly => vec![(Box::new(AppendOnly(Box::new(crashes()))), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

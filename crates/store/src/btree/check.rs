@@ -4,23 +4,9 @@ use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
 use crate::header::{Header, PageId, PageKind};
+use crate::index::Census;
 use crate::page::Page;
 use crate::pool::{Access, class_bytes};
-
-/// What a tree has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
-    /// Records in all leaves.
-    pub records: u64,
-    pub leaves: u64,
-    pub inner_nodes: u64,
-    /// Levels, with that of the leaves.
-    pub levels: u32,
-    /// Bytes of all nodes that keys, values, slots and headers take.
-    pub used_bytes: u64,
-    /// Bytes of all nodes.
-    pub page_bytes: u64,
-}
 
 /// A node as its parent describes it.
 struct Expected {
@@ -38,15 +24,16 @@ struct Looked {
 }
 
 impl BTree {
-    /// Walks the whole tree: the fences of every node are what its parent says, its keys lie within them and ascend, its level is one below, it is a node. Nobody changes the tree meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.
+    /// As [`BTree::walk`], for those who only want to see the records.
+    #[cfg(test)]
     pub fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
         self.walk(&mut |_| (), record)
     }
 
-    /// As [`BTree::check`], and shows the page of every node to `node`.
+    /// Walks the whole tree, and shows the page of every node to `node` and every record to `record`: the fences of every node are what its parent says, its keys lie within them and ascend, its level is one below, it is a node. Nobody changes the tree meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.
     pub fn walk(
         &self,
         node: &mut dyn FnMut(PageId),

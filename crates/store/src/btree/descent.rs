@@ -3,9 +3,10 @@
 use super::node::Node;
 use super::places;
 use super::records::Way;
-use super::tree::{BTree, Near, Slot, Spot};
+use super::tree::BTree;
 use crate::Error;
 use crate::header::PageId;
+use crate::index::{LeafHint, Slot};
 use crate::pool::{Access, Seen};
 
 /// Attempts after which it matters whether the store is poisoned, and whether records without their pages take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
@@ -48,10 +49,10 @@ impl BTree {
         }
     }
 
-    /// The leaf that covers `key`, and the key's slot there, if that is known; `near` is where another key was found.
+    /// The leaf that covers `key`, and the key's slot there, if that is known; `hint` is where another key was found.
     #[inline]
-    pub(super) fn place_of(&self, key: &[u8], near: Near) -> Result<(Seen<'_>, Slot), Error> {
-        match self.place_again(key, near) {
+    pub(super) fn place_of(&self, key: &[u8], hint: Option<LeafHint>) -> Result<(Seen<'_>, Slot), Error> {
+        match self.place_again(key, hint) {
             Some(place) => Ok(place),
             None => Ok((self.leaf(key)?, Slot::Unknown)),
         }
@@ -65,23 +66,23 @@ impl BTree {
 
     /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it lately, and nothing has changed there since.
     #[inline]
-    pub(super) fn place_again(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
+    pub(super) fn place_again(&self, key: &[u8], hint: Option<LeafHint>) -> Option<(Seen<'_>, Slot)> {
         let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
-        if let Some(leaf) = near.and_then(|spot| self.pool.again(spot.sight)).filter(covers) {
+        if let Some(leaf) = hint.and_then(|hint| self.pool.again(hint.sight)).filter(covers) {
             return Some((leaf, Slot::Unknown));
         }
-        let spot = places::recall((self.number, self.root), key)?;
-        let leaf = self.pool.again(spot.sight)?;
-        if spot.slot == Slot::Unknown {
+        let hint = places::recall((self.number, self.root), key)?;
+        let leaf = self.pool.again(hint.sight)?;
+        if hint.slot == Slot::Unknown {
             Node::prefetch(leaf.page(), true);
         }
-        Some((leaf, spot.slot))
+        Some((leaf, hint.slot))
     }
 
     /// What [`BTree::place_of`] gives the next time.
     #[inline]
-    pub(super) fn remember(&self, key: &[u8], spot: Spot) {
-        places::remember((self.number, self.root), key, spot);
+    pub(super) fn remember(&self, key: &[u8], hint: LeafHint) {
+        places::remember((self.number, self.root), key, hint);
     }
 
     /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
@@ -90,7 +91,7 @@ impl BTree {
         self.pool.send_out(move |_| {
             // Who needs the leaf will meet the error.
             if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
-                tree.remember(&key, Spot { sight: leaf.sight(), slot: Slot::Unknown });
+                tree.remember(&key, LeafHint { sight: leaf.sight(), slot: Slot::Unknown });
                 if was_absent {
                     tree.keep(&key, &leaf);
                 }
@@ -99,8 +100,8 @@ impl BTree {
     }
 
     /// As [`BTree::place_of`], if all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn place_at_hand(&self, key: &[u8], near: Near) -> Option<(Seen<'_>, Slot)> {
-        if let Some(place) = self.place_again(key, near) {
+    pub(super) fn place_at_hand(&self, key: &[u8], hint: Option<LeafHint>) -> Option<(Seen<'_>, Slot)> {
+        if let Some(place) = self.place_again(key, hint) {
             return Some(place);
         }
         let mut seen = self.pool.at_hand(self.root)?;

@@ -27,6 +27,5 @@ mod tree;
 #[cfg(all(test, feature = "testing"))]
 mod trouble;
 
-pub(crate) use check::Census;
-pub(crate) use scan::{Direction, Fate, Piece, Scan};
-pub(crate) use tree::{BTree, Change, Near, Spot};
+pub(crate) use scan::Scan;
+pub(crate) use tree::{BTree, Change};

@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::tree::Spot;
 use crate::hash::hash;
 use crate::header::PageId;
+use crate::index::LeafHint;
 use crate::task::in_task;
 
 /// Keys that a worker remembers, for all of its tasks; a power of two.
@@ -26,7 +26,7 @@ const KEY_BYTES_MAX: usize = 31;
 struct Place {
     /// Whose key it is.
     tree: TreeNumber,
-    spot: Spot,
+    hint: LeafHint,
     length: u8,
     key: [u8; KEY_BYTES_MAX],
 }
@@ -59,32 +59,32 @@ fn index(places: &[Place], root: PageId, key: &[u8]) -> usize {
 
 /// Where `key` was found last in a tree, by its number and its root, if that is known.
 #[inline]
-pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<Spot> {
+pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<LeafHint> {
     PLACES.with_borrow(|places| {
         if places.is_empty() {
             return None;
         }
         let place = &places[index(places, root, key)];
         let is_known = place.tree == tree && place.key.get(..place.length.into()) == Some(key);
-        is_known.then_some(place.spot)
+        is_known.then_some(place.hint)
     })
 }
 
 /// `key` is there, or would be.
 #[inline]
-pub(super) fn remember((tree, root): (TreeNumber, PageId), key: &[u8], spot: Spot) {
+pub(super) fn remember((tree, root): (TreeNumber, PageId), key: &[u8], hint: LeafHint) {
     if key.len() > KEY_BYTES_MAX {
         return;
     }
     PLACES.with_borrow_mut(|places| {
         if places.is_empty() {
-            let unused = Place { tree: TreeNumber::NONE, spot, length: 0, key: [0; KEY_BYTES_MAX] };
+            let unused = Place { tree: TreeNumber::NONE, hint, length: 0, key: [0; KEY_BYTES_MAX] };
             *places = vec![unused; if in_task() { OF_WORKER } else { OF_THREAD }].into();
         }
         let at = index(places, root, key);
         let place = &mut places[at];
         place.tree = tree;
-        place.spot = spot;
+        place.hint = hint;
         place.length = key.len() as u8;
         place.key[..key.len()].copy_from_slice(key);
     });

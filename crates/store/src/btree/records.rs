@@ -2,9 +2,10 @@
 
 use super::node::Node;
 use super::scratch::with_bytes;
-use super::tree::{BTree, Slot};
+use super::tree::BTree;
 use crate::Error;
 use crate::hash::hash;
+use crate::index::Slot;
 use crate::pool::{Access, Pool, RecordKey, Seen};
 
 /// What the way to a key leads to.

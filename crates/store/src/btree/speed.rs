@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
+use crate::index::{Direction, Piece};
 use crate::pool::testing::pool_in_memory;
 
 /// An eight-byte key; with `scrambled` the numbers are spread over all keys.

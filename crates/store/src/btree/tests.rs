@@ -9,9 +9,10 @@ use rand_pcg::Pcg64Mcg;
 
 use super::node::Node;
 use super::reshape::cut;
-use super::tree::{Attempt, Slot, Wish};
+use super::tree::{Attempt, Wish};
 use super::*;
 use crate::Error;
+use crate::index::{Census, Direction, LeafHint, Piece, Slot};
 use crate::pool::testing::pool_in_memory;
 use crate::pool::{Access, Denied, Pool, Seen};
 use crate::sync::explored::explore;
@@ -143,28 +144,29 @@ fn check_scan(tree: &BTree, model: &Model, lower: &[u8], upper: Option<&[u8]>, a
 /// Where keys were when they were looked at, which may have been long ago.
 #[derive(Default)]
 struct Looks {
-    last: VecDeque<(Vec<u8>, Near)>,
+    last: VecDeque<(Vec<u8>, Option<LeafHint>)>,
     /// Changes that did not begin at the root.
     saved: u32,
 }
 
 impl Looks {
-    fn note(&mut self, key: &[u8], near: Near) {
+    fn note(&mut self, key: &[u8], hint: Option<LeafHint>) {
         self.last.truncate(63);
-        self.last.push_front((key.to_vec(), near));
+        self.last.push_front((key.to_vec(), hint));
     }
 
     /// A change of a key, beginning with where it was. What was there too is where it is then.
     fn change(&mut self, tree: &BTree, key: &[u8], what: Change<'_>) -> Option<Vec<u8>> {
-        let before = self.last.iter().find(|(looked, _)| looked == key).and_then(|(_, near)| *near);
-        let mut near = before;
+        let before = self.last.iter().find(|(looked, _)| looked == key).and_then(|(_, hint)| *hint);
+        let mut hint = before;
         let old = get(tree, key);
-        tree.change_near(key, &mut near, what).unwrap();
-        self.saved += u32::from(near.is_some());
-        let is_beside =
-            |other: &Near| before.zip(*other).is_some_and(|(before, other)| before.is_beside(other));
+        tree.change_at(key, &mut hint, what).unwrap();
+        self.saved += u32::from(hint.is_some());
+        let is_beside = |other: &Option<LeafHint>| {
+            before.zip(*other).is_some_and(|(before, other)| before.is_beside(other))
+        };
         for (_, other) in self.last.iter_mut().filter(|(_, other)| is_beside(other)) {
-            *other = near.map(Spot::of_another_key);
+            *other = hint.map(LeafHint::of_another_key);
         }
         old
     }
@@ -197,15 +199,15 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
             _ => {
                 let expected = model.get(&key);
                 assert_eq!(get(&tree, &key).as_ref(), expected, "seed {seed} step {step}");
-                let mut near = None;
-                assert_eq!(tree.head(&key, &mut near).unwrap(), expected.map(|value| head(value)));
-                looks.note(&key, near);
+                let mut hint = None;
+                assert_eq!(tree.head(&key, &mut hint).unwrap(), expected.map(|value| head(value)));
+                looks.note(&key, hint);
                 // Another one's place, which may be in the same leaf.
                 let other = keys.draw(random, 4000);
                 let mut found = Vec::new();
-                if let Some(is_there) = tree.get_at_hand(&other, &mut found, &mut near) {
+                if let Some(is_there) = tree.get_at_hand(&other, &mut found, &mut hint) {
                     assert_eq!(is_there.then_some(&found), model.get(&other), "seed {seed} step {step}");
-                    looks.note(&other, near);
+                    looks.note(&other, hint);
                 }
             }
         }

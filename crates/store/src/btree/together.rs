@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 
 use super::node::Node;
 use super::places;
-use super::tree::{BTree, Slot, Spot};
+use super::tree::BTree;
 use crate::header::PageId;
+use crate::index::{LeafHint, Slot};
 use crate::pool::Seen;
 
 /// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache holds.
@@ -29,7 +30,7 @@ impl BTree {
     /// Finds the leaves of keys that are looked for next, and remembers them, as far as all on the way to them is in memory.
     pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         let is_known = |key: &&[u8]| {
-            places::recall((self.number, self.root), key).is_some_and(|spot| self.pool.is_still(spot.sight))
+            places::recall((self.number, self.root), key).is_some_and(|hint| self.pool.is_still(hint.sight))
         };
         let mut keys = keys.filter(|key| !is_known(key)).peekable();
         while keys.peek().is_some()
@@ -39,7 +40,7 @@ impl BTree {
             let mut ways: Ways<'_> = keys.by_ref().take(AT_A_TIME).map(on_its_way).collect();
             self.go_down(&mut ways);
             for way in ways {
-                self.remember(way.key, Spot { sight: way.seen.sight(), slot: Slot::Unknown });
+                self.remember(way.key, LeafHint { sight: way.seen.sight(), slot: Slot::Unknown });
             }
         }
     }

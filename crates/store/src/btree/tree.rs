@@ -8,7 +8,8 @@ use super::places::TreeNumber;
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::header::{PageId, PageKind};
-use crate::pool::{Denied, Pool, Seen, Sight, class_bytes, prefetch};
+use crate::index::{LeafHint, Slot};
+use crate::pool::{Denied, Pool, Seen, class_bytes, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]
@@ -19,38 +20,6 @@ pub(crate) enum Change<'v> {
     Put(&'v [u8]),
     /// Take it out.
     Remove,
-}
-
-/// Where a key was found, or was not. While nothing has changed there, who changes the key need not begin at the root.
-pub(crate) type Near = Option<Spot>;
-
-/// A leaf as it was, and where in it a key was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    pub(super) sight: Sight,
-    pub(super) slot: Slot,
-}
-
-impl Spot {
-    /// Whether another one is in the same leaf, as it was at the same time.
-    pub fn is_beside(self, other: Self) -> bool {
-        self.sight == other.sight
-    }
-
-    /// The same leaf, for a key that may be elsewhere in it.
-    pub fn of_another_key(self) -> Self {
-        Self { slot: Slot::Unknown, ..self }
-    }
-}
-
-/// What was found out of a key's slot in a leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// Nobody has looked yet.
-    Unknown,
-    At(u16),
-    /// It is not there; this is where it would go.
-    Before(u16),
 }
 
 impl Slot {
@@ -94,7 +63,7 @@ pub(crate) struct BTree {
 /// What came of an attempt to change a record.
 pub(super) enum Attempt {
     /// The key is here now.
-    Done(Spot),
+    Done(LeafHint),
     /// Done, and the leaf has become so small that a neighbour may take it in.
     Shrunk,
     /// The leaf has no room.
@@ -137,6 +106,11 @@ impl BTree {
         self.root
     }
 
+    /// Bytes of a node.
+    pub fn node_bytes(&self) -> usize {
+        class_bytes(self.class) as usize
+    }
+
     /// The longest key that the tree takes: a quarter of a node.
     pub fn max_key_bytes(&self) -> usize {
         max_key_bytes(class_bytes(self.class))
@@ -147,17 +121,17 @@ impl BTree {
         max_value_bytes(class_bytes(self.class))
     }
 
-    /// Appends the value of `key` to `into`; `false` if there is none. `near` may be where a key was found that may be in the same leaf, and becomes where this one was.
-    pub fn get(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Result<bool, Error> {
+    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found that may be in the same leaf, and becomes where this one was.
+    pub fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.until_whole(|| {
-            let place = self.place_of(key, near.take())?;
-            Ok(self.copy_value(place, key, into, near, Pool::overlap))
+            let place = self.place_of(key, hint.take())?;
+            Ok(self.copy_value(place, key, into, hint, Pool::overlap))
         })
     }
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
-    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
-        let copied = self.copy_at_hand(key, into, near);
+    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
+        let copied = self.copy_at_hand(key, into, hint);
         if copied.is_none() {
             self.begin_to_load(key);
         }
@@ -165,9 +139,14 @@ impl BTree {
     }
 
     /// As [`BTree::get`], if what that takes is in memory.
-    pub(super) fn copy_at_hand(&self, key: &[u8], into: &mut Vec<u8>, near: &mut Near) -> Option<bool> {
-        let place = self.place_at_hand(key, near.take())?;
-        self.copy_value(place, key, into, near, |_| ())
+    pub(super) fn copy_at_hand(
+        &self,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        hint: &mut Option<LeafHint>,
+    ) -> Option<bool> {
+        let place = self.place_at_hand(key, hint.take())?;
+        self.copy_value(place, key, into, hint, |_| ())
     }
 
     /// Appends the value of `key`, whose leaf this is; whether there is one. `None` if the leaf has changed meanwhile. `meanwhile` is what is done while the value comes into the processor's cache.
@@ -177,7 +156,7 @@ impl BTree {
         (leaf, slot): (Seen<'_>, Slot),
         key: &[u8],
         into: &mut Vec<u8>,
-        near: &mut Near,
+        hint: &mut Option<LeafHint>,
         meanwhile: impl Fn(&Pool),
     ) -> Option<bool> {
         let found = slot.find(Node::new(leaf.page()), key);
@@ -187,19 +166,19 @@ impl BTree {
             meanwhile(&self.pool);
         }
         let copied = copied(&leaf, place, into);
-        self.note_found(copied.is_some(), &leaf, found, key, near);
+        self.note_found(copied.is_some(), &leaf, found, key, hint);
         copied
     }
 
-    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero. `near` as with [`BTree::get`].
-    pub fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
+    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero. `hint` as with [`BTree::get`].
+    pub fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
-            let (leaf, slot) = self.place_of(key, near.take())?;
+            let (leaf, slot) = self.place_of(key, hint.take())?;
             let node = Node::new(leaf.page());
             let found = slot.find(node, key);
             let head = found.ok().map(|index| node.value_head(index));
             let is_still = leaf.is_still();
-            self.note_found(is_still, &leaf, found, key, near);
+            self.note_found(is_still, &leaf, found, key, hint);
             Ok(is_still.then_some(head))
         })
     }
@@ -212,20 +191,20 @@ impl BTree {
         leaf: &Seen<'_>,
         found: Result<u32, u32>,
         key: &[u8],
-        near: &mut Near,
+        hint: &mut Option<LeafHint>,
     ) {
         if is_still {
-            let spot = Spot { sight: leaf.sight(), slot: found.into() };
+            let found_at = LeafHint { sight: leaf.sight(), slot: found.into() };
             if found.is_ok() {
-                self.remember(key, spot);
+                self.remember(key, found_at);
             }
-            *near = Some(spot);
+            *hint = Some(found_at);
         }
     }
 
     /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
-    pub fn is_still(&self, near: Near) -> bool {
-        near.is_some_and(|spot| self.pool.is_still(spot.sight))
+    pub fn is_still(&self, hint: Option<LeafHint>) -> bool {
+        hint.is_some_and(|hint| self.pool.is_still(hint.sight))
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
@@ -240,27 +219,37 @@ impl BTree {
         self.change_as(key, &mut None, &mut Wish::DependsOn(decide))
     }
 
-    /// Changes the record of a key, beginning with the leaf in which it was found before. `near` becomes where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it have moved perhaps: they begin with
-    /// [`Spot::of_another_key`].
+    /// Changes the record of a key, beginning with the leaf in which it was found before. `hint` becomes where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it have moved perhaps: they begin with
+    /// [`LeafHint::of_another_key`].
     ///
     /// # Errors
     /// As [`BTree::update`].
-    pub fn change_near(&self, key: &[u8], near: &mut Near, change: Change<'_>) -> Result<(), Error> {
-        self.change_as(key, near, &mut Wish::Is(change))
+    pub fn change_at(
+        &self,
+        key: &[u8],
+        hint: &mut Option<LeafHint>,
+        change: Change<'_>,
+    ) -> Result<(), Error> {
+        self.change_as(key, hint, &mut Wish::Is(change))
     }
 
-    fn change_as(&self, key: &[u8], near: &mut Near, wish: &mut Wish<'_, '_>) -> Result<(), Error> {
+    fn change_as(
+        &self,
+        key: &[u8],
+        hint: &mut Option<LeafHint>,
+        wish: &mut Wish<'_, '_>,
+    ) -> Result<(), Error> {
         if key.len() > self.max_key_bytes() {
             return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
         }
         note_change();
-        let mut hint = near.take();
+        let mut first = hint.take();
         self.until_whole(|| {
-            let hinted = hint.take().and_then(|spot| Some((self.pool.again(spot.sight)?, spot.slot)));
+            let hinted = first.take().and_then(|hint| Some((self.pool.again(hint.sight)?, hint.slot)));
             let (leaf, slot) = hinted.map_or_else(|| self.place_of(key, None), Ok)?;
             match self.attempt(&leaf, slot, key, wish) {
-                Ok(Attempt::Done(spot)) => {
-                    *near = hinted.map(|_| spot);
+                Ok(Attempt::Done(after)) => {
+                    *hint = hinted.map(|_| after);
                     return Ok(Some(()));
                 }
                 Ok(Attempt::Shrunk) => {
@@ -300,7 +289,7 @@ impl BTree {
         let value = match (change, found) {
             (None, _) => return Ok(Attempt::Lost),
             (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => {
-                return Ok(Attempt::Done(Spot { sight: leaf.sight(), slot: found.into() }));
+                return Ok(Attempt::Done(LeafHint { sight: leaf.sight(), slot: found.into() }));
             }
             (Some(Change::Put(value)), _) => Some(value),
             (Some(Change::Remove), Ok(_)) => None,
@@ -343,7 +332,7 @@ impl BTree {
             Ok(()) => {
                 let slot =
                     value.map_or(Slot::Unknown, |_| Slot::At(found.unwrap_or_else(|index| index) as u16));
-                Attempt::Done(Spot { sight: leaf.sight_changed(), slot })
+                Attempt::Done(LeafHint { sight: leaf.sight_changed(), slot })
             }
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::index::{Direction, Piece};
 use crate::pool::testing::pool_in_memory;
 use crate::testing::Trouble;
 use crate::{Error, ErrorKind};

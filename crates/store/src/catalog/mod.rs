@@ -3,6 +3,5 @@
 mod entry;
 mod trees;
 
-pub use entry::IndexKind;
-pub(crate) use entry::{Entry, NAME_BYTES_MAX, TreeId};
+pub(crate) use entry::{Entry, NAME_BYTES_MAX};
 pub(crate) use trees::{CATALOG_CLASS, Known, Trees};

@@ -14,17 +14,14 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Entry, IndexKind, TreeId};
+use super::Entry;
 use crate::Error;
-use crate::btree::{BTree, Change, Direction, Piece, Scan};
+use crate::btree::{BTree, Change, Scan};
+use crate::factory::Factory;
 use crate::header::PageId;
-use crate::pool::Pool;
-use crate::txn::{Tree, Version};
+use crate::index::{Direction, IndexKind, Parameters, Piece, Tree, TreeId};
 
 const OWN_KEYS: u8 = 0xff;
-
-/// Leaves that are read ahead while a dropped tree is freed.
-const SWEEP_AHEAD: u32 = 4;
 
 /// Size class of the catalog's nodes.
 pub(crate) const CATALOG_CLASS: u8 = 0;
@@ -42,9 +39,17 @@ pub(crate) struct Known {
 
 /// See the module.
 pub(crate) struct Trees {
-    pool: Arc<Pool>,
+    factory: Arc<Factory>,
     catalog: BTree,
     known: RwLock<Names>,
+}
+
+/// A tree that was dropped and has pages left.
+struct Dropped {
+    entry: Entry,
+    tree: Tree,
+    /// Handles of those who still use it.
+    known: Vec<Weak<Known>>,
 }
 
 #[derive(Default)]
@@ -52,34 +57,33 @@ struct Names {
     by_name: BTreeMap<String, Arc<Known>>,
     by_id: HashMap<TreeId, Arc<Known>>,
     next: u32,
-    /// Dropped, with pages left; and the handles of those who still use them.
-    dropped: Vec<(Entry, Vec<Weak<Known>>)>,
+    dropped: Vec<Dropped>,
     /// Trees as they were known before they got other names: somebody may still use them.
     renamed: Vec<(TreeId, Weak<Known>)>,
 }
 
 impl Trees {
     /// The catalog of a new store, without trees.
-    pub fn create(pool: &Arc<Pool>) -> Result<Self, Error> {
-        let catalog = BTree::create(pool, CATALOG_CLASS.into(), false)?;
+    pub fn create(factory: &Arc<Factory>) -> Result<Self, Error> {
+        let catalog = BTree::create(factory.pool(), CATALOG_CLASS.into(), false)?;
         let names = Names { next: 1, ..Names::default() };
-        Ok(Self { pool: Arc::clone(pool), catalog, known: RwLock::new(names) })
+        Ok(Self { factory: Arc::clone(factory), catalog, known: RwLock::new(names) })
     }
 
     /// The catalog with this root.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].
-    pub fn open(pool: &Arc<Pool>, root: PageId, class: u8) -> Result<Self, Error> {
-        let catalog = BTree::open(pool, root, class.into());
+    pub fn open(factory: &Arc<Factory>, root: PageId, class: u8) -> Result<Self, Error> {
+        let catalog = BTree::open(factory.pool(), root, class.into());
         let mut names = Names { next: 1, ..Names::default() };
         let (mut scan, mut piece) = (Scan::new(Direction::Forward, &[], None, 4), Piece::default());
         while catalog.step(&mut scan, &mut piece)? {
             for (key, value) in piece.iter() {
-                names.take_in(pool, key, value)?;
+                names.take_in(factory, key, value)?;
             }
         }
-        Ok(Self { pool: Arc::clone(pool), catalog, known: RwLock::new(names) })
+        Ok(Self { factory: Arc::clone(factory), catalog, known: RwLock::new(names) })
     }
 
     /// The page by which the catalog is found again.
@@ -117,11 +121,9 @@ impl Trees {
     }
 
     /// Dropped trees with pages left that nobody uses any more.
-    pub fn abandoned(&self) -> Vec<Entry> {
-        let names = self.names();
-        let is_unused = |known: &[Weak<Known>]| known.iter().all(|known| known.strong_count() == 0);
-        let unused = names.dropped.iter().filter(|(_, known)| is_unused(known));
-        unused.map(|(entry, _)| *entry).collect()
+    pub fn abandoned(&self) -> Vec<Tree> {
+        let is_unused = |dropped: &&Dropped| dropped.known.iter().all(|known| known.strong_count() == 0);
+        self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
     /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` those of a large value. What is cut short is gone on with when the store is opened
@@ -129,17 +131,19 @@ impl Trees {
     ///
     /// # Errors
     /// The pool's.
-    pub fn free(&self, entry: Entry, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        let IndexKind::BTree = entry.kind;
-        let tree = BTree::open(&self.pool, entry.root, entry.class.into());
-        // They are all out before the first leaf is freed.
-        if !tree.is_cut_off()? {
-            free_large_values(&tree, free_large)?;
-        }
-        tree.clear()?;
-        // Before the root is free, whose number may be another page's then.
-        self.forget(entry.id)?;
-        tree.free_all()
+    pub fn free(&self, tree: &Tree, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        tree.index.clear(free_large)?;
+        // Before the last of its pages are free, whose numbers may be other pages' then.
+        self.forget(tree.id)?;
+        tree.index.destroy()
+    }
+
+    /// Shows the pages of the catalog itself.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn walk_catalog(&self, page: &mut dyn FnMut(PageId)) -> Result<(), Error> {
+        self.catalog.walk(page, &mut |_, _| ()).map(drop)
     }
 
     /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of its name is. One caller at a time.
@@ -151,7 +155,7 @@ impl Trees {
             let names = self.names();
             let is_older = entry.id.0 < names.next;
             let same = names.by_name.get(name).is_some_and(|known| known.entry.id >= entry.id);
-            if same || (is_older && names.dropped.iter().any(|(dropped, _)| dropped.id == entry.id)) {
+            if same || (is_older && names.dropped.iter().any(|dropped| dropped.entry.id == entry.id)) {
                 return Ok(());
             }
         }
@@ -160,9 +164,10 @@ impl Trees {
         self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))?;
         let bytes = entry.encode();
         self.catalog.update(name.as_bytes(), &mut |_| Change::Put(&bytes))?;
+        let tree = self.factory.open(entry.id, entry.kind, &entry.parameters)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
         names.next = next;
-        names.insert(&self.pool, name, entry);
+        names.insert(name, entry, tree);
         Ok(())
     }
 
@@ -181,7 +186,7 @@ impl Trees {
         known.dropped.store(true, Ordering::SeqCst);
         let mut used_by = vec![Arc::downgrade(&known)];
         used_by.extend(names.renamed.extract_if(.., |(renamed, _)| *renamed == id).map(|(_, known)| known));
-        names.dropped.push((known.entry, used_by));
+        names.dropped.push(Dropped { entry: known.entry.clone(), tree: known.tree.clone(), known: used_by });
         Ok(())
     }
 
@@ -212,7 +217,8 @@ impl Trees {
             names.renamed.push((id, Arc::downgrade(&old)));
         }
         names.renamed.retain(|(_, known)| known.strong_count() > 0);
-        names.insert(&self.pool, new_name, known.entry);
+        // The same index: it may have in memory what is in no page.
+        names.insert(new_name, known.entry.clone(), known.tree.clone());
         Ok(Some(known))
     }
 
@@ -220,37 +226,32 @@ impl Trees {
     fn forget(&self, id: TreeId) -> Result<(), Error> {
         self.catalog.update(&grave(id), &mut |_| Change::Remove)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        names.dropped.retain(|(entry, _)| entry.id != id);
+        names.dropped.retain(|dropped| dropped.entry.id != id);
         Ok(())
     }
 
-    /// The root of a tree that is not made after all.
-    pub fn give_up_root(&self, entry: &Entry) {
+    /// A new tree is not made after all.
+    pub fn give_up(&self, entry: &Entry) {
         // What cannot be freed stays allocated, which harms nobody.
-        let _tried = BTree::open(&self.pool, entry.root, entry.class.into()).free_all();
+        let tree = self.factory.open(entry.id, entry.kind, &entry.parameters);
+        let _tried = tree.and_then(|tree| tree.index.destroy());
     }
 
-    /// A root for a new tree.
+    /// What a new tree is made of.
     ///
     /// # Errors
     /// The pool's.
-    pub fn new_root(&self, class: u16) -> Result<PageId, Error> {
-        Ok(BTree::create(&self.pool, class.into(), false)?.root())
+    pub fn make(&self, kind: IndexKind, class: u16) -> Result<Parameters, Error> {
+        self.factory.create(kind, class)
     }
-}
 
-/// Takes large values out of a tree, each before its pages are free: they may be others' then.
-fn free_large_values(tree: &BTree, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-    let (mut scan, mut piece) = (Scan::new(Direction::Forward, &[], None, SWEEP_AHEAD), Piece::default());
-    while tree.step(&mut scan, &mut piece)? {
-        for (key, value) in piece.iter() {
-            if let Some((_, reference)) = Version::split(value).filter(|(version, _)| version.is_overflow()) {
-                tree.update(key, &mut |_| Change::Remove)?;
-                free_large(reference)?;
-            }
-        }
+    /// What a tree is made of that the log creates again: its pages may belong to another one by now.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for what no tree is; the pool's.
+    pub fn make_again(&self, logged: &Entry) -> Result<Parameters, Error> {
+        self.factory.create_like(logged.id, logged.kind, &logged.parameters)
     }
-    Ok(())
 }
 
 fn grave(id: TreeId) -> [u8; 5] {
@@ -259,63 +260,36 @@ fn grave(id: TreeId) -> [u8; 5] {
 }
 
 impl Names {
-    fn insert(&mut self, pool: &Arc<Pool>, name: &str, entry: Entry) {
-        let IndexKind::BTree = entry.kind;
-        let index = Arc::new(BTree::open(pool, entry.root, entry.class.into()));
-        let tree = Tree { id: entry.id, index };
+    fn insert(&mut self, name: &str, entry: Entry, tree: Tree) {
+        let id = entry.id;
         let (dropped, writers) = (AtomicBool::new(false), AtomicU64::new(0));
         let known = Arc::new(Known { name: name.to_owned(), entry, tree, dropped, writers });
         if let Some(old) = self.by_name.insert(name.to_owned(), Arc::clone(&known)) {
             self.by_id.remove(&old.entry.id);
         }
-        self.by_id.insert(entry.id, known);
+        self.by_id.insert(id, known);
     }
 
     /// A record of the catalog.
-    fn take_in(&mut self, pool: &Arc<Pool>, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn take_in(&mut self, factory: &Factory, key: &[u8], value: &[u8]) -> Result<(), Error> {
         match key {
             [OWN_KEYS] => {
                 let next = value.first_chunk().map_or(0, |next| u32::from_le_bytes(*next));
                 self.next = self.next.max(next);
             }
-            [OWN_KEYS, ..] => self.dropped.push((Entry::decode("(dropped)", value)?, Vec::new())),
+            [OWN_KEYS, ..] => {
+                let entry = Entry::decode("(dropped)", value)?;
+                let tree = factory.open(entry.id, entry.kind, &entry.parameters)?;
+                self.dropped.push(Dropped { entry, tree, known: Vec::new() });
+            }
             name => {
                 let name = String::from_utf8_lossy(name);
                 let entry = Entry::decode(&name, value)?;
                 self.next = self.next.max(entry.id.0 + 1);
-                self.insert(pool, &name, entry);
+                let tree = factory.open(entry.id, entry.kind, &entry.parameters)?;
+                self.insert(&name, entry, tree);
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::log::Timestamp;
-    use crate::pool::testing::pool_over;
-    use std::cell::RefCell;
-
-    /// A sweep that a crash cut off frees what it finds once more, by numbers that may be other pages' by then.
-    #[test]
-    fn a_dropped_trees_large_values_are_taken_out_before_they_are_freed() {
-        let pool = pool_over(&Arc::default(), 1 << 20);
-        let tree = BTree::create(&pool, 0, false).unwrap();
-        let version = Version::overflow(Timestamp(1)).bits().to_le_bytes();
-        let keys = || 0..2000_u32;
-        for key in keys() {
-            let value = [&version[..], &key.to_be_bytes()].concat();
-            tree.update(&key.to_be_bytes(), &mut |_| Change::Put(&value)).unwrap();
-        }
-        let freed = RefCell::new(Vec::new());
-        let free_large = |reference: &[u8]| {
-            let mut value = Vec::new();
-            assert!(!tree.get(reference, &mut value, &mut None).unwrap(), "{reference:?} is there");
-            freed.borrow_mut().push(u32::from_be_bytes(reference.try_into().unwrap()));
-            Ok(())
-        };
-        free_large_values(&tree, &free_large).unwrap();
-        assert!(freed.borrow().iter().copied().eq(keys()));
     }
 }

@@ -163,6 +163,11 @@ impl Run {
     fn attempt(&mut self, closed: bool) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
+        match self.parts.transactions.before_cut() {
+            // What is in no page stays in the log. That of a closed store ends here.
+            Err(Error::Full { .. }) if !closed => {}
+            done => done?,
+        }
         let cut = self.cut();
         self.note_cut(now(&devices).since(began));
         if planted!(RingReusedTooEarly) {

@@ -12,8 +12,9 @@ use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::Known;
 use crate::index::Direction;
+use crate::index::{Write, Written};
 use crate::log::Timestamp;
-use crate::txn::{Snapshot, Write, Written};
+use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
 /// Records of a step: as many locks of 8,192 may be taken.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::core::Core;
 use crate::Error;
 use crate::catalog::Known;
+use crate::index::Version;
 use crate::log::Timestamp;
-use crate::txn::Version;
 
 /// What a check has looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,10 +69,10 @@ impl Core {
     /// Of one tree, which nobody changes meanwhile, or it may look damaged.
     fn check_tree(&self, tree: &Known) -> Result<Check, Error> {
         let (mut values, mut newest, mut large) = (Ok(()), Timestamp(0), Large::default());
-        let census = tree.tree.index.check(&mut |_, value| {
+        let census = tree.tree.index.walk(&mut |_| (), &mut |_, version, value| {
             // The first damage counts.
             if values.is_ok() {
-                values = self.check_value(value, &mut newest, &mut large);
+                values = self.check_value(version, value, &mut newest, &mut large);
             }
         })?;
         values?;
@@ -87,27 +87,28 @@ impl Core {
         })
     }
 
-    /// A value of a record as it is in a leaf. `newest` is a commit that there was.
-    fn check_value(&self, value: &[u8], newest: &mut Timestamp, large: &mut Large) -> Result<(), Error> {
-        let damaged = |expected: &str, got: String| Error::Corrupt {
-            what: "a record".into(),
-            offset_bytes: 0,
-            expected: expected.into(),
-            got,
-        };
-        let Some((version, rest)) = Version::split(value) else {
-            return Err(damaged("the commit that made it", format!("{} bytes", value.len())));
-        };
+    /// A version of a record. `newest` is a commit that there was.
+    fn check_value(
+        &self,
+        version: Version,
+        value: &[u8],
+        newest: &mut Timestamp,
+        large: &mut Large,
+    ) -> Result<(), Error> {
         if version.timestamp() > *newest {
             *newest = self.engine().parts().log.last();
         }
         if version.timestamp() > *newest {
-            let expected = format!("one of the commits up to {}", newest.0);
-            return Err(damaged(&expected, format!("commit {}", version.timestamp().0)));
+            return Err(Error::Corrupt {
+                what: "a record".into(),
+                offset_bytes: 0,
+                expected: format!("one of the commits up to {}", newest.0),
+                got: format!("commit {}", version.timestamp().0),
+            });
         }
         if version.is_overflow() {
             large.count += 1;
-            large.bytes += self.value(version, rest)?.len() as u64;
+            large.bytes += self.value(version, value)?.len() as u64;
         }
         Ok(())
     }

@@ -19,14 +19,14 @@ use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::engine::{Engine, LargeValue, NewTree};
-use crate::index::{May, each_brought, waiting};
+use crate::index::{May, Prior, Version, Write, Written, each_brought, waiting};
 use crate::lane;
 use crate::layout::Layout;
 use crate::log::Timestamp;
 use crate::options::Options;
 use crate::pool::class_bytes;
 use crate::task::{Crew, JoinHandle, in_task};
-use crate::txn::{Snapshot, VERSION_BYTES, Version, Write, Written};
+use crate::txn::Snapshot;
 use crate::worker::Workers;
 use crate::{Decision, Durability, Error, ErrorKind, varint};
 
@@ -171,11 +171,12 @@ impl Core {
     pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &Known, keys: &[K]) -> Result<(), Error> {
         self.check_open()?;
         let index = &*tree.tree.index;
-        index.find_places(&mut keys.iter().map(AsRef::as_ref));
+        index.find_together(&mut keys.iter().map(AsRef::as_ref));
         let mut value = Vec::new();
         each_brought(keys, |_, key, may| {
             value.clear();
-            Ok(may.get(index, key.as_ref(), &mut value, &mut None)?.is_ready())
+            let prepared = index.prepare(key.as_ref(), may, None, &mut Prior::default(), Some(&mut value))?;
+            Ok(prepared.is_ready())
         })
     }
 
@@ -202,12 +203,16 @@ impl Core {
             let reference = into.split_off(start);
             match self.engine.large().read(&reference, into) {
                 // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
-                Err(_) if at.is_none() && tree.tree.index.head(key, &mut None)? != Some(version.bits()) => {
-                    into.truncate(start);
-                }
+                Err(_) if at.is_none() && self.is_replaced(tree, key, version)? => into.truncate(start),
                 read => return read.map(|()| Poll::Ready(true)),
             }
         }
+    }
+
+    /// Whether a key has another newest version than this one.
+    fn is_replaced(&self, tree: &Known, key: &[u8], version: Version) -> Result<bool, Error> {
+        let newest = waiting(|may| tree.tree.index.read(key, None, may, &mut Vec::new()))?;
+        Ok(newest.version != Some(version))
     }
 
     /// What a snapshot sees under `key`, as the tree has it: of a large value the reference, which is left to the caller to
@@ -383,11 +388,11 @@ impl Core {
     }
 
     pub fn key_bytes_max(&self, tree: &Known) -> usize {
-        tree.tree.index.max_key_bytes()
+        tree.tree.index.limits().key_bytes
     }
 
     pub fn node_bytes(&self, tree: &Known) -> u32 {
-        node_bytes(tree.entry.class)
+        tree.tree.index.limits().node_bytes as u32
     }
 
     /// Leaves that a scan of the tree reads ahead at most.
@@ -570,7 +575,7 @@ thread_local! {
 
 /// Whether a value of so many bytes does not fit into a node of the tree.
 pub(super) fn is_large(tree: &Known, value_bytes: u64) -> bool {
-    value_bytes + VERSION_BYTES as u64 > tree.tree.index.max_value_bytes() as u64
+    value_bytes > tree.tree.index.limits().value_bytes as u64
 }
 
 /// What a commit does with a value; `logged` gives what was written of each large one.

@@ -43,8 +43,8 @@ pub use reader::ValueReader;
 pub use simulated::Simulated;
 pub use snapshot::Snapshot;
 pub use stats::{
-    CacheStats, CheckpointStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats, ThrottleStats,
-    WrittenStats,
+    CacheStats, CheckpointStats, ConflictStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats,
+    ThrottleStats, WrittenStats,
 };
 pub use swap::CompareAndSwapError;
 pub use transaction::Transaction;

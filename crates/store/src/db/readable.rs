@@ -111,7 +111,7 @@ pub trait Readable: Source {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
         self.check_handle(tree)?;
-        tree.state.tree.index.find_places(&mut keys.iter().map(AsRef::as_ref));
+        tree.state.tree.index.find_together(&mut keys.iter().map(AsRef::as_ref));
         each_brought(&keys, |place, key, may| {
             Ok(match self.look_up(tree, key.as_ref(), may)? {
                 Poll::Pending => false,

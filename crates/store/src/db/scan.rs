@@ -6,15 +6,16 @@ use super::core::Core;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::Known;
-use crate::index::{Direction, Piece};
-use crate::txn::{Cursor, Snapshot, Version};
+use crate::index::{Direction, Piece, Steps, Version};
+use crate::txn::Snapshot;
 
 /// See the module.
 pub(super) struct TreeScan {
     core: Arc<Core>,
-    at: Arc<Snapshot>,
+    /// What the scan sees stays as long as this lives.
+    _at: Arc<Snapshot>,
     direction: Direction,
-    cursor: Cursor,
+    steps: Box<dyn Steps>,
     piece: Piece,
     /// The piece's bytes, which its records share.
     shared: Arc<[u8]>,
@@ -32,9 +33,10 @@ impl TreeScan {
         upper: Option<&[u8]>,
     ) -> Self {
         let ahead = core.read_ahead(tree);
-        let cursor = core.engine().transactions().scan(&tree.tree, direction, lower, upper, ahead);
-        let (core, at) = (Arc::clone(core), Arc::clone(at));
-        Self { core, at, direction, cursor, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
+        let index = Arc::clone(&tree.tree.index);
+        let steps = index.scan(direction, lower, upper, ahead, at.timestamp());
+        let (core, _at) = (Arc::clone(core), Arc::clone(at));
+        Self { core, _at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
     }
 
     /// The next record.
@@ -61,8 +63,7 @@ impl TreeScan {
                 return Ok(Some(place.map(|at| at as usize)));
             }
             self.core.check_process()?;
-            let transactions = self.core.engine().transactions();
-            if !self.cursor.step(transactions, self.at.timestamp(), &mut self.piece)? {
+            if !self.steps.step(&mut self.piece)? {
                 return Ok(None);
             }
             self.shared = Arc::from(self.piece.parts().0);

@@ -28,6 +28,8 @@ pub struct Stats {
     pub checkpoints: CheckpointStats,
     /// Old versions that snapshots still need.
     pub history: HistoryStats,
+    /// How transactions were checked for others that were faster.
+    pub conflicts: ConflictStats,
     /// What opening the store took.
     pub recovery: RecoveryStats,
 }
@@ -176,6 +178,16 @@ pub struct HistoryStats {
     pub generations: u64,
 }
 
+/// How transactions were checked for others that had committed their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ConflictStats {
+    /// Keys for which the table of recent commits was not enough, so that their tree was asked.
+    pub asked: u64,
+    /// Transactions that were refused since the tree could not tell either: nobody may have been in their way.
+    pub refused_unsure: u64,
+}
+
 /// What opening the store took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -201,7 +213,8 @@ impl Stats {
         let (written, usage) = (stats.written, stats.segments);
         let stream = |stream: Stream| written.by_stream_bytes[stream as usize];
         let throttle = engine.transactions().throttle_stats();
-        let history = engine.transactions().history_stats();
+        let conflicts = engine.transactions().conflict_stats();
+        let history = engine.transactions().old_versions();
         Self {
             device: devices.traffic(),
             cache: CacheStats {
@@ -258,6 +271,7 @@ impl Stats {
                 longest_stall_s: stats.checkpoints.longest_cut.seconds(),
             },
             history: HistoryStats { records: history.records, generations: history.generations as u64 },
+            conflicts: ConflictStats { asked: conflicts.asked, refused_unsure: conflicts.refused_unsure },
             recovery: RecoveryStats {
                 was_closed: stats.recovery.closed,
                 map_s: stats.recovery.map.seconds(),

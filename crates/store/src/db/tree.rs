@@ -15,7 +15,8 @@ use super::reader::ValueReader;
 use super::source::Range;
 use super::value::Value;
 use crate::Error;
-use crate::catalog::{IndexKind, Known};
+use crate::catalog::Known;
+use crate::index::IndexKind;
 use crate::layout::check_node_bytes;
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
@@ -28,6 +29,9 @@ pub struct TreeOptions {
 impl TreeOptions {
     /// A B+-tree with nodes of the size that the store's layout decided on.
     pub fn new() -> Self {
+        #[cfg(feature = "testing")]
+        return Self { kind: crate::testing::kind_of_trees(), node_bytes: None };
+        #[cfg(not(feature = "testing"))]
         Self::default()
     }
 

@@ -7,7 +7,8 @@ use super::content::Content;
 use super::core::Core;
 use super::source::{Key, Overlay};
 use crate::Error;
-use crate::catalog::{Known, TreeId};
+use crate::catalog::Known;
+use crate::index::TreeId;
 
 /// The writes of a batch or transaction, by tree and key.
 #[derive(Default)]

@@ -15,14 +15,14 @@ use flashgrain_device::Origin;
 use crate::Error;
 use crate::btree::overflow::{Draft, Overflow, Stored, kept};
 use crate::header::PageId;
-use crate::index::Change;
+use crate::index::{Tree, Write};
 use crate::lane::{Devices, Role, flush};
-use crate::log::Timestamp;
+use crate::log::LogRecord;
 use crate::poison::Poison;
 use crate::pool::{Epoch, Pool};
 use crate::segment::Segments;
 use crate::task::Crew;
-use crate::txn::{Transactions, Tree, Version};
+use crate::txn::Transactions;
 
 /// See the module.
 pub(crate) struct Large {
@@ -331,7 +331,7 @@ impl Large {
         &self,
         tree: &Tree,
         key: &[u8],
-        timestamp: Timestamp,
+        record: LogRecord,
         logged: &[u8],
         cut: Epoch,
     ) -> Result<(), Error> {
@@ -342,23 +342,11 @@ impl Large {
         if !self.overflow.adopt(logged, cut, &mut live)? {
             return Ok(());
         }
-        let value = [&Version::overflow(timestamp).bits().to_le_bytes(), kept(logged)].concat();
-        let (mut is_outdated, mut replaced) = (false, Vec::new());
-        tree.index.update(key, &mut |old| {
-            replaced.clear();
-            let old = old.and_then(Version::split);
-            is_outdated = old.is_some_and(|(version, _)| version.timestamp() > timestamp);
-            if old.is_some_and(|(version, _)| version.timestamp() >= timestamp) {
-                return Change::Keep;
-            }
-            if let Some((_, reference)) = old.filter(|(version, _)| version.is_overflow()) {
-                replaced.extend_from_slice(reference);
-            }
-            Change::Put(&value)
-        })?;
-        if is_outdated {
+        let write = Write::PutOverflow { reference: kept(logged), logged };
+        let done = tree.index.reapply(key, write, record)?;
+        if done.is_outdated {
             return self.free(kept(logged));
         }
-        if replaced.is_empty() { Ok(()) } else { self.free(&replaced) }
+        done.replaced.map_or(Ok(()), |reference| self.free(&reference))
     }
 }

@@ -17,8 +17,9 @@ use crate::sync::Arc;
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::catalog::{Entry, IndexKind, Known, TreeId, Trees};
+use crate::catalog::{Entry, Known, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
+use crate::index::{IndexKind, Tree, TreeId};
 use crate::task::{Crew, yield_now};
 use crate::txn::{Operation, Transactions};
 use errand::Errand;
@@ -151,10 +152,10 @@ impl Engine {
             }
             let (mut record, mut entries) = (Vec::new(), Vec::new());
             for (id, new) in (trees.next_id().0..).zip(wanted) {
-                let root = trees.new_root(new.class).inspect_err(|_| {
-                    entries.iter().for_each(|(_, entry)| trees.give_up_root(entry));
+                let parameters = trees.make(new.kind, new.class).inspect_err(|_| {
+                    entries.iter().for_each(|(_, entry)| trees.give_up(entry));
                 })?;
-                let entry = Entry { id: TreeId(id), kind: new.kind, class: new.class, root };
+                let entry = Entry { id: TreeId(id), kind: new.kind, parameters };
                 let (tree, name, bytes) = (entry.id, new.name.as_bytes(), entry.encode());
                 Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
                 entries.push((new.name, entry));
@@ -230,7 +231,7 @@ impl Engine {
             (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
         self.crew.spawn(move || {
             // What fails is tried again when the store is opened.
-            let free = |entry| trees.free(entry, &|reference| large.free(reference));
+            let free = |tree: Tree| trees.free(&tree, &|reference| large.free(reference));
             sweeping.finish(|| trees.abandoned().pop(), free);
         });
     }

@@ -8,23 +8,22 @@ use super::replay::{Replay, foresee};
 use super::upkeep::connect;
 use super::{Engine, Large};
 use crate::Error;
-use crate::btree::BTree;
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, Keeper, Parts, Shape, State, StoreId, Superblock, label, load, slots};
+use crate::factory::Factory;
 use crate::header::PageId;
-use crate::index::Index;
 use crate::lane::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
-use crate::log::{Known, Log, Lsn, Timestamp};
+use crate::log::{Known, Log, LogRecord, Lsn, Timestamp};
 use crate::options::Options;
 use crate::poison::Poison;
-use crate::pool::{CLASSES, Epoch, Pool};
+use crate::pool::{Epoch, Pool};
 use crate::segment::{Segments, UnitSequence};
 use crate::task::Crew;
 use crate::txn::Transactions;
 
 /// Old versions take up to this part of what the cache takes, besides it, before they get pages.
-const RECENT_SHARE: u64 = 32;
+const OLD_VERSIONS_DIVISOR: u64 = 32;
 
 /// What a store is made of.
 #[derive(Clone)]
@@ -62,6 +61,7 @@ struct Storage {
     poison: Poison,
     segments: Arc<Segments>,
     pool: Arc<Pool>,
+    factory: Arc<Factory>,
 }
 
 impl Given {
@@ -83,31 +83,13 @@ impl Given {
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
         segments.begin_epoch(pool.epoch());
-        Ok(Storage { poison, segments, pool })
+        let factory = Factory::new(&pool, &poison, self.options.cache_bytes / OLD_VERSIONS_DIVISOR);
+        Ok(Storage { poison, segments, pool, factory })
     }
 
-    /// Old versions are kept in nodes larger than all trees', as they have longer keys and values.
-    fn transactions(
-        &self,
-        log: &Log,
-        poison: &Poison,
-        pool: &Arc<Pool>,
-        trees: &Arc<Trees>,
-    ) -> Arc<Transactions> {
-        let (pool, trees) = (Arc::clone(pool), Arc::clone(trees));
-        let recent_bytes = self.options.cache_bytes / RECENT_SHARE;
-        let make = move || -> Result<Arc<dyn Index>, Error> {
-            let largest = trees.all().iter().map(|known| usize::from(known.entry.class)).max();
-            let class = (largest.unwrap_or(0) + 1).min(CLASSES - 1);
-            Ok(Arc::new(BTree::create(&pool, class, true)?))
-        };
-        Arc::new(Transactions::new(
-            log.clone(),
-            poison.clone(),
-            self.crew.clone(),
-            Box::new(make),
-            recent_bytes,
-        ))
+    fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
+        factory.opened(log.last());
+        Arc::new(Transactions::new(log.clone(), poison.clone(), self.crew.clone(), factory.all()))
     }
 
     fn log_shape(&self) -> Option<Shape> {
@@ -198,10 +180,10 @@ impl Engine {
         let devices = &given.devices;
         slots::erase(devices)?;
         label::save(devices, store)?;
-        let Storage { poison, segments, pool } = given.storage(&layout)?;
+        let Storage { poison, segments, pool, factory } = given.storage(&layout)?;
         let log =
             Log::create(&layout, devices.clone(), given.crew.clone(), poison.clone(), log_store(store))?;
-        let trees = Arc::new(Trees::create(&pool)?);
+        let trees = Arc::new(Trees::create(&factory)?);
         let superblock = Superblock {
             store,
             generation: 0,
@@ -225,7 +207,7 @@ impl Engine {
         };
         let base =
             Base { superblock, priors: Vec::new(), next_serial: 1, chain_bytes: 0, openings: Vec::new() };
-        let transactions = given.transactions(&log, &poison, &pool, &trees);
+        let transactions = given.transactions(&log, &poison, &factory);
         let recovery_log_bytes = given.options.recovery_log_bytes;
         let parts = Parts {
             devices: given.devices.clone(),
@@ -278,10 +260,10 @@ impl Engine {
             timestamp: superblock.state.newest,
             closed: superblock.closed,
         };
-        let Storage { poison, segments, pool } = given.storage(&layout)?;
+        let Storage { poison, segments, pool, factory } = given.storage(&layout)?;
         pool.expect(superblock.state.next_page)?;
         let mut base = load(superblock, &segments, &pool, &given.crew)?;
-        let trees = Arc::new(Trees::open(&pool, base.superblock.catalog, base.superblock.catalog_class)?);
+        let trees = Arc::new(Trees::open(&factory, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
         let large = Arc::new(Large::new(devices, &segments, &pool, &poison, &given.crew));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
@@ -308,7 +290,7 @@ impl Engine {
             given.crew.clone(),
             poison.clone(),
             known,
-            &mut |_, timestamp, record| replay.record(timestamp, record),
+            &mut |start, timestamp, record| replay.record(LogRecord { start, timestamp }, record),
         )?;
         replay.finish()?;
         segments.set_checkpointing(false);
@@ -323,7 +305,7 @@ impl Engine {
             log_bytes: recovered.bytes,
             torn: recovered.torn,
         };
-        let transactions = given.transactions(&log, &poison, &pool, &trees);
+        let transactions = given.transactions(&log, &poison, &factory);
         let recovery_log_bytes = given.options.recovery_log_bytes;
         let parts = Parts {
             devices: given.devices.clone(),

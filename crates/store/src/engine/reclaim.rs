@@ -8,10 +8,7 @@ use std::collections::HashSet;
 
 use super::Engine;
 use crate::Error;
-use crate::btree::BTree;
-use crate::catalog::CATALOG_CLASS;
 use crate::header::PageId;
-use crate::txn::Version;
 
 impl Engine {
     /// Frees the pages of large values to which nobody refers; how many. Commits wait meanwhile. `None`, and nothing is freed, if there are snapshots, commits that have begun, or trees or values that
@@ -47,22 +44,20 @@ impl Engine {
 
     /// All pages of all trees and of the values in them.
     fn referred_to(&self) -> Result<HashSet<PageId>, Error> {
-        let pool = &self.parts().pool;
         let mut known = HashSet::new();
-        let trees = self.trees.all();
-        let roots = trees.iter().map(|tree| (tree.entry.root, usize::from(tree.entry.class)));
-        for (root, class) in roots.chain([(self.trees.root(), usize::from(CATALOG_CLASS))]) {
+        self.trees.walk_catalog(&mut |page| {
+            known.insert(page);
+        })?;
+        for tree in self.trees.all() {
             let mut references = Vec::new();
-            let is_catalog = root == self.trees.root();
-            BTree::open(pool, root, class).walk(
+            tree.tree.index.walk(
                 &mut |page| {
                     known.insert(page);
                 },
-                &mut |_, value| match Version::split(value) {
-                    Some((version, reference)) if !is_catalog && version.is_overflow() => {
+                &mut |_, version, reference| {
+                    if version.is_overflow() {
                         references.push(reference.to_vec());
                     }
-                    _ => {}
                 },
             )?;
             for reference in references {

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use super::Large;
 use crate::Error;
 use crate::btree::overflow::written_pages;
-use crate::catalog::{Entry, TreeId, Trees};
+use crate::catalog::{Entry, Trees};
 use crate::checkpoint::EPOCH_MAX;
 use crate::header::PageId;
-use crate::log::Timestamp;
+use crate::index::TreeId;
+use crate::log::LogRecord;
 use crate::pool::Epoch;
 use crate::segment::Segments;
 use crate::task::Crew;
-use crate::txn::{Operation, Operations, Replayer, Version};
+use crate::txn::{Operation, Operations, Replayer};
 
 /// How many operations of a record a planted bug replays: about what a block of the log holds.
 const OPERATIONS_OF_A_BLOCK: usize = 10;
@@ -66,32 +67,36 @@ impl Replay {
     }
 
     /// A commit, in the order of the log.
-    pub fn record(&mut self, timestamp: Timestamp, record: &[u8]) -> Result<(), Error> {
+    pub fn record(&mut self, logged: LogRecord, record: &[u8]) -> Result<(), Error> {
         let most = if planted!(BatchReplayedInPart) { OPERATIONS_OF_A_BLOCK } else { usize::MAX };
         for operation in Operations::of(record).take(most) {
             let operation = operation.map_err(|_| Error::Corrupt {
-                what: format!("commit {} in the log", timestamp.0),
+                what: format!("commit {} in the log", logged.timestamp.0),
                 offset_bytes: 0,
                 expected: "operations that this version knows".into(),
                 got: "something else, under a right checksum".into(),
             })?;
-            self.operation(timestamp, operation)?;
+            self.operation(logged, operation)?;
         }
         Ok(())
     }
 
-    fn operation(&mut self, timestamp: Timestamp, operation: Operation<'_>) -> Result<(), Error> {
+    fn operation(&mut self, logged: LogRecord, operation: Operation<'_>) -> Result<(), Error> {
         match operation {
-            Operation::Put { tree, key, value } => self.put(tree, key, Version::put(timestamp), value),
+            // A tree that was dropped later is not there any more.
+            Operation::Put { tree, key, value } => match self.trees.numbered(tree) {
+                Some(known) => self.replayer.put(&known.tree, key, logged, value),
+                None => Ok(()),
+            },
             Operation::PutOverflow { tree, key, reference } => {
                 self.replayer.finish()?;
                 match self.trees.numbered(tree) {
-                    Some(known) => self.large.put_again(&known.tree, key, timestamp, reference, self.cut),
+                    Some(known) => self.large.put_again(&known.tree, key, logged, reference, self.cut),
                     None => Ok(()),
                 }
             }
             Operation::Remove { tree, key } => match self.trees.numbered(tree) {
-                Some(known) => self.replayer.remove(&known.tree, key, timestamp),
+                Some(known) => self.replayer.remove(&known.tree, key, logged),
                 None => Ok(()),
             },
             Operation::CreateTree { tree, name, entry } => {
@@ -109,14 +114,6 @@ impl Replay {
         }
     }
 
-    fn put(&mut self, tree: TreeId, key: &[u8], version: Version, rest: &[u8]) -> Result<(), Error> {
-        // A tree that was dropped later is not there any more.
-        match self.trees.numbered(tree) {
-            Some(known) => self.replayer.put(&known.tree, key, version, rest),
-            None => Ok(()),
-        }
-    }
-
     /// The root that the log names may belong to another page by now: the tree gets a new one.
     fn create(&self, tree: TreeId, name: &[u8], entry: &[u8]) -> Result<(), Error> {
         let name = String::from_utf8_lossy(name);
@@ -126,7 +123,8 @@ impl Replay {
         if is_there || self.trees.named(&name).is_some_and(|known| known.entry.id >= tree) {
             return Ok(());
         }
-        self.trees.add(&name, Entry { root: self.trees.new_root(logged.class)?, ..logged })
+        let parameters = self.trees.make_again(&logged)?;
+        self.trees.add(&name, Entry { parameters, ..logged })
     }
 
     /// Everything is done.

@@ -43,7 +43,7 @@ pub(crate) struct Lsn(pub u64);
 pub(crate) struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// None read from a device is higher: what goes on from there still fits into the 56 bits that [versions](crate::txn::Version) have for it.
+    /// None read from a device is higher: what goes on from there still fits into the 56 bits that [versions](crate::index::Version) have for it.
     pub const MAX: Self = Self(1 << 55);
 }
 
@@ -68,6 +68,19 @@ pub(crate) struct Logged {
     pub end: Lsn,
     /// The commit's number.
     pub timestamp: Timestamp,
+}
+
+/// A record, by where it begins, and by its commit's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LogRecord {
+    pub start: Lsn,
+    pub timestamp: Timestamp,
+}
+
+impl Logged {
+    pub fn record(self) -> LogRecord {
+        LogRecord { start: self.start, timestamp: self.timestamp }
+    }
 }
 
 /// What is called with each record that is found at opening: where it begins, its timestamp, its bytes.

@@ -26,6 +26,8 @@ pub enum Finder {
     Model,
     /// Histories of concurrent transactions.
     Isolation,
+    /// Recovery from what a power cut leaves of trees that only add versions.
+    AppendOnly,
 }
 
 macro_rules! bugs {
@@ -171,6 +173,10 @@ bugs! {
     // Transactions.
     /// Transactions are committed without looking whether somebody was faster: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
+    /// The table of recent commits misses one: a transaction overwrites what another one has committed since its snapshot.
+    RecentCommitMissed: "recent-commit-missed", Isolation;
+    /// A checkpoint's replay start does not ask the indexes: commits that an index has in memory alone are gone after a crash.
+    IndexReplayIgnored: "index-replay-ignored", AppendOnly;
     /// Removals of others do not count in validation: two transactions take the same record away.
     RemovalNotValidated: "removal-not-validated", Isolation;
     /// A bulk removal is not validated: it removes a part of what another commit wrote after the look.

@@ -2,12 +2,15 @@
 
 mod bugs;
 pub mod decode;
+mod kind;
 mod observe;
 mod preempt;
 mod small;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
+pub(crate) use kind::kind_of_trees;
+pub use kind::{TreesOf, trees_of};
 pub(crate) use observe::tell_committed;
 pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub(crate) use preempt::point;

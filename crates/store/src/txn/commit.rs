@@ -4,37 +4,17 @@
 //! can be seen, its locks are given back, and it waits for the log. Of two commits with a common key the one with the smaller timestamp is applied first. Nothing fails between log and
 //! application but a device; that poisons the store.
 
-use std::cell::Cell;
+use std::task::Poll;
 
+use super::Transactions;
+use super::commit_table::KeyHash;
 use super::locks::{Held, Stripe};
 use super::record::Operation;
 use super::throttle::Admitted;
-use super::version::{VERSION_BYTES, Version};
-use super::{Transactions, Tree};
 use crate::Error;
-use crate::catalog::TreeId;
-use crate::index::{Change, May, Near, Spot, each_brought};
+use crate::index::{Commit, LeafHint, May, Newest, Prior, Tree, TreeId, Write, Written, each_brought};
 use crate::log::{Durability, Logged, Timestamp};
-
-/// What a transaction does to a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Write<'a> {
-    Put(&'a [u8]),
-    /// A value in overflow pages: the reference that the record keeps, and what the log has to know of them.
-    PutOverflow {
-        reference: &'a [u8],
-        logged: &'a [u8],
-    },
-    Remove,
-}
-
-/// A key and what happens to it.
-#[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
-    pub tree: &'a Tree,
-    pub key: &'a [u8],
-    pub write: Write<'a>,
-}
+use crate::spare::with_memory;
 
 /// A key, or all keys there are, that a serializable transaction has read.
 #[derive(Clone, Copy)]
@@ -43,30 +23,15 @@ pub(crate) struct Read<'a> {
     pub key: &'a [u8],
 }
 
-/// What was there before a commit, as long as the leaf in which it was found has not changed since.
-#[derive(Clone, Copy, Default)]
-struct Before {
-    version: Option<Version>,
-    /// Where the value is among those that validation has read, with its version; it may be too long for that.
-    value: Option<(usize, usize)>,
-    near: Near,
-}
-
-/// The same for all keys of a commit.
-struct Befores {
-    reads: Vec<Before>,
-    writes: Vec<Before>,
-}
-
 impl Written<'_> {
     /// Refuses what cannot be applied: afterwards it is too late.
     fn check(&self) -> Result<(), Error> {
-        let index = &self.tree.index;
-        let limit = index.max_key_bytes();
+        let limits = self.tree.index.limits();
+        let limit = limits.key_bytes;
         if self.key.is_empty() || self.key.len() > limit {
             return Err(Error::KeyLength { got: self.key.len(), limit });
         }
-        let limit = index.max_value_bytes() - VERSION_BYTES;
+        let limit = limits.value_bytes;
         match self.write {
             Write::Put(value) | Write::PutOverflow { reference: value, .. } if value.len() > limit => {
                 Err(Error::ValueLength { got: value.len() as u64, limit: limit as u64 })
@@ -96,95 +61,9 @@ const OPERATIONS_PER_PAUSE: usize = 32;
 /// Commits with more keys are validated with their locks only: of what they look at before, much would have left memory again.
 const EARLY_KEYS_MAX: usize = 256;
 
-/// Values that validation reads are handed on as long as they take no more than this.
-const OLDS_BYTES_MAX: usize = SPARE_BYTES_MAX;
-
-/// Nodes that an operation may change: both halves of a leaf, and their parent.
-const NODES_PER_OPERATION: u64 = 3;
-
 /// Bytes of pages that the beginning of a commit may make dirty; as it goes on it looks for itself.
 fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
-    writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| dirtied_by_one(written.tree)).sum()
-}
-
-fn dirtied_by_one(tree: &Tree) -> u64 {
-    // A key takes a quarter of a node at most.
-    NODES_PER_OPERATION * 4 * tree.index.max_key_bytes() as u64
-}
-
-thread_local! {
-    /// Memory that commits of this thread use one after another: for what was there before, for the record, and for the value that is applied. Those that come meanwhile take new memory.
-    static SPARE: Cell<[Vec<u8>; 3]> = const { Cell::new([Vec::new(), Vec::new(), Vec::new()]) };
-}
-
-/// The most memory that is kept for the next commit.
-const SPARE_BYTES_MAX: usize = 64 << 10;
-
-fn with_memory<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let [mut memory, second, third] = SPARE.take();
-    SPARE.set([second, third, Vec::new()]);
-    memory.clear();
-    let result = act(&mut memory);
-    if memory.capacity() <= SPARE_BYTES_MAX {
-        let [first, second, _] = SPARE.take();
-        SPARE.set([memory, first, second]);
-    }
-    result
-}
-
-impl Befores {
-    /// Nothing is known yet.
-    fn of(reads: &[Read<'_>], writes: &[Written<'_>]) -> Self {
-        Self { reads: vec![Before::default(); reads.len()], writes: vec![Before::default(); writes.len()] }
-    }
-
-    /// Looks at all keys but those that were looked at already and whose leaf has not changed since; values are appended to `olds`, as far as they are not too long together.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if somebody was faster than who has this snapshot; the index's.
-    fn validate(
-        &mut self,
-        snapshot: Option<Timestamp>,
-        reads: &[Read<'_>],
-        writes: &[Written<'_>],
-        olds: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        // Where the last key was found, and of which tree it was: the next one may be its neighbour.
-        let mut beside: Option<(TreeId, Near)> = None;
-        let mut look = |before: &mut Before, tree: &Tree, key: &[u8], may: May| -> Result<bool, Error> {
-            let is_still = tree.index.is_still(before.near);
-            if is_still || before.near.is_some() && planted!(ChangedLeafTrusted) {
-                return Ok(true);
-            }
-            let (start, mut near) =
-                (olds.len(), beside.and_then(|(id, near)| near.filter(|_| id == tree.id)));
-            if may.get(&*tree.index, key, olds, &mut near)?.is_pending() {
-                return Ok(false);
-            }
-            let version = olds.get(start..).and_then(Version::split).map(|(version, _)| version);
-            let is_newer = |snapshot| {
-                version.is_some_and(|version| {
-                    version.timestamp() > snapshot
-                        && !(version.is_tombstone() && planted!(RemovalNotValidated))
-                })
-            };
-            if snapshot.is_some_and(is_newer) && !planted!(CommitSkipsValidation) {
-                return Err(Error::Conflict);
-            }
-            let value =
-                version.is_some().then_some((start, olds.len())).filter(|(_, end)| *end <= OLDS_BYTES_MAX);
-            if value.is_none() {
-                olds.truncate(start);
-            }
-            *before = Before { version, value, near };
-            beside = Some((tree.id, near));
-            Ok(true)
-        };
-        each_brought(reads, |place, read, may| look(&mut self.reads[place], read.tree, read.key, may))?;
-        each_brought(writes, |place, written, may| {
-            look(&mut self.writes[place], written.tree, written.key, may)
-        })
-    }
+    writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| written.tree.index.dirtied_bytes()).sum()
 }
 
 impl Transactions {
@@ -196,15 +75,14 @@ impl Transactions {
         written.check()?;
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         let logged = {
-            let _held = self.locks.lock(Stripe::of(written.tree.id, written.key));
+            let _held = self.locks.lock(Stripe::of(KeyHash::of(written.tree.id, written.key)));
             preempt!();
-            let mut near = None;
-            let version = written.tree.index.head(written.key, &mut near)?.map(Version::from_bits);
-            let before = Before { version, value: None, near };
+            let mut prior = Prior::default();
+            let _it_waits = written.tree.index.prepare(written.key, May::Wait, None, &mut prior, None)?;
             preempt!();
             with_memory(|record| {
                 written.encode(record);
-                self.log_and_apply(record, &[written], (&[before], &[]), &admitted)
+                self.log_and_apply(record, &[written], (&[prior], &[]), &admitted)
             })?
         };
         self.finish(logged, durability)
@@ -227,22 +105,22 @@ impl Transactions {
         writes.iter().try_for_each(Written::check)?;
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
-        let logged = with_memory(|olds| {
-            let mut before = Befores::of(reads, writes);
+        let logged = with_memory(|values| {
+            let mut priors = vec![Prior::default(); writes.len()];
             if reads.len() + writes.len() <= EARLY_KEYS_MAX {
                 // Without the locks, which others may wait for: it may have to wait itself for leaves to be read.
-                before.validate(snapshot, reads, writes, olds)?;
+                self.validate(snapshot, reads, writes, &mut priors, values)?;
             }
             preempt!();
             let _held = self.lock(reads, writes);
             preempt!();
-            before.validate(snapshot, reads, writes, olds)?;
+            self.validate(snapshot, reads, writes, &mut priors, values)?;
             if writes.is_empty() {
                 return Ok(None);
             }
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, writes, (&before.writes, olds), &admitted).map(Some)
+                self.log_and_apply(record, writes, (&priors, values), &admitted).map(Some)
             })
         });
         if matches!(logged, Err(Error::Conflict)) {
@@ -264,7 +142,7 @@ impl Transactions {
         durability: Durability,
     ) -> Result<T, Error> {
         // Before the locks, as it may take long.
-        let dirtied_bytes = OPERATIONS_PER_PAUSE as u64 * dirtied_by_one(tree);
+        let dirtied_bytes = OPERATIONS_PER_PAUSE as u64 * tree.index.dirtied_bytes();
         let admitted = self.throttle.admit(OPERATIONS_PER_PAUSE, dirtied_bytes, false, &self.poison)?;
         let held = self.locks.lock_all();
         let found = look()?;
@@ -273,12 +151,12 @@ impl Transactions {
         if writes.is_empty() {
             return Ok(found);
         }
-        let logged = with_memory(|olds| {
-            let mut before = Befores::of(&[], &writes);
-            before.validate(None, &[], &writes, olds)?;
+        let logged = with_memory(|values| {
+            let mut priors = vec![Prior::default(); writes.len()];
+            self.validate(None, &[], &writes, &mut priors, values)?;
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, &writes, (&before.writes, olds), &admitted)
+                self.log_and_apply(record, &writes, (&priors, values), &admitted)
             })
         })?;
         drop((writes, held));
@@ -309,9 +187,71 @@ impl Transactions {
     }
 
     fn lock(&self, reads: &[Read<'_>], writes: &[Written<'_>]) -> Held<'_> {
-        let written = writes.iter().map(|written| Stripe::of(written.tree.id, written.key));
-        let read = reads.iter().map(|read| Stripe::of(read.tree.id, read.key));
-        self.locks.lock_many(written.chain(read).collect())
+        let written = writes.iter().map(|written| KeyHash::of(written.tree.id, written.key));
+        let read = reads.iter().map(|read| KeyHash::of(read.tree.id, read.key));
+        self.locks.lock_many(written.chain(read).map(Stripe::of).collect())
+    }
+
+    /// Prepares all writes, but for those that were prepared before and are still as they were, and makes sure that
+    /// nobody has committed a key since the snapshot. What is read of records is appended to `values`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if somebody has; the indexes'.
+    fn validate(
+        &self,
+        snapshot: Option<Timestamp>,
+        reads: &[Read<'_>],
+        writes: &[Written<'_>],
+        priors: &mut [Prior],
+        values: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        each_brought(reads, |_, read, may| self.is_newest(snapshot, read.tree, read.key, None, may))?;
+        // Where the last key was found, and of which tree it was: the next one may be its neighbour.
+        let mut neighbour: Option<(TreeId, LeafHint)> = None;
+        each_brought(writes, |place, Written { tree, key, .. }, may| {
+            let beside = neighbour.filter(|(id, _)| *id == tree.id).map(|(_, hint)| hint);
+            let prior = &mut priors[place];
+            if tree.index.prepare(key, may, beside, prior, Some(&mut *values))?.is_pending() {
+                return Ok(false);
+            }
+            neighbour = prior.hint.map(|hint| (tree.id, hint)).or(neighbour);
+            self.is_newest(snapshot, tree, key, Some(prior), may)
+        })
+    }
+
+    /// Makes sure that nobody has committed a key since the snapshot; `prior` is what its index has found. `false` if that
+    /// cannot be told without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if somebody has, or if the index cannot tell; the index's.
+    fn is_newest(
+        &self,
+        snapshot: Option<Timestamp>,
+        tree: &Tree,
+        key: &[u8],
+        prior: Option<&Prior>,
+        may: May,
+    ) -> Result<bool, Error> {
+        let Some(since) = snapshot.filter(|_| !planted!(CommitSkipsValidation)) else { return Ok(true) };
+        if !self.table.may_be_newer(KeyHash::of(tree.id, key), since) {
+            return Ok(true);
+        }
+        self.table.note_asked();
+        let newest = match prior.and_then(|prior| prior.newest_since(since)) {
+            Some(newest) => newest,
+            None => match tree.index.newest_since(key, since, may)? {
+                Poll::Ready(newest) => newest,
+                Poll::Pending => return Ok(false),
+            },
+        };
+        match newest {
+            Newest::Older => Ok(true),
+            Newest::Newer => Err(Error::Conflict),
+            Newest::CannotTell => {
+                self.table.note_unsure();
+                Err(Error::Conflict)
+            }
+        }
     }
 
     /// What follows when nothing can be refused any more. Called with the keys' locks.
@@ -319,7 +259,7 @@ impl Transactions {
         &self,
         record: &[u8],
         writes: &[Written<'_>],
-        (before, olds): (&[Before], &[u8]),
+        (priors, values): (&[Prior], &[u8]),
         admitted: &Admitted<'_>,
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
@@ -329,21 +269,40 @@ impl Transactions {
             self.visible.applied(logged.timestamp);
         }
         preempt!();
-        // Where the last key was found, and where it is after its change.
-        let (mut found, mut left): (Near, Near) = (None, None);
-        for (number, (written, before)) in writes.iter().zip(before).enumerate() {
-            if number % OPERATIONS_PER_PAUSE == OPERATIONS_PER_PAUSE - 1 {
-                admitted.pause()?;
-            }
-            let value = before.value.and_then(|(start, end)| olds.get(start..end));
-            let is_beside = before.near.zip(found).is_some_and(|(one, other)| one.is_beside(other));
-            let mut near = if is_beside { left.map(Spot::of_another_key) } else { before.near };
-            self.apply(logged.timestamp, written, (before.version, value), &mut near, admitted)?;
-            (found, left) = (before.near, near);
-            preempt!();
-        }
+        let commit = Commit {
+            record: logged.record(),
+            snapshots: &self.snapshots,
+            wait_for_room: &|| admitted.wait(),
+            overflow_is_gone: &|reference| self.give_back_large(reference),
+        };
+        self.apply(writes, (priors, values), &commit, admitted).map_err(|error| self.poison.by(error))?;
         self.visible.applied(logged.timestamp);
         Ok(logged)
+    }
+
+    /// What a logged commit does: run by run of keys of one tree.
+    fn apply(
+        &self,
+        writes: &[Written<'_>],
+        (priors, values): (&[Prior], &[u8]),
+        commit: &Commit<'_>,
+        admitted: &Admitted<'_>,
+    ) -> Result<(), Error> {
+        let mut done = 0;
+        while let Some(Written { tree, .. }) = writes.get(done) {
+            let until_pause = OPERATIONS_PER_PAUSE - done % OPERATIONS_PER_PAUSE;
+            if done > 0 && until_pause == OPERATIONS_PER_PAUSE {
+                admitted.pause()?;
+            }
+            let run = writes[done..].iter().take(until_pause).take_while(|next| next.tree.id == tree.id);
+            let run = done..done + run.count();
+            for written in &writes[run.clone()] {
+                self.table.note(KeyHash::of(tree.id, written.key), commit.record.timestamp);
+            }
+            tree.index.apply(&writes[run.clone()], &priors[run.clone()], values, commit)?;
+            done = run.end;
+        }
+        Ok(())
     }
 
     /// It has a number.
@@ -351,96 +310,6 @@ impl Transactions {
         self.visible.begin(logged);
         #[cfg(feature = "testing")]
         crate::testing::tell_committed(self.log.store(), logged.timestamp);
-    }
-
-    /// What a logged commit does to a key, which has the version `before`; `old` is its value, with the version, if that was read already.
-    fn apply(
-        &self,
-        timestamp: Timestamp,
-        written: &Written<'_>,
-        (before, old): (Option<Version>, Option<&[u8]>),
-        near: &mut Near,
-        admitted: &Admitted<'_>,
-    ) -> Result<(), Error> {
-        let before = before.filter(|before| !before.is_tombstone());
-        let is_kept = before.is_some_and(|before| self.snapshots.keeps(before.timestamp(), timestamp));
-        let mut put = || self.replace(timestamp, written, before, is_kept, near);
-        if !is_kept && !before.is_some_and(Version::is_overflow) {
-            return self.with_room(admitted, put);
-        }
-        let mut replace = |old: &[u8]| {
-            preempt!();
-            if is_kept {
-                let (tree, key) = (written.tree.id, written.key);
-                let keep = || self.history.keep(&self.snapshots, tree, key, old, timestamp);
-                // Once: of what is kept twice, the large value would be given back twice.
-                self.with_room(admitted, keep)?;
-            }
-            self.with_room(admitted, &mut put)?;
-            if (!is_kept || planted!(LargeFreedUnderSnapshot))
-                && let Some((version, reference)) = Version::split(old)
-                && version.is_overflow()
-                && !planted!(ReplacedLargeLeaks)
-            {
-                self.give_back_large(reference);
-            }
-            Ok(())
-        };
-        match old {
-            Some(old) => replace(old),
-            None => with_memory(|old| {
-                let index = &written.tree.index;
-                index.get(written.key, old, &mut None).map_err(|error| self.poison.by(error))?;
-                replace(old)
-            }),
-        }
-    }
-
-    /// Does what nothing but a device may keep from being done. There was room when the commit was let in, and there will be when others' pages are written.
-    fn with_room(
-        &self,
-        admitted: &Admitted<'_>,
-        mut act: impl FnMut() -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        loop {
-            match act() {
-                Err(Error::Full { .. }) => admitted.wait()?,
-                result => return result.map_err(|error| self.poison.by(error)),
-            }
-        }
-    }
-
-    /// The newest version of a key is the written one from now on.
-    fn replace(
-        &self,
-        timestamp: Timestamp,
-        written: &Written<'_>,
-        before: Option<Version>,
-        is_kept: bool,
-        near: &mut Near,
-    ) -> Result<(), Error> {
-        let (tree, key) = (written.tree, written.key);
-        let (version, rest) = match written.write {
-            Write::Put(value) => (Version::put(timestamp), value),
-            Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
-            // It leads those to older versions who may have one.
-            Write::Remove
-                if (is_kept || before.is_some() && self.snapshots.any())
-                    && !planted!(RemovalLeavesNoTombstone) =>
-            {
-                self.history.bury(tree, key, timestamp)?;
-                (Version::tombstone(timestamp), &[][..])
-            }
-            Write::Remove if before.is_some() => {
-                return tree.index.change_near(key, near, Change::Remove);
-            }
-            Write::Remove => return Ok(()),
-        };
-        with_memory(|value| {
-            value.extend_from_slice(&version.bits().to_le_bytes());
-            value.extend_from_slice(rest);
-            tree.index.change_near(key, near, Change::Put(value))
-        })
     }
 
     fn finish(&self, logged: Logged, durability: Durability) -> Result<Timestamp, Error> {

@@ -6,8 +6,7 @@
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, PoisonError};
 
-use crate::catalog::TreeId;
-use crate::hash::hash;
+use super::commit_table::KeyHash;
 use crate::task::{Waker, park, waker};
 
 /// Stripes; a power of two. With 64 commits under way, two of them share one by accident in one of a hundred commits or so.
@@ -60,8 +59,8 @@ impl Stripe {
     pub const COLLECTING: Self = Self(STRIPES as u32);
 
     /// The one of a key.
-    pub fn of(tree: TreeId, key: &[u8]) -> Self {
-        Self((hash(tree.0.into(), key) >> (64 - STRIPES.trailing_zeros())) as u32)
+    pub fn of(key: KeyHash) -> Self {
+        Self(key.first_bits(STRIPES.trailing_zeros()))
     }
 }
 
@@ -168,6 +167,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use super::*;
+    use crate::index::TreeId;
 
     /// Threads that take overlapping sets: none is in a set that another one has, and all get through.
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     fn stripes_are_even() {
         let mut counts = vec![0; STRIPES];
         for number in 0..16 * STRIPES as u64 {
-            counts[Stripe::of(TreeId(1), &number.to_be_bytes()).0 as usize] += 1;
+            counts[Stripe::of(KeyHash::of(TreeId(1), &number.to_be_bytes())).0 as usize] += 1;
         }
         let most = counts.iter().max().unwrap();
         assert!(*most < 48, "{most} where 16 are even");

@@ -1,54 +1,43 @@
-//! Transactions: private write sets, snapshots, first-committer-wins, old versions kept while a snapshot needs them.
+//! Transactions: private write sets, snapshots, first-committer-wins.
 //!
-//! A transaction sees the store as of its [snapshot](snapshots) and its own writes, which nobody else sees before it [commits](commit). Every record in a tree begins with the
-//! [version](version) that says which commit made it; [older versions](history) are elsewhere.
+//! A transaction sees the store as of its [snapshot](read) and its own writes, which nobody else sees before it
+//! [commits](commit). This folder keeps the log's record of a commit, the [locks](locks) of keys, the
+//! [table of recent commits](commit_table), the order in which commits become [visible](visible), and
+//! [admission](throttle). What becomes of a record, and of its older versions, is the business of the tree's
+//! [index](crate::index).
 
 mod commit;
-mod history;
+mod commit_table;
 mod locks;
 mod read;
-mod recent;
 mod record;
 mod replay;
-mod snapshots;
 #[cfg(test)]
 mod tests;
 mod throttle;
-mod version;
 mod visible;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
-use crate::catalog::TreeId;
-use crate::index::Index;
+use crate::index::{Indexes, OldVersions, Snapshots, TreeId};
 use crate::lane::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
 use crate::task::Crew;
 #[cfg(test)]
 use commit::Read;
-pub(crate) use commit::{Write, Written};
-use history::History;
-pub(crate) use history::{HistoryStats, MakeIndex};
+use commit_table::CommitTable;
+pub(crate) use commit_table::ConflictStats;
 use locks::{Locks, Stripe};
-pub(crate) use read::{Cursor, Snapshot};
+pub(crate) use read::Snapshot;
 pub(crate) use record::{Operation, Operations};
 pub(crate) use replay::Replayer;
-use snapshots::Snapshots;
 use throttle::Throttle;
 pub use throttle::ThrottleReason;
 pub(crate) use throttle::{Load, Space, ThrottleStats};
-pub(crate) use version::{VERSION_BYTES, Version};
 use visible::Visible;
-
-/// A tree that transactions read and write.
-#[derive(Clone)]
-pub(crate) struct Tree {
-    pub id: TreeId,
-    pub index: Arc<dyn Index>,
-}
 
 /// Told of the reference to a large value that nobody sees any more. Who reads without a snapshot may just have seen it, and finds another version when he looks again.
 pub(crate) type GiveBackLarge = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -58,12 +47,11 @@ pub(crate) struct Transactions {
     log: Log,
     poison: Poison,
     crew: Crew,
-    /// The last commit of earlier runs of the store.
-    opened_at: Timestamp,
     locks: Locks,
     visible: Arc<Visible>,
     snapshots: Snapshots,
-    history: History,
+    table: CommitTable,
+    indexes: Arc<dyn Indexes>,
     throttle: Throttle,
     /// Gives the pages of large values back.
     large: OnceLock<GiveBackLarge>,
@@ -72,9 +60,8 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// After recovery: everything in the log is applied. Old versions take up to `recent_bytes` of plain memory; `make` makes indexes for more of them, whose keys must hold an eighth and 20 bytes
-    /// more than any tree's, their values eight bytes more than any tree's.
-    pub fn new(log: Log, poison: Poison, crew: Crew, make: MakeIndex, recent_bytes: u64) -> Self {
+    /// After recovery: everything in the log is applied.
+    pub fn new(log: Log, poison: Poison, crew: Crew, indexes: Arc<dyn Indexes>) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
         let waiting = Arc::downgrade(&visible);
         poison.when_failed(move || {
@@ -83,14 +70,14 @@ impl Transactions {
             }
         });
         Self {
-            opened_at: log.last(),
             log,
             poison,
             crew,
             locks: Locks::new(),
             visible,
             snapshots: Snapshots::default(),
-            history: History::new(make, recent_bytes),
+            table: CommitTable::new(),
+            indexes,
             throttle: Throttle::default(),
             large: OnceLock::new(),
             collecting: AtomicBool::new(false),
@@ -99,11 +86,25 @@ impl Transactions {
 
     /// From where on the log must be replayed if all that is applied now is on the device, and the last timestamp before that. For the checkpoint's cut.
     pub fn replay_start(&self) -> (Lsn, Timestamp) {
-        self.visible.replay_start(&self.log)
+        let applied = self.visible.replay_start(&self.log);
+        match self.indexes.replay_from() {
+            Some(first) if !planted!(IndexReplayIgnored) => {
+                applied.min((first.start, Timestamp(first.timestamp.0.saturating_sub(1))))
+            }
+            _ => applied,
+        }
+    }
+
+    /// A checkpoint is going to cut: indexes put into pages what they want to be in it.
+    ///
+    /// # Errors
+    /// The indexes'.
+    pub fn before_cut(&self) -> Result<(), Error> {
+        self.indexes.before_cut()
     }
 
     /// Gives old versions up that no snapshot needs, in the background.
-    fn collect_soon(this: &Arc<Self>) {
+    fn settle_soon(this: &Arc<Self>) {
         if this.collecting.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -119,7 +120,7 @@ impl Transactions {
     /// Called with [`Stripe::COLLECTING`].
     fn collect(&self, idle: bool) -> Result<(), Error> {
         let give_back = |reference: &[u8]| self.give_back_large(reference);
-        self.history.collect(&self.snapshots, self.visible.get(), idle, &give_back)
+        self.indexes.settle(&self.snapshots, self.visible.get(), idle, &give_back)
     }
 
     /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may wait. Only the first one counts.
@@ -135,7 +136,7 @@ impl Transactions {
 
     /// A tree is dropped, by [`Transactions::define`].
     pub fn forget(&self, tree: TreeId) {
-        self.history.forget(tree);
+        self.indexes.forget(tree);
     }
 
     /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that no snapshot needs.
@@ -149,7 +150,9 @@ impl Transactions {
 
     /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that commits under way may make dirty.
     pub fn watch(&self, devices: Devices, gauges: impl Fn(u64) -> Load + Send + Sync + 'static) {
-        self.throttle.watch(devices, Box::new(gauges));
+        let indexes = Arc::clone(&self.indexes);
+        let load = move |charged_bytes| Load { index_debt: indexes.debt(), ..gauges(charged_bytes) };
+        self.throttle.watch(devices, Box::new(load));
     }
 
     /// Waits until there is room for the large values that the segments have been told of.
@@ -174,7 +177,7 @@ impl Transactions {
             if !self.snapshots.any() {
                 self.collect(true)?;
             }
-            let is_empty = !self.snapshots.any() && self.history.stats().records == 0;
+            let is_empty = !self.snapshots.any() && self.old_versions().records == 0;
             if is_empty { act() } else { Ok(None) }
         })
     }
@@ -185,8 +188,13 @@ impl Transactions {
         act()
     }
 
-    /// What old versions take up.
-    pub fn history_stats(&self) -> HistoryStats {
-        self.history.stats()
+    /// What old versions take up that are kept beside the trees.
+    pub fn old_versions(&self) -> OldVersions {
+        self.indexes.old_versions()
+    }
+
+    /// How commits were checked for others that were faster.
+    pub fn conflict_stats(&self) -> ConflictStats {
+        self.table.stats()
     }
 }

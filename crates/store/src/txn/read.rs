@@ -5,11 +5,9 @@ use std::task::Poll;
 
 use flashgrain_device::Origin;
 
-use super::version::{VERSION_BYTES, Version};
-use super::{Transactions, Tree};
+use super::Transactions;
 use crate::Error;
-use crate::btree::Fate;
-use crate::index::{Change, Direction, May, Piece, Steps};
+use crate::index::{Found, May, Tree, Version};
 use crate::log::Timestamp;
 
 /// A moment of the store, which stays readable while this lives.
@@ -33,8 +31,8 @@ impl Drop for Snapshot {
         }
         let transactions = &self.transactions;
         let ended = transactions.snapshots.give_back(self.timestamp);
-        if ended && transactions.history.is_due(&transactions.snapshots, transactions.visible.get()) {
-            Transactions::collect_soon(transactions);
+        if ended && transactions.indexes.is_due(&transactions.snapshots, transactions.visible.get()) {
+            Transactions::settle_soon(transactions);
         }
     }
 }
@@ -45,15 +43,20 @@ impl Transactions {
     /// # Errors
     /// [`Error::Poisoned`] if a commit failed while it was applied.
     pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot, Error> {
-        let timestamp = self.snapshots.take(&self.visible, &self.poison)?;
+        let timestamp = self.snapshots.take(|unkept| {
+            self.visible.wait(unkept, &self.poison)?;
+            Ok(self.visible.get())
+        })?;
         Ok(Snapshot { transactions: Arc::clone(self), timestamp, origin: Origin::here() })
     }
 
-    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there is no such record. If this may not wait, it begins to load what the newest
-    /// value takes that is not in memory.
+    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there
+    /// is no such record. If this may not wait, it begins to load what the newest value takes that is not in memory.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed while it was applied may have changed the record.
+    /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed while it was
+    /// applied may have changed the record.
+    #[inline]
     pub fn look_up(
         &self,
         tree: &Tree,
@@ -62,29 +65,11 @@ impl Transactions {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<Option<Version>>, Error> {
-        let start = into.len();
-        let split = |into: &[u8]| into.get(start..).and_then(Version::split).map(|(version, _)| version);
-        let newest = match may.read(&*tree.index, key, into)? {
-            Poll::Pending => return Ok(Poll::Pending),
-            Poll::Ready(is_there) => split(into).filter(|_| is_there),
+        let Poll::Ready(Found { version, newest }) = tree.index.read(key, snapshot, may, into)? else {
+            return Ok(Poll::Pending);
         };
-        preempt!();
-        let mut version = newest;
-        if let (Some(newest), Some(snapshot)) = (newest, snapshot)
-            && newest.timestamp() > snapshot
-            && !planted!(SnapshotReadsNewest)
-        {
-            into.truncate(start);
-            let found = self.history.find(tree.id, key, snapshot, into)?;
-            version = if found { split(into) } else { None };
-        }
-        let version = version.filter(|version| !version.is_tombstone());
         if snapshot.is_none() && !planted!(ReadDoesNotWaitForVisible) {
             self.wait_until_visible(newest)?;
-        }
-        match version {
-            Some(_) => drop(into.drain(start..start + VERSION_BYTES)),
-            None => into.truncate(start),
         }
         Ok(Poll::Ready(version))
     }
@@ -101,99 +86,21 @@ impl Transactions {
         crate::index::waiting(|may| self.look_up(tree, key, snapshot, may, into))
     }
 
-    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has removed. He waits until it can be seen: else the next record that he reads could be
-    /// one that the same commit, or an earlier one, is going to change.
-    fn wait_until_visible(&self, found: Option<Version>) -> Result<(), Error> {
-        if found.is_none() && planted!(AbsenceNotAwaited) {
+    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has
+    /// removed. The reader waits until it can be seen: else the next record that it reads could be one that the same commit,
+    /// or an earlier one, is going to change.
+    #[inline]
+    fn wait_until_visible(&self, newest: Option<Timestamp>) -> Result<(), Error> {
+        if newest.is_none() && planted!(AbsenceNotAwaited) {
             return Ok(());
         }
-        // A removed record leaves no tombstone, so its removal time is unknown.
+        // A removed record may leave nothing that says when it was removed.
         let given = self.visible.given();
         // Nobody is going to make visible what nobody was given: nonsense on the device.
-        let needed = found.map_or(given, |version| version.timestamp().min(given));
+        let needed = newest.map_or(given, |newest| newest.min(given));
         match self.visible.get() < needed {
             true => self.visible.wait(needed, &self.poison),
             false => Ok(()),
-        }
-    }
-
-    /// Begins to go through the records that a snapshot sees, with keys from `lower` up to but without `upper`.
-    pub fn scan(
-        &self,
-        tree: &Tree,
-        direction: Direction,
-        lower: &[u8],
-        upper: Option<&[u8]>,
-        ahead: u32,
-    ) -> Cursor {
-        let steps = Arc::clone(&tree.index).scan(direction, lower, upper, ahead);
-        Cursor { tree: tree.clone(), steps, leftovers: Vec::new() }
-    }
-}
-
-/// A scan that is under way.
-pub(crate) struct Cursor {
-    tree: Tree,
-    steps: Box<dyn Steps>,
-    /// Keys of tombstones that an earlier run of the store has left.
-    leftovers: Vec<(Vec<u8>, Version)>,
-}
-
-impl Cursor {
-    /// Puts the next records that the snapshot sees into `piece`, in key order whatever the scan's direction; their values begin with their version. `false` if there are no more;
-    /// otherwise there is at least one.
-    ///
-    /// # Errors
-    /// As [`Transactions::look_up`].
-    pub fn step(
-        &mut self,
-        transactions: &Transactions,
-        snapshot: Timestamp,
-        piece: &mut Piece,
-    ) -> Result<bool, Error> {
-        while self.steps.step(piece)? {
-            piece.decide(|key, value| self.fate(transactions, snapshot, key, value))?;
-            self.sweep(transactions);
-            if !piece.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// What becomes of a record of the tree.
-    fn fate(
-        &mut self,
-        transactions: &Transactions,
-        snapshot: Timestamp,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Fate, Error> {
-        let Some((version, _)) = Version::split(value) else { return Ok(Fate::Goes) };
-        if version.timestamp() <= snapshot || planted!(ScanIgnoresSnapshot) {
-            if version.is_tombstone() && version.timestamp() <= transactions.opened_at {
-                self.leftovers.push((key.to_vec(), version));
-            }
-            return Ok(if version.is_tombstone() { Fate::Goes } else { Fate::Stays });
-        }
-        preempt!();
-        let mut older = Vec::new();
-        let found = transactions.history.find(self.tree.id, key, snapshot, &mut older)?;
-        let is_there = found && Version::split(&older).is_some_and(|(version, _)| !version.is_tombstone());
-        Ok(if is_there { Fate::Becomes(older) } else { Fate::Goes })
-    }
-
-    /// Takes leftover tombstones out of the tree: their history ended with the run of the store that made them.
-    fn sweep(&mut self, transactions: &Transactions) {
-        for (key, tombstone) in self.leftovers.drain(..) {
-            if transactions.poison.check().is_err() {
-                return;
-            }
-            // They are no worse than before if that fails.
-            let _tried = self.tree.index.update(&key, &mut |value| match value.and_then(Version::split) {
-                Some((version, _)) if version == tombstone => Change::Remove,
-                _ => Change::Keep,
-            });
         }
     }
 }

@@ -12,7 +12,7 @@
 //! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages and catalog
 //! entries have formats of their own.
 
-use crate::catalog::TreeId;
+use crate::index::TreeId;
 use crate::varint;
 
 const PUT: u8 = 1;

@@ -1,15 +1,14 @@
 //! Doing operations of the log again, many at a time: sorted by key, of each key only the last, side by side as tasks, so that each leaf is visited once and its faults overlap.
 //!
-//! Every record of a tree says which commit made it, so what a checkpoint contains already is left alone, and the log may be replayed from anywhere before what is missing, also twice.
+//! Every version says which commit made it, so indexes leave alone what they have, and the log may be replayed from
+//! anywhere before what is missing, also twice.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Tree;
-use super::version::Version;
 use crate::Error;
-use crate::index::Change;
-use crate::log::Timestamp;
+use crate::index::{Tree, Write};
+use crate::log::LogRecord;
 use crate::task::{Crew, JoinHandle};
 
 /// Operations of a batch.
@@ -43,11 +42,11 @@ struct Batch {
     trees: Vec<Tree>,
 }
 
-/// An operation to be done again. Its key and its value, version included, are one after the other in the batch's bytes.
+/// An operation to be done again. Its key and its value are one after the other in the batch's bytes.
 #[derive(Clone, Copy)]
 struct Again {
     tree: u32,
-    timestamp: Timestamp,
+    record: LogRecord,
     key_start: u32,
     value_start: u32,
     /// That of the value, or of the key of a removal.
@@ -64,7 +63,7 @@ impl Batch {
         self.bytes.get(change.value_start as usize..change.end as usize).unwrap_or_default()
     }
 
-    fn push(&mut self, tree: &Tree, key: &[u8], timestamp: Timestamp, put: Option<(Version, &[u8])>) {
+    fn push(&mut self, tree: &Tree, key: &[u8], record: LogRecord, value: Option<&[u8]>) {
         let known = self.trees.iter().rposition(|known| known.id == tree.id);
         let place = known.unwrap_or_else(|| {
             self.trees.push(tree.clone());
@@ -73,13 +72,10 @@ impl Batch {
         let key_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
         let value_start = self.bytes.len() as u32;
-        if let Some((version, rest)) = put {
-            self.bytes.extend_from_slice(&version.bits().to_le_bytes());
-            self.bytes.extend_from_slice(rest);
-        }
+        self.bytes.extend_from_slice(value.unwrap_or_default());
         let end = self.bytes.len() as u32;
-        let removes = put.is_none();
-        self.changes.push(Again { tree: place as u32, timestamp, key_start, value_start, end, removes });
+        let removes = value.is_none();
+        self.changes.push(Again { tree: place as u32, record, key_start, value_start, end, removes });
     }
 
     /// Sorts by tree and key, and leaves of each key only the last operation.
@@ -87,29 +83,20 @@ impl Batch {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by(|one, other| {
             let (one, other) = if planted!(OlderReplayedLast) { (other, one) } else { (one, other) };
-            (one.tree, self.key(one), other.timestamp).cmp(&(other.tree, self.key(other), one.timestamp))
+            let times = (one.record.timestamp, other.record.timestamp);
+            (one.tree, self.key(one), times.1).cmp(&(other.tree, self.key(other), times.0))
         });
         changes.dedup_by(|later, first| (later.tree, self.key(later)) == (first.tree, self.key(first)));
         self.changes = changes;
     }
 
     fn apply(&self, range: Range<usize>, give_back_large: &GiveBack) -> Result<(), Error> {
-        let mut replaced = Vec::new();
         for change in self.changes.get(range).unwrap_or_default() {
             let Some(tree) = self.trees.get(change.tree as usize) else { continue };
-            tree.index.update(self.key(change), &mut |old| {
-                replaced.clear();
-                let old = old.and_then(Version::split);
-                if old.is_some_and(|(version, _)| version.timestamp() >= change.timestamp) {
-                    return Change::Keep;
-                }
-                if let Some((_, reference)) = old.filter(|(version, _)| version.is_overflow()) {
-                    replaced.extend_from_slice(reference);
-                }
-                if change.removes { Change::Remove } else { Change::Put(self.value(change)) }
-            })?;
-            if !replaced.is_empty() {
-                give_back_large(&replaced)?;
+            let write = if change.removes { Write::Remove } else { Write::Put(self.value(change)) };
+            let done = tree.index.reapply(self.key(change), write, change.record)?;
+            if let Some(reference) = done.replaced {
+                give_back_large(&reference)?;
             }
         }
         Ok(())
@@ -126,8 +113,8 @@ impl Replayer {
     ///
     /// # Errors
     /// Those of operations before.
-    pub fn put(&mut self, tree: &Tree, key: &[u8], version: Version, rest: &[u8]) -> Result<(), Error> {
-        self.batch.push(tree, key, version.timestamp(), Some((version, rest)));
+    pub fn put(&mut self, tree: &Tree, key: &[u8], record: LogRecord, value: &[u8]) -> Result<(), Error> {
+        self.batch.push(tree, key, record, Some(value));
         self.apply_if_long()
     }
 
@@ -135,8 +122,8 @@ impl Replayer {
     ///
     /// # Errors
     /// Those of operations before.
-    pub fn remove(&mut self, tree: &Tree, key: &[u8], timestamp: Timestamp) -> Result<(), Error> {
-        self.batch.push(tree, key, timestamp, None);
+    pub fn remove(&mut self, tree: &Tree, key: &[u8], record: LogRecord) -> Result<(), Error> {
+        self.batch.push(tree, key, record, None);
         self.apply_if_long()
     }
 
@@ -189,13 +176,20 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::tests::map::{Map, fail_at};
     use super::*;
-    use crate::catalog::TreeId;
-    use crate::index::Index;
+    use crate::btree::Change;
+    use crate::index::Version;
     use crate::lane::Devices;
     use crate::log::tests::device;
+    use crate::log::{Lsn, Timestamp};
+    use crate::poison::Poison;
+    use crate::versioned::OrderedMap;
+    use crate::versioned::map::{fail_at, history, tree};
     use crate::worker::Harness;
+
+    fn record(timestamp: u64) -> LogRecord {
+        LogRecord { start: Lsn(timestamp * 100), timestamp: Timestamp(timestamp) }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
@@ -206,8 +200,8 @@ mod tests {
             applied in 0_usize..400,
             cut in 1_usize..5,
         ) {
-            let maps: Vec<Arc<Map>> = (0..2).map(|_| Arc::default()).collect();
-            let tree = |id: u32| Tree { id: TreeId(id), index: Arc::clone(&maps[id as usize]) as Arc<dyn Index> };
+            let history_of_trees = crate::versioned::map::history(&Poison::default(), 0);
+            let (trees, maps): (Vec<_>, Vec<_>) = (0..2).map(|id| tree(id, &history_of_trees)).unzip();
             let mut model = BTreeMap::new();
             let value = |at: usize, value: u16| [&Version::put(Timestamp(at as u64 + 1)).bits().to_le_bytes()[..], &value.to_le_bytes()].concat();
             for (at, (id, key, put, _)) in history.iter().enumerate() {
@@ -221,17 +215,16 @@ mod tests {
                 }
             }
             let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
-            let trees = [tree(0), tree(1)];
             let crew = harness.crew().clone();
             let from = applied.min(history.len()) / cut;
             let own = history.clone();
             harness.run(move || {
                 let mut replayer = Replayer::new(crew, Arc::new(|_| Ok(())));
                 for (at, (id, key, put, begins)) in own.iter().enumerate().skip(from) {
-                    let timestamp = Timestamp(at as u64 + 1);
+                    let record = record(at as u64 + 1);
                     match put {
-                        Some(put) => replayer.put(&trees[*id as usize], &[*key], Version::put(timestamp), &put.to_le_bytes()).unwrap(),
-                        None => replayer.remove(&trees[*id as usize], &[*key], timestamp).unwrap(),
+                        Some(put) => replayer.put(&trees[*id as usize], &[*key], record, &put.to_le_bytes()).unwrap(),
+                        None => replayer.remove(&trees[*id as usize], &[*key], record).unwrap(),
                     }
                     if *begins && at % 16 == 0 {
                         replayer.begin().unwrap();
@@ -250,8 +243,7 @@ mod tests {
     /// removed here, and a large value of it must not be freed.
     #[test]
     fn what_later_commits_have_put_is_not_given_back_by_an_earlier_removal() {
-        let map = Arc::new(Map::default());
-        let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+        let (tree, map) = tree(1, &history(&Poison::default(), 0));
         let late = [&Version::overflow(Timestamp(6)).bits().to_le_bytes()[..], b"late"].concat();
         map.update(b"k", &mut |_| Change::Put(&late)).unwrap();
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 1);
@@ -266,7 +258,7 @@ mod tests {
                     Ok(())
                 }),
             );
-            replayer.remove(&tree, b"k", Timestamp(5)).unwrap();
+            replayer.remove(&tree, b"k", record(5)).unwrap();
             replayer.finish().unwrap();
         });
         assert_eq!(map.all(), [(b"k".to_vec(), late)]);
@@ -275,15 +267,13 @@ mod tests {
 
     #[test]
     fn what_is_there_already_is_left_alone() {
-        let map = Arc::new(Map::default());
-        let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+        let (tree, map) = tree(1, &history(&Poison::default(), 0));
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
         let crew = harness.crew().clone();
         let replay = move || {
             let mut replayer = Replayer::new(crew.clone(), Arc::new(|_| Ok(())));
             for number in 0..1000_u64 {
-                let version = Version::put(Timestamp(number + 1));
-                replayer.put(&tree, &number.to_be_bytes(), version, b"value").unwrap();
+                replayer.put(&tree, &number.to_be_bytes(), record(number + 1), b"value").unwrap();
             }
             replayer.finish().unwrap();
         };
@@ -297,8 +287,7 @@ mod tests {
     #[test]
     fn a_batch_that_failed_is_not_forgotten() {
         for (count, gives_back) in [(OPERATIONS_MAX, true), (1, false)] {
-            let map = Arc::new(Map::default());
-            let tree = Tree { id: TreeId(1), index: Arc::clone(&map) as Arc<dyn Index> };
+            let (tree, map) = tree(1, &history(&Poison::default(), 0));
             let large = [&Version::overflow(Timestamp(1)).bits().to_le_bytes()[..], b"reference"].concat();
             map.update(&0_u64.to_be_bytes(), &mut |_| Change::Put(&large)).unwrap();
             let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
@@ -310,8 +299,7 @@ mod tests {
                 });
                 let mut replayer = Replayer::new(crew, give_back);
                 for number in 0..count as u64 {
-                    let version = Version::put(Timestamp(number + 2));
-                    replayer.put(&tree, &number.to_be_bytes(), version, b"value").unwrap();
+                    replayer.put(&tree, &number.to_be_bytes(), record(number + 2), b"value").unwrap();
                 }
                 fail_at(if gives_back { 7 } else { 0 });
                 replayer.finish()

@@ -19,6 +19,8 @@ pub(crate) struct Load {
     pub old_versions: f64,
     /// Of the log's ring.
     pub log: f64,
+    /// Of the work that indexes may put off.
+    pub index_debt: f64,
     /// Of the device.
     pub space: Space,
     /// Of the device, for large values.
@@ -56,6 +58,8 @@ pub enum ThrottleReason {
     FreeSegments,
     /// Old versions that a snapshot still sees take up most of their share of the device.
     OldVersions,
+    /// Indexes have put off more work than they keep up with.
+    IndexDebt,
 }
 
 impl std::fmt::Display for ThrottleReason {
@@ -68,6 +72,7 @@ impl std::fmt::Display for ThrottleReason {
             Self::OldVersions => {
                 "old versions that a snapshot still sees take up most of their share of the device"
             }
+            Self::IndexDebt => "indexes have put off more work than they keep up with",
         })
     }
 }
@@ -185,7 +190,11 @@ impl Admitted<'_> {
 /// The wait for an operation under such a load, and why; `for_room`: it cannot be done without.
 fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
     let mut worst = (load.dirty, ThrottleReason::DirtyPages);
-    for other in [(load.log, ThrottleReason::LogSpace), (load.old_versions, ThrottleReason::OldVersions)] {
+    for other in [
+        (load.log, ThrottleReason::LogSpace),
+        (load.old_versions, ThrottleReason::OldVersions),
+        (load.index_debt, ThrottleReason::IndexDebt),
+    ] {
         if other.0 > worst.0 {
             worst = other;
         }
@@ -296,6 +305,7 @@ impl Throttle {
             2 => ThrottleReason::LogSpace,
             3 => ThrottleReason::FreeSegments,
             4 => ThrottleReason::OldVersions,
+            5 => ThrottleReason::IndexDebt,
             _ => ThrottleReason::None,
         };
         ThrottleStats {
@@ -335,6 +345,8 @@ mod tests {
         assert_eq!(delay(&log, false).1, ThrottleReason::LogSpace);
         let old = Load { old_versions: 0.6, ..log };
         assert_eq!(delay(&old, false).1, ThrottleReason::OldVersions);
+        let debt = Load { index_debt: 0.7, ..old };
+        assert_eq!(delay(&debt, false).1, ThrottleReason::IndexDebt);
         assert_eq!(delay(&Load { space: Space::Tight, ..log }, true).1, ThrottleReason::FreeSegments);
     }
 

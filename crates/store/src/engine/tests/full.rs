@@ -6,11 +6,11 @@ use super::world::{TREES, config, create, open, options, values, world};
 use crate::Durability;
 use crate::engine::{Engine, Given};
 use crate::error::ErrorKind;
+use crate::index::{Write, Written};
 use crate::lane::Devices;
 use crate::layout::SyncMethod;
 use crate::options::Options;
 use crate::segment::tests::crowded::Crowded;
-use crate::txn::{Write, Written};
 use crate::worker::Harness;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 

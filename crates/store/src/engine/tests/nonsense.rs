@@ -7,12 +7,12 @@ use crate::checkpoint::map::{Change, Place, Writer, page_id};
 use crate::checkpoint::{MapHead, Superblock, slots};
 use crate::engine::Engine;
 use crate::header::PageId;
-use crate::index::Change as Decision;
+use crate::index::Write;
 use crate::layout::{Placement, SyncMethod};
-use crate::log::{Durability, Timestamp};
+use crate::log::{Durability, LogRecord, Lsn, Timestamp};
 use crate::pool::class_bytes;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::txn::{Operation, Version};
+use crate::txn::Operation;
 use crate::{Error, ErrorKind};
 
 /// What opening a store says to which `spoil` was done.
@@ -152,8 +152,8 @@ fn a_record_from_the_future_is_read_at_once() {
     let (reading, note) = (Arc::clone(&engine), Arc::clone(&read));
     let _ends = harness.spawn(0, move || {
         let tree = reading.trees().named("apples").unwrap();
-        let value = [&Version::put(Timestamp(1 << 50)).bits().to_le_bytes()[..], b"red"].concat();
-        tree.tree.index.update(b"apple", &mut |_| Decision::Put(&value)).unwrap();
+        let record = LogRecord { start: Lsn(0), timestamp: Timestamp(1 << 50) };
+        tree.tree.index.reapply(b"apple", Write::Put(b"red"), record).unwrap();
         let mut found = Vec::new();
         let version = reading.transactions().get(&tree.tree, b"apple", None, &mut found).unwrap();
         *note.lock().unwrap() = Some((version.unwrap().timestamp(), found));

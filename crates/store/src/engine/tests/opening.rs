@@ -130,7 +130,7 @@ fn trees_come_and_go_and_their_names_are_used_again() {
             .trees()
             .all()
             .iter()
-            .map(|known| (known.name.clone(), known.entry.id, known.entry.class))
+            .map(|known| (known.name.clone(), known.entry.id, known.tree.index.limits().node_bytes))
             .collect()
     };
     let before = names(&engine);

@@ -8,16 +8,16 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::Error;
-use crate::btree::BTree;
 use crate::btree::overflow::kept;
-use crate::catalog::{IndexKind, Known};
+use crate::catalog::Known;
 use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given, LargeValue, NewTree};
+use crate::index::IndexKind;
+use crate::index::{Write, Written};
 use crate::lane::Devices;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::log::Durability;
 use crate::options::Options;
-use crate::txn::{Version, Write, Written};
 use crate::worker::Harness;
 
 /// Trees of every store here.
@@ -126,10 +126,8 @@ pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
     let mut content = BTreeMap::new();
     for (number, name) in TREES.into_iter().enumerate() {
         let Some(known) = engine.trees().named(name) else { continue };
-        let tree = BTree::open(&engine.parts().pool, known.entry.root, known.entry.class.into());
         let mut large = Vec::new();
-        let census = tree.check(&mut |key, value| {
-            let (version, rest) = Version::split(value).unwrap();
+        let census = known.tree.index.walk(&mut |_| (), &mut |key, version, rest| {
             if version.is_overflow() {
                 // Not now: nothing may be evicted while a node is looked at.
                 large.push((key.to_vec(), version.timestamp().0, rest.to_vec()));

@@ -16,23 +16,27 @@ use crate::task::Crew;
 use crate::txn::locks::Stripe;
 
 /// Transactions whose background work is never done.
-fn alone() -> Arc<Transactions> {
+fn alone() -> Store {
     let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
     let (crew, poison) = (Crew::new(vec![Arc::default()]), Poison::default());
     let log = Log::open(&layout(), devices, crew.clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
-    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
-    Arc::new(Transactions::new(log.unwrap(), poison, crew, make, RECENT_BYTES))
+    Store::new(log.unwrap(), poison, crew, RECENT_BYTES)
 }
 
 /// Few keys, so that nearly everyone is in another's way.
 #[test]
 fn all_see_their_snapshots_and_the_first_to_commit_wins() {
-    explore(4000, || {
-        let (transactions, (tree, _)) = (alone(), tree(1));
+    KINDS.into_iter().for_each(the_first_to_commit_wins);
+}
+
+fn the_first_to_commit_wins(kind: IndexKind) {
+    explore(4000, move || {
+        let transactions = alone();
+        let (tree, _) = transactions.tree_of(kind);
         let all = Arc::new(Mutex::new(Vec::new()));
         let threads: Vec<_> = (0..3)
             .map(|_| {
-                let (transactions, tree, all) = (Arc::clone(&transactions), tree.clone(), Arc::clone(&all));
+                let (transactions, tree, all) = (transactions.clone(), tree.clone(), Arc::clone(&all));
                 let mut random = Pcg64::seed_from_u64(shuttle::rand::thread_rng().r#gen());
                 spawn(move || {
                     for _ in 0..3 {
@@ -43,18 +47,23 @@ fn all_see_their_snapshots_and_the_first_to_commit_wins() {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        judge(&all.lock().unwrap(), 0);
+        judge(&all.lock().unwrap(), kind, 0);
         transactions.settle().unwrap();
-        assert_eq!(transactions.history_stats().records, 0);
+        assert_eq!(transactions.old_versions().records, 0);
     });
 }
 
 /// A commit changes, or removes, both records, and two read them one after the other without a snapshot: who has seen it in one record sees it in the other.
 #[test]
 fn regression_single_reads_see_no_commit_in_part() {
+    KINDS.into_iter().for_each(single_reads_see_no_commit_in_part);
+}
+
+fn single_reads_see_no_commit_in_part(kind: IndexKind) {
     const REMOVED: u8 = 4;
-    explore(4000, || {
-        let (transactions, (tree, _)) = (alone(), tree(1));
+    explore(4000, move || {
+        let transactions = alone();
+        let (tree, _) = transactions.tree_of(kind);
         let change = |round: u8| {
             let value = [round];
             let write = if round < REMOVED { Write::Put(&value) } else { Write::Remove };
@@ -64,7 +73,7 @@ fn regression_single_reads_see_no_commit_in_part() {
         change(0);
         let readers: Vec<_> = [[b"a", b"b"], [b"b", b"a"]]
             .map(|keys| {
-                let (transactions, tree) = (Arc::clone(&transactions), tree.clone());
+                let (transactions, tree) = (transactions.clone(), tree.clone());
                 spawn(move || {
                     for _ in 0..2 {
                         let state =
@@ -83,8 +92,13 @@ fn regression_single_reads_see_no_commit_in_part() {
 /// Commits without a snapshot of their own keep what a snapshot sees that comes while they are under way, or it waits for them.
 #[test]
 fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
-    explore(4000, || {
-        let (transactions, (tree, _)) = (alone(), tree(1));
+    KINDS.into_iter().for_each(a_snapshot_that_comes_during_a_commit);
+}
+
+fn a_snapshot_that_comes_during_a_commit(kind: IndexKind) {
+    explore(4000, move || {
+        let transactions = alone();
+        let (tree, _) = transactions.tree_of(kind);
         let change = |round: u8| {
             let value = [round];
             let writes = [b"a", b"b"].map(|key| Written { tree: &tree, key, write: Write::Put(&value) });
@@ -92,7 +106,7 @@ fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
         };
         change(0);
         let reader = {
-            let (transactions, tree) = (Arc::clone(&transactions), tree.clone());
+            let (transactions, tree) = (transactions.clone(), tree.clone());
             spawn(move || {
                 let mut before = 0;
                 for _ in 0..3 {

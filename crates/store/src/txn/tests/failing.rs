@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation};
 
-use super::map::{fail_at, has_failed};
 use super::*;
 use crate::ErrorKind;
+use crate::index::May;
 use crate::log::tests::device;
 use crate::txn::throttle::Load;
+use crate::versioned::map::{fail_at, has_failed};
 
 /// What was acknowledged.
 #[derive(Default)]
@@ -67,7 +68,7 @@ impl Life {
             self.look(transactions, tree, Some(&snapshot), &self.old)?;
             self.look(transactions, tree, None, &self.content)?;
             let keys = [b"a".to_vec(), b"d".to_vec()];
-            let look = || tree.index.head(b"a", &mut None).map(|_| keys.to_vec());
+            let look = || tree.index.read(b"a", None, May::Wait, &mut Vec::new()).map(|_| keys.to_vec());
             transactions.remove_alone(tree, look, |keys| keys, Durability::None)?;
             keys.iter().for_each(|key| drop(self.content.remove(key)));
             self.look(transactions, tree, Some(&snapshot), &self.old)?;
@@ -77,7 +78,7 @@ impl Life {
                 b"1" => transactions.alone(|| Ok(Some(())))?.unwrap_or(()),
                 _ => transactions.settle()?,
             }
-            assert_eq!(transactions.history_stats(), HistoryStats::default());
+            assert_eq!(transactions.old_versions(), OldVersions::default());
         }
         Ok(())
     }
@@ -88,7 +89,7 @@ fn any_access_to_a_record_may_fail() {
     let mut failures = 0;
     for nth in 1.. {
         let (transactions, _harness) = store(1);
-        let (tree, _) = tree(1);
+        let (tree, _) = transactions.tree(1);
         transactions.when_large_is_gone(Box::new(|_| ()));
         let mut life = Life::default();
         fail_at(nth);
@@ -114,7 +115,7 @@ fn any_access_to_a_record_may_fail() {
 fn nothing_is_removed_alone_when_nothing_can_be_promised() {
     let device = device(1);
     let (transactions, _harness) = store_on(Arc::clone(&device) as _, 1, RECENT_BYTES);
-    let (tree, map) = tree(1);
+    let (tree, map) = transactions.tree(1);
     put(&transactions, &tree, b"a", b"1");
     let keys = [b"a".to_vec()];
     let remove = || transactions.remove_alone(&tree, || Ok(keys.to_vec()), |keys| keys, Durability::Sync);
@@ -133,7 +134,7 @@ fn nothing_is_removed_alone_when_nothing_can_be_promised() {
 #[test]
 fn who_waits_because_too_many_commits_are_under_way_is_told_when_they_fail() {
     let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
+    let (tree, map) = transactions.tree(1);
     for _ in 0..=1 << 15 {
         transactions.log.append_noting(b"", |logged| transactions.visible.begin(logged)).unwrap();
     }

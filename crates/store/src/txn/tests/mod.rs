@@ -1,7 +1,7 @@
+mod append_only;
 mod explored;
 mod failing;
 mod isolation;
-pub(super) mod map;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,35 +9,80 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flashgrain_device::{Device, MemoryDevice};
 
 use super::*;
+use crate::index::{Direction, Index, IndexKind, Piece, Tree, VERSION_BYTES, Version, Write, Written};
 use crate::lane::Devices;
 use crate::log::Durability;
 use crate::log::tests::{NEW, layout_of};
+use crate::versioned::map::{self, Map, history};
+use crate::versioned::{AllIndexes, AppendOnly, OrderedMap};
 use crate::worker::Harness;
-use map::Map;
 
 /// Room for a few old versions; the others go to an index.
 const RECENT_BYTES: u64 = 512;
 
 /// A log in memory, and workers on this thread.
-fn store(workers: usize) -> (Arc<Transactions>, Harness) {
+fn store(workers: usize) -> (Store, Harness) {
     store_on(Arc::new(MemoryDevice::new(8 << 20, 8 << 20).unwrap()), workers, RECENT_BYTES)
 }
 
-fn store_on(device: Arc<dyn Device>, workers: usize, recent_bytes: u64) -> (Arc<Transactions>, Harness) {
+fn store_on(device: Arc<dyn Device>, workers: usize, recent_bytes: u64) -> (Store, Harness) {
     let devices = Devices::new(device, None);
     let harness = Harness::new(&devices, workers);
     let layout = layout_of(4 << 20);
     let poison = Poison::default();
     let log = Log::open(&layout, devices, harness.crew().clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
-    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
-    let transactions = Transactions::new(log.unwrap(), poison, harness.crew().clone(), make, recent_bytes);
-    (Arc::new(transactions), harness)
+    (Store::new(log.unwrap(), poison, harness.crew().clone(), recent_bytes), harness)
 }
 
-fn tree(id: u32) -> (Tree, Arc<Map>) {
-    let map = Arc::new(Map::default());
-    (Tree { id: TreeId(id), index: Arc::clone(&map) as Arc<dyn Index> }, map)
+/// Transactions, and what concerns all of their trees.
+#[derive(Clone)]
+struct Store {
+    transactions: Arc<Transactions>,
+    indexes: Arc<AllIndexes>,
 }
+
+impl std::ops::Deref for Store {
+    type Target = Arc<Transactions>;
+
+    fn deref(&self) -> &Arc<Transactions> {
+        &self.transactions
+    }
+}
+
+impl Store {
+    fn new(log: Log, poison: Poison, crew: Crew, recent_bytes: u64) -> Self {
+        let indexes = Arc::new(AllIndexes::new(history(&poison, recent_bytes)));
+        let transactions = Transactions::new(log, poison, crew, Arc::clone(&indexes) as _);
+        Self { transactions: Arc::new(transactions), indexes }
+    }
+
+    /// A tree that is changed in place, and its map.
+    fn tree(&self, id: u32) -> (Tree, Arc<Map>) {
+        map::tree(id, self.indexes.history())
+    }
+
+    /// A tree that only adds versions, itself and the map with those that are in pages.
+    fn append_only(&self, id: u32) -> (Tree, Arc<AppendOnly<Map>>, Arc<Map>) {
+        let (id, map) = (TreeId(id), Arc::new(Map::default()));
+        let own = Arc::new(AppendOnly::new(id, Arc::clone(&map)));
+        let index: Arc<dyn Index> = Arc::clone(&own) as _;
+        self.indexes.add(id, &index);
+        (Tree { id, index }, own, map)
+    }
+
+    /// A tree of either kind, and the map that has all of it when the store is idle.
+    fn tree_of(&self, kind: IndexKind) -> (Tree, Arc<Map>) {
+        match kind {
+            IndexKind::BTree => self.tree(1),
+            IndexKind::AppendOnly => {
+                let (tree, _, map) = self.append_only(1);
+                (tree, map)
+            }
+        }
+    }
+}
+
+const KINDS: [IndexKind; 2] = [IndexKind::BTree, IndexKind::AppendOnly];
 
 fn put(transactions: &Transactions, tree: &Tree, key: &[u8], value: &[u8]) -> Timestamp {
     transactions.write(Written { tree, key, write: Write::Put(value) }, Durability::None).unwrap()
@@ -53,10 +98,10 @@ fn get(transactions: &Transactions, tree: &Tree, key: &[u8], at: Option<&Snapsho
     found.map(|_| value)
 }
 
-fn scan(transactions: &Transactions, tree: &Tree, at: &Snapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let (mut found, mut piece) = (Vec::new(), crate::index::Piece::default());
-    let mut cursor = transactions.scan(tree, crate::index::Direction::Forward, b"", None, 0);
-    while cursor.step(transactions, at.timestamp(), &mut piece).unwrap() {
+fn scan(tree: &Tree, at: &Snapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut piece) = (Vec::new(), Piece::default());
+    let mut steps = Arc::clone(&tree.index).scan(Direction::Forward, b"", None, 0, at.timestamp());
+    while steps.step(&mut piece).unwrap() {
         found.extend(piece.iter().map(|(key, value)| (key.to_vec(), value[VERSION_BYTES..].to_vec())));
     }
     found
@@ -65,7 +110,7 @@ fn scan(transactions: &Transactions, tree: &Tree, at: &Snapshot) -> Vec<(Vec<u8>
 #[test]
 fn a_snapshot_sees_what_was_there() {
     let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
+    let (tree, map) = transactions.tree(1);
     put(&transactions, &tree, b"a", b"1");
     put(&transactions, &tree, b"b", b"1");
     let first = transactions.snapshot().unwrap();
@@ -79,23 +124,27 @@ fn a_snapshot_sees_what_was_there() {
     let pairs = |pairs: &[(&str, &str)]| -> Vec<(Vec<u8>, Vec<u8>)> {
         pairs.iter().map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
     };
-    assert_eq!(scan(&transactions, &tree, &first), pairs(&[("a", "1"), ("b", "1")]));
-    assert_eq!(scan(&transactions, &tree, &second), pairs(&[("a", "2"), ("c", "2")]));
-    assert_eq!(scan(&transactions, &tree, &now), pairs(&[("b", "3"), ("c", "2")]));
+    assert_eq!(scan(&tree, &first), pairs(&[("a", "1"), ("b", "1")]));
+    assert_eq!(scan(&tree, &second), pairs(&[("a", "2"), ("c", "2")]));
+    assert_eq!(scan(&tree, &now), pairs(&[("b", "3"), ("c", "2")]));
     assert_eq!(get(&transactions, &tree, b"b", Some(&first)), Some(b"1".to_vec()));
     assert_eq!(get(&transactions, &tree, b"b", Some(&second)), None);
     assert_eq!(get(&transactions, &tree, b"a", None), None);
     // Nothing is left of it when nobody needs it any more.
-    assert!(map.len() == 3 && transactions.history_stats().records > 0);
+    assert!(map.len() == 3 && transactions.old_versions().records > 0);
     drop((first, second, now));
     transactions.settle().unwrap();
-    assert_eq!((map.len(), transactions.history_stats()), (2, HistoryStats::default()));
+    assert_eq!((map.len(), transactions.old_versions()), (2, OldVersions::default()));
 }
 
 #[test]
 fn a_record_that_came_and_went_between_snapshots_is_not_there_again() {
+    KINDS.into_iter().for_each(came_and_went_between_snapshots);
+}
+
+fn came_and_went_between_snapshots(kind: IndexKind) {
     let (transactions, _harness) = store(1);
-    let (tree, _) = tree(1);
+    let (tree, _) = transactions.tree_of(kind);
     put(&transactions, &tree, b"a", b"1");
     let old = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
@@ -114,7 +163,7 @@ fn a_record_that_came_and_went_between_snapshots_is_not_there_again() {
 fn a_long_snapshot_keeps_one_version_of_each_key() {
     const KEYS: u32 = 200;
     let (transactions, mut harness) = store(1);
-    let (tree, _) = tree(1);
+    let (tree, _) = transactions.tree(1);
     for key in 0..KEYS {
         put(&transactions, &tree, &key.to_be_bytes(), b"old");
     }
@@ -127,7 +176,7 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
         drop(short);
         if round % 10 == 0 {
             harness.run_until_idle();
-            let records = transactions.history_stats().records;
+            let records = transactions.old_versions().records;
             assert!(records < 60_000, "{records} records after {round} rounds of {KEYS} keys");
         }
     }
@@ -136,19 +185,18 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
     }
     drop(long);
     transactions.settle().unwrap();
-    assert_eq!(transactions.history_stats(), HistoryStats::default());
+    assert_eq!(transactions.old_versions(), OldVersions::default());
 }
 
 /// A snapshot that comes now sees what can be seen now.
 #[test]
 fn old_versions_stay_until_the_commit_that_replaced_them_can_be_seen() {
-    let make = Box::new(|| Ok(Arc::new(Map::default()) as Arc<dyn Index>));
-    let (history, snapshots) = (History::new(make, RECENT_BYTES), Snapshots::default());
+    let (history, snapshots) = (history(&Poison::default(), RECENT_BYTES), Snapshots::default());
     let old = [&Version::put(Timestamp(3)).bits().to_le_bytes()[..], b"old"].concat();
     history.keep(&snapshots, TreeId(1), b"k", &old, Timestamp(7)).unwrap();
     for (visible, kept) in [(3, 1), (6, 1), (7, 0)] {
-        history.collect(&snapshots, Timestamp(visible), true, &|_| ()).unwrap();
-        assert_eq!(history.stats().records, kept, "{visible} can be seen");
+        history.settle(&snapshots, Timestamp(visible), true, &|_| ()).unwrap();
+        assert_eq!(history.old_versions().records, kept, "{visible} can be seen");
     }
 }
 
@@ -164,7 +212,7 @@ fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Ve
 #[test]
 fn a_large_value_is_given_back_after_its_record_was_replaced() {
     let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
+    let (tree, map) = transactions.tree(1);
     let given_back = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&given_back);
     transactions.when_large_is_gone(Box::new(move |reference| {
@@ -188,7 +236,7 @@ fn a_large_value_is_given_back_after_its_record_was_replaced() {
 #[test]
 fn a_large_value_is_given_back_when_nobody_sees_it() {
     let (transactions, _harness) = store(1);
-    let (tree, _) = tree(1);
+    let (tree, _) = transactions.tree(1);
     let gone = note_what_is_gone(&transactions);
     let put_large = |key: &[u8], reference: &[u8]| {
         let written = Written { tree: &tree, key, write: Write::PutOverflow { reference, logged: b"pages" } };
@@ -212,7 +260,7 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
 #[test]
 fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
     let (transactions, _harness) = store(1);
-    let (tree, _) = tree(1);
+    let (tree, _) = transactions.tree(1);
     let gone = note_what_is_gone(&transactions);
     let large = Write::PutOverflow { reference: b"large", logged: b"pages" };
     transactions.write(Written { tree: &tree, key: b"a", write: large }, Durability::None).unwrap();
@@ -221,7 +269,7 @@ fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
     map::be_full_at(3);
     put(&transactions, &tree, b"a", b"small");
     assert!(map::has_failed());
-    assert_eq!(transactions.history_stats().records, 1);
+    assert_eq!(transactions.old_versions().records, 1);
     assert_eq!(get(&transactions, &tree, b"a", Some(&snapshot)), Some(b"large".to_vec()));
     drop(snapshot);
     transactions.settle().unwrap();
@@ -232,30 +280,30 @@ fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
 #[test]
 fn tombstones_of_an_earlier_run_are_swept() {
     let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
-    let leftover = Version::tombstone(transactions.opened_at).bits().to_le_bytes();
-    map.update(b"a", &mut |_| crate::index::Change::Put(&leftover)).unwrap();
+    let (tree, map) = transactions.tree(1);
+    let leftover = Version::tombstone(Timestamp(0)).bits().to_le_bytes();
+    map.update(b"a", &mut |_| crate::btree::Change::Put(&leftover)).unwrap();
     put(&transactions, &tree, b"b", b"1");
     let snapshot = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"b");
     assert_eq!(map.len(), 2);
-    assert_eq!(scan(&transactions, &tree, &snapshot), [(b"b".to_vec(), b"1".to_vec())]);
+    assert_eq!(scan(&tree, &snapshot), [(b"b".to_vec(), b"1".to_vec())]);
     assert_eq!(map.len(), 1, "only what no snapshot needs");
 }
 
 #[test]
 fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
     let (transactions, _harness) = store(1);
-    let (tree, map) = tree(1);
+    let (tree, map) = transactions.tree(1);
     let write = |key: &[u8], value: &[u8]| {
         let written = Written { tree: &tree, key, write: Write::Put(value) };
         let good = Written { tree: &tree, key: b"good", write: Write::Put(b"1") };
         transactions.commit(None, &[], &[good, written], Durability::None).unwrap_err()
     };
     assert!(matches!(write(b"", b""), Error::KeyLength { .. }));
-    let long = vec![1; tree.index.max_key_bytes() + 1];
+    let long = vec![1; tree.index.limits().key_bytes + 1];
     assert!(matches!(write(&long, b""), Error::KeyLength { .. }));
-    assert!(matches!(write(b"a", &vec![1; tree.index.max_value_bytes() - 7]), Error::ValueLength { .. }));
+    assert!(matches!(write(b"a", &vec![1; tree.index.limits().value_bytes + 1]), Error::ValueLength { .. }));
     assert_eq!((map.len(), transactions.log.last()), (0, Timestamp(0)));
 }
 
@@ -266,7 +314,7 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
         // All that is noted is in indexes, and may fail.
         let device = MemoryDevice::new(8 << 20, 8 << 20).unwrap();
         let (transactions, _harness) = store_on(Arc::new(device), 1, 0);
-        let (tree, _) = tree(1);
+        let (tree, _) = transactions.tree(1);
         put(&transactions, &tree, b"b", b"1");
         let before = transactions.snapshot().unwrap();
         put(&transactions, &tree, b"b", b"2");
@@ -297,7 +345,7 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
 #[test]
 fn who_has_lost_sees_the_winner_when_he_begins_again() {
     let (transactions, mut harness) = store(1);
-    let (tree, _) = tree(1);
+    let (tree, _) = transactions.tree(1);
     let old = transactions.snapshot().unwrap();
     let slow = transactions.log.append_noting(b"", |logged| transactions.visible.begin(logged)).unwrap();
     let own = (Arc::clone(&transactions), tree.clone());

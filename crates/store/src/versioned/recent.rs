@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::catalog::TreeId;
 use crate::hash::hash;
+use crate::index::TreeId;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

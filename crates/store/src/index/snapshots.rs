@@ -7,10 +7,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
 
-use super::visible::Visible;
 use crate::Error;
 use crate::log::Timestamp;
-use crate::poison::Poison;
 
 /// Snapshots are told from one another by nothing but their timestamp; each is given back as often as it was taken.
 #[derive(Default)]
@@ -30,11 +28,16 @@ struct State {
 }
 
 impl Snapshots {
-    /// A snapshot of everything that was committed before.
+    /// A snapshot of everything that was committed before. `visible` waits until a commit can be seen, and says which one is
+    /// the last that can.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if a commit that failed while it was applied had kept nothing of what it replaced, as nobody wanted it then: it never becomes visible.
-    pub fn take(&self, visible: &Visible, poison: &Poison) -> Result<Timestamp, Error> {
+    /// Those of `visible`: a commit that failed while it was applied, and had kept nothing of what it replaced as nobody
+    /// wanted it then, never becomes visible.
+    pub fn take(
+        &self,
+        visible: impl FnOnce(Timestamp) -> Result<Timestamp, Error>,
+    ) -> Result<Timestamp, Error> {
         {
             let mut state = self.state();
             state.coming += 1;
@@ -42,7 +45,7 @@ impl Snapshots {
         }
         preempt!();
         let unkept = Timestamp(self.unkept.load(Ordering::SeqCst));
-        let taken = visible.wait(unkept, poison).map(|()| visible.get());
+        let taken = visible(unkept);
         preempt!();
         let mut state = self.state();
         state.coming -= 1;

@@ -16,14 +16,13 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::Tree;
+use super::ordered_map::OrderedMap;
 use super::recent::Recent;
-use super::snapshots::Snapshots;
-use super::version::Version;
 use crate::Error;
-use crate::catalog::TreeId;
-use crate::index::{Change, Direction, Index, Piece};
+use crate::btree::Change;
+use crate::index::{Direction, Indexes, OldVersions, Piece, Snapshots, TreeId, Version};
 use crate::log::Timestamp;
+use crate::poison::Poison;
 
 /// Records that a generation takes before another one is begun.
 const RECORDS_MAX: u64 = 1 << 11;
@@ -34,12 +33,15 @@ const RECORDS_MIN: u64 = 1 << 9;
 /// The share of the plain memory that one generation may take: that of a snapshot that stays for long gets all that is replaced, and must leave some to the others.
 const GENERATION_SHARE: u64 = 4;
 
-/// Makes empty indexes with volatile pages.
-pub(crate) type MakeIndex = Box<dyn Fn() -> Result<Arc<dyn Index>, Error> + Send + Sync>;
+/// Makes empty maps with volatile pages.
+pub(crate) type MakeMap = Box<dyn Fn() -> Result<Arc<dyn OrderedMap>, Error> + Send + Sync>;
 
 /// See the module.
 pub(crate) struct History {
-    make: MakeIndex,
+    make: MakeMap,
+    poison: Poison,
+    /// The last commit of earlier runs of the store.
+    opened_at: AtomicU64,
     /// By the snapshots they are for.
     versions: Mutex<Vec<Arc<Generation>>>,
     tombstones: Mutex<Vec<Arc<Generation>>>,
@@ -57,8 +59,8 @@ struct Generation {
     snapshots_from: Timestamp,
     recent: Recent,
     /// What is not in `recent`.
-    index: Arc<dyn Index>,
-    is_index_used: AtomicBool,
+    map: Arc<dyn OrderedMap>,
+    is_map_used: AtomicBool,
     records: AtomicU64,
     /// A snapshot sees something in here only if its timestamp is not before this one...
     seen_from: AtomicU64,
@@ -66,17 +68,8 @@ struct Generation {
     seen_until: AtomicU64,
     /// Whether there are references to large values in it.
     has_large: AtomicBool,
-    /// Whose tombstones are in it.
-    trees: Mutex<HashMap<TreeId, Tree>>,
-}
-
-/// What history takes up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HistoryStats {
-    /// Generations.
-    pub generations: usize,
-    /// Versions and tombstones in them.
-    pub records: u64,
+    /// The maps whose tombstones are noted in it.
+    trees: Mutex<HashMap<TreeId, Arc<dyn OrderedMap>>>,
 }
 
 impl Generation {
@@ -91,20 +84,20 @@ impl Generation {
         if self.recent.put(of, name, kept) {
             return Ok(());
         }
-        self.is_index_used.store(true, Ordering::Release);
+        self.is_map_used.store(true, Ordering::Release);
         let kept = kept.concat();
-        self.index.update(name, &mut |_| Change::Put(&kept))
+        self.map.update(name, &mut |_| Change::Put(&kept))
     }
 
     /// Shows all records.
     fn each(&self, mut see: impl FnMut(&[u8], &[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.recent.each(&mut see)?;
-        if !self.is_index_used.load(Ordering::Acquire) {
+        if !self.is_map_used.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut steps = Arc::clone(&self.index).scan(Direction::Forward, &[], None, 0);
+        let mut pieces = Arc::clone(&self.map).scan(Direction::Forward, &[], None, 0);
         let mut piece = Piece::default();
-        while steps.step(&mut piece)? {
+        while pieces.next(&mut piece)? {
             piece.iter().try_for_each(|(name, kept)| see(name, kept))?;
         }
         Ok(())
@@ -118,7 +111,7 @@ impl Generation {
             let tree = lock(&self.trees).get(&TreeId(u32::from_be_bytes(*id))).cloned();
             let Some(tree) = tree else { return Ok(()) };
             let at = Version::tombstone(Timestamp(u64::from_le_bytes(*at)));
-            tree.index.update(key, &mut |value| match value.and_then(Version::split) {
+            tree.update(key, &mut |value| match value.and_then(Version::split) {
                 Some((version, _)) if version == at => Change::Remove,
                 _ => Change::Keep,
             })
@@ -141,9 +134,10 @@ impl Generation {
     }
 }
 
-/// Whether a record with so long a name, and so much kept, fits into an index: one that was made before trees with larger nodes may not take theirs.
-fn takes(index: &dyn Index, (name_bytes, kept_bytes): (usize, usize)) -> bool {
-    name_bytes <= index.max_key_bytes() && kept_bytes <= index.max_value_bytes()
+/// Whether a record with so long a name, and so much kept, fits into a map: one that was made before trees with larger nodes may not take theirs.
+fn takes(map: &dyn OrderedMap, (name_bytes, kept_bytes): (usize, usize)) -> bool {
+    let limits = map.limits();
+    name_bytes <= limits.key_bytes && kept_bytes <= limits.value_bytes
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -151,10 +145,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl History {
-    /// Up to `recent_bytes` of plain memory; the rest goes to indexes that `make` makes.
-    pub fn new(make: MakeIndex, recent_bytes: u64) -> Self {
+    /// Up to `recent_bytes` of plain memory; the rest goes to maps that `make` makes. Their keys must hold an eighth and
+    /// 20 bytes more than any tree's, their values eight bytes more than any tree's.
+    pub fn new(make: MakeMap, recent_bytes: u64, poison: Poison) -> Self {
         Self {
             make,
+            poison,
+            opened_at: AtomicU64::new(0),
             versions: Mutex::default(),
             tombstones: Mutex::default(),
             is_large: AtomicBool::new(false),
@@ -163,30 +160,87 @@ impl History {
         }
     }
 
-    /// Whether a generation worth while can be given up, now that a snapshot has ended.
-    pub fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
+    /// The log ends at this commit now that the store is opened: tombstones up to here have no history.
+    pub fn opened(&self, last: Timestamp) {
+        self.opened_at.store(last.0, Ordering::Release);
+    }
+
+    /// The last commit of earlier runs of the store.
+    pub(super) fn opened_at(&self) -> Timestamp {
+        Timestamp(self.opened_at.load(Ordering::Acquire))
+    }
+
+    /// Whether changes can still be promised.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.poison.check()
+    }
+}
+
+impl Indexes for History {
+    fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let is_due = |list: &Mutex<Vec<Arc<Generation>>>| {
             lock(list).iter().any(|generation| generation.is_unneeded(RECORDS_MIN, snapshots, visible))
         };
         self.is_large.load(Ordering::Relaxed) && (is_due(&self.versions) || is_due(&self.tombstones))
     }
 
-    /// What it takes up.
-    pub fn stats(&self) -> HistoryStats {
+    fn old_versions(&self) -> OldVersions {
         let records = |list: &[Arc<Generation>]| -> u64 {
             list.iter().map(|generation| generation.records.load(Ordering::Relaxed)).sum()
         };
         let (versions, tombstones) = (lock(&self.versions), lock(&self.tombstones));
-        HistoryStats {
+        OldVersions {
             generations: versions.len() + tombstones.len(),
             records: records(&versions) + records(&tombstones),
         }
     }
 
+    fn forget(&self, tree: TreeId) {
+        lock(&self.tombstones).iter().for_each(|generation| drop(lock(&generation.trees).remove(&tree)));
+    }
+
+    fn settle(
+        &self,
+        snapshots: &Snapshots,
+        visible: Timestamp,
+        idle: bool,
+        overflow_is_gone: &dyn Fn(&[u8]),
+    ) -> Result<(), Error> {
+        let records_min = if idle { 0 } else { RECORDS_MIN };
+        let take = |list: &Mutex<Vec<Arc<Generation>>>| -> Vec<Arc<Generation>> {
+            let is_unneeded =
+                |generation: &mut Arc<Generation>| generation.is_unneeded(records_min, snapshots, visible);
+            lock(list).extract_if(.., is_unneeded).collect()
+        };
+        for generation in take(&self.versions) {
+            preempt!();
+            if generation.has_large.load(Ordering::Relaxed) {
+                generation.each(|_, kept| {
+                    let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
+                    if let Some((version, reference)) = value
+                        && version.is_overflow()
+                    {
+                        overflow_is_gone(reference);
+                    }
+                    Ok(())
+                })?;
+            }
+            generation.map.destroy()?;
+        }
+        for generation in take(&self.tombstones) {
+            preempt!();
+            generation.purge()?;
+            generation.map.destroy()?;
+        }
+        Ok(())
+    }
+}
+
+impl History {
     /// Keeps `value`, all of it, the newest of `key` until the commit `until`.
     ///
     /// # Errors
-    /// The index's.
+    /// The map's.
     pub fn keep(
         &self,
         snapshots: &Snapshots,
@@ -213,16 +267,22 @@ impl History {
     /// Notes that there is a tombstone in a tree.
     ///
     /// # Errors
-    /// The index's.
-    pub fn bury(&self, tree: &Tree, key: &[u8], at: Timestamp) -> Result<(), Error> {
-        let name = version_name(tree.id, key, at);
+    /// The map's.
+    pub fn bury<M: OrderedMap + 'static>(
+        &self,
+        tree: TreeId,
+        map: &Arc<M>,
+        key: &[u8],
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let name = version_name(tree, key, at);
         let noted = [&at.0.to_le_bytes(), key];
         let lengths = (name.len(), noted[0].len() + noted[1].len());
         let generation = self.generation(&self.tombstones, lengths, at, at, |generation| {
             generation.note(Timestamp(0), at);
-            lock(&generation.trees).entry(tree.id).or_insert_with(|| tree.clone());
+            lock(&generation.trees).entry(tree).or_insert_with(|| Arc::clone(map) as _);
         })?;
-        generation.put((tree.id, key), &name, noted)
+        generation.put((tree, key), &name, noted)
     }
 
     /// The generation for snapshots from `oldest` on that takes a record of these lengths; `note` is told before it can be given up.
@@ -242,7 +302,7 @@ impl History {
                 let newest = list.last().map_or(Timestamp(0), |generation| generation.snapshots_from);
                 match found {
                     None => oldest,
-                    Some(found) if !takes(&*found.index, lengths) => found.snapshots_from,
+                    Some(found) if !takes(&*found.map, lengths) => found.snapshots_from,
                     Some(found) if found.snapshots_from == newest && newest < now && found.is_full() => now,
                     Some(found) => {
                         note(found);
@@ -264,24 +324,24 @@ impl History {
         lengths: (usize, usize),
         snapshots_from: Timestamp,
     ) -> Result<(), Error> {
-        let index = (self.make)()?;
-        if !takes(&*index, lengths) {
-            let (got, limit) = (lengths.0, index.max_key_bytes());
-            return index.destroy().and(Err(Error::KeyLength { got, limit }));
+        let map = (self.make)()?;
+        if !takes(&*map, lengths) {
+            let (got, limit) = (lengths.0, map.limits().key_bytes);
+            return map.destroy().and(Err(Error::KeyLength { got, limit }));
         }
         let mut list = lock(list);
         let is_same =
-            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.index, lengths);
+            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.map, lengths);
         if list.iter().any(is_same) {
             drop(list);
-            return index.destroy();
+            return map.destroy();
         }
         let place = list.partition_point(|generation| generation.snapshots_from <= snapshots_from);
         let generation = Generation {
             snapshots_from,
             recent: Recent::new(self.generation_bytes, &self.left_bytes),
-            index,
-            is_index_used: AtomicBool::new(false),
+            map,
+            is_map_used: AtomicBool::new(false),
             records: AtomicU64::new(0),
             seen_from: AtomicU64::new(u64::MAX),
             seen_until: AtomicU64::new(0),
@@ -295,7 +355,7 @@ impl History {
     /// Appends the value that a snapshot sees, if it is one of those kept; `false` if it sees none.
     ///
     /// # Errors
-    /// The indexes'.
+    /// The maps'.
     pub fn find(
         &self,
         tree: TreeId,
@@ -319,10 +379,10 @@ impl History {
         let mut piece = Piece::default();
         for generation in generations {
             generation.recent.last_within((tree, key), &lower..&upper, &mut see);
-            if generation.is_index_used.load(Ordering::Acquire) {
-                let index = Arc::clone(&generation.index);
-                let mut steps = index.scan(Direction::Forward, &lower, Some(&upper), 0);
-                if steps.step(&mut piece)? {
+            if generation.is_map_used.load(Ordering::Acquire) {
+                let map = Arc::clone(&generation.map);
+                let mut pieces = map.scan(Direction::Forward, &lower, Some(&upper), 0);
+                if pieces.next(&mut piece)? {
                     piece.get(0).into_iter().for_each(|(_, kept)| see(kept));
                 }
             }
@@ -331,63 +391,17 @@ impl History {
         into.extend_from_slice(&value);
         Ok(true)
     }
-
-    /// A tree was dropped, whose pages will be others': its tombstones need not be taken out.
-    pub fn forget(&self, tree: TreeId) {
-        lock(&self.tombstones).iter().for_each(|generation| drop(lock(&generation.trees).remove(&tree)));
-    }
-
-    /// Gives generations up that no snapshot needs, and takes out the tombstones noted in them; small ones only if the store is `idle`. `visible`: all commits up to that one can
-    /// be seen. `give_back_large` is told of the large values in them.
-    ///
-    /// # Errors
-    /// The indexes'; what was not given back then stays until the next start.
-    pub fn collect(
-        &self,
-        snapshots: &Snapshots,
-        visible: Timestamp,
-        idle: bool,
-        give_back_large: &dyn Fn(&[u8]),
-    ) -> Result<(), Error> {
-        let records_min = if idle { 0 } else { RECORDS_MIN };
-        let take = |list: &Mutex<Vec<Arc<Generation>>>| -> Vec<Arc<Generation>> {
-            let is_unneeded =
-                |generation: &mut Arc<Generation>| generation.is_unneeded(records_min, snapshots, visible);
-            lock(list).extract_if(.., is_unneeded).collect()
-        };
-        for generation in take(&self.versions) {
-            preempt!();
-            if generation.has_large.load(Ordering::Relaxed) {
-                generation.each(|_, kept| {
-                    let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
-                    if let Some((version, reference)) = value
-                        && version.is_overflow()
-                    {
-                        give_back_large(reference);
-                    }
-                    Ok(())
-                })?;
-            }
-            generation.index.destroy()?;
-        }
-        for generation in take(&self.tombstones) {
-            preempt!();
-            generation.purge()?;
-            generation.index.destroy()?;
-        }
-        Ok(())
-    }
 }
 
 /// Mostly so short that it needs no memory of its own.
-type Name = SmallVec<[u8; 64]>;
+pub(super) type Name = SmallVec<[u8; 64]>;
 
 /// Bytes of a key that are followed by how many of them count.
 const CHUNK_BYTES: usize = 8;
 
 /// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into pieces of eight bytes, the last one filled up with zeros, each
 /// followed by a byte that says how many of them count, or nine if more pieces follow.
-fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Name {
+pub(super) fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Name {
     let mut name = Name::with_capacity(version_name_bytes(key.len()));
     name.extend_from_slice(&tree.0.to_be_bytes());
     let mut rest = key;
@@ -406,7 +420,7 @@ fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Name {
 }
 
 /// Bytes of a version's name, for a key of that many bytes.
-fn version_name_bytes(key_bytes: usize) -> usize {
+pub(super) fn version_name_bytes(key_bytes: usize) -> usize {
     4 + key_bytes.div_ceil(CHUNK_BYTES).max(1) * (CHUNK_BYTES + 1) + 8
 }
 

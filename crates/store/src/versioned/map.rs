@@ -1,4 +1,4 @@
-//! An index that is a map, where every access may let others run first.
+//! An ordered map in plain memory, where every access may let others run first.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -6,8 +6,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use super::ordered_map::{OrderedMap, Pieces};
+use super::{History, InPlace};
 use crate::Error;
-use crate::index::{Census, Change, Direction, Index, Near, Piece, Steps};
+use crate::btree::Change;
+use crate::header::PageId;
+use crate::index::{Census, Direction, LeafHint, Limits, Piece, Tree, TreeId};
+use crate::poison::Poison;
 use crate::task::yield_now;
 
 thread_local! {
@@ -32,6 +37,19 @@ pub(crate) fn has_failed() -> bool {
     FAILS_IN.get() == 0
 }
 
+/// Old versions of which some are in `recent_bytes` of plain memory, the others in maps.
+pub(crate) fn history(poison: &Poison, recent_bytes: u64) -> Arc<History> {
+    let make = Box::new(|| Ok(Arc::new(Map::default()) as _));
+    Arc::new(History::new(make, recent_bytes, poison.clone()))
+}
+
+/// A tree that is changed in place, and its map.
+pub(crate) fn tree(id: u32, history: &Arc<History>) -> (Tree, Arc<Map>) {
+    let (id, map) = (TreeId(id), Arc::new(Map::default()));
+    let index = Arc::new(InPlace::new(id, Arc::clone(&map), Arc::clone(history)));
+    (Tree { id, index }, map)
+}
+
 #[derive(Default)]
 pub(crate) struct Map {
     records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -53,6 +71,11 @@ impl Map {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// How often somebody has accessed it.
+    pub fn draws(&self) -> u64 {
+        self.draws.load(Ordering::Relaxed)
+    }
+
     /// As a page fault does.
     fn dawdle(&self) -> Result<(), Error> {
         let draw = self.draws.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
@@ -67,34 +90,28 @@ impl Map {
     }
 }
 
-impl Index for Map {
-    fn get(&self, key: &[u8], into: &mut Vec<u8>, _near: &mut Near) -> Result<bool, Error> {
+impl OrderedMap for Map {
+    fn get(&self, key: &[u8], into: &mut Vec<u8>, _hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.dawdle()?;
         let records = self.records.lock().unwrap();
         Ok(records.get(key).map(|value| into.extend_from_slice(value)).is_some())
     }
 
-    fn head(&self, key: &[u8], near: &mut Near) -> Result<Option<u64>, Error> {
+    fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error> {
         let mut value = Vec::new();
-        let found = self.get(key, &mut value, near)?;
+        let found = self.get(key, &mut value, hint)?;
         Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
     }
 
     /// Some have to wait for it. Failures are for those who wait.
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, _near: &mut Near) -> Option<bool> {
+    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, _hint: &mut Option<LeafHint>) -> Option<bool> {
         let is_at_hand = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
         let value = self.records.lock().unwrap().get(key).filter(|_| is_at_hand).cloned();
         into.extend_from_slice(value.as_deref().unwrap_or_default());
         is_at_hand.then_some(value.is_some())
     }
 
-    fn find_places(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
-
-    fn is_still(&self, _near: Near) -> bool {
-        false
-    }
-
-    fn change_near(&self, key: &[u8], _near: &mut Near, change: Change<'_>) -> Result<(), Error> {
+    fn change_at(&self, key: &[u8], _hint: &mut Option<LeafHint>, change: Change<'_>) -> Result<(), Error> {
         self.update(key, &mut |_| change)
     }
 
@@ -121,23 +138,31 @@ impl Index for Map {
         lower: &[u8],
         upper: Option<&[u8]>,
         _ahead: u32,
-    ) -> Box<dyn Steps> {
+    ) -> Box<dyn Pieces> {
         let bounds = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(MapSteps { map: self, direction, bounds, ended: false })
     }
 
-    fn max_key_bytes(&self) -> usize {
-        200
+    fn limits(&self) -> Limits {
+        Limits { key_bytes: 200, value_bytes: 1000, node_bytes: 4096 }
     }
 
-    fn max_value_bytes(&self) -> usize {
-        1000
-    }
-
-    fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
+    fn walk(
+        &self,
+        _page: &mut dyn FnMut(PageId),
+        record: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<Census, Error> {
         let records = self.records.lock().unwrap();
         records.iter().for_each(|(key, value)| record(key, value));
         Ok(Census { records: records.len() as u64, ..Census::default() })
+    }
+
+    fn is_cut_off(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn clear(&self) -> Result<(), Error> {
+        self.destroy()
     }
 
     fn destroy(&self) -> Result<(), Error> {
@@ -154,8 +179,8 @@ struct MapSteps {
     ended: bool,
 }
 
-impl Steps for MapSteps {
-    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+impl Pieces for MapSteps {
+    fn next(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         const STEP: usize = 3;
         self.map.dawdle()?;
         piece.clear();

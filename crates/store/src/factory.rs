@@ -1,0 +1,131 @@
+//! Making, opening and giving up indexes of every kind: the only place that knows which structures there are.
+//!
+//! | kind | its parameters in the catalog |
+//! | --- | --- |
+//! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::Error;
+use crate::btree::BTree;
+use crate::header::PageId;
+use crate::index::{Index, IndexKind, Indexes, Parameters, Tree, TreeId};
+use crate::log::Timestamp;
+use crate::poison::Poison;
+use crate::pool::{CLASSES, Pool};
+use crate::versioned::{AllIndexes, History, InPlace};
+
+/// See the module.
+pub(crate) struct Factory {
+    pool: Arc<Pool>,
+    all: Arc<AllIndexes>,
+    /// The largest class of nodes so far.
+    largest_class: Arc<AtomicUsize>,
+}
+
+/// What the catalog says of a B+-tree.
+struct Nodes {
+    class: u16,
+    root: PageId,
+}
+
+impl Nodes {
+    fn encode(&self) -> Parameters {
+        let mut parameters = Parameters::new();
+        parameters.extend_from_slice(&self.class.to_le_bytes());
+        parameters.extend_from_slice(&self.root.0.to_le_bytes());
+        parameters
+    }
+
+    fn decode(id: TreeId, parameters: &[u8]) -> Result<Self, Error> {
+        let class = parameters.first_chunk().map(|class| u16::from_le_bytes(*class));
+        let root = parameters.get(2..).and_then(|root| <[u8; 8]>::try_from(root).ok());
+        match (class, root) {
+            (Some(class), Some(root)) if usize::from(class) < CLASSES => {
+                Ok(Self { class, root: PageId(u64::from_le_bytes(root)) })
+            }
+            _ => Err(Error::Corrupt {
+                what: format!("the catalog's entry of tree {}", id.0),
+                offset_bytes: 0,
+                expected: "a size class that pages have, and a root page".into(),
+                got: format!("{parameters:02x?}"),
+            }),
+        }
+    }
+}
+
+impl Factory {
+    /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get pages.
+    pub fn new(pool: &Arc<Pool>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
+        let largest_class = Arc::new(AtomicUsize::new(0));
+        let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&largest_class));
+        // Old versions have longer keys and values than trees, so their nodes are larger than those of all trees.
+        let make = move || {
+            let class = (largest.load(Ordering::Relaxed) + 1).min(CLASSES - 1);
+            Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
+        };
+        let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));
+        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), largest_class })
+    }
+
+    /// Where the pages of its indexes are.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The log was replayed; it ends at this commit.
+    pub fn opened(&self, last: Timestamp) {
+        self.all.history().opened(last);
+    }
+
+    /// What concerns all its indexes together.
+    pub fn all(&self) -> Arc<dyn Indexes> {
+        Arc::clone(&self.all) as _
+    }
+
+    /// A new index without records, with nodes of this size class: what the catalog is to say of it.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn create(&self, kind: IndexKind, class: u16) -> Result<Parameters, Error> {
+        match kind {
+            IndexKind::BTree => {
+                let root = BTree::create(&self.pool, class.into(), false)?.root();
+                Ok(Nodes { class, root }.encode())
+            }
+            #[cfg(feature = "testing")]
+            IndexKind::AppendOnly => self.create(IndexKind::BTree, class),
+        }
+    }
+
+    /// A new index without records, with the settings of another one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for parameters that no index has; the pool's.
+    pub fn create_like(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Parameters, Error> {
+        self.create(kind, Nodes::decode(id, parameters)?.class)
+    }
+
+    /// The index of which the catalog says this.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for parameters that no index has.
+    pub fn open(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Tree, Error> {
+        let Nodes { class, root } = Nodes::decode(id, parameters)?;
+        let map = Arc::new(BTree::open(&self.pool, root, class.into()));
+        let index: Arc<dyn Index> = match kind {
+            IndexKind::BTree => {
+                self.largest_class.fetch_max(class.into(), Ordering::Relaxed);
+                Arc::new(InPlace::new(id, map, Arc::clone(self.all.history())))
+            }
+            #[cfg(feature = "testing")]
+            IndexKind::AppendOnly => {
+                let index: Arc<dyn Index> = Arc::new(crate::versioned::AppendOnly::new(id, map));
+                self.all.add(id, &index);
+                index
+            }
+        };
+        Ok(Tree { id, index })
+    }
+}

@@ -1,0 +1,36 @@
+//! Trees, and what transactions do to their keys.
+
+use std::sync::Arc;
+
+use super::Index;
+
+/// A tree's number. Numbers are given once and never again. 0 is the catalog itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TreeId(pub u32);
+
+/// A tree that transactions read and write.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    pub id: TreeId,
+    pub index: Arc<dyn Index>,
+}
+
+/// What a transaction does to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write<'a> {
+    Put(&'a [u8]),
+    /// A value in overflow pages: the reference that the record keeps, and what the log has to know of them.
+    PutOverflow {
+        reference: &'a [u8],
+        logged: &'a [u8],
+    },
+    Remove,
+}
+
+/// A key and what happens to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub tree: &'a Tree,
+    pub key: &'a [u8],
+    pub write: Write<'a>,
+}

@@ -1,0 +1,19 @@
+//! Which structures there are.
+
+use smallvec::SmallVec;
+
+/// The structure that a tree is kept in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IndexKind {
+    /// A B+-tree.
+    #[default]
+    BTree,
+    /// A tree that only adds versions, for tests of what indexes may be.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    AppendOnly,
+}
+
+/// What the catalog keeps of an index so that it can be opened again. Only the factory knows what it means.
+pub(crate) type Parameters = SmallVec<[u8; 16]>;

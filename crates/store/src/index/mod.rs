@@ -1,0 +1,300 @@
+//! The boundary between transactions and the structures that keep the records of trees.
+//!
+//! An index maps a key to its *versions*. A commit makes one version of each key that it writes; a [`Version`] says
+//! which commit that was. A reader sees the newest version whose commit is not newer than its snapshot. How many
+//! versions an index keeps, and where, is its own business: it must keep those that a
+//! [snapshot](Snapshots) may still see, and may drop all others.
+//!
+//! The life of a change, of which transactions call each step:
+//!
+//! 1. [`Index::prepare`] has in memory what the change takes, and may be called before the key is locked. An index that
+//!    changes records in place reads the record here; one that only adds versions does nothing.
+//! 2. [`Index::newest_since`] is asked if transactions cannot tell by themselves whether somebody has committed the
+//!    key since the writer's snapshot.
+//! 3. The commit is logged. From here on only a device may keep it from being done.
+//! 4. [`Index::apply`] makes the new version. Of two commits of a key, the older one is applied first.
+//! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
+//!
+//! All words of the boundary are in this folder, so that no implementation lends its own.
+
+mod at_hand;
+mod census;
+mod changes;
+mod hint;
+mod kind;
+mod piece;
+mod prior;
+mod snapshots;
+mod version;
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::Error;
+use crate::header::PageId;
+use crate::log::{LogRecord, Timestamp};
+pub(crate) use at_hand::{May, each_brought, waiting};
+pub(crate) use census::Census;
+pub(crate) use changes::{Tree, TreeId, Write, Written};
+pub(crate) use hint::{LeafHint, Slot};
+pub use kind::IndexKind;
+pub(crate) use kind::Parameters;
+pub(crate) use piece::{Direction, Fate, Piece};
+pub(crate) use prior::Prior;
+pub(crate) use snapshots::Snapshots;
+pub(crate) use version::{VERSION_BYTES, Version};
+
+/// What a reader finds under a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The version that the reader sees. Its value was appended; of an overflow value, the reference.
+    pub version: Option<Version>,
+    /// The commit of the newest version that the index still knows of, be it a removal.
+    pub newest: Option<Timestamp>,
+}
+
+/// What [`Index::newest_since`] says about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Newest {
+    /// No commit has changed it since.
+    Older,
+    /// A commit has.
+    Newer,
+    /// The index would have to look at more than it is worth.
+    CannotTell,
+}
+
+impl Newest {
+    /// Of a key that was committed last by `newest`, as far as that is known, and a snapshot of `since`.
+    pub fn of(newest: Option<Timestamp>, since: Timestamp) -> Self {
+        if newest.is_some_and(|newest| newest > since) { Self::Newer } else { Self::Older }
+    }
+}
+
+/// What came of [`Index::reapply`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reapplied {
+    /// The index had a later version, so that nobody will ever see this one.
+    pub is_outdated: bool,
+    /// The reference of an overflow value that nobody will see any more.
+    pub replaced: Option<Vec<u8>>,
+}
+
+/// Is shown a version of a record: its key, the version, its value.
+pub(crate) type SeeVersion<'a> = &'a mut dyn FnMut(&[u8], Version, &[u8]);
+
+/// A commit that is being applied.
+pub(crate) struct Commit<'a> {
+    /// Its record in the log.
+    pub record: LogRecord,
+    /// The snapshots whose versions must stay.
+    pub snapshots: &'a Snapshots,
+    /// Waits, for an index that has found no room: there was room when the commit was admitted, and there will be when
+    /// pages of others have been written.
+    pub wait_for_room: &'a dyn Fn() -> Result<(), Error>,
+    /// Is told of the reference of an overflow value that nobody sees any more.
+    pub overflow_is_gone: &'a dyn Fn(&[u8]),
+}
+
+/// The sizes of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub key_bytes: usize,
+    /// Longer values are overflow values.
+    pub value_bytes: usize,
+    /// What a scan loads at a time.
+    pub node_bytes: usize,
+}
+
+/// The records of a tree, in key order. See the module for the order of calls.
+pub(crate) trait Index: Send + Sync {
+    /// Appends the value that a reader as of `at` sees to `into`, or without `at` the newest one. If it may not wait, it
+    /// begins to load what it takes, and leaves `into` as it was.
+    ///
+    /// # Errors
+    /// The pool's: [`Error::Io`], [`Error::Corrupt`].
+    fn read(
+        &self,
+        key: &[u8],
+        at: Option<Timestamp>,
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<Found>, Error>;
+
+    /// Whether somebody has committed the key after `since`, which is the timestamp of a snapshot in use.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    fn newest_since(&self, key: &[u8], since: Timestamp, may: May) -> Result<Poll<Newest>, Error>;
+
+    /// To be called before several keys are read or prepared one after the other: it takes less time together.
+    fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
+
+    /// Has in memory what a change of the key takes, and notes it in `prior`, which it may have filled before. With
+    /// `values`, what it reads of the record is appended there, so that [`Index::apply`] need not read it again. The key
+    /// may be in the leaf where a `neighbour` was found.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    fn prepare(
+        &self,
+        _key: &[u8],
+        _may: May,
+        _neighbour: Option<LeafHint>,
+        _prior: &mut Prior,
+        _values: Option<&mut Vec<u8>>,
+    ) -> Result<Poll<()>, Error> {
+        Ok(Poll::Ready(()))
+    }
+
+    /// Makes the versions of a logged commit, all of which are of this tree; `priors` are those that [`Index::prepare`]
+    /// has filled with the keys' locks held, `values` what it has appended.
+    ///
+    /// # Errors
+    /// As [`Index::read`]; then some may be made.
+    fn apply(
+        &self,
+        writes: &[Written<'_>],
+        priors: &[Prior],
+        values: &[u8],
+        commit: &Commit<'_>,
+    ) -> Result<(), Error>;
+
+    /// Makes a version that the log has, unless the index has it or a later one. Nobody has a snapshot.
+    ///
+    /// # Errors
+    /// As [`Index::read`], and [`Error::Full`].
+    fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error>;
+
+    /// Begins to go through the records that a snapshot of `at` sees, with keys from `lower` up to but without `upper`. It
+    /// loads at most `ahead` nodes before they are asked for.
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        ahead: u32,
+        at: Timestamp,
+    ) -> Box<dyn Steps>;
+
+    /// Its sizes.
+    fn limits(&self) -> Limits;
+
+    /// About how many bytes of pages a change of one record makes dirty, at most.
+    fn dirtied_bytes(&self) -> u64;
+
+    /// The first commit that is in no page of the next checkpoint and has to be replayed; `None` if all are. It is
+    /// called in a checkpoint's cut, and must not wait.
+    fn replay_from(&self) -> Option<LogRecord> {
+        None
+    }
+
+    /// A checkpoint is going to cut. What the index wants to be in it, it puts into pages now.
+    ///
+    /// # Errors
+    /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made without it then.
+    fn before_cut(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// How much of the work that it may put off it has put off: writers are slowed down above 0, as much as possible at 1.
+    fn debt(&self) -> f64 {
+        0.0
+    }
+
+    /// Gives up versions that no snapshot needs, and tells `overflow_is_gone` of the overflow values among them. All commits
+    /// up to `visible` can be seen, and the store is idle.
+    ///
+    /// # Errors
+    /// As [`Index::read`]; what was not given up is no worse than before.
+    fn settle(
+        &self,
+        _snapshots: &Snapshots,
+        _visible: Timestamp,
+        _overflow_is_gone: &dyn Fn(&[u8]),
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Looks at every part of it: shows the number of each page to `page`, and every version of a record to `record`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::read`].
+    fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
+
+    /// Takes all records out and frees all pages but those by which it is found, a few at a time, while others run;
+    /// `free_overflow` frees the pages of an overflow value. What is cut short can be gone on with. Nobody else uses it.
+    ///
+    /// # Errors
+    /// As [`Index::read`]; those of `free_overflow`.
+    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
+
+    /// Frees what [`Index::clear`] has left. Only once: the numbers of its pages may be those of others' then.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    fn destroy(&self) -> Result<(), Error>;
+}
+
+/// A scan that is under way. It holds nothing between its steps but keys.
+pub(crate) trait Steps: Send {
+    /// Puts the next records into `piece`, in key order whatever the scan's direction; their values begin with their
+    /// version. At least one; `false` if there are no more.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error>;
+}
+
+/// What versions take up that are kept beside the trees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OldVersions {
+    /// Groups of versions that are given up together.
+    pub generations: usize,
+    /// Versions, and removals that will have to be taken out of trees.
+    pub records: u64,
+}
+
+/// What concerns all indexes of a store together.
+pub(crate) trait Indexes: Send + Sync {
+    /// Whether it is worth while to call [`Indexes::settle`], now that a snapshot has ended. All commits up to `visible` can
+    /// be seen.
+    fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool;
+
+    /// Gives up versions that no snapshot needs: all of them if the store is `idle`, else where there are many. It tells
+    /// `overflow_is_gone` of the overflow values among them. One caller at a time.
+    ///
+    /// # Errors
+    /// As [`Index::read`]; what was not given up is no worse than before.
+    fn settle(
+        &self,
+        snapshots: &Snapshots,
+        visible: Timestamp,
+        idle: bool,
+        overflow_is_gone: &dyn Fn(&[u8]),
+    ) -> Result<(), Error>;
+
+    /// A tree was dropped, whose pages will be others'.
+    fn forget(&self, tree: TreeId);
+
+    /// Versions that are kept beside the trees.
+    fn old_versions(&self) -> OldVersions;
+
+    /// The first of what [`Index::replay_from`] says.
+    fn replay_from(&self) -> Option<LogRecord> {
+        None
+    }
+
+    /// [`Index::before_cut`] of all.
+    ///
+    /// # Errors
+    /// The first one's.
+    fn before_cut(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The largest [`Index::debt`].
+    fn debt(&self) -> f64 {
+        0.0
+    }
+}

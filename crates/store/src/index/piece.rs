@@ -1,0 +1,113 @@
+//! Records that a scan gives, a piece at a time.
+
+use crate::Error;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From small keys to large ones.
+    Forward,
+    /// From large keys to small ones.
+    Backward,
+}
+
+impl Direction {
+    /// Whether a scan that was at `before` gets on by going to `bound`. Before the first step backwards it is nowhere.
+    pub fn is_further(self, bound: &[u8], before: Option<&[u8]>) -> bool {
+        before.is_none_or(|before| match self {
+            Self::Forward => bound > before,
+            Self::Backward => bound < before,
+        })
+    }
+}
+
+/// Records of a leaf, in key order. Its memory is used again by the next step of the scan.
+#[derive(Default)]
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    /// Where the key of each record begins, where its value does, and where that ends.
+    places: Vec<[u32; 3]>,
+}
+
+/// What becomes of a record in a [`Piece`].
+pub(crate) enum Fate {
+    Stays,
+    Goes,
+    /// It gets another value.
+    Becomes(Vec<u8>),
+}
+
+impl Piece {
+    /// Has `judge` decide on each record, by key and value.
+    pub fn decide(
+        &mut self,
+        mut judge: impl FnMut(&[u8], &[u8]) -> Result<Fate, Error>,
+    ) -> Result<(), Error> {
+        let mut kept = 0;
+        for index in 0..self.places.len() {
+            let [key, value, end] = self.places[index];
+            let key_and_value = self.bytes[key as usize..end as usize].split_at((value - key) as usize);
+            let place = match judge(key_and_value.0, key_and_value.1)? {
+                Fate::Goes => continue,
+                Fate::Stays => [key, value, end],
+                Fate::Becomes(other) => {
+                    let start = self.bytes.len() as u32;
+                    self.bytes.extend_from_within(key as usize..value as usize);
+                    self.bytes.extend_from_slice(&other);
+                    [start, start + (value - key), self.bytes.len() as u32]
+                }
+            };
+            self.places[kept] = place;
+            kept += 1;
+        }
+        self.places.truncate(kept);
+        Ok(())
+    }
+
+    /// Records.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// A record's key and value.
+    pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let [key, value, end] = self.places.get(index)?.map(|place| place as usize);
+        Some((&self.bytes[key..value], &self.bytes[value..end]))
+    }
+
+    /// All its bytes, and of each record where its key begins, where its value does, and where that ends.
+    pub fn parts(&self) -> (&[u8], &[[u32; 3]]) {
+        (&self.bytes, &self.places)
+    }
+
+    /// Keys and values in key order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Forgets all records, not their memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+
+    /// Adds a record behind the others.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.push_by(|bytes| bytes.extend_from_slice(key), |bytes| bytes.extend_from_slice(value));
+    }
+
+    /// Adds a record behind the others, whose key and value these append.
+    #[inline]
+    pub fn push_by(&mut self, key: impl FnOnce(&mut Vec<u8>), value: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len() as u32;
+        key(&mut self.bytes);
+        let middle = self.bytes.len() as u32;
+        value(&mut self.bytes);
+        self.places.push([start, middle, self.bytes.len() as u32]);
+    }
+}
