@@ -9,11 +9,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Error;
 use crate::btree::BTree;
+use crate::class::CLASSES;
 use crate::header::PageId;
 use crate::index::{Index, IndexKind, Indexes, Parameters, Tree, TreeId};
 use crate::log::Timestamp;
 use crate::poison::Poison;
-use crate::pool::{CLASSES, Pool};
+use crate::pool::Pool;
 use crate::versioned::{AllIndexes, History, InPlace};
 
 /// See the module.

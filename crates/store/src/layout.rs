@@ -2,6 +2,7 @@
 
 mod decide;
 mod learned;
+pub(crate) mod sizes;
 
 pub use decide::Decision;
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
@@ -16,7 +17,7 @@ pub(crate) struct Layout {
     pub unit_bytes: u32,
     /// A segment; a multiple of the unit.
     pub segment_bytes: u64,
-    /// The first segments of a store that grows are smaller, see [`crate::segment::sizes`]: so large are the very first ones.
+    /// The first segments of a store that grows are smaller, see [`crate::layout::sizes`]: so large are the very first ones.
     pub first_segment_bytes: u64,
     /// First byte of segment 0; a multiple of the unit.
     pub segments_start_bytes: u64,

@@ -3,10 +3,11 @@
 use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
+use crate::class::class_bytes;
 use crate::header::{Header, PageId, PageKind};
 use crate::index::Census;
 use crate::page::Page;
-use crate::pool::{Access, class_bytes};
+use crate::pool::Access;
 
 /// A node as its parent describes it.
 struct Expected {

@@ -7,9 +7,10 @@ use super::node::{Full, Node, max_key_bytes, max_value_bytes};
 use super::places::TreeNumber;
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
+use crate::class::class_bytes;
 use crate::header::{PageId, PageKind};
 use crate::index::{LeafHint, Slot};
-use crate::pool::{Denied, Pool, Seen, class_bytes, prefetch};
+use crate::pool::{Denied, Pool, Seen, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]

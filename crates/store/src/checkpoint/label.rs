@@ -17,13 +17,14 @@
 
 use std::path::PathBuf;
 
-use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use super::slots::COPY_BYTES;
 #[cfg(test)]
 use super::slots::END_BYTES;
-use super::superblock::{Shape, StoreId};
+use super::superblock::Shape;
 use crate::Error;
 use crate::lane::{Block, Devices, Role, flush};
+use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
+use crate::store_id::StoreId;
 
 const MAGIC: [u8; 8] = *b"flshgrnm";
 
@@ -180,7 +181,7 @@ pub(crate) fn check(devices: &Devices, store: StoreId) -> Result<(), Error> {
                 ));
             }
             Found::Version(got) => {
-                return Err(Error::FormatVersion { got, supported: super::sector::FORMAT_VERSION });
+                return Err(Error::FormatVersion { got, supported: crate::sector::FORMAT_VERSION });
             }
             Found::Foreign | Found::Damaged => return wrong("it has no label of this store".into()),
         }

@@ -6,11 +6,10 @@ mod load;
 pub(crate) mod log_growth;
 pub(crate) mod map;
 mod run;
-pub(crate) mod sector;
 pub(crate) mod slots;
 pub(crate) mod superblock;
 
 pub(crate) use keeper::Keeper;
 pub(crate) use load::load;
 pub(crate) use run::{Base, CheckpointStats, Parts};
-pub(crate) use superblock::{EPOCH_MAX, MapHead, Shape, State, StoreId, Superblock};
+pub(crate) use superblock::{EPOCH_MAX, MapHead, Shape, State, Superblock};

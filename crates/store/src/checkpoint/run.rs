@@ -21,13 +21,15 @@ use super::log_growth::{FREE_BYTES, Seen};
 use super::map::{Change, Place, Writer};
 use super::{MapHead, State, Superblock, slots};
 use crate::Error;
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::lane::{Devices, Role, flush, now};
 use crate::layout::{Layout, LogPlace};
 use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
 use crate::poison::Poison;
-use crate::pool::{Epoch, Moved, Pool, class_bytes};
+use crate::pool::{Moved, Pool};
 use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::txn::Transactions;
 

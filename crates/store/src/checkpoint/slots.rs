@@ -19,10 +19,10 @@
 //! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would silently turn back time.
 
 use super::label::Label;
-use super::sector::{Found, SECTOR_BYTES};
 use super::superblock::Superblock;
 use crate::Error;
 use crate::lane::{Block, Devices, Role, flush};
+use crate::sector::{Found, SECTOR_BYTES};
 
 /// Bytes that a copy takes.
 pub(super) const COPY_BYTES: u64 = 4 << 10;
@@ -109,7 +109,7 @@ fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
         let bytes = block.bytes();
         match Superblock::decode(bytes) {
             Found::Version(got) => {
-                return Err(Error::FormatVersion { got, supported: super::sector::FORMAT_VERSION });
+                return Err(Error::FormatVersion { got, supported: crate::sector::FORMAT_VERSION });
             }
             // One of another slot was led astray.
             Found::Whole(superblock) if superblock.generation % 2 == slot => {
@@ -354,7 +354,7 @@ mod tests {
         led_astray.bytes()[..SECTOR_BYTES].copy_from_slice(&generation(4).encode());
         led_astray.write(&devices, Role::Data, places(1)[0]).unwrap();
         assert_eq!(load(&devices).unwrap(), generation(2));
-        let other = Superblock { store: crate::checkpoint::StoreId([1; 16]), ..generation(3) };
+        let other = Superblock { store: crate::store_id::StoreId([1; 16]), ..generation(3) };
         save(&devices, &other).unwrap();
         assert_eq!(load(&devices).unwrap_err().kind(), ErrorKind::Corrupt);
     }

@@ -48,22 +48,20 @@
 
 use std::ops::RangeInclusive;
 
-use super::sector::{Fields, Found, Reader, SECTOR_BYTES};
+use crate::class::CLASSES;
+use crate::epoch::Epoch;
 use crate::header::PageId;
+use crate::layout::sizes::Sizes;
 use crate::layout::{Layout, LogPlace, NODE_BYTES, Placement, SyncMethod};
 use crate::log::{Lsn, Timestamp};
-use crate::pool::{CLASSES, Epoch};
-use crate::segment::sizes::Sizes;
+use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::segment::{DEVICE_BYTES_MAX, Location, UnitSequence};
+use crate::store_id::StoreId;
 
 /// In the place of the flag for a closed store.
 const UNFINISHED: u8 = 2;
 
 pub(crate) const MAGIC: [u8; 8] = *b"flshgrn\0";
-
-/// Tells stores apart: drawn at random when a store is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StoreId(pub [u8; 16]);
 
 /// How a device is made up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

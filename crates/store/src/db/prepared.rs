@@ -6,12 +6,13 @@ use flashgrain_device::{Claim, calendar_seconds};
 
 use super::core::Core;
 use super::place::{Made, Site, of_device};
-use crate::checkpoint::{StoreId, slots};
+use crate::checkpoint::slots;
 use crate::engine::{Engine, Given};
 use crate::lane::{Devices, Role};
+use crate::layout::sizes::Sizes;
 use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
 use crate::options::Options;
-use crate::segment::sizes::Sizes;
+use crate::store_id::StoreId;
 use crate::task::Crew;
 use crate::worker::Workers;
 use crate::{Decision, Error};

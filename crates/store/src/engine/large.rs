@@ -14,12 +14,13 @@ use flashgrain_device::Origin;
 
 use crate::Error;
 use crate::btree::overflow::{Draft, Overflow, Stored, kept};
+use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::index::{Tree, Write};
 use crate::lane::{Devices, Role, flush};
 use crate::log::LogRecord;
 use crate::poison::Poison;
-use crate::pool::{Epoch, Pool};
+use crate::pool::Pool;
 use crate::segment::Segments;
 use crate::task::Crew;
 use crate::txn::Transactions;

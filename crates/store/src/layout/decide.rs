@@ -5,7 +5,7 @@ use flashgrain_device::{Geometry, bytes_text};
 use super::learned::{Learned, LearnedSettings};
 use super::{Layout, LogPlace, Placement, SyncMethod};
 use crate::Error;
-use crate::segment::sizes::Sizes;
+use crate::layout::sizes::Sizes;
 
 /// One setting of a new store's layout, and the number behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Overrides {
     pub sync_method: Option<SyncMethod>,
     pub placement: Option<Placement>,
     /// Everything, and the store's id.
-    pub small: Option<(Layout, crate::checkpoint::StoreId)>,
+    pub small: Option<(Layout, crate::store_id::StoreId)>,
 }
 
 /// What the layout is made for.

@@ -15,8 +15,8 @@
 use super::Lsn;
 use super::ring::Ring;
 use crate::Error;
-use crate::checkpoint::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::lane::{Block, Devices, Role, flush};
+use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 
 const MAGIC: [u8; 8] = *b"flshgrnw";
 

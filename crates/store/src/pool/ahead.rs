@@ -6,9 +6,9 @@
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
-use super::frames::class_bytes;
 use super::table::Place;
 use super::{Access, Pool};
+use crate::class::class_bytes;
 use crate::header::PageId;
 
 /// As many reads keep any drive busy.

@@ -2,11 +2,13 @@
 
 use crate::sync::atomic::Ordering;
 
+use super::Pool;
 use super::changes::{BLOCK_BITS, Moved};
 use super::frames::Frame;
 use super::table::{Entry, Place, Word};
-use super::{CLASSES, Epoch, Pool};
 use crate::Error;
+use crate::class::CLASSES;
+use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::segment::{Location, NotAppended, Stream};
 use crate::task::yield_now;

@@ -13,12 +13,14 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
-use super::frames::{Frame, META_BYTES, SHARDS, class_bytes};
+use super::frames::{Frame, META_BYTES, SHARDS};
 use super::gate::own_place;
 use super::records::TAIL_SHARE;
 use super::table::Word;
-use super::{CLASSES, COOLING, HOT, Pool};
+use super::{COOLING, HOT, Pool};
 use crate::Error;
+use crate::class::CLASSES;
+use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
 use crate::task::{Upkeep, park};

@@ -4,6 +4,7 @@
 //! memory follows from use (Umbra's variable-size pages). The budget counts memory that is *backed*, used or not: a free frame keeps its memory for the next page of its class, until another
 //! class needs it and there is no other. So a page fault takes a free frame from a list that its thread mostly has to itself, and the budget is looked at only when that is empty.
 
+use crate::class::{CLASSES, class_bytes};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::io;
@@ -12,12 +13,6 @@ use super::gate::own_place;
 use super::latch::Latch;
 use super::mapping::Mapping;
 use crate::page::Page;
-
-/// Smallest page.
-pub(crate) const SMALLEST_PAGE_BYTES: u64 = 4 << 10;
-
-/// Sizes of pages: 4 KiB to 1 MiB.
-pub(crate) const CLASSES: usize = 9;
 
 const INDEX_BITS: u32 = 28;
 
@@ -60,12 +55,6 @@ impl Frame {
     pub(super) fn index(self) -> usize {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
-}
-
-/// Bytes of a page of this class.
-#[inline]
-pub(crate) fn class_bytes(class: usize) -> u64 {
-    SMALLEST_PAGE_BYTES << class
 }
 
 /// What the kernel can back at a time.
@@ -369,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_another_thread_gave_back_is_found() {
-        let frames = Frames::new(SMALLEST_PAGE_BYTES + META_BYTES).unwrap();
+        let frames = Frames::new(class_bytes(0) + META_BYTES).unwrap();
         let only = frames.take(0).unwrap();
         std::thread::scope(|scope| scope.spawn(|| frames.give_back(&[only])).join().unwrap());
         assert_eq!((frames.take(0), frames.take(0)), (Some(only), None));

@@ -36,6 +36,8 @@ mod unread;
 mod waiters;
 mod withheld;
 
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Arc, Weak};
 
@@ -49,7 +51,7 @@ use crate::task::{Crew, Upkeep, go_on, overlap};
 use changes::Changes;
 pub(crate) use changes::Moved;
 use evict::{Clock, FRAME};
-pub(crate) use frames::{CLASSES, Frame, Frames, Meta, class_bytes};
+pub(crate) use frames::{Frame, Frames, Meta};
 use gate::{Gate, PLACES, own_place};
 pub(crate) use images::Images;
 use latch::Version;
@@ -70,10 +72,6 @@ pub(crate) enum Access {
     /// Once: it may leave memory right away.
     Scan,
 }
-
-/// Counts checkpoints' cuts. A page's changes belong to the epoch in which they were made. From 1 on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Epoch(pub u32);
 
 /// [`Meta::state`] of a page that was used lately.
 const HOT: u8 = 0;

@@ -13,7 +13,8 @@
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
 
-use super::{Epoch, Pool, Section};
+use super::{Pool, Section};
+use crate::epoch::Epoch;
 use crate::header::PageId;
 
 /// The pages of a value that is not committed.

@@ -10,10 +10,10 @@ use super::stats::add;
 use super::unit::{Open, Ready, Rules};
 use super::{Appended, Location, NotAppended, Pressure, Segments, Stream, UnitSequence, pack};
 use crate::Error;
+use crate::class::class_bytes;
 use crate::header::{Header, PageId};
 use crate::lane::{self, Role};
 use crate::page::Page;
-use crate::pool::class_bytes;
 
 /// Less than this is not left of a unit that is sent away early: hardly an image would fit.
 const REST_BYTES: u32 = 8 << 10;

@@ -4,8 +4,8 @@ use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
 
 use super::{Location, NotAppended, Place, Segments, Stream, UnitSequence};
+use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
-use crate::pool::{CLASSES, class_bytes};
 
 /// Where pages are. A segment has places for pages of one size class.
 #[derive(Default)]

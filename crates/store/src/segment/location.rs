@@ -1,6 +1,6 @@
 //! Where the image of a page is on the data device, in one word.
 
-use crate::pool::{CLASSES, class_bytes};
+use crate::class::{CLASSES, class_bytes};
 
 /// Unit of offsets and lengths in a [`Location`]: images are not filled up to more than this, whatever the sectors of the device. A page header fits into one.
 pub(crate) const GRAIN_BYTES: u32 = 64;

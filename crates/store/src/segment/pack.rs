@@ -6,9 +6,9 @@
 use super::location::{GRAIN_BYTES, Location};
 use crate::Error;
 use crate::checksum::crc32c;
+use crate::class::class_bytes;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
 use crate::page::Page;
-use crate::pool::class_bytes;
 
 /// Bytes of an image that the checksum does not cover: itself.
 const UNCOVERED_BYTES: usize = 4;
@@ -148,7 +148,7 @@ pub(crate) fn image_bytes(header: Header) -> u32 {
 }
 
 fn page_bytes(class: u8) -> u32 {
-    class_bytes(usize::from(class).min(crate::pool::CLASSES - 1)) as u32
+    class_bytes(usize::from(class).min(crate::class::CLASSES - 1)) as u32
 }
 
 /// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not use stays whatever it is.

@@ -2,9 +2,9 @@
 
 use super::{Location, Segments, pack};
 use crate::Error;
+use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 use crate::lane::{self, Block, Role};
-use crate::pool::{CLASSES, class_bytes};
 
 impl Segments {
     /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it. Parks.

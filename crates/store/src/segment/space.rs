@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::location::{DEVICE_BYTES_MAX, Location};
-use super::sizes::Sizes;
 use super::table::Table;
 use super::tally::Tally;
 use super::{Dirty, Stream, UnitSequence, policy};
+use crate::epoch::Epoch;
 use crate::layout::Layout;
-use crate::pool::Epoch;
+use crate::layout::sizes::Sizes;
 
 /// Segments that only the page table may take, besides those that it needs when it is written as a whole: without it no checkpoint frees anything.
 const RESERVED_FOR_MAP: u64 = 2;

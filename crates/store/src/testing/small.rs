@@ -1,9 +1,9 @@
 //! Stores of few bytes.
 
-use crate::checkpoint::StoreId;
+use crate::layout::sizes::Sizes;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::pool::LEAST_BUDGET_BYTES;
-use crate::segment::sizes::Sizes;
+use crate::store_id::StoreId;
 use crate::{Builder, Durability};
 
 /// A store that is smaller than users may make one, so that little work fills its units, segments and log, and each of its bytes can be damaged in turn.

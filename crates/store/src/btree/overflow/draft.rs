@@ -13,9 +13,10 @@ use super::{
 };
 use crate::Error;
 use crate::checksum::Crc32c;
+use crate::class::class_bytes;
 use crate::header::{FRONT_END, PageId, PageKind};
 use crate::page::padded;
-use crate::pool::{Denied, Withheld, class_bytes};
+use crate::pool::{Denied, Withheld};
 
 /// See the module.
 pub(crate) struct Draft {

@@ -26,8 +26,10 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::checksum::crc32c;
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::header::{Header, PageId, PageKind};
-use crate::pool::{Access, Denied, Epoch, Pool, Section, class_bytes};
+use crate::pool::{Access, Denied, Pool, Section};
 use crate::segment::Location;
 use crate::task::yield_now;
 pub(crate) use draft::Draft;

@@ -141,7 +141,7 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
         }
         assert_eq!(used.checkpoint().unwrap_err().kind(), ErrorKind::Full);
         segments.let_go();
-        segments.free_pending(crate::pool::Epoch(u32::MAX));
+        segments.free_pending(crate::epoch::Epoch(u32::MAX));
         segments.resume();
         used.checkpoint().unwrap();
         values(&used)

@@ -99,7 +99,7 @@ fn in_place_pages_are_opened_only_after_a_close() {
     let device = drive(1);
     let in_place = Layout { placement: Placement::InPlace, ..layout(SyncMethod::Dsync) };
     let (mut harness, given) = world(&device, 1, options());
-    let store = crate::checkpoint::StoreId([1; 16]);
+    let store = crate::store_id::StoreId([1; 16]);
     let engine = harness.run(move || Engine::create(given, in_place, store).unwrap());
     harness.run(move || engine.close()).unwrap();
     let (mut harness, given) = world(&device, 1, options());
@@ -251,7 +251,7 @@ fn a_log_in_blocks_that_the_drive_does_not_take_is_refused_with_the_remedy() {
     let (mut harness, given) = world(&device, 1, options());
     let small = Layout { log_block_bytes: 512, ..layout(SyncMethod::Fdatasync) };
     let engine =
-        harness.run(move || Engine::create(given, small, crate::checkpoint::StoreId([5; 16]))).unwrap();
+        harness.run(move || Engine::create(given, small, crate::store_id::StoreId([5; 16]))).unwrap();
     harness.run(move || engine.close()).unwrap();
     let config = SimConfig { sector_bytes: 4096, ..config() };
     let other = Arc::new(SimDevice::new(&config, "sim:large", 1).unwrap());

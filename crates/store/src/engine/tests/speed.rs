@@ -7,12 +7,12 @@ use flashgrain_device::MemoryDevice;
 use super::world::layout;
 use crate::Durability;
 use crate::IndexKind;
-use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given, NewTree};
 use crate::index::{Write, Written};
 use crate::lane::Devices;
 use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::options::Options;
+use crate::store_id::StoreId;
 use crate::worker::{Bounds, Workers};
 
 const VALUE: [u8; 120] = [7; 120];

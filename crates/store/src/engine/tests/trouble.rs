@@ -8,13 +8,13 @@ use flashgrain_ssdsim::fault::PowerCut;
 use super::world::{Content, create, drive, layout, open, options, values, world};
 use crate::Error;
 use crate::btree::overflow::kept;
-use crate::checkpoint::StoreId;
 use crate::engine::{Engine, LargeValue, NewTree};
 use crate::error::ErrorKind;
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
 use crate::layout::{Layout, SyncMethod};
 use crate::log::Durability;
+use crate::store_id::StoreId;
 use crate::testing::Trouble;
 
 /// More than the pages that a record names.

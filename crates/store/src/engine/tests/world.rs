@@ -10,7 +10,6 @@ use rand_pcg::Pcg64;
 use crate::Error;
 use crate::btree::overflow::kept;
 use crate::catalog::Known;
-use crate::checkpoint::StoreId;
 use crate::engine::{Engine, Given, LargeValue, NewTree};
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
@@ -18,6 +17,7 @@ use crate::lane::Devices;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::log::Durability;
 use crate::options::Options;
+use crate::store_id::StoreId;
 use crate::worker::Harness;
 
 /// Trees of every store here.

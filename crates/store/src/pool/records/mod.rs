@@ -19,8 +19,9 @@ mod tests;
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::frames::{Frame, META_BYTES, class_bytes};
+use super::frames::{Frame, META_BYTES};
 use super::{LEAST_BUDGET_BYTES, Pool};
+use crate::class::class_bytes;
 use crate::page::padded;
 use record::{FRAME_BYTES, Place, record_bytes};
 use ring::{Found, Ring};

@@ -12,8 +12,8 @@
 //! A key length of zero ends a frame.
 
 use super::RecordKey;
+use crate::class::SMALLEST_PAGE_BYTES;
 use crate::page::{Page, padded};
-use crate::pool::frames::SMALLEST_PAGE_BYTES;
 
 /// Of a frame.
 pub(super) const FRAME_BYTES: u32 = SMALLEST_PAGE_BYTES as u32;

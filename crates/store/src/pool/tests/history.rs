@@ -9,10 +9,12 @@ use rand_pcg::Pcg64;
 
 use super::world::{World, fill, seed_at, seed_of};
 use crate::Error;
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::header::{PageId, PageKind};
 use crate::page::{OwnPage, Page};
 use crate::poison::Poison;
-use crate::pool::{Access, Denied, Epoch, LEAST_BUDGET_BYTES, Pool, class_bytes};
+use crate::pool::{Access, Denied, LEAST_BUDGET_BYTES, Pool};
 use crate::segment::{Appended, Location, NotAppended, Segments, Stream};
 use crate::task::yield_now;
 
@@ -327,7 +329,7 @@ fn pages_are_what_they_should_be_and_checkpoints_what_they_were() {
 }
 
 fn volatile_dirty_bytes(pool: &Pool) -> u64 {
-    let frames = (0..crate::pool::CLASSES)
+    let frames = (0..crate::class::CLASSES)
         .flat_map(|class| (0..pool.frames.used(class)).map(move |index| (class, index)));
     frames
         .filter(|(class, index)| {

@@ -9,10 +9,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::world::above;
+use crate::class::class_bytes;
 use crate::header::{BACK_START, FRONT_END, PageId, PageKind};
 use crate::lane::Devices;
 use crate::poison::Poison;
-use crate::pool::{Access, Pool, class_bytes};
+use crate::pool::{Access, Pool};
 use crate::worker::Harness;
 
 const PAGES: u64 = 200_000;

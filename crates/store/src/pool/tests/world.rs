@@ -6,12 +6,13 @@ use flashgrain_device::Device;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::Error;
+use crate::class::class_bytes;
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::lane::Devices;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::page::Page;
 use crate::poison::Poison;
-use crate::pool::{Pool, class_bytes};
+use crate::pool::Pool;
 use crate::segment::{Location, Segments};
 use crate::task::Crew;
 use crate::worker::Harness;

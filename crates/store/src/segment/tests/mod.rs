@@ -17,7 +17,7 @@ use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::page::OwnPage;
 use crate::worker::Harness;
 
-pub(in crate::segment) fn layout(placement: Placement) -> Layout {
+pub(crate) fn layout(placement: Placement) -> Layout {
     Layout {
         sector_bytes: 512,
         unit_bytes: 64 << 10,

@@ -2,9 +2,9 @@
 
 use crate::btree::node::Node;
 use crate::checkpoint::map::{Change, MapPage, PRIORS, Place, page_id};
+use crate::class::{CLASSES, class_bytes};
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::OwnPage;
-use crate::pool::{CLASSES, class_bytes};
 use crate::segment::Location;
 use crate::segment::pack::{self, Expected};
 

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use crate::checkpoint::label::Label;
-use crate::checkpoint::sector::{Found, SECTOR_BYTES, sealed};
 use crate::checkpoint::superblock::Superblock;
 use crate::log::witness::Witness;
+use crate::sector::{Found, SECTOR_BYTES, sealed};
 
 /// A superblock: the first 512 bytes.
 pub fn superblock(bytes: &[u8]) {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::layout::Layout;
 
 /// Segments of each size below the layout's.
-pub(super) const SEGMENTS_PER_SIZE: u64 = 16;
+pub(crate) const SEGMENTS_PER_SIZE: u64 = 16;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
