@@ -16,7 +16,8 @@ impl ChannelWaker {
     /// Makes the channel's current wait return, or its next one if none is under way. One system call.
     pub fn wake(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: the kernel reads eight bytes. It refuses only when the counter is full, and then it has been rung already.
+        // SAFETY: the kernel reads eight bytes. It refuses only when the counter is full, and then it has
+        // been rung already.
         unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 }

@@ -9,9 +9,11 @@ pub enum Op {
     Read,
     /// Write; durable only after a later [`Op::Flush`].
     Write,
-    /// Write that completes when it is durable, by the kernel's `RWF_DSYNC` (force unit access where the drive has it).
+    /// Write that completes when it is durable, by the kernel's `RWF_DSYNC` (force unit access where the
+    /// drive has it).
     WriteDsync,
-    /// Write followed by a flush as one request; completes when both have. One submission on `io_uring` (a linked pair).
+    /// Write followed by a flush as one request; completes when both have. One submission on `io_uring` (a
+    /// linked pair).
     WriteThenFlush,
     /// Make every completed write durable (`fdatasync`).
     Flush,
@@ -51,8 +53,8 @@ pub struct Request {
 pub struct Completion {
     /// The request's tag.
     pub tag: u64,
-    /// `Ok` if the whole request was done; short transfers are continued inside the channel. Otherwise the errno; end of device
-    /// in the middle of a request is `EIO`.
+    /// `Ok` if the whole request was done; short transfers are continued inside the channel. Otherwise the
+    /// errno; end of device in the middle of a request is `EIO`.
     pub result: Result<(), i32>,
     /// When the request was handed to the device: at submission, or later if it waited for room in the queue.
     pub submitted: Nanos,
@@ -74,25 +76,26 @@ pub trait Channel {
     /// Queues a request; it reaches the device with the next [`Channel::poll`] or [`Channel::wait`].
     ///
     /// # Errors
-    /// [`Error::QueueFull`] if `depth` requests are in flight: reap first, then submit again. [`Error::Request`] if the request
-    /// breaks alignment, reaches over the end or writes to a device opened read-only.
+    /// [`Error::QueueFull`] if `depth` requests are in flight: reap first, then submit again.
+    /// [`Error::Request`] if the request breaks alignment, reaches over the end or writes to a device opened
+    /// read-only.
     ///
     /// # Safety
-    /// `memory` must be valid for `length_bytes` (for reads: writable and not otherwise accessed; for writes: not modified)
-    /// until the completion has been reaped or the channel dropped.
+    /// `memory` must be valid for `length_bytes` (for reads: writable and not otherwise accessed; for writes:
+    /// not modified) until the completion has been reaped or the channel dropped.
     unsafe fn submit(&mut self, request: Request) -> Result<(), Error>;
 
-    /// Hands queued requests to the device and appends completions that are ready; does not block.
-    /// Returns how many were appended. Appends no more than `completions` has spare capacity for, so that a caller who made room for
-    /// `depth` never allocates.
+    /// Hands queued requests to the device and appends completions that are ready; does not block. Returns
+    /// how many were appended. Appends no more than `completions` has spare capacity for, so that a caller
+    /// who made room for `depth` never allocates.
     ///
     /// # Errors
     /// [`Error::Os`] if the kernel refuses the queue itself; failures of single requests come as completions.
     fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<usize, Error>;
 
-    /// Like [`Channel::poll`], but blocks until at least `at_least` completions were appended or `until` on the channel's clock has
-    /// passed. With nothing in flight it lets the time pass until then, if given, or returns at once. Signals and a [`ChannelWaker`] may end it
-    /// earlier.
+    /// Like [`Channel::poll`], but blocks until at least `at_least` completions were appended or `until` on
+    /// the channel's clock has passed. With nothing in flight it lets the time pass until then, if given, or
+    /// returns at once. Signals and a [`ChannelWaker`] may end it earlier.
     ///
     /// # Errors
     /// As [`Channel::poll`].
@@ -103,8 +106,9 @@ pub trait Channel {
         completions: &mut Vec<Completion>,
     ) -> Result<usize, Error>;
 
-    /// What ends this channel's waits from other threads; from now on, they can be. A wait that is ended returns with what it has, be it nothing,
-    /// also before its `until`. `None` where time is simulated: there is nobody to wait for.
+    /// What ends this channel's waits from other threads; from now on, they can be. A wait that is ended
+    /// returns with what it has, be it nothing, also before its `until`. `None` where time is simulated:
+    /// there is nobody to wait for.
     fn waker(&mut self) -> Option<ChannelWaker> {
         None
     }

@@ -1,13 +1,14 @@
-//! Claims: a store's directories and block devices belong to one opener at a time, from before anything in them is looked at until the
-//! last device over them is gone.
+//! Claims: a store's directories and block devices belong to one opener at a time, from before anything in
+//! them is looked at until the last device over them is gone.
 //!
-//! 1. The opener locks every place: the directory itself, or the block device. Neither is ever replaced by making a store, unlike the
-//!    files in a directory. The order is that of the inodes, so that of several openers who name the same members in different orders
-//!    one gets all of them.
-//! 2. After locking, the opener checks that the name still leads to the inode that it has locked: a directory may have been removed and
-//!    made anew meanwhile, which begins again at 1.
+//! 1. The opener locks every place: the directory itself, or the block device. Neither is ever replaced by
+//!    making a store, unlike the files in a directory. The order is that of the inodes, so that of several
+//!    openers who name the same members in different orders one gets all of them.
+//! 2. After locking, the opener checks that the name still leads to the inode that it has locked: a directory
+//!    may have been removed and made anew meanwhile, which begins again at 1.
 //! 3. Whatever is looked at, made or removed in the places happens under the claim.
-//! 4. The claim ends when its last owner is gone, or the process. A forked child shares the lock but neither holds nor ends it.
+//! 4. The claim ends when its last owner is gone, or the process. A forked child shares the lock but neither
+//!    holds nor ends it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::Error;
 use crate::fork::Origin;
 
-/// So often a name may lead elsewhere before the opener gives up: somebody is making and removing the place all the time.
+/// So often a name may lead elsewhere before the opener gives up: somebody is making and removing the place
+/// all the time.
 const TRIES_MAX: usize = 100;
 
 /// See the module.
@@ -66,7 +68,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // A forked child has the same lock, and keeps it alive for as long as it has the descriptor.
         if self.origin.is_here() {
-            // SAFETY: `flock` takes no memory of ours. What it answers changes nothing: the descriptor is closed next.
+            // SAFETY: `flock` takes no memory of ours. What it answers changes nothing: the descriptor is
+            // closed next.
             unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
             let mut held = held();
             if let Some(index) = held.iter().position(|held| *held == (self.inode, self.origin)) {
@@ -77,11 +80,12 @@ impl Drop for Lock {
 }
 
 impl Claim {
-    /// Claims all `places`, directories and block devices, for this opener alone. With `making`, directories that are missing are made, as
-    /// durable as what is in them is going to be.
+    /// Claims all `places`, directories and block devices, for this opener alone. With `making`, directories
+    /// that are missing are made, as durable as what is in them is going to be.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another opener, of this process or another, has one of them; [`Error::Os`] if one is missing or cannot be opened.
+    /// [`Error::Locked`] if another opener, of this process or another, has one of them; [`Error::Os`] if one
+    /// is missing or cannot be opened.
     pub fn take(places: &[PathBuf], making: bool) -> Result<Arc<Self>, Error> {
         Self::of(places, making, true)
     }
@@ -189,8 +193,8 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Makes a directory and those above it that are missing, and has their names survive a power cut. `made` gets this one only: what lies
-/// above it may already be somebody else's.
+/// Makes a directory and those above it that are missing, and has their names survive a power cut. `made`
+/// gets this one only: what lies above it may already be somebody else's.
 fn make_directory(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), Error> {
     if path.exists() {
         return Ok(());

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 /// A point on a channel's clock, or a span between two, in nanoseconds.
 ///
-/// On a real drive the clock is `CLOCK_MONOTONIC`; on a simulated one it is virtual time. Points from channels of the same device compare.
+/// On a real drive the clock is `CLOCK_MONOTONIC`; on a simulated one it is virtual time. Points from
+/// channels of the same device compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 

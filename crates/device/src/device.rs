@@ -108,7 +108,8 @@ pub struct Identity {
     pub backend: String,
     /// One line: why that backend.
     pub backend_reason: String,
-    /// What the user should know, such as "O_DIRECT is not possible here (tmpfs): results include the page cache".
+    /// What the user should know, such as "O_DIRECT is not possible here (tmpfs): results include the page
+    /// cache".
     pub notes: Vec<String>,
 }
 
@@ -117,13 +118,15 @@ pub struct Identity {
 pub struct ChannelOptions {
     /// The most requests in flight.
     pub depth: u32,
-    /// Memory that requests will mostly use; registered with the kernel where it can be. Requests may use other memory too.
+    /// Memory that requests will mostly use; registered with the kernel where it can be. Requests may use
+    /// other memory too.
     pub arena: Option<Arc<Arena>>,
     /// Poll the device for completions instead of sleeping, where it has poll queues.
     pub polled: bool,
 }
 
-/// An opened target: a file on a mounted drive, a raw block device, a stripe set of those, or a simulated drive.
+/// An opened target: a file on a mounted drive, a raw block device, a stripe set of those, or a simulated
+/// drive.
 pub trait Device: Send + Sync {
     /// Sizes and alignments.
     fn geometry(&self) -> &Geometry;
@@ -131,8 +134,8 @@ pub trait Device: Send + Sync {
     /// What it is, for the record.
     fn identity(&self) -> &Identity;
 
-    /// Limits of the system that have kept the best way to the device from being used until now, in words that say what helps. They may show only
-    /// when a channel is opened.
+    /// Limits of the system that have kept the best way to the device from being used until now, in words
+    /// that say what helps. They may show only when a channel is opened.
     fn shortages(&self) -> Vec<String> {
         Vec::new()
     }
@@ -148,11 +151,13 @@ pub trait Device: Send + Sync {
         self.geometry().capacity_bytes
     }
 
-    /// Makes the device at least `capacity_bytes` large, in place. Channels see the new size at once. The new bytes are zero.
+    /// Makes the device at least `capacity_bytes` large, in place. Channels see the new size at once. The new
+    /// bytes are zero.
     ///
     /// # Errors
-    /// [`Error::Target`] if it cannot grow; [`Error::Os`] otherwise, of the kind [`NoSpace`](crate::ErrorKind::NoSpace) if there is no
-    /// room for more. The device is then as large as before.
+    /// [`Error::Target`] if it cannot grow; [`Error::Os`] otherwise, of the kind
+    /// [`NoSpace`](crate::ErrorKind::NoSpace) if there is no room for more. The device is then as large as
+    /// before.
     fn grow(&self, capacity_bytes: u64) -> Result<(), Error> {
         if capacity_bytes <= self.capacity_bytes() {
             return Ok(());
@@ -166,7 +171,8 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// Gives room behind `capacity_bytes` back, where the device is made of files that grow; nothing may be under way there. Others stay as they are.
+    /// Gives room behind `capacity_bytes` back, where the device is made of files that grow; nothing may be
+    /// under way there. Others stay as they are.
     ///
     /// # Errors
     /// [`Error::Os`]. The device is then as large as before, or not quite.
@@ -180,8 +186,9 @@ pub trait Device: Send + Sync {
     }
 }
 
-/// Time that passes only when it is asked to: that of a simulated device. Several channels can be served by one thread as if by many: look at all
-/// of them, do what can be done at this point in time, then let time pass.
+/// Time that passes only when it is asked to: that of a simulated device. Several channels can be served by
+/// one thread as if by many: look at all of them, do what can be done at this point in time, then let time
+/// pass.
 pub trait Simulation {
     /// The time now.
     fn now(&self) -> Nanos;
@@ -189,6 +196,7 @@ pub trait Simulation {
     /// When the next event is due, if any is to come. Events are more than completions.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Lets time pass until `until`, or less far: until some channel has a completion more than before. Whether one has.
+    /// Lets time pass until `until`, or less far: until some channel has a completion more than before.
+    /// Whether one has.
     fn pass(&self, until: Nanos) -> bool;
 }

@@ -1,13 +1,15 @@
 //! Which backend a device's channels use, where the best is not to be had for all of them.
 //!
-//! A limit, say on locked memory, shows only when a channel is opened, be it the hundredth. If nobody has asked for a backend by name, that channel
-//! and all later ones take the next best one that can be had, and a note says so and what helps:
+//! A limit, say on locked memory, shows only when a channel is opened, be it the hundredth. If nobody has
+//! asked for a backend by name, that channel and all later ones take the next best one that can be had, and a
+//! note says so and what helps:
 //!
 //! 1. `io_uring` with registered memory, then without, which only costs some processor time;
 //! 2. `libaio`;
 //! 3. `sync`, which takes nothing but the files themselves.
 //!
-//! Invariant: the backend in use only ever gets simpler, so that what is measured does not change back and forth.
+//! Invariant: the backend in use only ever gets simpler, so that what is measured does not change back and
+//! forth.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

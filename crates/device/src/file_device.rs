@@ -55,11 +55,12 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// Unnamed scratch files of `bytes` in total, one in each directory; they vanish with the process, however it ends.
+    /// Unnamed scratch files of `bytes` in total, one in each directory; they vanish with the process,
+    /// however it ends.
     ///
     /// # Errors
-    /// [`Error::Target`] or [`Error::Os`] if a directory is missing, read-only or full (kind `NoSpace`); [`Error::Backend`] if the
-    /// backend asked for is not available.
+    /// [`Error::Target`] or [`Error::Os`] if a directory is missing, read-only or full (kind `NoSpace`);
+    /// [`Error::Backend`] if the backend asked for is not available.
     pub fn scratch(directories: &[PathBuf], bytes: u64, options: &OpenOptions) -> Result<Self, Error> {
         let members = u32::try_from(directories.len()).unwrap_or(u32::MAX).max(1);
         let unit = options.stripe_unit_bytes.max(1);
@@ -69,11 +70,12 @@ impl FileDevice {
         Self::assemble(directories.iter().map(open).collect::<Result<_, _>>()?, true, options)
     }
 
-    /// Existing files or block devices. Writing overwrites what they hold, so each path must stand in `consent` too: the same words said
-    /// again by the user with a flag that names the loss.
+    /// Existing files or block devices. Writing overwrites what they hold, so each path must stand in
+    /// `consent` too: the same words said again by the user with a flag that names the loss.
     ///
     /// # Errors
-    /// [`Error::Target`] if a path is missing, empty, in use, or not consented to; [`Error::Os`] and [`Error::Backend`] as above.
+    /// [`Error::Target`] if a path is missing, empty, in use, or not consented to; [`Error::Os`] and
+    /// [`Error::Backend`] as above.
     pub fn existing(paths: &[PathBuf], consent: &[PathBuf], options: &OpenOptions) -> Result<Self, Error> {
         if options.write {
             paths.iter().filter(|path| !consent.contains(path)).try_for_each(|path| refuse(path))?;

@@ -1,10 +1,11 @@
-//! Which process something belongs to, for the price of one look at memory: a forked child has copies of all handles of its parent, and
-//! shares its parent's files, queues and locks. It must use none of them.
+//! Which process something belongs to, for the price of one look at memory: a forked child has copies of all
+//! handles of its parent, and shares its parent's files, queues and locks. It must use none of them.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Forks between the process that began all and this one: a child's count differs from its parent's, its own children's from both.
+/// Forks between the process that began all and this one: a child's count differs from its parent's, its own
+/// children's from both.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 static WATCHED: Once = Once::new();
@@ -30,7 +31,8 @@ impl Origin {
     /// This process.
     pub fn here() -> Self {
         WATCHED.call_once(|| {
-            // SAFETY: registers a handler that only counts an atomic up. Without memory for it, children are not told apart, as before.
+            // SAFETY: registers a handler that only counts an atomic up. Without memory for it, children are
+            // not told apart, as before.
             unsafe { pthread_atfork(None, None, Some(in_child)) };
         });
         Self(FORKS.load(Ordering::Relaxed))

@@ -1,10 +1,12 @@
 //! Block devices, I/O channels, aligned memory, stripe sets and the clock.
 //!
-//! A [`Device`] is an opened target: a file on a mounted drive, a raw block device, or a stripe set over several. It hands out
-//! [`Channel`]s, one per worker thread, which carry thousands of requests without allocating, locking or copying (LeanStore's
-//! NVMe paper §3.4). The backends `io_uring`, `libaio` and `sync` differ only in how a request reaches the kernel.
+//! A [`Device`] is an opened target: a file on a mounted drive, a raw block device, or a stripe set over
+//! several. It hands out [`Channel`]s, one per worker thread, which carry thousands of requests without
+//! allocating, locking or copying (LeanStore's NVMe paper §3.4). The backends `io_uring`, `libaio` and `sync`
+//! differ only in how a request reaches the kernel.
 //!
-//! This crate is the only one that touches block I/O and the clock. It knows nothing of experiments, models or stores.
+//! This crate is the only one that touches block I/O and the clock. It knows nothing of experiments, models
+//! or stores.
 
 mod alarm;
 mod backend;

@@ -79,7 +79,8 @@ pub fn limited(doing: String, source: io::Error, limits: &[Limit]) -> Error {
     }
 }
 
-/// What helps against an error of the system, if it says by itself that a limit was reached: no more open files.
+/// What helps against an error of the system, if it says by itself that a limit was reached: no more open
+/// files.
 pub fn remedy_for(source: &io::Error) -> Option<String> {
     remedies(source, &[Limit::Files])
 }

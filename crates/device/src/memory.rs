@@ -20,14 +20,15 @@ pub struct Arena {
     origin: Origin,
 }
 
-// SAFETY: an arena is plain memory with no thread affinity; all access goes through raw pointers whose users keep the
-// contract of `Channel::submit`.
+// SAFETY: an arena is plain memory with no thread affinity; all access goes through raw pointers whose users
+// keep the contract of `Channel::submit`.
 unsafe impl Send for Arena {}
 // SAFETY: as above; `&Arena` only hands out a raw pointer and a length.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// `length_bytes` of zeroed memory, rounded up to whole pages; what is as large as a huge page, to whole huge pages that may back it, and none of it is touched.
+    /// `length_bytes` of zeroed memory, rounded up to whole pages; what is as large as a huge page, to whole
+    /// huge pages that may back it, and none of it is touched.
     ///
     /// # Errors
     /// [`Error::Os`] if the kernel has no memory to give.
@@ -57,8 +58,8 @@ impl Arena {
 
     /// All bytes, to prepare them before any channel sees the arena.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the memory is `length_bytes` long, readable, writable and initialised (zero); `&mut self` means that no
-        // channel holds the arena (they hold it through an `Arc`), so nothing else accesses it.
+        // SAFETY: the memory is `length_bytes` long, readable, writable and initialised (zero); `&mut self`
+        // means that no channel holds the arena (they hold it through an `Arc`), so nothing else accesses it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length_bytes) }
     }
 }

@@ -1,7 +1,7 @@
 //! Memory as a device: it costs nothing but the copy.
 //!
-//! For tests, and for benchmarks in which the CPU is to be the limit. Whatever is submitted is done at once; it is answered at the next poll, as on
-//! any device.
+//! For tests, and for benchmarks in which the CPU is to be the limit. Whatever is submitted is done at once;
+//! it is answered at the next poll, as on any device.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -17,7 +17,8 @@ use crate::{
 /// Alignment of offsets and lengths, as most drives have it.
 const SECTOR_BYTES: u32 = 512;
 
-/// See the module. Its bytes are zero until they are written. The memory is taken from the system when it is first written to.
+/// See the module. Its bytes are zero until they are written. The memory is taken from the system when it is
+/// first written to.
 #[derive(Debug)]
 pub struct MemoryDevice {
     geometry: Geometry,
@@ -33,14 +34,16 @@ struct Bytes {
     capacity_bytes: AtomicU64,
 }
 
-// SAFETY: plain memory with no thread affinity. It is only copied to and from, through raw pointers. Requests in flight that overlap and of
-// which one writes leave unspecified bytes behind, as on every device; no reference to the memory is ever made.
+// SAFETY: plain memory with no thread affinity. It is only copied to and from, through raw pointers. Requests
+// in flight that overlap and of which one writes leave unspecified bytes behind, as on every device; no
+// reference to the memory is ever made.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
 
 impl MemoryDevice {
-    /// A device of `capacity_bytes`, rounded up to whole sectors of 512 bytes, that may grow to `limit_bytes`.
+    /// A device of `capacity_bytes`, rounded up to whole sectors of 512 bytes, that may grow to
+    /// `limit_bytes`.
     ///
     /// # Errors
     /// [`Error::Os`] if there is no address space for so many.
@@ -85,7 +88,8 @@ impl Bytes {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
         );
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing that exists.
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches nothing that
+        // exists.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), reserved_bytes, rights, kind, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
@@ -109,7 +113,8 @@ impl Bytes {
         // SAFETY: the request lies within the capacity, which lies within the mapping.
         let place = unsafe { self.start.as_ptr().add(offset) };
         match request.op {
-            // SAFETY: the caller's memory is valid for `length` bytes, and a caller's buffer is not part of this private mapping.
+            // SAFETY: the caller's memory is valid for `length` bytes, and a caller's buffer is not part of
+            // this private mapping.
             Op::Read => unsafe { place.copy_to_nonoverlapping(request.memory, length) },
             // SAFETY: as above.
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => unsafe {

@@ -1,10 +1,11 @@
 //! A device whose contents stay as they are: what is written to it is kept in memory, and read from there.
 //!
-//! For looking at something without changing it, by code that writes when it looks, such as a store that replays its log. Memory for what is
-//! written is limited; a write beyond that fails with `ENOMEM`.
+//! For looking at something without changing it, by code that writes when it looks, such as a store that
+//! replays its log. Memory for what is written is limited; a write beyond that fails with `ENOMEM`.
 //!
 //! 1. A write is copied, sector by sector, and done at once.
-//! 2. A read goes to the device below. When it is answered, sectors that were written are put over what it brought.
+//! 2. A read goes to the device below. When it is answered, sectors that were written are put over what it
+//!    brought.
 //!
 //! Invariant: nothing but reads ever reaches the device below.
 
@@ -133,7 +134,8 @@ impl OverlayChannel {
             self.free.push(slot);
             completion.tag = request.tag;
             if self.written.count.load(Ordering::Acquire) > 0 {
-                // SAFETY: the device below is done with the caller's memory, and the caller does not touch it before the answer.
+                // SAFETY: the device below is done with the caller's memory, and the caller does not touch it
+                // before the answer.
                 let bytes =
                     unsafe { std::slice::from_raw_parts_mut(request.memory, request.length_bytes as usize) };
                 self.written.apply(request.offset_bytes, bytes);

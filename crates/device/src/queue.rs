@@ -1,11 +1,12 @@
 //! The channel of real devices: everything about requests that does not depend on how they reach the kernel.
 //!
 //! Invariants:
-//! - A request holds one slot from `submit` until its completion is reaped; a part holds one part number from staging until its
-//!   last result. Both come from tables allocated with the queue.
+//! - A request holds one slot from `submit` until its completion is reaped; a part holds one part number from
+//!   staging until its last result. Both come from tables allocated with the queue.
 //! - A slot is in `to_stage` if and only if `staged < total`.
-//! - A request finishes when none of its parts is in flight, so that its memory is free again, and all of it is done or a part has
-//!   failed. Short transfers, `EINTR` and `EAGAIN` are continued here and never seen outside.
+//! - A request finishes when none of its parts is in flight, so that its memory is free again, and all of it
+//!   is done or a part has failed. Short transfers, `EINTR` and `EAGAIN` are continued here and never seen
+//!   outside.
 //! - A flush that failed is reported, never repeated as if it had not happened.
 
 use std::collections::VecDeque;
@@ -210,7 +211,8 @@ impl<B: Backend> RequestQueue<B> {
 
     fn push(&mut self, token: u32) {
         let part = self.parts[token as usize].part;
-        // SAFETY: the caller of `submit` keeps the memory valid until the request is reaped, which is after its last part.
+        // SAFETY: the caller of `submit` keeps the memory valid until the request is reaped, which is after
+        // its last part.
         unsafe { self.backend.push(token, &part) };
     }
 

@@ -13,13 +13,14 @@ use crate::{Error, FileDevice, OpenOptions as DeviceOptions};
 const SIZE_STEP_BYTES: u64 = 4096;
 
 impl FileDevice {
-    /// Makes a device of at least `bytes` for a store, striped over `paths` if these are several: each is a file that does not exist yet, or a block
-    /// device, which is used as it is. A file begins with `mark`, durably, before it is longer than that. It all belongs to this device until
-    /// it is dropped: nobody else can open it as a store's. `claim` has the directories and block devices.
+    /// Makes a device of at least `bytes` for a store, striped over `paths` if these are several: each is a
+    /// file that does not exist yet, or a block device, which is used as it is. A file begins with `mark`,
+    /// durably, before it is longer than that. It all belongs to this device until it is dropped: nobody else
+    /// can open it as a store's. `claim` has the directories and block devices.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory does not, or there is no room (kind
-    /// `NoSpace`); nothing is left behind then.
+    /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory
+    /// does not, or there is no room (kind `NoSpace`); nothing is left behind then.
     pub fn create_store(
         paths: &[PathBuf],
         claim: &Arc<Claim>,
@@ -53,10 +54,12 @@ impl FileDevice {
         Ok(device)
     }
 
-    /// Opens what [`FileDevice::create_store`] has made, in the same order. Several may have it open at a time if none of them is going to write.
+    /// Opens what [`FileDevice::create_store`] has made, in the same order. Several may have it open at a
+    /// time if none of them is going to write.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with the kind `NotFound` if a file is missing.
+    /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with
+    /// the kind `NotFound` if a file is missing.
     pub fn open_store(paths: &[PathBuf], claim: &Arc<Claim>, options: &DeviceOptions) -> Result<Self, Error> {
         let members = paths.iter().map(|path| member(path, claim, options)).collect::<Result<_, _>>()?;
         Self::of_store(members, claim, options)
@@ -90,7 +93,8 @@ impl FileDevice {
 }
 
 impl FileDevice {
-    /// Makes every member as short as `capacity_bytes` in total allow; returns what that gives, or `None` if it stays as it is.
+    /// Makes every member as short as `capacity_bytes` in total allow; returns what that gives, or `None` if
+    /// it stays as it is.
     pub(crate) fn shrink_members(&self, capacity_bytes: u64) -> Result<Option<u64>, Error> {
         let unit = self.stripes.unit_bytes().unwrap_or(1);
         let each = member_bytes(capacity_bytes, self.targets.len(), unit);
@@ -136,8 +140,8 @@ fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
     make_durable(&target.file, &target.path)
 }
 
-/// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that outlives its device, on a thread that has not
-/// noticed, does not keep the store from being opened again.
+/// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that
+/// outlives its device, on a thread that has not noticed, does not keep the store from being opened again.
 fn member(path: &Path, claim: &Claim, options: &DeviceOptions) -> Result<(Option<Lock>, Target), Error> {
     let lock = if claim.has(path) { None } else { Some(Lock::take(path, options.write)?) };
     let target = Target::shared(path, options.write, options.direct)?;

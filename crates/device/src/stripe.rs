@@ -1,6 +1,7 @@
 //! RAID 0 arithmetic: where a range of the whole lies on the members of a stripe set.
 //!
-//! Striping inside the engine, rather than in the kernel, keeps one queue per worker to every drive (LeanStore's NVMe paper §3.4).
+//! Striping inside the engine, rather than in the kernel, keeps one queue per worker to every drive
+//! (LeanStore's NVMe paper §3.4).
 
 /// How a device is laid over its members: unit `u` lies on member `u % members`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

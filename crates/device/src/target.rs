@@ -40,7 +40,8 @@ pub(crate) struct DirectAlign {
 }
 
 impl Target {
-    /// A scratch file of `bytes` in `directory`, without a name: the kernel removes it when the process ends, however it ends.
+    /// A scratch file of `bytes` in `directory`, without a name: the kernel removes it when the process ends,
+    /// however it ends.
     pub fn scratch(directory: &Path, bytes: u64, direct: bool) -> Result<Self, Error> {
         let metadata = std::fs::metadata(directory)
             .map_err(|source| os(format!("open {}", directory.display()), source))?;
@@ -58,7 +59,8 @@ impl Target {
         Self::finish(file, directory, false, bytes, direct)
     }
 
-    /// An existing file or block device. A block device opened for writing is opened exclusively: mounted ones are refused.
+    /// An existing file or block device. A block device opened for writing is opened exclusively: mounted
+    /// ones are refused.
     pub fn existing(path: &Path, write: bool, direct: bool) -> Result<Self, Error> {
         let doing = || format!("open {}", path.display());
         let metadata = std::fs::metadata(path).map_err(|source| os(doing(), source))?;
@@ -155,8 +157,9 @@ fn named_then_removed(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle. Only what the file does not
-/// have yet is asked for: XFS counts all that is asked for against what is free, whether it is there or not.
+/// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle.
+/// Only what the file does not have yet is asked for: XFS counts all that is asked for against what is free,
+/// whether it is there or not.
 pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
     let doing = || format!("reserve {bytes} bytes in {}", path.display());
     let os = |source| os(doing(), source);
@@ -223,8 +226,9 @@ fn is_btrfs(file: &File) -> bool {
     file_system(file).is_some_and(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC)
 }
 
-/// Has btrfs overwrite this file, which is still empty, in place: what is written again then needs no room, so that a full disk keeps
-/// nobody from opening a store, and pages are not strewn over the disk a second time. Other file systems do so anyway.
+/// Has btrfs overwrite this file, which is still empty, in place: what is written again then needs no room,
+/// so that a full disk keeps nobody from opening a store, and pages are not strewn over the disk a second
+/// time. Other file systems do so anyway.
 pub(crate) fn overwrite_in_place(file: &File) {
     const NO_COPY_ON_WRITE: libc::c_long = 0x0080_0000;
     let (fd, mut flags): (_, libc::c_long) = (file.as_raw_fd(), 0);
@@ -237,8 +241,8 @@ pub(crate) fn overwrite_in_place(file: &File) {
     unsafe { libc::ioctl(fd, libc::FS_IOC_SETFLAGS, &raw const flags) };
 }
 
-/// What growth leaves free where a file that is written again needs room for that: for superblocks, the log, and what the file system
-/// notes of them.
+/// What growth leaves free where a file that is written again needs room for that: for superblocks, the log,
+/// and what the file system notes of them.
 const LEFT_FREE_BYTES: u64 = 16 << 20;
 
 /// Refuses growth that would take the room which writing again what is there may need.

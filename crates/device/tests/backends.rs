@@ -54,7 +54,8 @@ impl Fixture {
     fn submit(&mut self, op: Op, block: u64, tag: u64) -> Result<(), Error> {
         let offset_bytes = block * u64::from(BLOCK);
         let memory = self.arena.as_ptr().wrapping_add(offset_bytes as usize);
-        // SAFETY: the block lies in the arena, which outlives the channel (field order), and is looked at only after reaping.
+        // SAFETY: the block lies in the arena, which outlives the channel (field order), and is looked at
+        // only after reaping.
         unsafe { self.channel.submit(Request { op, offset_bytes, length_bytes: BLOCK, memory, tag }) }
     }
 

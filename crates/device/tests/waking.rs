@@ -83,7 +83,8 @@ fn a_wait_for_requests_is_ended_too_and_they_come_later() {
         let mut completions = Vec::with_capacity(4);
         for tag in 0..200 {
             let request = Request { op: Op::Read, offset_bytes: 0, length_bytes: 4096, memory: start, tag };
-            // SAFETY: the block is 4096 bytes within `memory`, which outlives the request: each is waited for below.
+            // SAFETY: the block is 4096 bytes within `memory`, which outlives the request: each is waited for
+            // below.
             unsafe { channel.submit(request).unwrap() };
             waker.wake();
             while completions.is_empty() {

@@ -1,4 +1,5 @@
-//! An allocator that refuses what no decoder of a few kilobytes should ask for. What is refused ends the process, as unwinding out of an allocator is not allowed; it says before which case that was.
+//! An allocator that refuses what no decoder of a few kilobytes should ask for. What is refused ends the
+//! process, as unwinding out of an allocator is not allowed; it says before which case that was.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Write, stderr};

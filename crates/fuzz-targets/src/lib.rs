@@ -1,7 +1,10 @@
-//! Everything that is decoded from disks and files, as targets for fuzzing. Each takes bytes and must neither panic, nor go on for ever, nor ask for much more memory than the bytes have.
+//! Everything that is decoded from disks and files, as targets for fuzzing. Each takes bytes and must neither
+//! panic, nor go on for ever, nor ask for much more memory than the bytes have.
 //!
-//! Two drivers share them: a coverage-guided fuzzer for long runs (`scripts/fuzz.sh`, `fuzz/`), and the tests of this crate, which replay the corpus (`fuzz/corpus`) and mutate it as often as
-//! they are told to. Both begin with what [`corpus`] finds, which was made by `tests/corpus` from real stores and added to by what the fuzzer has found.
+//! Two drivers share them: a coverage-guided fuzzer for long runs (`scripts/fuzz.sh`, `fuzz/`), and the tests
+//! of this crate, which replay the corpus (`fuzz/corpus`) and mutate it as often as they are told to. Both
+//! begin with what [`corpus`] finds, which was made by `tests/corpus` from real stores and added to by what
+//! the fuzzer has found.
 
 pub mod allocation;
 pub mod mutate;

@@ -58,7 +58,8 @@ pub fn number(random: &mut impl Rng, old: u64) -> u64 {
     }
 }
 
-/// Up to six mutations of `input`; `other` is another input, of which parts are taken. Not longer than `most` bytes.
+/// Up to six mutations of `input`; `other` is another input, of which parts are taken. Not longer than `most`
+/// bytes.
 pub fn mutate(random: &mut impl Rng, input: &[u8], other: &[u8], most: usize) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..random.random_range(1..=STEPS_MAX) {

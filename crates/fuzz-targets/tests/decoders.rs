@@ -1,4 +1,5 @@
-//! Every decoder with the corpus and with mutations of it, as many as `FLASHGRAIN_FUZZ_INPUTS` says per target (20,000), from the seed `FLASHGRAIN_SEED` (1).
+//! Every decoder with the corpus and with mutations of it, as many as `FLASHGRAIN_FUZZ_INPUTS` says per
+//! target (20,000), from the seed `FLASHGRAIN_SEED` (1).
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! The way from a profile's file to its report with numbers that no drive has: each is refused with its field, or shown.
+//! The way from a profile's file to its report with numbers that no drive has: each is refused with its
+//! field, or shown.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;

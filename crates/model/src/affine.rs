@@ -1,4 +1,5 @@
-//! The affine model: each random access costs a setup, each byte its transfer (MQSSD paper eq. 3; dictionaries paper §2.3).
+//! The affine model: each random access costs a setup, each byte its transfer (MQSSD paper eq. 3;
+//! dictionaries paper §2.3).
 
 use serde::{Deserialize, Serialize};
 

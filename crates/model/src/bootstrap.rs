@@ -25,8 +25,8 @@ pub(crate) fn draw<T: Copy>(data: &[T], rng: &mut Pcg64, into: &mut Vec<T>) {
 
 /// A statistic of independent values with its bootstrap confidence interval.
 ///
-/// `statistic` sees a resample of `data`; `None` means that the resample does not support the statistic. The result is
-/// undetermined by the rules of [`Estimate::from_resamples`].
+/// `statistic` sees a resample of `data`; `None` means that the resample does not support the statistic. The
+/// result is undetermined by the rules of [`Estimate::from_resamples`].
 pub fn bootstrap<T: Copy>(
     data: &[T],
     resamples: u32,
@@ -53,10 +53,11 @@ impl Estimate {
         Self::Undetermined { why: why.into() }
     }
 
-    /// A fitted value with the percentile interval of what `requested` resamples yielded (those in `values`; sorts them).
+    /// A fitted value with the percentile interval of what `requested` resamples yielded (those in `values`;
+    /// sorts them).
     ///
-    /// Undetermined if the interval includes zero, if its width exceeds ±100 % of the value, or if too few resamples
-    /// supported the value.
+    /// Undetermined if the interval includes zero, if its width exceeds ±100 % of the value, or if too few
+    /// resamples supported the value.
     pub fn from_resamples(value: f64, values: &mut [f64], requested: u32) -> Self {
         values.sort_by(f64::total_cmp);
         if values.len() < FEWEST_RESAMPLES || values.len() * 2 < requested as usize {
@@ -71,7 +72,8 @@ impl Estimate {
         if !(value.is_finite() && low.is_finite() && high.is_finite()) {
             return Self::undetermined("the fit did not yield a finite number");
         }
-        // Costs cannot be negative, so an interval that "includes zero" ends at a negligible fraction of the value.
+        // Costs cannot be negative, so an interval that "includes zero" ends at a negligible fraction of the
+        // value.
         let nearest_to_zero = if value < 0.0 { -high } else { low };
         if nearest_to_zero < 0.01 * value.abs() {
             return Self::undetermined(format!(
@@ -88,7 +90,8 @@ impl Estimate {
                 short(value)
             ));
         }
-        // The median of skewed resamples may leave the fitted value just outside; an interval contains its value.
+        // The median of skewed resamples may leave the fitted value just outside; an interval contains its
+        // value.
         Self::Determined { value, low: low.min(value), high: high.max(value) }
     }
 }
@@ -112,7 +115,8 @@ pub(crate) struct Groups<T> {
 const SMALLEST_GROUP: usize = 3;
 
 impl<T: Copy> Groups<T> {
-    /// Groups values by `group`; groups that are too small to draw from are merged with the others of their `pool`.
+    /// Groups values by `group`; groups that are too small to draw from are merged with the others of their
+    /// `pool`.
     pub(crate) fn new<P: Ord + Copy, G: Ord>(
         values: &[T],
         pool: impl Fn(&T) -> P,

@@ -64,9 +64,9 @@ impl Models {
     }
 }
 
-/// Fits all models to all samples, each to reads and to writes on their own, and each by the same measure: the squared
-/// logarithm of predicted over measured, which is the relative error where that is small. Repeats of a workload count
-/// with their median.
+/// Fits all models to all samples, each to reads and to writes on their own, and each by the same measure:
+/// the squared logarithm of predicted over measured, which is the relative error where that is small. Repeats
+/// of a workload count with their median.
 ///
 /// # Errors
 /// [`Error::Samples`] if there are none, or one of them makes no sense.
@@ -133,7 +133,8 @@ impl Number {
     }
 }
 
-/// Refits a model to resampled workloads and repeats, and gives each of its numbers the interval that results.
+/// Refits a model to resampled workloads and repeats, and gives each of its numbers the interval that
+/// results.
 fn add_intervals<M: Fit>(model: &mut Option<M>, resampler: &Resampler<'_>, options: &FitOptions) {
     let Some(model) = model else { return };
     let numbers = model.numbers();

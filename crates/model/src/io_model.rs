@@ -39,14 +39,15 @@ pub trait IoModel {
     /// Which model.
     fn name(&self) -> ModelName;
 
-    /// Device time per byte of the workload, in seconds: the inverse of its throughput. `None` if the model was fitted
-    /// without data of that kind.
+    /// Device time per byte of the workload, in seconds: the inverse of its throughput. `None` if the model
+    /// was fitted without data of that kind.
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64>;
 
     /// The fitted numbers with their confidence intervals.
     fn parameters(&self) -> Vec<Parameter>;
 
-    /// How many constants the fit chose for that kind; `None` means mixed workloads, which need those of both kinds.
+    /// How many constants the fit chose for that kind; `None` means mixed workloads, which need those of both
+    /// kinds.
     fn constants(&self, access: Option<Access>) -> usize;
 
     /// Throughput of the workload: the inverse of [`IoModel::seconds_per_byte`].

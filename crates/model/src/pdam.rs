@@ -1,5 +1,5 @@
-//! The parallel disk access machine: up to P pages at once for the cost of one (MQSSD paper eqs. 2 and 4; dictionaries
-//! paper §2.2).
+//! The parallel disk access machine: up to P pages at once for the cost of one (MQSSD paper eqs. 2 and 4;
+//! dictionaries paper §2.2).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ pub struct Pdam {
 }
 
 impl Pdam {
-    /// P, used even where the points do not support it (see the parameters): no less than the smallest and no more than the
-    /// largest concurrency measured, so that nothing is predicted beyond what was seen.
+    /// P, used even where the points do not support it (see the parameters): no less than the smallest and no
+    /// more than the largest concurrency measured, so that nothing is predicted beyond what was seen.
     pub fn parallelism(&self, access: Access) -> Option<f64> {
         self.segments.get(access).map(|segments| segments.knee)
     }

@@ -45,7 +45,8 @@ impl<C> PerAccess<C> {
         Some(reads + writes)
     }
 
-    /// The shares of reads and of writes in the cost of a workload; `None` if a kind it contains was not fitted.
+    /// The shares of reads and of writes in the cost of a workload; `None` if a kind it contains was not
+    /// fitted.
     pub(crate) fn parts(&self, workload: &Workload, cost: impl Fn(&C) -> f64) -> Option<(f64, f64)> {
         let part =
             |share: f64, costs: Option<&C>| if share > 0.0 { Some(share * cost(costs?)) } else { Some(0.0) };

@@ -22,9 +22,9 @@ const EXTERNAL: &str = "external";
 
 /// Reads samples from CSV.
 ///
-/// Needs the columns `request_bytes`, `concurrency`, `bytes_per_second` and one of `access` (`read` or `write`) and
-/// `read_share` (0 to 1). May have `experiment` (else `external`), `repeat` (else 0) and `random_share` (else 1). Other
-/// columns and lines that start with `#` are ignored.
+/// Needs the columns `request_bytes`, `concurrency`, `bytes_per_second` and one of `access` (`read` or
+/// `write`) and `read_share` (0 to 1). May have `experiment` (else `external`), `repeat` (else 0) and
+/// `random_share` (else 1). Other columns and lines that start with `#` are ignored.
 ///
 /// # Errors
 /// [`Error::Csv`] with the line, what is wrong there and what is expected.
@@ -96,8 +96,8 @@ fn malformed(text: &[u8], error: &csv::Error) -> Error {
     Error::Csv { line, problem }
 }
 
-/// Number of the first line from a place on that is neither blank nor a comment: the CSV reader's own position of a record
-/// lies before those.
+/// Number of the first line from a place on that is neither blank nor a comment: the CSV reader's own
+/// position of a record lies before those.
 fn line_at(text: &[u8], byte: u64) -> u64 {
     let (before, rest) = text.split_at(usize::try_from(byte).unwrap_or(usize::MAX).min(text.len()));
     let newlines = before.iter().filter(|byte| **byte == b'\n').count();

@@ -24,8 +24,8 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Share of the variance of the measurements that the predictions explain; pairs are (measured, predicted). `None` if the
-/// measurements do not vary.
+/// Share of the variance of the measurements that the predictions explain; pairs are (measured, predicted).
+/// `None` if the measurements do not vary.
 pub(crate) fn r_squared(pairs: &[(f64, f64)]) -> Option<f64> {
     let center = mean(pairs.iter().map(|(measured, _)| *measured))?;
     let total: f64 = pairs.iter().map(|(measured, _)| (measured - center).powi(2)).sum();

@@ -14,9 +14,9 @@ pub enum Access {
 
 /// A closed-loop I/O workload: `concurrency` streams, each with one request outstanding.
 ///
-/// A stream issues requests of `request_bytes`. A share `random_share` of them starts at a uniformly random place; the
-/// others continue where the stream's last one ended. The MQSSD benchmark's *r* (MQSSD paper §3.3.1) is the share of
-/// pages that are reached by a random access: see [`Workload::random_pages_share`].
+/// A stream issues requests of `request_bytes`. A share `random_share` of them starts at a uniformly random
+/// place; the others continue where the stream's last one ended. The MQSSD benchmark's *r* (MQSSD paper
+/// §3.3.1) is the share of pages that are reached by a random access: see [`Workload::random_pages_share`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Share of the requests that are reads, 0 to 1.
@@ -59,7 +59,8 @@ impl Workload {
 
     /// What makes two workloads the same, in an order that sorts: kind, concurrency, accesses per byte, size.
     pub(crate) fn key(&self) -> WorkloadKey {
-        // All four are non-negative (adding zero turns -0 into 0), so their bit patterns order as the numbers do.
+        // All four are non-negative (adding zero turns -0 into 0), so their bit patterns order as the numbers
+        // do.
         [self.read_share, self.concurrency, self.random_accesses_per_byte(), self.request_bytes]
             .map(|number| (number + 0.0).to_bits())
     }

@@ -1,5 +1,5 @@
-//! The comparison: which points are held out, what is said about them, what is refused, and what the models make of samples
-//! that support only some of them.
+//! The comparison: which points are held out, what is said about them, what is refused, and what the models
+//! make of samples that support only some of them.
 
 use flashgrain_model::{
     Access, Error, Estimate, FitOptions, IoModel, ModelName, Sample, Workload, compare, fit,

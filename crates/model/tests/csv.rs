@@ -94,7 +94,8 @@ fn sample() -> impl Strategy<Value = Sample> {
     ("[a-zA-Z0-9 ,;\"'_-]{1,12}", 0u32..100, workload, 1e3..1e11).prop_map(
         |(experiment, repeat, workload, rate)| {
             let (read_share, request_bytes, random_share, concurrency) = workload;
-            // Surrounding blanks are trimmed and an empty experiment has a default: neither survives, neither is meant to.
+            // Surrounding blanks are trimmed and an empty experiment has a default: neither survives, neither
+            // is meant to.
             let experiment = format!("x{}", experiment.trim());
             let workload = Workload { read_share, request_bytes, random_share, concurrency };
             Sample { experiment, repeat, workload, bytes_per_second: rate }

@@ -8,7 +8,8 @@ use flashgrain_model::{
 };
 use proptest::prelude::*;
 
-/// Workloads from a few values each, so that grids, rows and repeats come about; throughputs without any sense.
+/// Workloads from a few values each, so that grids, rows and repeats come about; throughputs without any
+/// sense.
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let workload = (
         prop_oneof![3 => Just(1.0), 3 => Just(0.0), 1 => 0.0..1.0],

@@ -1,5 +1,5 @@
-//! Drives that obey one of the models exactly, measured with 3 % noise: the model's parameters are recovered, and the model
-//! is ranked first.
+//! Drives that obey one of the models exactly, measured with 3 % noise: the model's parameters are recovered,
+//! and the model is ranked first.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -185,8 +185,8 @@ fn mqssd_costs_at_every_k_are_recovered_within_5_percent() {
         errors[errors.len() / 2],
         errors[errors.len() - 1]
     );
-    // A median of three repeats is off by 2 % (one standard deviation), and the setup is only a part of what is measured: in
-    // hundreds of draws one beyond 5 % is chance, many would be a bias.
+    // A median of three repeats is off by 2 % (one standard deviation), and the setup is only a part of what
+    // is measured: in hundreds of draws one beyond 5 % is chance, many would be a bias.
     assert!(within as f64 >= 0.995 * errors.len() as f64);
     assert!(errors[errors.len() / 2] < 0.015);
 }

@@ -92,8 +92,9 @@ impl ExperimentName {
 
     /// Whether its samples are throughputs that the cost models are fitted to.
     ///
-    /// `sequential` is not: a stream of 4 KiB requests is bound by the cost of a request, which is no part of the models'
-    /// random access and transfer costs; `interface` and `flush` vary the software, not the workload.
+    /// `sequential` is not: a stream of 4 KiB requests is bound by the cost of a request, which is no part of
+    /// the models' random access and transfer costs; `interface` and `flush` vary the software, not the
+    /// workload.
     pub fn feeds_models(self) -> bool {
         matches!(self, Self::Order | Self::Parallel | Self::Size | Self::Depth | Self::Mix)
     }
@@ -156,7 +157,8 @@ pub enum Precondition {
     None,
     /// The region is written sequentially twice.
     Sequential,
-    /// The region is written sequentially once and then as many bytes again twice at random places, 4 KiB each.
+    /// The region is written sequentially once and then as many bytes again twice at random places, 4 KiB
+    /// each.
     Random,
 }
 
@@ -193,7 +195,8 @@ pub struct SustainLimits {
     pub request_bytes: u64,
     /// Outstanding writes.
     pub concurrency: u32,
-    /// Length of a round, seconds. SNIA's specification takes 60; shorter rounds find the end of small caches.
+    /// Length of a round, seconds. SNIA's specification takes 60; shorter rounds find the end of small
+    /// caches.
     pub round_s: f64,
 }
 
@@ -208,22 +211,23 @@ impl Default for SustainLimits {
 pub struct Config {
     /// Time for everything: measuring, fitting, verifying, reporting; seconds. `sustain` comes on top.
     pub budget_s: f64,
-    /// Bytes that may be written, the layout of the scratch region included. `sustain` comes on top. Zero: nothing is written,
-    /// only reads are measured.
+    /// Bytes that may be written, the layout of the scratch region included. `sustain` comes on top. Zero:
+    /// nothing is written, only reads are measured.
     pub write_bytes: u64,
     /// The part of the device that is used, from its beginning. `None`: as much as the limits allow.
     pub region_bytes: Option<u64>,
-    /// Whether the device holds data everywhere, as a simulated drive may from its beginning. Then all of it is used, and before measuring only
-    /// what has to be written in a special way is.
+    /// Whether the device holds data everywhere, as a simulated drive may from its beginning. Then all of it
+    /// is used, and before measuring only what has to be written in a special way is.
     pub holds_data: bool,
     /// What to run.
     pub experiments: Vec<ExperimentName>,
-    /// Full-size runs: each stream of `order` and `parallel` moves this many bytes, however long it takes (the papers: 1 GB and 10 GiB).
-    /// `None`: trials are time slices.
+    /// Full-size runs: each stream of `order` and `parallel` moves this many bytes, however long it takes
+    /// (the papers: 1 GB and 10 GiB). `None`: trials are time slices.
     pub bytes_per_stream: Option<u64>,
     /// Bytes per region of `request-size` (the paper: 1 GB). `None`: as the budget allows.
     pub request_size_region_bytes: Option<u64>,
-    /// Offset groups that `location` examines per chunk size, at most; the others are left out. 512 examines all, as the paper does.
+    /// Offset groups that `location` examines per chunk size, at most; the others are left out. 512 examines
+    /// all, as the paper does.
     pub location_groups: usize,
     /// Limits of `sustain`.
     pub sustain: SustainLimits,
@@ -233,7 +237,8 @@ pub struct Config {
     pub workers: Option<u32>,
     /// Poll for completions where the device has poll queues.
     pub polled: bool,
-    /// Repeats of a workload end when the relative half width of the 95 % interval of its mean is at most this.
+    /// Repeats of a workload end when the relative half width of the 95 % interval of its mean is at most
+    /// this.
     pub tight_enough: f64,
     /// Whether to predict and measure fresh workloads.
     pub verify: bool,
@@ -273,7 +278,8 @@ impl Config {
     /// Shortest budget that can measure anything.
     pub const MIN_BUDGET_S: f64 = 1.0;
 
-    /// The scratch file worth creating: 1 GiB, or less if the write budget or the free space is small (a quarter of either).
+    /// The scratch file worth creating: 1 GiB, or less if the write budget or the free space is small (a
+    /// quarter of either).
     pub fn default_file_bytes(&self, free_bytes: u64) -> u64 {
         let fills = self.precondition.fills();
         (1 << 30).min(self.write_bytes / (3 + fills)).min(free_bytes / 4) / (1 << 20) * (1 << 20)

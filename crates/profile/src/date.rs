@@ -3,7 +3,8 @@
 /// Seconds since 1970 as UTC in RFC 3339, such as `2026-11-21T20:58:00Z`.
 pub(crate) fn rfc3339(seconds: u64) -> String {
     let days = seconds / 86_400;
-    // Days are counted from 1 March of the year 0, so that leap days end a year (Hinnant, "chrono-compatible low-level date algorithms").
+    // Days are counted from 1 March of the year 0, so that leap days end a year (Hinnant, "chrono-compatible
+    // low-level date algorithms").
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

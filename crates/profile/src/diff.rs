@@ -14,7 +14,8 @@ use crate::trial::describe_workload;
 /// Rates that differ by less than this are the same for any use.
 const LEAST_CHANGE: f64 = 0.03;
 
-/// Standard errors that a change must have: hundreds of workloads are compared, and none may change by chance.
+/// Standard errors that a change must have: hundreds of workloads are compared, and none may change by
+/// chance.
 const LEAST_Z: f64 = 5.0;
 
 /// All differences.
@@ -49,8 +50,8 @@ pub struct DecisionChange {
     /// The setting, before and after.
     #[serde(flatten)]
     pub change: FieldChange,
-    /// Whether a profile has it as a default because noise hides which alternative is better: then the drive need not have
-    /// changed.
+    /// Whether a profile has it as a default because noise hides which alternative is better: then the drive
+    /// need not have changed.
     pub hidden_by_noise: bool,
 }
 
@@ -83,7 +84,8 @@ pub struct RateChange {
 /// Compares two profiles.
 ///
 /// # Errors
-/// [`Error::Argument`] if a profile cannot be taken apart, which cannot happen to one that was read from a file.
+/// [`Error::Argument`] if a profile cannot be taken apart, which cannot happen to one that was read from a
+/// file.
 pub fn diff(before: &DeviceProfile, after: &DeviceProfile) -> Result<Diff, Error> {
     let (rates, compared) = rate_changes(before, after);
     Ok(Diff {
@@ -243,8 +245,8 @@ fn rate_changes(before: &DeviceProfile, after: &DeviceProfile) -> (Vec<RateChang
     (changes, compared)
 }
 
-/// Upper quartile of the relative standard deviations of each experiment's points: mixed loads vary more than plain ones, and small mixed
-/// loads more than large.
+/// Upper quartile of the relative standard deviations of each experiment's points: mixed loads vary more than
+/// plain ones, and small mixed loads more than large.
 fn typical_deviations(points: &BTreeMap<(String, String), &Point>) -> BTreeMap<String, f64> {
     let mut by_experiment: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for ((experiment, _), point) in points {
@@ -266,8 +268,8 @@ fn deviation(point: &Point) -> Option<f64> {
     (range.is_finite()).then_some(range / expected)
 }
 
-/// Relative standard error of a point's median. Three repeats may lie close together by chance, so that no point counts as quieter than is
-/// typical of its profile. `None` if nothing is known of the noise.
+/// Relative standard error of a point's median. Three repeats may lie close together by chance, so that no
+/// point counts as quieter than is typical of its profile. `None` if nothing is known of the noise.
 fn standard_error(point: &Point, typical: Option<f64>) -> Option<f64> {
     /// A median is that much less precise than a mean.
     const MEDIAN: f64 = 1.253;

@@ -14,9 +14,9 @@ struct Rates {
     random_requests: f64,
 }
 
-/// The YAML that Seastar's iotune writes and Scylla and Redpanda read: `disks` with mount point, and IOPS and bandwidth of reads
-/// and writes. IOPS are those of random pages, bandwidth that of large requests, both at the best depth. A comment says what the
-/// writes are about.
+/// The YAML that Seastar's iotune writes and Scylla and Redpanda read: `disks` with mount point, and IOPS and
+/// bandwidth of reads and writes. IOPS are those of random pages, bandwidth that of large requests, both at
+/// the best depth. A comment says what the writes are about.
 ///
 /// # Errors
 /// [`Error::Argument`] if the profile lacks the measurements, with the experiments to run.
@@ -33,7 +33,8 @@ pub fn iotune_yaml(profile: &DeviceProfile, mount_point: &str) -> Result<String,
     ))
 }
 
-/// A line for the kernel's `io.cost.model` (cgroup v2): device number, then the coefficients of its linear model.
+/// A line for the kernel's `io.cost.model` (cgroup v2): device number, then the coefficients of its linear
+/// model.
 ///
 /// # Errors
 /// As [`iotune_yaml`].
@@ -56,7 +57,8 @@ pub fn iocost_line(profile: &DeviceProfile, device_number: &str) -> Result<Strin
     ))
 }
 
-/// What the writes of an export are about, in a sentence: bursts, which a write cache may take, or sustained writes.
+/// What the writes of an export are about, in a sentence: bursts, which a write cache may take, or sustained
+/// writes.
 pub fn write_regime(profile: &DeviceProfile) -> String {
     if let Some(rate) = profile.measurements.sustained_write_bytes_per_second() {
         return format!(
@@ -105,7 +107,8 @@ fn rates(profile: &DeviceProfile, access: Access) -> Result<Rates, Error> {
         all.iter().filter(fits).map(|point| point.bytes_per_second / page_bytes).reduce(f64::max)
     };
     let bytes = all.iter().map(|point| point.bytes_per_second).reduce(f64::max);
-    // No write is exported as faster than random writes in the steady state: of others, only bursts were measured.
+    // No write is exported as faster than random writes in the steady state: of others, only bursts were
+    // measured.
     let lasting = match access {
         Access::Read => f64::INFINITY,
         Access::Write => measured.sustained_write_bytes_per_second().unwrap_or(f64::INFINITY),

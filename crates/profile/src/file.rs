@@ -14,8 +14,8 @@ use crate::{Error, ranges};
 /// Larger files are no profiles: the largest have a few megabytes.
 const LARGEST_BYTES: u64 = 256 << 20;
 
-/// Writes `profile` to `path`. A crash at any moment leaves the old file or the new one, and at most one temporary file, which
-/// the next writing replaces.
+/// Writes `profile` to `path`. A crash at any moment leaves the old file or the new one, and at most one
+/// temporary file, which the next writing replaces.
 ///
 /// # Errors
 /// [`Error::Write`] with the system's reason.
@@ -29,10 +29,10 @@ pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
 /// Writes `content` to where `path` leads.
 ///
 /// 1. `-` is standard output, and so are `/dev/stdout` and its synonyms.
-/// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path` only: what a killed run left
-///    behind is replaced by the next and never piles up.
-/// 3. Anything else (a symbolic link, a FIFO, a terminal, `/dev/null`) belongs to somebody: it is opened and written through, never
-///    replaced.
+/// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path`
+///    only: what a killed run left behind is replaced by the next and never piles up.
+/// 3. Anything else (a symbolic link, a FIFO, a terminal, `/dev/null`) belongs to somebody: it is opened and
+///    written through, never replaced.
 ///
 /// # Errors
 /// [`Error::Write`] with the system's reason.
@@ -61,7 +61,8 @@ pub fn write_atomically(
     written.map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Whether a file can be made at `path`, or what is there be written to, without changing anything that is there.
+/// Whether a file can be made at `path`, or what is there be written to, without changing anything that is
+/// there.
 ///
 /// # Errors
 /// [`Error::Write`] with the system's reason.
@@ -107,7 +108,8 @@ impl Destination {
     }
 }
 
-/// Writes to something that is no file of ours alone. Most of it knows no durability, so that none is asked for.
+/// Writes to something that is no file of ours alone. Most of it knows no durability, so that none is asked
+/// for.
 fn write_through(
     file: File,
     content: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
@@ -144,7 +146,8 @@ fn temporary_name(path: &Path) -> Result<PathBuf, Error> {
 /// Reads a profile of this schema version or an older one.
 ///
 /// # Errors
-/// [`Error::File`] if the file cannot be read, is no profile, is cut off or damaged, or comes from a newer version of Flashgrain.
+/// [`Error::File`] if the file cannot be read, is no profile, is cut off or damaged, or comes from a newer
+/// version of Flashgrain.
 pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
     let unreadable = |error: io::Error| file_error(path, format!("cannot be read: {error}"));
     let length = fs::metadata(path).map_err(unreadable)?.len();
@@ -203,7 +206,8 @@ fn starts_like_a_profile(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(start).contains(FORMAT)
 }
 
-/// Brings an older profile to this schema, version by version. Keys that were added with a default need nothing here.
+/// Brings an older profile to this schema, version by version. Keys that were added with a default need
+/// nothing here.
 fn migrate(mut value: Value, from: u32) -> Result<Value, String> {
     for version in from..SCHEMA_VERSION {
         let step = MIGRATIONS.iter().find(|(of, _)| *of == version).ok_or_else(|| {

@@ -1,12 +1,15 @@
 //! Learning a drive: the experiments, the hidden parameters, the device profile.
 //!
-//! [`run`] brings a [`Target`] through the experiments of a [`Config`] within a budget, fits the cost models, learns the hidden parameters,
-//! derives settings, and verifies its predictions. [`load`] is the one load generator. [`mod@file`] keeps profiles, [`diff`] compares
-//! them, [`export`] says them in the words of other software.
+//! [`run`] brings a [`Target`] through the experiments of a [`Config`] within a budget, fits the cost models,
+//! learns the hidden parameters, derives settings, and verifies its predictions. [`load`] is the one load
+//! generator. [`mod@file`] keeps profiles, [`diff`] compares them, [`export`] says them in the words of other
+//! software.
 //!
-//! The experiments are those of the MQSSD paper §3.3, the dictionaries paper §4, the hidden-parameters paper §3.1 and the NVMe paper §2.
+//! The experiments are those of the MQSSD paper §3.3, the dictionaries paper §4, the hidden-parameters paper
+//! §3.1 and the NVMe paper §2.
 //!
-//! This crate knows no store, no report and no command line; it asks the device for the time and never the system.
+//! This crate knows no store, no report and no command line; it asks the device for the time and never the
+//! system.
 
 mod config;
 mod date;

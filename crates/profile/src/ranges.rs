@@ -1,8 +1,8 @@
 //! Physical ranges of a profile's numbers: nothing that no drive could show leaves the file.
 //!
-//! Units are in the names of the keys, and so the name of a key, or its end, decides the range. The numbers of an estimate
-//! (`value`, `low`, `high`) and of a list have the range of the key that holds it. A key that no rule knows gets the range
-//! of a plain number, which only keeps arithmetic away from overflow.
+//! Units are in the names of the keys, and so the name of a key, or its end, decides the range. The numbers
+//! of an estimate (`value`, `low`, `high`) and of a list have the range of the key that holds it. A key that
+//! no rule knows gets the range of a plain number, which only keeps arithmetic away from overflow.
 
 use serde_json::Value;
 

@@ -106,7 +106,8 @@ impl Samples {
         csv.flush()
     }
 
-    /// Writes everything else: repeats of `sequential`, `interface`, `flush` and the verification, and every latency of the sweeps.
+    /// Writes everything else: repeats of `sequential`, `interface`, `flush` and the verification, and every
+    /// latency of the sweeps.
     ///
     /// # Errors
     /// What the writer says.

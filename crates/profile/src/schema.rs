@@ -26,8 +26,8 @@ pub struct DeviceProfile {
     pub measurements: Measurements,
     /// The four models fitted to everything measured by `order`, `parallel`, `size`, `depth` and `mix`.
     pub models: Option<Models>,
-    /// The models fitted to writes that the cache took; `models` are about sustained writes then. `None` where no cache shows, and in older
-    /// files.
+    /// The models fitted to writes that the cache took; `models` are about sustained writes then. `None`
+    /// where no cache shows, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_models: Option<Models>,
     /// The four models on held-out points.
@@ -38,7 +38,8 @@ pub struct DeviceProfile {
     pub decisions: Vec<Decision>,
     /// Fresh workloads, predicted and then measured.
     pub verification: Vec<Verification>,
-    /// A store with the layout that follows, measured beside predictions and the raw device; `None` if none was built, and in older files.
+    /// A store with the layout that follows, measured beside predictions and the raw device; `None` if none
+    /// was built, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreRun>,
 }
@@ -75,14 +76,16 @@ pub struct Budget {
     pub file_bytes: u64,
     /// Experiments run, in the order of the report.
     pub experiments: Vec<ExperimentUse>,
-    /// How the measuring threads fared with the processors; `None` on simulated drives, where the system does not tell, and in older files.
+    /// How the measuring threads fared with the processors; `None` on simulated drives, where the system does
+    /// not tell, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorUse>,
     /// What did not fit and was left out, in words.
     pub left_out: Vec<String>,
 }
 
-/// How much of the processors the measuring threads got, in loads of no more threads than there are processors. What they waited for a processor is in the latencies, and not the drive's.
+/// How much of the processors the measuring threads got, in loads of no more threads than there are
+/// processors. What they waited for a processor is in the latencies, and not the drive's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorUse {
     /// Seconds that they ran, all together.
@@ -94,8 +97,9 @@ pub struct ProcessorUse {
 }
 
 impl ProcessorUse {
-    /// From this share of waiting on latencies far out say more of the scheduler than of the drive. On idle machines threads that sleep and wake
-    /// as often as requests come wait for up to a tenth: the kernel's own work comes first.
+    /// From this share of waiting on latencies far out say more of the scheduler than of the drive. On idle
+    /// machines threads that sleep and wake as often as requests come wait for up to a tenth: the kernel's
+    /// own work comes first.
     const CONTENDED: f64 = 0.2;
     /// The same of stolen time.
     const STOLEN: f64 = 0.05;
@@ -106,7 +110,8 @@ impl ProcessorUse {
         if ready_s > 0.0 { self.waited_s / ready_s } else { 0.0 }
     }
 
-    /// Whether the machine was so busy with other things that the highest percentiles of latency are not the drive's.
+    /// Whether the machine was so busy with other things that the highest percentiles of latency are not the
+    /// drive's.
     pub fn is_contended(&self) -> bool {
         self.waited_share() > Self::CONTENDED || self.stolen_share.is_some_and(|share| share > Self::STOLEN)
     }
@@ -123,7 +128,8 @@ pub struct ExperimentUse {
     pub used_s: f64,
     /// Bytes written.
     pub used_write_bytes: u64,
-    /// Median over the workloads of the relative half width of the 95 % interval of their mean: the noise of this experiment. `None` without repeats.
+    /// Median over the workloads of the relative half width of the 95 % interval of their mean: the noise of
+    /// this experiment. `None` without repeats.
     pub noise: Option<f64>,
 }
 
@@ -185,8 +191,8 @@ pub struct Point {
     pub write_latency: Option<Latency>,
     /// CPU time of the driver per request.
     pub cpu_us_per_request: f64,
-    /// What the writes among the requests are about: the cache, or what is behind it. `None` for reads, where no cache shows, and in older
-    /// files.
+    /// What the writes among the requests are about: the cache, or what is behind it. `None` for reads, where
+    /// no cache shows, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
     /// Counted span of the shortest repeat; 0 in older files.
@@ -214,8 +220,8 @@ impl Regime {
     }
 }
 
-/// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less, what happens to complete
-/// together decides.
+/// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less,
+/// what happens to complete together decides.
 const HEADLINE_LATENCIES_MIN: f64 = 16.0;
 
 impl Point {
@@ -378,7 +384,8 @@ pub struct Sustain {
     pub concurrency: u32,
     /// Rounds in order of time.
     pub rounds: Vec<SustainRound>,
-    /// Whether the steady-state rule held (SNIA PTS: five rounds with an excursion of at most 20 % and a slope of at most 10 % of the average).
+    /// Whether the steady-state rule held (SNIA PTS: five rounds with an excursion of at most 20 % and a
+    /// slope of at most 10 % of the average).
     pub steady: bool,
     /// The first round of the five that fulfil it.
     pub steady_from_round: Option<u32>,
@@ -410,8 +417,8 @@ pub struct LearnedValue {
     pub confidence: f64,
 }
 
-/// What limits the drive from before, as clouds limit volumes and hosts: requests and bytes a second that no workload exceeds for long, whatever its
-/// kind, size and order.
+/// What limits the drive from before, as clouds limit volumes and hosts: requests and bytes a second that no
+/// workload exceeds for long, whatever its kind, size and order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cap {
     /// Requests per second; `None` if bytes alone are limited.
@@ -425,7 +432,8 @@ pub struct Cap {
     pub evidence: String,
 }
 
-/// Repeats that were faster than the cap, on credits that a bucket held. Nothing else in the profile is made from them.
+/// Repeats that were faster than the cap, on credits that a bucket held. Nothing else in the profile is made
+/// from them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Credits {
     /// How many.
@@ -459,8 +467,8 @@ impl Cap {
 /// Hidden parameters (hidden-parameters paper §3.1) and working points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Learned {
-    /// What limits the drive from before; `None` if nothing was recognised, and in older files. What it hides is undetermined, and all rates are its own
-    /// rather than the drive's where they reach it.
+    /// What limits the drive from before; `None` if nothing was recognised, and in older files. What it hides
+    /// is undetermined, and all rates are its own rather than the drive's where they reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
     /// Smallest desirable write request; all larger powers of two are desirable too.
@@ -487,7 +495,8 @@ pub struct Learned {
     pub parallelism: LearnedValue,
     /// Rate at the PDAM plateau.
     pub saturation_bytes_per_second: LearnedValue,
-    /// Size at which a random read at depth 1 reaches half of the transfer bandwidth: setup divided by transfer cost per byte.
+    /// Size at which a random read at depth 1 reaches half of the transfer bandwidth: setup divided by
+    /// transfer cost per byte.
     pub half_bandwidth_bytes: LearnedValue,
 }
 
@@ -505,7 +514,8 @@ pub struct Decision {
     pub because: String,
     /// Whether it was learned or is a default because the number behind it is undetermined.
     pub from_default: bool,
-    /// Whether it is a default because the noise of the measurements hides which alternative is better; false in older files.
+    /// Whether it is a default because the noise of the measurements hides which alternative is better; false
+    /// in older files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden_by_noise: bool,
 }
@@ -574,7 +584,8 @@ pub struct Verification {
     pub regime: Option<Regime>,
 }
 
-/// A store that was built on the drive, much larger than its cache, with the layout that follows from this profile.
+/// A store that was built on the drive, much larger than its cache, with the layout that follows from this
+/// profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreRun {
     /// How its layout was decided.
@@ -610,7 +621,8 @@ pub struct LayoutDecision {
     pub because: String,
 }
 
-/// One kind of operation on the store: how fast it was, and how fast the drive allows what it asked of the drive.
+/// One kind of operation on the store: how fast it was, and how fast the drive allows what it asked of the
+/// drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreOperation {
     /// Such as `random look-ups`.
@@ -619,7 +631,8 @@ pub struct StoreOperation {
     pub concurrency: u32,
     /// Operations per second.
     pub measured_per_second: f64,
-    /// Operations per second if the drive took as long for their requests as the models and the flush measurements of this profile say; `None` without these.
+    /// Operations per second if the drive took as long for their requests as the models and the flush
+    /// measurements of this profile say; `None` without these.
     pub predicted_per_second: Option<f64>,
     /// The same from what the raw device took for such requests in the same run.
     pub raw_per_second: Option<f64>,

@@ -97,7 +97,8 @@ impl Series {
         self.write_latency.add(&measured.write_latency_ns);
     }
 
-    /// Takes the repeats of more requests per second away. The latencies of those that stay cannot be told from theirs, and go, too.
+    /// Takes the repeats of more requests per second away. The latencies of those that stay cannot be told
+    /// from theirs, and go, too.
     pub(crate) fn take_faster_than(&mut self, requests_per_second: f64) -> Vec<Repeat> {
         let (faster, stay): (Vec<Repeat>, Vec<Repeat>) = std::mem::take(&mut self.repeats)
             .into_iter()
@@ -115,7 +116,8 @@ impl Series {
         self.repeats.iter().map(|repeat| repeat.bytes_per_second).collect()
     }
 
-    /// Relative half width of the 95 % interval of the mean throughput; `None` with fewer than two repeats and for sweeps.
+    /// Relative half width of the 95 % interval of the mean throughput; `None` with fewer than two repeats
+    /// and for sweeps.
     pub fn noise(&self) -> Option<f64> {
         relative_half_width(&self.throughputs())
     }

@@ -8,7 +8,8 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value that half of the values do not exceed; the mean of the middle two for an even count. `None` of nothing.
+/// The value that half of the values do not exceed; the mean of the middle two for an even count. `None` of
+/// nothing.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -45,7 +46,8 @@ fn student_t_95(degrees_of_freedom: usize) -> f64 {
     }
 }
 
-/// Half width of the 95 % confidence interval of the mean, relative to the mean. `None` with fewer than two values.
+/// Half width of the 95 % confidence interval of the mean, relative to the mean. `None` with fewer than two
+/// values.
 pub(crate) fn relative_half_width(values: &[f64]) -> Option<f64> {
     let count = values.len();
     Some(student_t_95(count.checked_sub(1)?) * relative_deviation(values)? / (count as f64).sqrt())
@@ -86,7 +88,8 @@ pub(crate) fn relative_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Mixes a seed with a stream number, so that neighbouring numbers give unrelated generators (SplitMix64's finaliser).
+/// Mixes a seed with a stream number, so that neighbouring numbers give unrelated generators (SplitMix64's
+/// finaliser).
 pub(crate) fn mix_seed(seed: u64, stream: u64) -> u64 {
     let mut z = seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -64,7 +64,8 @@ pub struct Site {
 const LAYOUT_REQUEST_BYTES: u64 = layout::REQUEST_BYTES;
 
 impl Site {
-    /// Divides the first `bytes` of a device, of which `location` gets a quarter, 256 MiB, or `most_location_bytes`, whichever is least.
+    /// Divides the first `bytes` of a device, of which `location` gets a quarter, 256 MiB, or
+    /// `most_location_bytes`, whichever is least.
     pub(crate) fn divide(
         geometry: &Geometry,
         bytes: u64,

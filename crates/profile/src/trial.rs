@@ -16,7 +16,8 @@ pub struct Trial {
     pub variant: Option<String>,
     /// What is run.
     pub work: Work,
-    /// Order of importance: when not all trials fit, small ranks stay. A grid's corners come first, then its halves, quarters...
+    /// Order of importance: when not all trials fit, small ranks stay. A grid's corners come first, then its
+    /// halves, quarters...
     pub rank: u32,
     /// Time slice relative to the other trials of the experiment.
     pub weight: f64,
@@ -46,8 +47,8 @@ pub struct LoadWork {
     pub max_requests: Option<u64>,
 }
 
-/// Reads of one length, one at a time, at places drawn from several groups in random order, so that drift of the drive meets all
-/// groups alike.
+/// Reads of one length, one at a time, at places drawn from several groups in random order, so that drift of
+/// the drive meets all groups alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     /// Length of each read.
@@ -139,7 +140,8 @@ pub fn describe_workload(workload: &Workload) -> String {
     )
 }
 
-/// How coarse a grid has to be to hold `index` of `count`: 0 for both ends, 1 for the middle, 2 for the quarters...
+/// How coarse a grid has to be to hold `index` of `count`: 0 for both ends, 1 for the middle, 2 for the
+/// quarters...
 pub(crate) fn grid_level(index: usize, count: usize) -> u32 {
     let (mut low, mut high) = (0, count.saturating_sub(1));
     if index == low || index >= high {
@@ -167,13 +169,15 @@ pub(crate) fn doublings(first: u64, last: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The first doubling that is missing between the smallest and the largest of these sizes: trials of a coarse grid are no neighbours.
+/// The first doubling that is missing between the smallest and the largest of these sizes: trials of a coarse
+/// grid are no neighbours.
 pub(crate) fn missing_doubling(sizes: &[u64]) -> Option<u64> {
     let (first, last) = (*sizes.iter().min()?, *sizes.iter().max()?);
     doublings(first, last).into_iter().find(|bytes| !sizes.contains(bytes))
 }
 
-/// The doublings, and between each and the next those that are 5/4 and 3/2 of it, as far as they are multiples of `unit`.
+/// The doublings, and between each and the next those that are 5/4 and 3/2 of it, as far as they are
+/// multiples of `unit`.
 pub(crate) fn doublings_and_between(first: u64, last: u64, unit: u64) -> Vec<u64> {
     let between = |bytes: &u64| [bytes + bytes / 4, bytes + bytes / 2];
     let mut sizes = doublings(first, last);

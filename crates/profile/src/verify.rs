@@ -1,4 +1,5 @@
-//! Verification: fresh workloads between those that the models were fitted to, predicted first and then measured.
+//! Verification: fresh workloads between those that the models were fitted to, predicted first and then
+//! measured.
 
 use flashgrain_model::{Access, IoModel, ModelName, Models, Workload};
 

@@ -134,7 +134,8 @@ fn loads_that_make_no_sense_are_refused() {
 
 #[test]
 fn what_was_written_is_what_is_read_back() {
-    // Through a stripe set, with requests that straddle units: the bytes on the members are those of the whole.
+    // Through a stripe set, with requests that straddle units: the bytes on the members are those of the
+    // whole.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let paths: Vec<_> = (0..3).map(|member| directory.path().join(member.to_string())).collect();
     for path in &paths {

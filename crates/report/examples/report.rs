@@ -1,5 +1,5 @@
-//! Writes the report of a profile: `report OUT.html [profile.json]`. Without a profile, that of a made-up drive, to look at
-//! charts that the drive at hand cannot fill.
+//! Writes the report of a profile: `report OUT.html [profile.json]`. Without a profile, that of a made-up
+//! drive, to look at charts that the drive at hand cannot fill.
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]

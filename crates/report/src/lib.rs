@@ -1,8 +1,10 @@
-//! A device profile for people: tables for a terminal, and one HTML page with charts that needs neither network nor scripts.
+//! A device profile for people: tables for a terminal, and one HTML page with charts that needs neither
+//! network nor scripts.
 //!
-//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile) and neither measures nor decides anything itself. What the
-//! profile calls undetermined is shown as such with its reason; an experiment that was not run takes one line. The same profile
-//! always gives the same bytes. Text from outside (drive names, paths, notes) is escaped, control characters included.
+//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile) and neither measures nor decides anything
+//! itself. What the profile calls undetermined is shown as such with its reason; an experiment that was not
+//! run takes one line. The same profile always gives the same bytes. Text from outside (drive names, paths,
+//! notes) is escaped, control characters included.
 
 mod error;
 mod facts;

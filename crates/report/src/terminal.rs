@@ -295,8 +295,8 @@ impl Printer {
     }
 }
 
-/// Takes the last column out where it holds sentences and too little room is left beside the others; its entries then go
-/// below their rows.
+/// Takes the last column out where it holds sentences and too little room is left beside the others; its
+/// entries then go below their rows.
 fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) {
     let mut table = table.clone();
     let natural = natural_widths(&table, Heads::Wrapped);
@@ -311,8 +311,8 @@ fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) 
     (table, asides)
 }
 
-/// The table, or if its columns do not fit beside each other, several with some of them, one below the other. Each has the labels that name
-/// the rows; entries are never broken.
+/// The table, or if its columns do not fit beside each other, several with some of them, one below the other.
+/// Each has the labels that name the rows; entries are never broken.
 fn parts(table: &Table, available: usize) -> Vec<Table> {
     let natural = natural_widths(table, Heads::Wrapped);
     let has_prose = table.columns.iter().any(|column| column.kind == Kind::Prose);
@@ -334,7 +334,8 @@ fn parts(table: &Table, available: usize) -> Vec<Table> {
     places.iter().map(|places| table.with_columns(places)).collect()
 }
 
-/// What the columns would take on their own: heads in one line, or wrapped between their words. Entries never wrap.
+/// What the columns would take on their own: heads in one line, or wrapped between their words. Entries never
+/// wrap.
 fn natural_widths(table: &Table, heads: Heads) -> Vec<usize> {
     let columns = table.columns.iter().enumerate();
     columns

@@ -1,6 +1,7 @@
 //! Text from outside, made harmless.
 
-/// Replaces characters that would steer a terminal or turn the reading direction: nothing from a drive or a path needs them.
+/// Replaces characters that would steer a terminal or turn the reading direction: nothing from a drive or a
+/// path needs them.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|character| if is_harmless(character) { character } else { '\u{fffd}' }).collect()
 }

@@ -65,7 +65,8 @@ impl Unit {
         fitting.copied().unwrap_or(plain)
     }
 
-    /// A value and its interval in one unit, such as `2.70 (2.64 – 2.77) GiB/s`; the interval is left out where it does not differ in the digits shown.
+    /// A value and its interval in one unit, such as `2.70 (2.64 – 2.77) GiB/s`; the interval is left out
+    /// where it does not differ in the digits shown.
     pub fn show_interval(self, value: f64, low: f64, high: f64) -> String {
         if low == high {
             return self.show(value);

@@ -41,7 +41,8 @@ fn made_up_comparison() -> Comparison {
     }
 }
 
-/// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p flashgrain_report --test terminal`, and read the difference.
+/// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p flashgrain_report --test terminal`, and read the
+/// difference.
 #[test]
 fn the_summary_reads_as_agreed() {
     let profile = DeviceProfile { comparison: Some(made_up_comparison()), ..common::unfitted() };

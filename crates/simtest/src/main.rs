@@ -22,7 +22,9 @@ use signal_hook::iterator::Signals;
 
 /// Campaigns against the store's contract, on simulated drives: nothing on this machine is touched.
 ///
-/// Every case is drawn from a seed; a failure prints the seed that leads to it, and the smallest case like it that was found. Exit code 0: all promises were kept; 1: one was broken; 130: ended by Ctrl-C before that. A second Ctrl-C does not wait for cases that are under way, and says which seeds they belong to.
+/// Every case is drawn from a seed; a failure prints the seed that leads to it, and the smallest case like it
+/// that was found. Exit code 0: all promises were kept; 1: one was broken; 130: ended by Ctrl-C before that.
+/// A second Ctrl-C does not wait for cases that are under way, and says which seeds they belong to.
 #[derive(Debug, Parser)]
 #[command(name = "flashgrain-simtest", version, max_term_width = 100)]
 struct Cli {
@@ -32,7 +34,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Recover from everything that a power cut could leave of a store, at every moment of its life and of its recoveries; cases are distinct images of the drive.
+    /// Recover from everything that a power cut could leave of a store, at every moment of its life and of
+    /// its recoveries; cases are distinct images of the drive.
     Crash(Length),
     /// Use stores on drives that do something wrong: one kind of fault after the other.
     Faults {
@@ -56,19 +59,24 @@ enum Command {
     },
     /// Let stores crash, recover, work and crash again, several times in a row.
     Lives(Length),
-    /// Let requests of data and log drives fail while a store is used, then open it again, perhaps after a power cut.
+    /// Let requests of data and log drives fail while a store is used, then open it again, perhaps after a
+    /// power cut.
     Errors(Length),
-    /// Put wrong bytes onto a store's drive, or make it shorter: flipped bits, images of other pages, older images.
+    /// Put wrong bytes onto a store's drive, or make it shorter: flipped bits, images of other pages, older
+    /// images.
     Decay(Length),
     /// Raise counters by many transactions at a time, and watch them from snapshots.
     Counting(Length),
-    /// Record what concurrent transactions see, through crashes too, and look for anomalies; cases are histories.
+    /// Record what concurrent transactions see, through crashes too, and look for anomalies; cases are
+    /// histories.
     Isolation(Length),
     /// Back stores up while trees are made; cases are stores.
     Listing(Length),
-    /// Move tokens between places by transactions and bulk removals, through restarts and power cuts; a case is a run of three lives.
+    /// Move tokens between places by transactions and bulk removals, through restarts and power cuts; a case
+    /// is a run of three lives.
     Tokens(Length),
-    /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if one is not found.
+    /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if
+    /// one is not found.
     Bugs(Planting),
 }
 

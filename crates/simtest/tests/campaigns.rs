@@ -1,4 +1,5 @@
-//! The campaigns, as long as every run of the tests can afford. Longer: `flashgrain-simtest`, or `FLASHGRAIN_CAMPAIGNS`, which multiplies the cases; `FLASHGRAIN_SEED` begins elsewhere.
+//! The campaigns, as long as every run of the tests can afford. Longer: `flashgrain-simtest`, or
+//! `FLASHGRAIN_CAMPAIGNS`, which multiplies the cases; `FLASHGRAIN_SEED` begins elsewhere.
 
 use std::sync::atomic::AtomicBool;
 

@@ -39,7 +39,8 @@ fn value(key: u32) -> Vec<u8> {
     vec![key as u8; 2000]
 }
 
-/// What an ordinary thread does with a store: requests of its own, and waiting for those of the workers. Counts the commits that are acknowledged.
+/// What an ordinary thread does with a store: requests of its own, and waiting for those of the workers.
+/// Counts the commits that are acknowledged.
 fn live(drives: &Drives, plan: &Arc<FailPlan>, acknowledged: &mut u32) -> Result<(), Error> {
     let db = drives.store(plan).create()?;
     let tree = db.tree("fruit")?;
@@ -121,7 +122,8 @@ fn without_channels_a_store_is_refused_and_nothing_is_lost() {
     assert_eq!(read.unwrap_or_else(|error| panic!("{error}")).as_deref(), Some(&value(7)[..]));
 }
 
-/// Each request of making a store that grows: the drive cannot be marked, or made as large as the store is at first.
+/// Each request of making a store that grows: the drive cannot be marked, or made as large as the store is at
+/// first.
 #[test]
 fn a_store_that_could_not_be_made_can_be_made_later() {
     let segments = |count| Disk::new(vec![0; Small::default().bytes(count) as usize]);
@@ -146,7 +148,8 @@ fn a_store_that_could_not_be_made_can_be_made_later() {
     }
 }
 
-/// The first requests to the drive of a copy, made by the threads of the copy: its source goes on, and can be copied later.
+/// The first requests to the drive of a copy, made by the threads of the copy: its source goes on, and can be
+/// copied later.
 #[test]
 fn a_copy_that_could_not_be_made_can_be_made_later() {
     let source = Drives::new(false);

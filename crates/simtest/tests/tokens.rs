@@ -1,4 +1,5 @@
-//! Tokens that are moved: none is lost, doubled or seen on its way, and nothing leaks. `FLASHGRAIN_SEEDS` multiplies how many runs there are.
+//! Tokens that are moved: none is lost, doubled or seen on its way, and nothing leaks. `FLASHGRAIN_SEEDS`
+//! multiplies how many runs there are.
 
 use flashgrain_simtest::campaign::{Campaign, Tokens};
 use flashgrain_simtest::tokens::threads;

@@ -1,4 +1,5 @@
-//! CPU time per crash state: decide what a power cut leaves of some unsettled writes, put it on a drive, and read some of it.
+//! CPU time per crash state: decide what a power cut leaves of some unsettled writes, put it on a drive, and
+//! read some of it.
 //!
 //! `cargo bench -p flashgrain_ssdsim --bench crash_states`.
 

@@ -1,6 +1,7 @@
 //! CPU time per simulated 4 KiB random read, and per simulated write, on one core.
 //!
-//! `cargo bench -p flashgrain_ssdsim --bench read`. Medians of rounds; the driver's own few nanoseconds are included.
+//! `cargo bench -p flashgrain_ssdsim --bench read`. Medians of rounds; the driver's own few nanoseconds are
+//! included.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot run says why and ends")]
 

@@ -27,9 +27,10 @@ impl Medium {
 
     /// Begins a command; the data of a write are in the drive.
     ///
-    /// The medium answers a read with [`Context::data_ready`], part by part, until all its bytes are ready, and everything else with one
-    /// [`Context::finish`]; at once or after events that it schedules. Ops are `Read`, `Write`, `WriteDsync`, `Flush` and `Discard`.
-    /// The bytes of the drive have been written or discarded already; on a volatile drive the medium settles the content of writes.
+    /// The medium answers a read with [`Context::data_ready`], part by part, until all its bytes are ready,
+    /// and everything else with one [`Context::finish`]; at once or after events that it schedules. Ops are
+    /// `Read`, `Write`, `WriteDsync`, `Flush` and `Discard`. The bytes of the drive have been written or
+    /// discarded already; on a volatile drive the medium settles the content of writes.
     #[inline]
     pub fn start(&mut self, command: u32, context: &mut Context<'_>) {
         match self {
@@ -49,8 +50,9 @@ impl Medium {
         }
     }
 
-    /// The power is gone and back: all operations under way are lost, and so is what a volatile cache held. The content of the drive is
-    /// kept elsewhere ([`crate::content`]); here it is only about where things are and what is busy.
+    /// The power is gone and back: all operations under way are lost, and so is what a volatile cache held.
+    /// The content of the drive is kept elsewhere ([`crate::content`]); here it is only about where things
+    /// are and what is busy.
     pub fn power_cycle(&mut self) {
         match self {
             Self::Nand(nand) => nand.power_cycle(),

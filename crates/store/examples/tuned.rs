@@ -1,4 +1,5 @@
-//! A store with the layout that follows from the profile of its drive: `cargo run -p flashgrain --features profile --example tuned -- flashgrain-out/profile.json /data/fruit`.
+//! A store with the layout that follows from the profile of its drive: `cargo run -p flashgrain --features
+//! profile --example tuned -- flashgrain-out/profile.json /data/fruit`.
 
 use std::path::PathBuf;
 

@@ -113,7 +113,8 @@ pub enum Error {
         /// The tree's name.
         tree: String,
     },
-    /// A handle of a tree from another opening of this store, or of a copy of it. Nothing was read or written.
+    /// A handle of a tree from another opening of this store, or of a copy of it. Nothing was read or
+    /// written.
     #[error(
         "the handle of the tree `{tree}` is of another opening of this store: take one from the store as it is open now"
     )]
@@ -121,14 +122,17 @@ pub enum Error {
         /// The tree's name.
         tree: String,
     },
-    /// A handle of a tree that does not exist any more; a tree that was made later under the same name is another one. Nothing was read or written.
+    /// A handle of a tree that does not exist any more; a tree that was made later under the same name is
+    /// another one. Nothing was read or written.
     #[error("the tree `{tree}` was dropped, or has another name now: take a handle of one that there is")]
     TreeDropped {
         /// The name that it had.
         tree: String,
     },
-    /// A key that the transaction wrote, or removed, was written or removed by another commit since the transaction began: only keys that are written are compared, not those that were only read, nor
-    /// ranges. Nothing of it was done: begin again. For what is only read to be compared too, write it back unchanged.
+    /// A key that the transaction wrote, or removed, was written or removed by another commit since the
+    /// transaction began: only keys that are written are compared, not those that were only read, nor ranges.
+    /// Nothing of it was done: begin again. For what is only read to be compared too, write it back
+    /// unchanged.
     #[error("another commit changed one of the keys that this transaction writes: run the transaction again")]
     Conflict,
     /// There is no room for more. Reads go on; removing something, or a larger device, makes room.
@@ -137,7 +141,8 @@ pub enum Error {
         /// What ran out.
         why: String,
     },
-    /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the store again to go back to what is durable.
+    /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the
+    /// store again to go back to what is durable.
     #[error("the store takes no more writes since: {first}")]
     Poisoned {
         /// The first failure.
@@ -166,7 +171,8 @@ pub enum Error {
     /// A device could not be used at all.
     #[error(transparent)]
     Device(Arc<DeviceError>),
-    /// The store was opened by the process that this one was forked from. Nothing was done, and that one's store is unharmed.
+    /// The store was opened by the process that this one was forked from. Nothing was done, and that one's
+    /// store is unharmed.
     #[error(
         "this store was opened by another process, which this one was forked from: open it after forking, in the process that uses it"
     )]

@@ -57,11 +57,13 @@ impl Nodes {
 }
 
 impl Factory {
-    /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get pages.
+    /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get
+    /// pages.
     pub fn new(pool: &Arc<Pool>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
         let largest_class = Arc::new(AtomicUsize::new(0));
         let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&largest_class));
-        // Old versions have longer keys and values than trees, so their nodes are larger than those of all trees.
+        // Old versions have longer keys and values than trees, so their nodes are larger than those of all
+        // trees.
         let make = move || {
             let class = (largest.load(Ordering::Relaxed) + 1).min(CLASSES - 1);
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)

@@ -6,9 +6,11 @@
 //! | crc32c   | grains u16 | u8   | u8   | u64     | sequence   | u32        | u32        |
 //! ```
 //!
-//! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is these two parts side by side, filled up with zeros to a whole number of grains of 64 bytes: what
-//! is unused between them is not written. The checksum covers the image from byte 4 on. The write sequence grows with every page write of the store, so that an image that an earlier owner of the
-//! place left behind is told from the one that was to be written (a lost write).
+//! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is
+//! these two parts side by side, filled up with zeros to a whole number of grains of 64 bytes: what is unused
+//! between them is not written. The checksum covers the image from byte 4 on. The write sequence grows with
+//! every page write of the store, so that an image that an earlier owner of the place left behind is told
+//! from the one that was to be written (a lost write).
 
 use crate::page::Page;
 

@@ -8,7 +8,8 @@ pub use decide::Decision;
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
 pub(crate) use learned::LearnedSettings;
 
-/// Where things are on the data device, how large they are, and what was learned of the drive that opening the store again must know. All in the superblock.
+/// Where things are on the data device, how large they are, and what was learned of the drive that opening
+/// the store again must know. All in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Smallest unit of the devices' offsets and of page images: 512 or 4096.
@@ -17,11 +18,13 @@ pub(crate) struct Layout {
     pub unit_bytes: u32,
     /// A segment; a multiple of the unit.
     pub segment_bytes: u64,
-    /// The first segments of a store that grows are smaller, see [`crate::layout::sizes`]: so large are the very first ones.
+    /// The first segments of a store that grows are smaller, see [`crate::layout::sizes`]: so large are the
+    /// very first ones.
     pub first_segment_bytes: u64,
     /// First byte of segment 0; a multiple of the unit.
     pub segments_start_bytes: u64,
-    /// Page images do not cross multiples of this unless they are larger: the flash page, or the unit if that is not known.
+    /// Page images do not cross multiples of this unless they are larger: the flash page, or the unit if that
+    /// is not known.
     pub pack_bytes: u32,
     /// Where the log is at present.
     pub log: LogPlace,
@@ -70,11 +73,13 @@ impl Layout {
 pub enum Placement {
     /// Gathered into write units, at a new place each time.
     OutOfPlace,
-    /// Each page always at the same place, one write per page. The baseline for measurements: not safe against crashes.
+    /// Each page always at the same place, one write per page. The baseline for measurements: not safe
+    /// against crashes.
     InPlace,
 }
 
-/// How a write of the log is made durable. Which is cheapest differs between drives by factors; the profile measures all three.
+/// How a write of the log is made durable. Which is cheapest differs between drives by factors; the profile
+/// measures all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMethod {
     /// A write that completes when it is durable (`RWF_DSYNC`).

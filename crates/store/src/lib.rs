@@ -1,4 +1,5 @@
-//! An embedded, ordered, transactional key-value store that takes its layout from what was learned of the drive.
+//! An embedded, ordered, transactional key-value store that takes its layout from what was learned of the
+//! drive.
 
 #[macro_use]
 mod planted;

@@ -20,7 +20,8 @@ pub(crate) struct Options {
     pub durability: Durability,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
-    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters of the cache if not given.
+    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters
+    /// of the cache if not given.
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
@@ -35,7 +36,8 @@ pub(crate) struct Options {
 /// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
 
-/// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are left for the first records.
+/// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are
+/// left for the first records.
 const GROWTH_SEGMENTS: u64 = 12;
 
 impl Options {

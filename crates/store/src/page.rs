@@ -1,12 +1,14 @@
 //! The bytes of a page in memory, as words that may be read while another thread changes them.
 //!
-//! Readers are optimistic: they look without a latch and find out afterwards whether what they saw was whole. So every access is a relaxed
-//! atomic load or store of a word, every offset is checked, and nonsense gives a nonsensical answer, never a panic or an access outside of the page.
+//! Readers are optimistic: they look without a latch and find out afterwards whether what they saw was whole.
+//! So every access is a relaxed atomic load or store of a word, every offset is checked, and nonsense gives a
+//! nonsensical answer, never a panic or an access outside of the page.
 
 use std::cmp::Ordering as Compared;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A page: little-endian words of four bytes. Offsets are in bytes and multiples of four unless said otherwise.
+/// A page: little-endian words of four bytes. Offsets are in bytes and multiples of four unless said
+/// otherwise.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     words: &'a [AtomicU32],
@@ -85,7 +87,8 @@ impl<'a> Page<'a> {
         self.set_word(offset + 4, (value >> 32) as u32);
     }
 
-    /// Appends `length` bytes from `offset` on; zeros for what is outside of the page, of which nothing longer than a page is appended.
+    /// Appends `length` bytes from `offset` on; zeros for what is outside of the page, of which nothing
+    /// longer than a page is appended.
     #[inline]
     pub fn copy_to(self, offset: u32, length: u32, into: &mut Vec<u8>) {
         let length = length.min(self.len_bytes());

@@ -1,6 +1,7 @@
 //! Where a planted bug, or planned trouble, takes effect, and where a task may be preempted.
 
-/// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature `testing` the constant `false`, so that what users build has nothing of it.
+/// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature
+/// `testing` the constant `false`, so that what users build has nothing of it.
 ///
 /// To be asked last, when everything else says that the mistake would matter now: what is asked is counted.
 #[cfg(feature = "testing")]
@@ -17,7 +18,8 @@ macro_rules! planted {
     };
 }
 
-/// Whether this [`Trouble`](crate::testing::Trouble) happens now on the calling thread, or with `expected` whether it is going to. The constant `false` without the feature `testing`.
+/// Whether this [`Trouble`](crate::testing::Trouble) happens now on the calling thread, or with `expected`
+/// whether it is going to. The constant `false` without the feature `testing`.
 #[cfg(feature = "testing")]
 macro_rules! trouble {
     ($trouble:ident) => {
@@ -38,7 +40,8 @@ macro_rules! trouble {
     };
 }
 
-/// The calling task may lose its processor here, as [`preempt`](crate::testing::preempt) decides. Nothing without the feature `testing`.
+/// The calling task may lose its processor here, as [`preempt`](crate::testing::preempt) decides. Nothing
+/// without the feature `testing`.
 #[cfg(feature = "testing")]
 macro_rules! preempt {
     () => {

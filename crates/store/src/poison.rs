@@ -65,7 +65,8 @@ impl Poison {
         self.look()
     }
 
-    /// What tests want to happen before [`Poison::look`], for those who look while they hold what listeners need.
+    /// What tests want to happen before [`Poison::look`], for those who look while they hold what listeners
+    /// need.
     #[inline]
     pub fn meet_trouble(&self) {
         if trouble!(Poison) {

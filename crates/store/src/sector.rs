@@ -1,4 +1,5 @@
-//! Fields one behind another in one sector, for what is written rarely and read first: superblocks, labels, and the log's witness.
+//! Fields one behind another in one sector, for what is written rarely and read first: superblocks, labels,
+//! and the log's witness.
 //!
 //! ```text
 //! 0        8          12       16
@@ -6,7 +7,8 @@
 //! | 8 bytes| crc32c   | u32    |
 //! ```
 //!
-//! All numbers are little-endian. The checksum covers everything behind it. 512 bytes are the unit that every drive writes as a whole or not at all.
+//! All numbers are little-endian. The checksum covers everything behind it. 512 bytes are the unit that every
+//! drive writes as a whole or not at all.
 
 use crate::checksum::crc32c;
 

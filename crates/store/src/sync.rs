@@ -1,4 +1,5 @@
-//! What threads share: the standard library's. In unit tests a [schedule](explored) can decide after which access which of them goes on.
+//! What threads share: the standard library's. In unit tests a [schedule](explored) can decide after which
+//! access which of them goes on.
 
 #[cfg(test)]
 pub(crate) mod explored;

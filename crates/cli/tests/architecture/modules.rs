@@ -23,13 +23,25 @@ pub fn uses(folder: &Path) -> Uses {
 
 /// The same for modules whose text is given.
 pub fn uses_of(texts: &BTreeMap<Module, String>) -> Uses {
-    let known: BTreeSet<&Module> = texts.keys().collect();
+    let known: BTreeSet<&Module> = texts.keys().filter(|module| !is_for_tests(texts, module)).collect();
     let of = |(module, text): (&Module, &String)| {
         let paths = paths(&tokens(&source::code(text)));
         let resolved = paths.iter().filter_map(|path| resolve(path, module, &known));
         (module.clone(), resolved.filter(|used| used != module).collect())
     };
-    texts.iter().map(of).collect()
+    texts.iter().filter(|(module, _)| known.contains(module)).map(of).collect()
+}
+
+/// Whether only tests compile a module: it, or one that it is part of, is declared below a `cfg` of tests.
+fn is_for_tests(texts: &BTreeMap<Module, String>, module: &Module) -> bool {
+    (1..=module.len()).any(|length| {
+        let Some(text) = texts.get(&module[..length - 1]) else { return false };
+        let declared = format!("mod {};", module[length - 1]);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let at = lines.iter().position(|line| *line == declared || line.ends_with(&format!(" {declared}")));
+        let above = at.and_then(|at| at.checked_sub(1)).map_or("", |above| lines[above]);
+        above.starts_with("#[cfg(") && above.contains("test")
+    })
 }
 
 /// `bench/mod.rs` and `bench.rs` are the module `bench`; `main.rs` and `lib.rs` are the root.
@@ -141,7 +153,8 @@ fn resolve(path: &[String], from: &Module, known: &BTreeSet<&Module>) -> Option<
     Some(base)
 }
 
-/// The same between the folders and files right below `folder`. What the folder itself uses, or is used for, is left out.
+/// The same between the folders and files right below `folder`. What the folder itself uses, or is used for,
+/// is left out.
 pub fn between_entries(uses: &Uses, folder: &[String]) -> Uses {
     let entry = |module: &Module| {
         let is_below = module.len() > folder.len() && module.iter().zip(folder).all(|(part, of)| part == of);
@@ -156,7 +169,8 @@ pub fn between_entries(uses: &Uses, folder: &[String]) -> Uses {
     entries
 }
 
-/// What is left when modules are taken away, one after another, that use none that is left: circles, and what leads to them.
+/// What is left when modules are taken away, one after another, that use none that is left: circles, and what
+/// leads to them.
 pub fn circles(uses: &Uses) -> Uses {
     let mut left = uses.clone();
     loop {
@@ -212,6 +226,20 @@ mod tests {
         assert_eq!(of(&path("b")), ["b/c"]);
         assert_eq!(of(&path("b/c")), ["d"]);
         assert!(of(&path("d")).is_empty() && circles(&uses).is_empty());
+    }
+
+    #[test]
+    fn modules_of_tests_are_left_out() {
+        let uses = uses_of(&texts(&[
+            ("lib.rs", "mod a;\nmod b;\n#[cfg(test)]\npub(crate) mod c;\n"),
+            ("a.rs", "#[cfg(all(test, feature = \"x\"))]\nmod tests;"),
+            ("a/tests.rs", "use crate::b::f;"),
+            ("b.rs", "use crate::a::g; use crate::c::h;"),
+            ("c/mod.rs", "mod d;"),
+            ("c/d.rs", "use crate::b::f;"),
+        ]));
+        assert_eq!(uses.keys().cloned().collect::<Vec<_>>(), [vec![], path("a"), path("b")]);
+        assert!(circles(&uses).is_empty());
     }
 
     #[test]

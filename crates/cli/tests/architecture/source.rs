@@ -75,7 +75,8 @@ fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
     (behind[hashes..].starts_with('"') && !is_name).then_some(hashes)
 }
 
-/// Bytes of the character in quotation marks that `rest` begins with; 0 if it is none, but perhaps a lifetime.
+/// Bytes of the character in quotation marks that `rest` begins with; 0 if it is none, but perhaps a
+/// lifetime.
 fn character(rest: &str) -> usize {
     let Some(behind) = rest.strip_prefix('\'') else { return 0 };
     let mut marks = behind.char_indices();

@@ -1,4 +1,5 @@
-//! `flashgrain bench scale`, `placement`, `commit` and `recover`, and stores of fixed size: each with little of everything.
+//! `flashgrain bench scale`, `placement`, `commit` and `recover`, and stores of fixed size: each with little
+//! of everything.
 
 use serde_json::Value;
 

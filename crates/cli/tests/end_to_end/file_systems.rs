@@ -1,4 +1,5 @@
-//! Places that cannot hold a scratch file, or not the way it should be: a message that says what to do, or a visible note.
+//! Places that cannot hold a scratch file, or not the way it should be: a message that says what to do, or a
+//! visible note.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +8,8 @@ use crate::support::{contents, fails, flashgrain, folder, stderr, stdout};
 
 const QUICK: &[&str] = &["--file-size", "1MiB", "--seconds", "0.2", "--warmup", "0.05", "--depth", "4"];
 
-/// Runs the binary with a file system of its own mounted on `folder`; the mount is seen by nobody else and ends with the process.
-/// `None` where mounting is not allowed (a container without privileges); says so.
+/// Runs the binary with a file system of its own mounted on `folder`; the mount is seen by nobody else and
+/// ends with the process. `None` where mounting is not allowed (a container without privileges); says so.
 fn with_mount(folder: &Path, mount: &str, arguments: &[&str]) -> Option<assert_cmd::assert::Assert> {
     let namespace = |command: &mut Command| {
         command.args(["--mount", "--propagation", "private"]);

@@ -1,4 +1,5 @@
-//! A process, or a user, that is given little: what can be done without goes on, and what cannot names the limit and how it is raised.
+//! A process, or a user, that is given little: what can be done without goes on, and what cannot names the
+//! limit and how it is raised.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::support::{folder, stderr, stdout};
 /// Who waits for longer waits for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The binary under a limit of prlimit(1), as a user whom limits bind: root may lock what it likes. `None`, and a word about it, where there is no such user.
+/// The binary under a limit of prlimit(1), as a user whom limits bind: root may lock what it likes. `None`,
+/// and a word about it, where there is no such user.
 fn limited(folder: &Path, limit: &str, arguments: &str) -> Option<assert_cmd::Command> {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let binary = env!("CARGO_BIN_EXE_flashgrain");

@@ -1,4 +1,5 @@
-//! Where results go: files are replaced whole, everything else is written through, and what cannot be written is said before the work.
+//! Where results go: files are replaced whole, everything else is written through, and what cannot be written
+//! is said before the work.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! Files that are no profile, or not one that this version can read: every command that reads profiles says so and names the file.
+//! Files that are no profile, or not one that this version can read: every command that reads profiles says
+//! so and names the file.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: the binary, folders on the disk that the workspace lies on, and looking at what is left.
+//! What the end-to-end tests share: the binary, folders on the disk that the workspace lies on, and looking
+//! at what is left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +56,8 @@ pub fn fails(command: &mut assert_cmd::Command, code: i32, texts: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-/// The command's arguments run in the background until standard error has a line with `text`: then it is in the middle of its work.
+/// The command's arguments run in the background until standard error has a line with `text`: then it is in
+/// the middle of its work.
 pub fn start_until(arguments: &[&str], current: &Path, text: &str) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_flashgrain"))
         .args(arguments)

@@ -1,4 +1,5 @@
-//! The store that `tune` builds: where there can be none, on what the user gave up, on a simulated drive, and when it is interrupted.
+//! The store that `tune` builds: where there can be none, on what the user gave up, on a simulated drive, and
+//! when it is interrupted.
 
 use std::fs;
 use std::path::Path;

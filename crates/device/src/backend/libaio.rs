@@ -60,7 +60,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: `self.0` came from `io_setup` and is destroyed once; the kernel waits for what is in flight.
+        // SAFETY: `self.0` came from `io_setup` and is destroyed once; the kernel waits for what is in
+        // flight.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
     }
 }
@@ -134,8 +135,8 @@ impl LibaioBackend {
         let mut taken = 0;
         while taken < self.staged.len() {
             let (count, first) = (self.staged.len() - taken, self.staged[taken..].as_mut_ptr());
-            // SAFETY: `first` points at `count` pointers to iocbs that live in `self.iocbs`; the memory they name is kept valid
-            // by the caller of `push`.
+            // SAFETY: `first` points at `count` pointers to iocbs that live in `self.iocbs`; the memory they
+            // name is kept valid by the caller of `push`.
             let result = unsafe { libc::syscall(libc::SYS_io_submit, self.context.0, count, first) };
             if result > 0 {
                 taken += result as usize;

@@ -1,7 +1,7 @@
 //! How a request reaches the kernel: three backends behind one small trait.
 //!
-//! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It knows nothing of
-//! retries, stripes or timestamps; those live once, in [`crate::queue`].
+//! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It
+//! knows nothing of retries, stripes or timestamps; those live once, in [`crate::queue`].
 
 pub(crate) mod libaio;
 pub(crate) mod sync;
@@ -40,8 +40,9 @@ impl BackendKind {
         }
     }
 
-    /// Whether the kernel lets this process use it for queues as deep as most work has; if not, why and what helps. A ring that is longer than a
-    /// limit allows is refused although a short one is not, so that [`BackendKind::available`] does not tell.
+    /// Whether the kernel lets this process use it for queues as deep as most work has; if not, why and what
+    /// helps. A ring that is longer than a limit allows is refused although a short one is not, so that
+    /// [`BackendKind::available`] does not tell.
     ///
     /// # Errors
     /// The reason, in words.
@@ -121,7 +122,8 @@ pub(crate) struct Part {
     pub link: bool,
 }
 
-/// One way into the kernel. Tokens are the queue's part numbers, below the capacity that the backend was made for.
+/// One way into the kernel. Tokens are the queue's part numbers, below the capacity that the backend was made
+/// for.
 pub(crate) trait Backend {
     /// Whether [`Part::link`] is honoured.
     const LINKS: bool;
@@ -132,11 +134,13 @@ pub(crate) trait Backend {
     /// Stages a part. Call only with room.
     ///
     /// # Safety
-    /// `part.memory` stays valid for `part.length_bytes` and unaliased until the token has come back from [`Backend::reap`].
+    /// `part.memory` stays valid for `part.length_bytes` and unaliased until the token has come back from
+    /// [`Backend::reap`].
     unsafe fn push(&mut self, token: u32, part: &Part);
 
-    /// Hands staged parts to the kernel and waits until about `at_least` results are ready or `until` has passed; may return
-    /// earlier. `EINTR`, full queues and temporary lack of resources are not errors: what was not taken stays staged.
+    /// Hands staged parts to the kernel and waits until about `at_least` results are ready or `until` has
+    /// passed; may return earlier. `EINTR`, full queues and temporary lack of resources are not errors: what
+    /// was not taken stays staged.
     fn enter(&mut self, at_least: u32, until: Option<Nanos>) -> io::Result<()>;
 
     /// From now on, [`Backend::enter`] also stops waiting when `fd` can be read. `false` if it cannot.
@@ -149,7 +153,8 @@ pub(crate) trait Backend {
     fn reap(&mut self) -> Option<(u32, i32)>;
 }
 
-/// A blocking `fallocate` that punches the range out: the kernel discards it on the drive where that is possible.
+/// A blocking `fallocate` that punches the range out: the kernel discards it on the drive where that is
+/// possible.
 pub(crate) fn discard(fd: RawFd, part: &Part) -> i32 {
     let (offset, length) = (part.offset_bytes as libc::off_t, libc::off_t::from(part.length_bytes));
     // SAFETY: `fallocate` takes no memory of ours.

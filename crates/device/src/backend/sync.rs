@@ -31,7 +31,8 @@ impl SyncBackend {
         let fd = self.files.fd(part.member);
         let (offset, length) = (part.offset_bytes as libc::off_t, part.length_bytes as usize);
         match part.op {
-            // SAFETY: the caller of `push` keeps `memory` valid for `length` bytes and unaliased until the part is reaped.
+            // SAFETY: the caller of `push` keeps `memory` valid for `length` bytes and unaliased until the
+            // part is reaped.
             PartOp::Read => or_errno(unsafe { libc::pread(fd, part.memory.cast(), length, offset) }),
             // SAFETY: as above.
             PartOp::Write => or_errno(unsafe { libc::pwrite(fd, part.memory.cast(), length, offset) }),
@@ -58,7 +59,8 @@ impl Backend for SyncBackend {
     }
 
     fn enter(&mut self, _at_least: u32, _until: Option<Nanos>) -> io::Result<()> {
-        // One at a time, so that each result is seen when it is there and a caller who only polls makes progress.
+        // One at a time, so that each result is seen when it is there and a caller who only polls makes
+        // progress.
         if let Some((token, part)) = self.staged.pop_front() {
             let result = self.run(&part);
             self.done.push_back((token, result));

@@ -1,7 +1,8 @@
 //! `io_uring`: a pair of rings shared with the kernel.
 //!
-//! Single issuer, deferred task running (completions are processed when this thread enters the kernel anyway, not by interrupting
-//! it), registered files, registered memory and a registered ring descriptor; polled completions on request.
+//! Single issuer, deferred task running (completions are processed when this thread enters the kernel anyway,
+//! not by interrupting it), registered files, registered memory and a registered ring descriptor; polled
+//! completions on request.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -84,7 +85,8 @@ fn no_memory() -> String {
 }
 
 impl UringBackend {
-    /// A ring for `capacity` parts in flight. Memory that cannot be registered (a tight `ulimit -l`) is used unregistered.
+    /// A ring for `capacity` parts in flight. Memory that cannot be registered (a tight `ulimit -l`) is used
+    /// unregistered.
     pub(crate) fn new(
         files: Files,
         capacity: u32,
@@ -98,7 +100,8 @@ impl UringBackend {
         let registered = arena.as_ref().map(|arena| {
             let start = arena.as_ptr();
             let vector = libc::iovec { iov_base: start.cast(), iov_len: arena.len_bytes() };
-            // SAFETY: `_arena` keeps the mapping alive as long as the ring, which is dropped first (field order).
+            // SAFETY: `_arena` keeps the mapping alive as long as the ring, which is dropped first (field
+            // order).
             let result = unsafe { ring.submitter().register_buffers(&[vector]) };
             result.map(|()| start as usize..start as usize + arena.len_bytes())
         });
@@ -154,7 +157,8 @@ impl UringBackend {
 }
 
 impl UringBackend {
-    /// Before a wait: has the ring look at what may end it. Without room, this wait is not ended; the next one is.
+    /// Before a wait: has the ring look at what may end it. Without room, this wait is not ended; the next
+    /// one is.
     fn keep_watch(&mut self) {
         if let Some(fd) = self.watched.filter(|_| !self.watching) {
             let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build().user_data(WATCH);
@@ -187,7 +191,8 @@ impl Backend for UringBackend {
     const LINKS: bool = true;
 
     fn has_room(&self, parts: u32) -> bool {
-        // SAFETY: this backend is the ring's only user and makes no second view of the submission queue while this one lives.
+        // SAFETY: this backend is the ring's only user and makes no second view of the submission queue while
+        // this one lives.
         let queue = unsafe { self.ring.submission_shared() };
         queue.capacity() - queue.len() >= parts as usize
     }
@@ -201,7 +206,8 @@ impl Backend for UringBackend {
         }
         let flags = if part.link { Flags::IO_LINK } else { Flags::empty() };
         let entry = self.entry(part).user_data(u64::from(token)).flags(flags);
-        // SAFETY: the caller keeps the memory valid until the token is reaped; files are registered as long as the ring lives.
+        // SAFETY: the caller keeps the memory valid until the token is reaped; files are registered as long
+        // as the ring lives.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "push needs room");
     }
@@ -251,7 +257,8 @@ impl Backend for UringBackend {
 }
 
 impl Drop for UringBackend {
-    /// The kernel takes a closed ring apart in its own time; given back explicitly, a device that was opened exclusively is free at once.
+    /// The kernel takes a closed ring apart in its own time; given back explicitly, a device that was opened
+    /// exclusively is free at once.
     fn drop(&mut self) {
         if !self.origin.is_here() {
             // It would be the parent's, which goes on with it.

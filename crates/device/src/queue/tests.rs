@@ -274,8 +274,8 @@ fn answer() -> impl Strategy<Value = Answer> {
 }
 
 proptest! {
-    /// Whatever the kernel answers and however little room it has, every request completes exactly once, and one that
-    /// reports success has moved every one of its bytes exactly once.
+    /// Whatever the kernel answers and however little room it has, every request completes exactly once, and
+    /// one that reports success has moved every one of its bytes exactly once.
     #[test]
     fn every_request_completes_once_and_whole(
         answers in prop::collection::vec(answer(), 0..60),

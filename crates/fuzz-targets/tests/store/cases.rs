@@ -1,4 +1,5 @@
-//! The cases. `FLASHGRAIN_CASES` of them for each store (1,500), from the seed `FLASHGRAIN_SEED` (1); `FLASHGRAIN_CASE` runs that one alone and says more.
+//! The cases. `FLASHGRAIN_CASES` of them for each store (1,500), from the seed `FLASHGRAIN_SEED` (1);
+//! `FLASHGRAIN_CASE` runs that one alone and says more.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Makes the corpora of the store's decoders: `cargo test -p flashgrain_fuzz_targets --test store corpus -- --ignored`.
+//! Makes the corpora of the store's decoders: `cargo test -p flashgrain_fuzz_targets --test store corpus --
+//! --ignored`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Where the structures of a store are, as `docs/store-format.md` has them, and how their checksums are made right.
+//! Where the structures of a store are, as `docs/store-format.md` has them, and how their checksums are made
+//! right.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -45,7 +46,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// All that the store may look at: both superblocks that are current or would be, once each, the newest image of every page, the blocks of the log.
+/// All that the store may look at: both superblocks that are current or would be, once each, the newest image
+/// of every page, the blocks of the log.
 pub fn find(device: &[u8]) -> Vec<Structure> {
     let sector = |kind, at| Structure { kind, bytes: at..at + SECTOR_BYTES };
     let mut found = vec![sector(Kind::Label, LABEL)];
@@ -102,7 +104,8 @@ fn images(device: &[u8]) -> impl Iterator<Item = Structure> {
     newest.into_values().map(|(_, structure)| structure)
 }
 
-/// Makes the checksum of a structure right, and what hangs upon it: the other copy of a superblock, the chain of the log.
+/// Makes the checksum of a structure right, and what hangs upon it: the other copy of a superblock, the chain
+/// of the log.
 pub fn make_right(device: &mut [u8], structure: &Structure) {
     let bytes = &mut device[structure.bytes.clone()];
     match structure.kind {

@@ -1,4 +1,5 @@
-//! Stores whose bytes are nonsense under right checksums: whatever is done with them ends, with an answer or with an error, and nothing panics.
+//! Stores whose bytes are nonsense under right checksums: whatever is done with them ends, with an answer or
+//! with an error, and nothing panics.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod cases;

@@ -6,7 +6,8 @@ use rand_pcg::Pcg64;
 
 use super::find::{Kind, Structure, long, make_right, record_starts, word};
 
-/// Checksum, length, class, kind, id and sequence of an image: what is wrong in them is found before anything else is looked at.
+/// Checksum, length, class, kind, id and sequence of an image: what is wrong in them is found before anything
+/// else is looked at.
 const IMAGE_IDENTITY_BYTES: usize = 24;
 const MAP_CHANGES: usize = 48;
 

@@ -26,8 +26,8 @@ pub struct Comparison {
     pub splits: usize,
     /// Every workload in the samples with measurement and predictions, for charts.
     pub points: Vec<ComparedPoint>,
-    /// Noise of the measurement: the error of a repeat against the median of the other repeats. The points are medians, which
-    /// scatter less than single repeats do: a good model's error may lie somewhat below.
+    /// Noise of the measurement: the error of a repeat against the median of the other repeats. The points
+    /// are medians, which scatter less than single repeats do: a good model's error may lie somewhat below.
     pub noise_floor: Vec<NoiseFloor>,
     /// Best first.
     pub ranking: Vec<ModelName>,
@@ -42,8 +42,8 @@ pub struct ComparisonRow {
     pub model: ModelName,
     /// Reads, writes, or (`None`) mixed.
     pub access: Option<Access>,
-    /// R² of throughput on the held-out points; below zero if the mean of the measurements predicts better. `None` with
-    /// fewer than two different measurements.
+    /// R² of throughput on the held-out points; below zero if the mean of the measurements predicts better.
+    /// `None` with fewer than two different measurements.
     pub r_squared: Option<f64>,
     /// Adjusted for the number of constants; `None` with too few points.
     pub adjusted_r_squared: Option<f64>,
@@ -74,8 +74,8 @@ pub struct ComparedPoint {
     pub repeats: usize,
     /// Whether the fits that predict it did not see it.
     pub held_out: bool,
-    /// Predictions of the models fitted to the training points of the first split that holds this point out, or of the first
-    /// split if none does, in the order of `ModelName`; absent where a model says nothing.
+    /// Predictions of the models fitted to the training points of the first split that holds this point out,
+    /// or of the first split if none does, in the order of `ModelName`; absent where a model says nothing.
     pub predicted_bytes_per_second: Vec<(ModelName, f64)>,
 }
 
@@ -112,10 +112,11 @@ fn one_split() -> usize {
 
 /// Splits by workload into training and held-out points, fits on the training points only, predicts all.
 ///
-/// The splits are decided by the seed: about a quarter of the workloads each, from the inside of the measured range. Where
-/// one leaves few points of a kind, further splits hold out others, and each point is predicted by a fit that has not seen
-/// it. The first in the ranking is the simplest model whose mean |ln(predicted / measured)| on the held-out points is not
-/// more than a tenth above the lowest with 95 % confidence (paired bootstrap); the others follow by that error.
+/// The splits are decided by the seed: about a quarter of the workloads each, from the inside of the measured
+/// range. Where one leaves few points of a kind, further splits hold out others, and each point is predicted
+/// by a fit that has not seen it. The first in the ranking is the simplest model whose mean |ln(predicted /
+/// measured)| on the held-out points is not more than a tenth above the lowest with 95 % confidence (paired
+/// bootstrap); the others follow by that error.
 ///
 /// # Errors
 /// As [`fit`](crate::fit), and [`Error::Samples`] if there are too few workloads to hold any out.

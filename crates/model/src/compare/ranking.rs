@@ -1,8 +1,9 @@
 //! Which model describes the drive best.
 //!
-//! The models nest: MQSSD can imitate the affine model, PDAM contains DAM. On a drive that *is* affine, MQSSD's held-out error
-//! is therefore about the same, a little more or less by chance. So the simplest model wins whose held-out error is not
-//! clearly above the lowest: more constants have to buy a tenth of the error, with 95 % confidence.
+//! The models nest: MQSSD can imitate the affine model, PDAM contains DAM. On a drive that *is* affine,
+//! MQSSD's held-out error is therefore about the same, a little more or less by chance. So the simplest model
+//! wins whose held-out error is not clearly above the lowest: more constants have to buy a tenth of the
+//! error, with 95 % confidence.
 
 use crate::ModelName;
 use crate::bootstrap::{draw, generator};
@@ -63,8 +64,8 @@ const MARGIN: f64 = 0.1;
 /// Errors below this are rounding: on data that every model describes exactly, none is better.
 const ROUNDING: f64 = 1e-6;
 
-/// Whether the mean error exceeds the lowest by more than the margin, with 95 % confidence (bootstrap of the differences,
-/// point by point).
+/// Whether the mean error exceeds the lowest by more than the margin, with 95 % confidence (bootstrap of the
+/// differences, point by point).
 fn clearly_worse(contender: &Contender, lowest: &Contender, resamples: u32, seed: u64) -> bool {
     let differences: Vec<f64> = contender
         .errors

@@ -1,12 +1,13 @@
 //! Which workloads the fits do not see.
 //!
-//! Workloads are split, not samples: all repeats of a workload, in whatever experiment, go together. Of reads and of
-//! writes, workloads *between* others are held out: not at the smallest or largest concurrency, nor at the extremes of
-//! random accesses per byte for their concurrency, so that models are asked to interpolate, as users do; and no
-//! concurrency loses so many that its regression would not be possible.
+//! Workloads are split, not samples: all repeats of a workload, in whatever experiment, go together. Of reads
+//! and of writes, workloads *between* others are held out: not at the smallest or largest concurrency, nor at
+//! the extremes of random accesses per byte for their concurrency, so that models are asked to interpolate,
+//! as users do; and no concurrency loses so many that its regression would not be possible.
 //!
-//! A single split leaves few points where few workloads were measured, and five points rank models by chance. So splits
-//! are drawn until the points that some split holds out suffice, or until every workload that may be held out was.
+//! A single split leaves few points where few workloads were measured, and five points rank models by chance.
+//! So splits are drawn until the points that some split holds out suffice, or until every workload that may
+//! be held out was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,8 @@ const SPLITS_MAX: usize = 16;
 /// Draws at most: late ones rarely hold out a workload that none before has held out.
 const DRAWS_MAX: usize = 128;
 
-/// Keys of the held-out workloads of each split; the seed decides. Empty if there are too few workloads to hold any out.
+/// Keys of the held-out workloads of each split; the seed decides. Empty if there are too few workloads to
+/// hold any out.
 ///
 /// Every split but the first holds out only workloads of kinds of which the splits before left too few.
 pub(super) fn splits(observations: &[Observation], seed: u64) -> Vec<BTreeSet<WorkloadKey>> {

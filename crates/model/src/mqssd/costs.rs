@@ -1,8 +1,8 @@
 //! Setup and transfer costs of one kind of access over concurrency: the steps of the MQSSD fit.
 //!
 //! 1. At every k with enough workloads, a regression yields setup and transfer (MQSSD paper §4.2, Table 2).
-//! 2. A rational function goes through the setups, another through the transfers; costs that their regression determined
-//!    badly count less.
+//! 2. A rational function goes through the setups, another through the transfers; costs that their regression
+//!    determined badly count less.
 
 use std::collections::BTreeMap;
 

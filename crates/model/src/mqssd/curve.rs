@@ -9,11 +9,13 @@ use crate::Error;
 use crate::bootstrap::generator;
 use crate::statistics::{adjusted_r_squared, mean, median, r_squared};
 
-/// A positive rational function of k between the smallest and the largest k measured (MQSSD paper eqs. 5 and 6).
+/// A positive rational function of k between the smallest and the largest k measured (MQSSD paper eqs. 5 and
+/// 6).
 ///
-/// No constant of it is negative, so it is positive and has no pole at any k > 0. Between neighbouring k it stays within
-/// the larger and the smaller of the costs there, with a small slack: no spikes. Outside of the measured k it keeps the
-/// value at the nearest of them: nothing was seen there, and costs neither vanish nor explode.
+/// No constant of it is negative, so it is positive and has no pole at any k > 0. Between neighbouring k it
+/// stays within the larger and the smaller of the costs there, with a small slack: no spikes. Outside of the
+/// measured k it keeps the value at the nearest of them: nothing was seen there, and costs neither vanish nor
+/// explode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostCurve {
     function: Rational,
@@ -30,8 +32,8 @@ pub struct CurveQuality {
     pub adjusted_r_squared: Option<f64>,
     /// Worst |curve - cost| / cost.
     pub worst_relative_error: f64,
-    /// Median of |curve - cost| / cost at each k, for the curve fitted to the other k; `None` with too few k. At the smallest
-    /// and largest k that is an extrapolation.
+    /// Median of |curve - cost| / cost at each k, for the curve fitted to the other k; `None` with too few k.
+    /// At the smallest and largest k that is an extrapolation.
     pub leave_one_out_median: Option<f64>,
     /// Worst of these.
     pub leave_one_out_worst: Option<f64>,
@@ -57,8 +59,8 @@ const ENVELOPE_STEPS: u32 = 16;
 impl CostCurve {
     /// Fits a curve of at most `degree` over `degree` to (k, cost) pairs, minimising relative errors.
     ///
-    /// The degree is lowered if there are too few k for its constants, or if the best curve would leave the envelope of
-    /// neighbouring costs.
+    /// The degree is lowered if there are too few k for its constants, or if the best curve would leave the
+    /// envelope of neighbouring costs.
     ///
     /// # Errors
     /// [`Error::Samples`] if there are no pairs or some are not positive.

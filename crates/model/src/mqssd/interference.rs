@@ -1,10 +1,11 @@
-//! What reads and writes that run together cost beyond what they cost one after the other: one step past the MQSSD paper,
-//! which names it as future work.
+//! What reads and writes that run together cost beyond what they cost one after the other: one step past the
+//! MQSSD paper, which names it as future work.
 //!
-//! Let R and W be the device time that the reads and the writes of a workload would take on their own at its concurrency.
-//! The device serves reads for a share ρ = R / (R + W) of that time, so that a request in service meets one of the other
-//! kind in proportion to ρ(1 - ρ). Each meeting lengthens the work (reads wait behind programs and erases) or shortens it
-//! (both directions of the link, separate limits for reads and writes are used at once):
+//! Let R and W be the device time that the reads and the writes of a workload would take on their own at its
+//! concurrency. The device serves reads for a share ρ = R / (R + W) of that time, so that a request in
+//! service meets one of the other kind in proportion to ρ(1 - ρ). Each meeting lengthens the work (reads wait
+//! behind programs and erases) or shortens it (both directions of the link, separate limits for reads and
+//! writes are used at once):
 //!
 //! time = (R + W) · (1 + γ · 4ρ(1 - ρ))
 //!
@@ -55,8 +56,8 @@ const FEWEST_WORKLOADS: usize = 4;
 const GAMMA_MIN: f64 = -0.5;
 
 impl Interference {
-    /// Fits the term, and keeps it if it lowers the error of left-out workloads by more than the standard error of that
-    /// gain.
+    /// Fits the term, and keeps it if it lowers the error of left-out workloads by more than the standard
+    /// error of that gain.
     pub(super) fn fit(mixed: &[Mixed]) -> Self {
         if mixed.len() < FEWEST_WORKLOADS {
             let why = format!(

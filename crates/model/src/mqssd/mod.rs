@@ -1,5 +1,5 @@
-//! The multi-queue SSD model (MQSSD paper §4.2): setup and transfer costs that depend on the concurrency k and differ
-//! between reads, t(k) and α(k), and writes, s(k) and β(k).
+//! The multi-queue SSD model (MQSSD paper §4.2): setup and transfer costs that depend on the concurrency k
+//! and differ between reads, t(k) and α(k), and writes, s(k) and β(k).
 
 mod costs;
 mod curve;
@@ -23,10 +23,10 @@ use crate::{Access, Estimate, IoModel, ModelName, Parameter, Workload};
 
 /// Costs over concurrency, with a term for mixed reads and writes.
 ///
-/// Beyond the concurrencies measured the costs stay what they are at the nearest. The parameters are the costs at each k
-/// measured: as the regression there has them, and (`fitted`) as the curve through all of them has them, which is what
-/// predictions use. The curves' constants c₀, d₁, … are no parameters, since eight values of k do not determine each of
-/// them but only the curve: see [`Mqssd::curve`].
+/// Beyond the concurrencies measured the costs stay what they are at the nearest. The parameters are the
+/// costs at each k measured: as the regression there has them, and (`fitted`) as the curve through all of
+/// them has them, which is what predictions use. The curves' constants c₀, d₁, … are no parameters, since
+/// eight values of k do not determine each of them but only the curve: see [`Mqssd::curve`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mqssd {
     page_bytes: f64,
@@ -40,7 +40,8 @@ pub struct Mqssd {
 pub struct Regression {
     /// The paper's k.
     pub concurrency: f64,
-    /// R² of the time per byte over the random accesses per byte. `None` if the times do not vary, and in older files.
+    /// R² of the time per byte over the random accesses per byte. `None` if the times do not vary, and in
+    /// older files.
     pub r_squared: Option<f64>,
 }
 
@@ -109,8 +110,8 @@ impl Mqssd {
         rows.iter().map(|row| Regression { concurrency: row.concurrency, r_squared: row.r_squared }).collect()
     }
 
-    /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None` if the term
-    /// was not kept (its parameter says why).
+    /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None`
+    /// if the term was not kept (its parameter says why).
     pub fn interference(&self) -> Option<f64> {
         self.interference.gamma()
     }

@@ -1,4 +1,5 @@
-//! Positive rational functions without poles: the shape of the MQSSD's costs over concurrency (MQSSD paper eqs. 5, 6).
+//! Positive rational functions without poles: the shape of the MQSSD's costs over concurrency (MQSSD paper
+//! eqs. 5, 6).
 
 use serde::{Deserialize, Serialize};
 
@@ -34,11 +35,11 @@ impl Degrees {
         self.numerator + 1 + self.denominator
     }
 
-    /// The highest degrees up to `degree` over itself that so many values of k support, then ever lower ones, down to a
-    /// constant.
+    /// The highest degrees up to `degree` over itself that so many values of k support, then ever lower ones,
+    /// down to a constant.
     ///
-    /// Supported means fewer constants than values, so that something is left to judge the fit by. Three values or two
-    /// get a single falling 1/(1 + d₁k), because they cannot tell where the fall ends.
+    /// Supported means fewer constants than values, so that something is left to judge the fit by. Three
+    /// values or two get a single falling 1/(1 + d₁k), because they cannot tell where the fall ends.
     pub(super) fn ladder(degree: usize, values: usize) -> impl Iterator<Item = Self> {
         let equal = (1..=degree).rev().map(|degree| Self { numerator: degree, denominator: degree });
         let falling = Self { numerator: 0, denominator: 1 };
@@ -52,8 +53,8 @@ impl Degrees {
 
 /// A rational function in the form that is searched: logarithms of the constants of k / `scale`.
 ///
-/// Any unknowns give positive constants, so that the search needs no bounds; and scaled to the middle of the measured k
-/// they are of like size.
+/// Any unknowns give positive constants, so that the search needs no bounds; and scaled to the middle of the
+/// measured k they are of like size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogForm {
     pub(super) degrees: Degrees,

@@ -6,7 +6,8 @@ use nalgebra::{DMatrix, DVector, Dyn};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// A function to fit: residuals and their derivatives by the unknowns, which are logarithms of positive constants.
+/// A function to fit: residuals and their derivatives by the unknowns, which are logarithms of positive
+/// constants.
 pub(super) trait Residuals {
     fn unknowns(&self) -> usize;
     fn residuals(&self) -> usize;
@@ -17,8 +18,8 @@ pub(super) trait Residuals {
 /// Unknowns beyond this make their constant zero or all that counts; there the search stops following them.
 const BOUND: f64 = 40.0;
 
-/// How strongly every unknown is drawn towards 0, so that constants without influence stay put. An unknown at 20 costs as
-/// much as a relative error of 0.2 %.
+/// How strongly every unknown is drawn towards 0, so that constants without influence stay put. An unknown at
+/// 20 costs as much as a relative error of 0.2 %.
 const PULL: f64 = 1e-4;
 
 /// Starting points are drawn from ± this.

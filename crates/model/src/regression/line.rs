@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_papers_hitachi_is_recovered() {
-        // Dictionaries paper, table 2: s = 0.013 s, t = 0.000031 s per 4 KiB, α = 0.0031 after its rounding of both.
+        // Dictionaries paper, table 2: s = 0.013 s, t = 0.000031 s per 4 KiB, α = 0.0031 after its rounding
+        // of both.
         let (setup, per_byte) = (0.013, 0.000_031 / 4096.0);
         let points: Vec<(f64, f64)> = sizes().map(|bytes| (bytes, setup + per_byte * bytes)).collect();
         let line = line_fit(&points, 100, 1).unwrap();

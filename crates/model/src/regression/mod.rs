@@ -1,8 +1,9 @@
-//! The regressions that the models are fitted with. All minimise squared *logarithms* of predicted over measured.
+//! The regressions that the models are fitted with. All minimise squared *logarithms* of predicted over
+//! measured.
 //!
-//! A drive's costs span three orders of magnitude; squared absolute errors would be the errors of the few largest. The
-//! logarithm is the relative error where that is small, and treats twice as much and half as much alike where it is
-//! large, so that a model which cannot fit is still given the best that it can do.
+//! A drive's costs span three orders of magnitude; squared absolute errors would be the errors of the few
+//! largest. The logarithm is the relative error where that is small, and treats twice as much and half as
+//! much alike where it is large, so that a model which cannot fit is still given the best that it can do.
 
 mod line;
 mod segmented;

@@ -90,8 +90,8 @@ enum Shape {
 const CREEP_PER_DOUBLING: f64 = 1.1;
 
 impl Segments {
-    /// Least squares of ln(predicted / measured), exactly: between two neighbouring concurrencies the best knee is in closed
-    /// form, and there are few of them. `None` without points.
+    /// Least squares of ln(predicted / measured), exactly: between two neighbouring concurrencies the best
+    /// knee is in closed form, and there are few of them. `None` without points.
     pub(crate) fn fit(points: &[RatePoint]) -> Option<Self> {
         let mut concurrencies: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
         concurrencies.sort_by(f64::total_cmp);
@@ -172,7 +172,8 @@ fn shape(points: &[RatePoint], concurrencies: &[f64], knee: f64) -> Shape {
     }
 }
 
-/// Whether throughput rises by more than creep from the last but one concurrency to the last, among alike points.
+/// Whether throughput rises by more than creep from the last but one concurrency to the last, among alike
+/// points.
 fn last_step_rises(points: &[RatePoint], before_last: f64, last: f64) -> bool {
     let rate_at = |concurrency: f64, alike: [u64; 2]| {
         mean(

@@ -25,8 +25,8 @@ pub(crate) enum Negligible {
     Transfer,
 }
 
-/// A cost that never makes up more than this share of a measurement cannot be told from zero; it is held there, so that
-/// every prediction stays positive and every logarithm finite.
+/// A cost that never makes up more than this share of a measurement cannot be told from zero; it is held
+/// there, so that every prediction stays positive and every logarithm finite.
 const NEGLIGIBLE_SHARE: f64 = 1e-3;
 
 /// Ratios of the two costs tried before the best is refined.
@@ -49,9 +49,11 @@ impl TwoCosts {
         if self.negligible == Some(Negligible::Transfer) { 0.0 } else { self.transfer }
     }
 
-    /// Least squares of ln(predicted / measured) over (random accesses per byte, seconds per byte), no cost negative.
+    /// Least squares of ln(predicted / measured) over (random accesses per byte, seconds per byte), no cost
+    /// negative.
     ///
-    /// `None` if the points do not differ in random accesses per byte: then nothing tells the two costs apart.
+    /// `None` if the points do not differ in random accesses per byte: then nothing tells the two costs
+    /// apart.
     pub(crate) fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let accesses = || points.iter().map(|(accesses, _)| *accesses);
         let most = accesses().fold(0.0, f64::max);
@@ -61,8 +63,8 @@ impl TwoCosts {
         }
         // Scaled to one random access per byte at most.
         let scaled: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / most, y.ln())).collect();
-        // Given the ratio of setup to transfer, the best transfer is a mean. That leaves one unknown, searched where neither
-        // cost is negligible at the points where it counts most.
+        // Given the ratio of setup to transfer, the best transfer is a mean. That leaves one unknown,
+        // searched where neither cost is negligible at the points where it counts most.
         let ratio_min = NEGLIGIBLE_SHARE.ln();
         let ratio_max = -(NEGLIGIBLE_SHARE * (least / most).max(1e-12)).ln();
         let (ratio, ln_transfer) = best_ratio(&scaled, ratio_min, ratio_max)?;
@@ -136,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_cost_that_is_not_there_is_zero_not_negative() {
-        // Falling cost per byte with more random accesses: the best setup is none, the best transfer the geometric mean.
+        // Falling cost per byte with more random accesses: the best setup is none, the best transfer the
+        // geometric mean.
         let falling: Vec<(f64, f64)> =
             SIZES.iter().zip(1..).map(|(size, i)| (1.0 / size, 1e-9 * f64::from(i))).collect();
         let got = TwoCosts::fit(&falling).unwrap();

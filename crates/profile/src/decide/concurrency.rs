@@ -87,7 +87,8 @@ fn compactions(known: &Known<'_>) -> Decision {
     }
 }
 
-/// Reads beside a share of writes: how long the median one takes, and by what factor noise may have moved that.
+/// Reads beside a share of writes: how long the median one takes, and by what factor noise may have moved
+/// that.
 #[derive(Clone, Copy, Debug)]
 struct Beside {
     write_share: f64,
@@ -95,8 +96,8 @@ struct Beside {
     factor: f64,
 }
 
-/// The largest share of writes beside which the median read waits no more than `TOLERABLE` times as long as alone; with the
-/// time that it takes there, and alone.
+/// The largest share of writes beside which the median read waits no more than `TOLERABLE` times as long as
+/// alone; with the time that it takes there, and alone.
 fn tolerable_writes(points: &[Point]) -> Option<(Span<f64>, f64, f64)> {
     let deepest =
         points.iter().map(|point| point.workload.concurrency).filter(|k| *k <= 8.0).reduce(f64::max)?;

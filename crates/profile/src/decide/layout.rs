@@ -57,7 +57,8 @@ fn leaf(known: &Known<'_>) -> Decision {
     learned_bytes(SETTING, best.max(SMALLEST_LEAF_BYTES), because)
 }
 
-/// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where these are known.
+/// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where
+/// these are known.
 fn write_unit_span(known: &Known<'_>) -> Option<Span<u64>> {
     let learned = known.learned;
     let desirable = learned.desirable_write_bytes.estimate.value()?;
@@ -167,15 +168,16 @@ fn scan(known: &Known<'_>) -> Decision {
 /// Streams of compaction that a table's size is decided for.
 const TABLE_STREAMS: f64 = 4.0;
 
-/// Setup and transfer of writes by so many streams, and the ends of their intervals: seconds per access and per byte.
-/// `None` if they were not fitted.
+/// Setup and transfer of writes by so many streams, and the ends of their intervals: seconds per access and
+/// per byte. `None` if they were not fitted.
 fn table_costs(mqssd: &Mqssd) -> Option<[(f64, f64); 3]> {
     let costs = (
         mqssd.setup_seconds(Access::Write, TABLE_STREAMS)?,
         mqssd.transfer_seconds_per_byte(Access::Write, TABLE_STREAMS)?,
     );
     let parameters = mqssd.parameters();
-    // Relative to the value, at the concurrency measured that is nearest; anything if it is undetermined there.
+    // Relative to the value, at the concurrency measured that is nearest; anything if it is undetermined
+    // there.
     let interval = |symbol: &str| {
         let distance = |parameter: &&Parameter| {
             (parameter.at_concurrency.unwrap_or(f64::INFINITY) / TABLE_STREAMS).ln().abs()
@@ -206,7 +208,8 @@ fn good_table((setup, transfer): (f64, f64)) -> (u64, f64) {
     (sizes().find(|bytes| rate(*bytes) >= GOOD_SHARE * best).unwrap_or(largest), best)
 }
 
-/// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the fitted setup and transfer costs.
+/// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the
+/// fitted setup and transfer costs.
 fn table(known: &Known<'_>) -> Decision {
     const SETTING: &str = "table write size";
     let costs = known.models.and_then(|models| table_costs(models.mqssd.as_ref()?));

@@ -1,5 +1,5 @@
-//! Settings that follow from a profile, each with the number that led to it. Where that number is undetermined, a default stands
-//! and says so.
+//! Settings that follow from a profile, each with the number that led to it. Where that number is
+//! undetermined, a default stands and says so.
 
 mod concurrency;
 mod layout;

@@ -1,10 +1,12 @@
 //! Which decisions the noise of the measurements leaves open.
 //!
-//! 1. A point's rate lies somewhere in its [`Band`]: between its repeats, and never closer than is typical of the repeats of
-//!    its experiment, since few repeats lie close together by chance and a single one shows no noise at all.
-//! 2. What is decided from rates is decided from both ends of these bands as well, which gives a [`Span`] of alternatives.
-//! 3. [`choose`] takes the value as learned if the span is one alternative, and the default, as near as the span allows, if
-//!    not.
+//! 1. A point's rate lies somewhere in its [`Band`]: between its repeats, and never closer than is typical of
+//!    the repeats of its experiment, since few repeats lie close together by chance and a single one shows no
+//!    noise at all.
+//! 2. What is decided from rates is decided from both ends of these bands as well, which gives a [`Span`] of
+//!    alternatives.
+//! 3. [`choose`] takes the value as learned if the span is one alternative, and the default, as near as the
+//!    span allows, if not.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +76,8 @@ impl<T: PartialOrd + Copy> Span<T> {
         self.min != self.max
     }
 
-    /// The value if there is one alternative, else what is nearest to the default among those that the noise allows.
+    /// The value if there is one alternative, else what is nearest to the default among those that the noise
+    /// allows.
     pub(super) fn settled(&self, default: T) -> T {
         if !self.is_open() {
             self.value
@@ -91,7 +94,8 @@ impl<T: PartialOrd + Copy> Span<T> {
 /// Alternatives that a decision takes at least: of one or two the best is what was tried.
 const ALTERNATIVES_MIN: usize = 3;
 
-/// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` of too few sizes.
+/// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` of too few
+/// sizes.
 pub(super) fn smallest_good(
     points: &[&Point],
     typical: Option<f64>,
@@ -118,7 +122,8 @@ pub(super) fn smallest_good(
     Some((Span::new(value, [min, max]), best_value))
 }
 
-/// The decision for a span: learned if the noise allows one alternative only, else the default as near as it allows.
+/// The decision for a span: learned if the noise allows one alternative only, else the default as near as it
+/// allows.
 pub(super) fn choose<T: PartialOrd + Copy>(
     setting: &str,
     span: Span<T>,

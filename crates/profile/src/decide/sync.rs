@@ -9,7 +9,8 @@ const DEFAULT_LOG_BLOCK_BYTES: u64 = 4 << 10;
 /// A durable write that costs less than this times a plain one needs no company.
 const CHEAP: f64 = 2.0;
 
-/// A method must be this much cheaper than `fdatasync`, which works everywhere, both on average and usually, to be preferred.
+/// A method must be this much cheaper than `fdatasync`, which works everywhere, both on average and usually,
+/// to be preferred.
 const WORTH_IT: f64 = 0.95;
 
 pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
@@ -34,7 +35,8 @@ struct Choice<'a> {
     clear: bool,
 }
 
-/// The mean times of a method's repeats; `None` if there was one only, of which nobody knows how far noise has moved it.
+/// The mean times of a method's repeats; `None` if there was one only, of which nobody knows how far noise
+/// has moved it.
 fn means_us(point: &FlushPoint) -> Option<(f64, f64)> {
     point.mean_us_min.zip(point.mean_us_max)
 }

@@ -1,4 +1,5 @@
-//! `depth`: queue depth x request size of random reads (NVMe paper §2.2-2.3): the best page size and the depth that a drive needs.
+//! `depth`: queue depth x request size of random reads (NVMe paper §2.2-2.3): the best page size and the
+//! depth that a drive needs.
 
 use flashgrain_model::{Access, Workload};
 
@@ -14,12 +15,12 @@ pub(crate) const DEEPEST: u64 = 256;
 const DEEPEST_OF_ALL: u64 = 4096;
 const PAGE_WEIGHT: f64 = 2.0;
 
-/// Growth over the last two doublings of the depth from which the rate still rises: as `learn::curve` judges it, so that whatever ends the
-/// depths here has reached its plateau there.
+/// Growth over the last two doublings of the depth from which the rate still rises: as `learn::curve` judges
+/// it, so that whatever ends the depths here has reached its plateau there.
 const RISING: f64 = 1.04;
 
-/// Whether a depth is worth measuring after shallower ones have been: all up to 256, and then one after the other while the rate rises. `rate_at` is the
-/// rate at a depth, as far as it was measured.
+/// Whether a depth is worth measuring after shallower ones have been: all up to 256, and then one after the
+/// other while the rate rises. `rate_at` is the rate at a depth, as far as it was measured.
 pub(crate) fn is_worth_measuring(depth: u64, rate_at: impl Fn(u64) -> Option<f64>) -> bool {
     depth <= DEEPEST
         || matches!((rate_at(depth / 2), rate_at(depth / 8)), (Some(last), Some(before)) if last > RISING * before)
@@ -43,8 +44,8 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
         let is_page = *bytes == setting.site.page_bytes;
         let deepest = if is_page { DEEPEST_OF_ALL } else { DEEPEST };
         for (depth_index, depth) in doublings(1, deepest).iter().enumerate() {
-            // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays as long as anything, and longer
-            // slices make it sharper.
+            // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays
+            // as long as anything, and longer slices make it sharper.
             let rank = if is_page {
                 0
             } else {

@@ -1,11 +1,13 @@
-//! `location`: the hidden-parameters paper's Experiment 2 (§3.1.2). In a region written with 512 KiB requests, reads of a supposed chunk size
-//! start at one offset into the chunk; where latency depends on the offset, channels and flash pages show.
+//! `location`: the hidden-parameters paper's Experiment 2 (§3.1.2). In a region written with 512 KiB
+//! requests, reads of a supposed chunk size start at one offset into the chunk; where latency depends on the
+//! offset, channels and flash pages show.
 //!
-//! The paper reads group after group; here the groups of a chunk size take turns at random, request by request, so that a drive that
-//! changes its pace does not look like one with hot locations. Unless told otherwise only some of the groups are examined.
+//! The paper reads group after group; here the groups of a chunk size take turns at random, request by
+//! request, so that a drive that changes its pace does not look like one with hot locations. Unless told
+//! otherwise only some of the groups are examined.
 //!
-//! Supposed sizes are the paper's doublings and sizes between them. A chunk of 96 KiB shows in reads of 96 KiB only, and a doubling is credible only
-//! if its neighbours were tried and show less.
+//! Supposed sizes are the paper's doublings and sizes between them. A chunk of 96 KiB shows in reads of 96
+//! KiB only, and a doubling is credible only if its neighbours were tried and show less.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -33,7 +35,8 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let chunk_sizes = doublings_and_between(SMALLEST_CHUNK_BYTES, LARGEST_CHUNK_BYTES, SMALLEST_CHUNK_BYTES);
     let mut unexamined = 0;
     for chunk_bytes in chunk_sizes {
-        // Chunks are counted from the beginning of the device, of which sizes that are no doublings need not divide the region's offset.
+        // Chunks are counted from the beginning of the device, of which sizes that are no doublings need not
+        // divide the region's offset.
         let first_bytes = region.offset_bytes.next_multiple_of(chunk_bytes);
         let end_bytes = region.offset_bytes + region.length_bytes;
         let chunks = end_bytes.saturating_sub(first_bytes) / chunk_bytes;

@@ -1,4 +1,5 @@
-//! `mix`: random reads and writes together (NVMe paper §2.1): what they cost each other, the stated future work of the MQSSD paper.
+//! `mix`: random reads and writes together (NVMe paper §2.1): what they cost each other, the stated future
+//! work of the MQSSD paper.
 
 use flashgrain_model::Workload;
 

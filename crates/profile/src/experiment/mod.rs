@@ -1,7 +1,8 @@
 //! The experiments. Each one says which trials it wants, and turns their results into points of the profile.
 //!
-//! Trials of all experiments are run together, in an order that is drawn anew for each round (see [`crate::run`]), so that a drive that warms
-//! up, throttles or is shared with others shows as noise and not as a property of whichever experiment came last.
+//! Trials of all experiments are run together, in an order that is drawn anew for each round (see
+//! [`crate::run`]), so that a drive that warms up, throttles or is shared with others shows as noise and not
+//! as a property of whichever experiment came last.
 
 pub(crate) mod depth;
 mod flush;

@@ -1,5 +1,5 @@
-//! `order`: the MQSSD paper's file I/O benchmark (§3.3.1). k streams read or write, a share r of the pages being reached by a random access:
-//! equally sized operations of 1/r pages each at uniformly random offsets.
+//! `order`: the MQSSD paper's file I/O benchmark (§3.3.1). k streams read or write, a share r of the pages
+//! being reached by a random access: equally sized operations of 1/r pages each at uniformly random offsets.
 
 use flashgrain_model::{Access, Workload};
 

@@ -1,13 +1,15 @@
-//! `request-size`: the hidden-parameters paper's Experiment 1 (§3.1.1). Regions are created with sequential writes of one size each; then
-//! 1 MiB reads of all of them tell by their latency which write sizes the drive handles well.
+//! `request-size`: the hidden-parameters paper's Experiment 1 (§3.1.1). Regions are created with sequential
+//! writes of one size each; then 1 MiB reads of all of them tell by their latency which write sizes the drive
+//! handles well.
 //!
-//! Smaller reads beside them show how large the parts are that a write was cut into, which 1 MiB reads hide where all channels work for them
-//! anyway.
+//! Smaller reads beside them show how large the parts are that a write was cut into, which 1 MiB reads hide
+//! where all channels work for them anyway.
 //!
-//! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for the files, and if the time for
-//! a flush behind every write is not there, there is one behind each region: a flush policy that differed between sizes would itself
-//! show as a difference. Which size gets which place, and with it when it is written, is drawn by lot, so that neither place nor age can pass
-//! for an effect of size. The reads of all regions take turns at random.
+//! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for
+//! the files, and if the time for a flush behind every write is not there, there is one behind each region: a
+//! flush policy that differed between sizes would itself show as a difference. Which size gets which place,
+//! and with it when it is written, is drawn by lot, so that neither place nor age can pass for an effect of
+//! size. The reads of all regions take turns at random.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -47,7 +49,8 @@ pub(crate) struct SizedRegion {
     pub region: Region,
 }
 
-/// Write sizes that a device of this alignment can take, smallest first; the doublings alone if `room_bytes` are too few for all.
+/// Write sizes that a device of this alignment can take, smallest first; the doublings alone if `room_bytes`
+/// are too few for all.
 pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
     let possible = |sizes: Vec<u64>| -> Vec<u64> {
         sizes.into_iter().filter(|size| size.is_multiple_of(align_bytes)).collect()
@@ -59,8 +62,8 @@ pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
     }
 }
 
-/// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on the device, and that in which
-/// they are to be made.
+/// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on
+/// the device, and that in which they are to be made.
 pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     let mut sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
     sizes.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, 0x512e)));
@@ -76,7 +79,8 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     sizes.iter().enumerate().map(region).collect()
 }
 
-/// What is written behind the regions, so that nothing of the last of them is still in the drive's cache: as much as a region has.
+/// What is written behind the regions, so that nothing of the last of them is still in the drive's cache: as
+/// much as a region has.
 pub(crate) fn tail_bytes(regions: &[SizedRegion]) -> u64 {
     regions.first().map_or(0, |sized| sized.region.length_bytes)
 }
@@ -91,7 +95,8 @@ pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
     let sweep = |read_bytes: u64| {
         let group = |sized: &SizedRegion| Group {
             label: sized.write_request_bytes,
-            // Writes begin at multiples of their size, which need not be those of the region: its edges are left alone, in all regions alike.
+            // Writes begin at multiples of their size, which need not be those of the region: its edges are
+            // left alone, in all regions alike.
             first_bytes: sized.region.offset_bytes + READ_BYTES,
             stride_bytes: read_bytes,
             count: sized.region.length_bytes.saturating_sub(2 * READ_BYTES) / read_bytes,

@@ -1,4 +1,5 @@
-//! `size`: random reads of one block to 16 MiB, one at a time (dictionaries paper §4.2): the affine model's line.
+//! `size`: random reads of one block to 16 MiB, one at a time (dictionaries paper §4.2): the affine model's
+//! line.
 
 use flashgrain_model::{Access, Workload};
 

@@ -1,5 +1,6 @@
-//! `sustain`: random writes until the drive is in a steady state, round by round. Drives answer from caches and spare blocks first, and more
-//! slowly once garbage collection has to keep up (NVMe paper §2.1, MQSSD paper §3.2.2).
+//! `sustain`: random writes until the drive is in a steady state, round by round. Drives answer from caches
+//! and spare blocks first, and more slowly once garbage collection has to keep up (NVMe paper §2.1, MQSSD
+//! paper §3.2.2).
 
 use flashgrain_model::{Estimate, Workload};
 
@@ -98,7 +99,8 @@ fn summary(
     }
 }
 
-/// The first round of the last five, if these are a steady state as SNIA's Performance Test Specification defines it.
+/// The first round of the last five, if these are a steady state as SNIA's Performance Test Specification
+/// defines it.
 fn steady_window(rates: &[f64]) -> Option<usize> {
     let first = rates.len().checked_sub(WINDOW)?;
     let window = rates.get(first..)?;

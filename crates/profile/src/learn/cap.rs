@@ -1,12 +1,17 @@
-//! Caps before the drive, as clouds put them before volumes and hosts: token buckets of requests and of bytes, maybe with credits.
+//! Caps before the drive, as clouds put them before volumes and hosts: token buckets of requests and of
+//! bytes, maybe with credits.
 //!
-//! 1. The latest repeats of the experiments tell whether a cap is worth a probe ([`is_suspected`]): requests of several sizes at one rate, single
-//!    small reads at the bandwidth of large ones, or reads that became slower.
-//! 2. `run::cap` probes: reads that drain the buckets first, by many streams and alone, and paced far below the limit.
-//! 3. [`judge`] recognises a cap by what no drive does. A drive that serves one request after the other takes as long for each when few
-//!    come; behind a cap, single requests are slow at its limit and fast below it. A higher cap, which takes several streams to reach, is
-//!    recognised by its width: eight page sizes at exactly one rate, random or sequential.
-//! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] takes them away, so that what is left speaks of one regime.
+//! 1. The latest repeats of the experiments tell whether a cap is worth a probe ([`is_suspected`]): requests
+//!    of several sizes at one rate, single small reads at the bandwidth of large ones, or reads that became
+//!    slower.
+//! 2. `run::cap` probes: reads that drain the buckets first, by many streams and alone, and paced far below
+//!    the limit.
+//! 3. [`judge`] recognises a cap by what no drive does. A drive that serves one request after the other takes
+//!    as long for each when few come; behind a cap, single requests are slow at its limit and fast below it.
+//!    A higher cap, which takes several streams to reach, is recognised by its width: eight page sizes at
+//!    exactly one rate, random or sequential.
+//! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] takes them away, so that what
+//!    is left speaks of one regime.
 //! 5. What the cap hides is undetermined, and says so ([`hide`]).
 
 use flashgrain_model::Access;
@@ -29,8 +34,9 @@ const SLOWER_SERIES_MIN: usize = 3;
 /// The largest read of which a single stream reaches no drive's bandwidth.
 const SMALL_BYTES: f64 = 65_536.0;
 
-/// Shares of a request's time at the limit below which a paced one shows that it only waited for its turn: of a page, of a page whose rate
-/// eight times its size reaches as well, and of a larger request, which takes some time by itself.
+/// Shares of a request's time at the limit below which a paced one shows that it only waited for its turn: of
+/// a page, of a page whose rate eight times its size reaches as well, and of a larger request, which takes
+/// some time by itself.
 const UNHINDERED_PAGE: f64 = 0.9;
 const UNHINDERED_WIDE: f64 = 0.94;
 const UNHINDERED_LARGE: f64 = 0.8;
@@ -46,7 +52,8 @@ pub(crate) const SOME_PAGES: u64 = 8;
 pub(crate) const MANY_PAGES: u64 = 64;
 pub(crate) const MOST_PAGES: u64 = 128;
 
-/// What the probe found: requests per second with drained buckets, and seconds of single requests far below the limit.
+/// What the probe found: requests per second with drained buckets, and seconds of single requests far below
+/// the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Probed {
     pub page_bytes: u64,
@@ -162,8 +169,8 @@ pub(crate) fn judge(probed: &Probed) -> Option<Cap> {
     })
 }
 
-/// Takes away the repeats that ran faster than the cap, and notes those that lasted as credits. Their latencies cannot be told from those of the other
-/// repeats of their series, which has none then.
+/// Takes away the repeats that ran faster than the cap, and notes those that lasted as credits. Their
+/// latencies cannot be told from those of the other repeats of their series, which has none then.
 pub(crate) fn without_credits(cap: &mut Cap, series: &mut Vec<Series>) {
     let mut credits = Credits::default();
     for one in series.iter_mut() {
@@ -230,8 +237,8 @@ pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
     }
 }
 
-/// Whether the single reads of an experiment waited for the cap rather than for the drive: some sweep whose reads took in the mean, or of which
-/// a fifth took, what the cap leaves between two.
+/// Whether the single reads of an experiment waited for the cap rather than for the drive: some sweep whose
+/// reads took in the mean, or of which a fifth took, what the cap leaves between two.
 fn bounds_sweeps(cap: &Cap, series: &[Series], name: ExperimentName) -> bool {
     const WAITED_SHARE_MIN: f64 = 0.2;
     series.iter().filter(|one| one.trial.experiment == name).any(|one| {
@@ -248,7 +255,8 @@ fn bounds_sweeps(cap: &Cap, series: &[Series], name: ExperimentName) -> bool {
 mod tests {
     use super::*;
 
-    /// What a probe of a drive finds whose single requests take `latency_s` and then a time per byte, with up to so many requests and bytes a second.
+    /// What a probe of a drive finds whose single requests take `latency_s` and then a time per byte, with up
+    /// to so many requests and bytes a second.
     fn probed(latency_s: f64, seconds_per_byte: f64, requests: f64, bytes: f64) -> Probed {
         let page_bytes = 4096;
         let size = |pages: u64| (pages * page_bytes) as f64;

@@ -16,7 +16,8 @@ const RESAMPLES: u32 = 300;
 /// Standard error of a median, relative to that of a mean.
 const MEDIAN_ERROR: f64 = 1.253;
 
-/// Page sizes that differ by no more than this are equally good, and then the largest is taken: it moves more with each request.
+/// Page sizes that differ by no more than this are equally good, and then the largest is taken: it moves more
+/// with each request.
 const EQUALLY_GOOD: f64 = 0.03;
 
 /// Fewest depths that make a curve.
@@ -81,8 +82,8 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
     }
 }
 
-/// Relative deviation between repeats that three quarters of the points do not exceed: each point alone has too few repeats to tell.
-/// `None` without repeats.
+/// Relative deviation between repeats that three quarters of the points do not exceed: each point alone has
+/// too few repeats to tell. `None` without repeats.
 fn pooled_noise(map: &Map) -> Option<f64> {
     let of_points: Vec<f64> = map
         .values()
@@ -164,7 +165,8 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: 
     determined(best as f64, interval, confidence, evidence)
 }
 
-/// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic scale.
+/// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic
+/// scale.
 fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
     let curve = rising(
         by_depth
@@ -184,8 +186,8 @@ fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
     }
 }
 
-/// The nearest curve that never falls: deeper queues do not slow a drive down by much, but noise lets single points fall. Points that do are
-/// averaged with those before them (pooling adjacent violators).
+/// The nearest curve that never falls: deeper queues do not slow a drive down by much, but noise lets single
+/// points fall. Points that do are averaged with those before them (pooling adjacent violators).
 fn rising(curve: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut pools: Vec<(f64, Vec<f64>)> = Vec::new();
     for (depth, throughput) in curve {
@@ -208,14 +210,16 @@ fn plateau(curve: &[(f64, f64)]) -> Option<f64> {
     median(&curve.iter().map(|(_, one)| *one).filter(|one| *one >= 0.95 * largest).collect::<Vec<_>>())
 }
 
-/// The depth with the highest rate, and the first deeper one with less than half of it: one of the two is no rate of the drive.
+/// The depth with the highest rate, and the first deeper one with less than half of it: one of the two is no
+/// rate of the drive.
 fn falls(medians: &[(u64, f64)]) -> Option<(u64, u64)> {
     let (highest, rate) = *medians.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let (lower, _) = medians.iter().find(|(depth, other)| *depth > highest && *other < rate / 2.0)?;
     Some((highest, *lower))
 }
 
-/// The depth for `share` of the plateau, which is one if throughput grows by no more than `growth` with each doubling at the end.
+/// The depth for `share` of the plateau, which is one if throughput grows by no more than `growth` with each
+/// doubling at the end.
 fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: u64) -> LearnedValue {
     let Some(by_depth) = map.get(&page_bytes) else {
         return undetermined(format!("no reads of {} were measured", bytes_text(page_bytes)), "");
@@ -291,7 +295,8 @@ mod tests {
         map
     }
 
-    /// Latency that grows behind 4 KiB and is worse below, as data centre drives have it (NVMe paper, Figure 3).
+    /// Latency that grows behind 4 KiB and is worse below, as data centre drives have it (NVMe paper, Figure
+    /// 3).
     fn flash_us(bytes: u64) -> f64 {
         if bytes < 4096 { 110.0 } else { 80.0 + (bytes - 4096) as f64 / 500.0 }
     }
@@ -317,7 +322,8 @@ mod tests {
         let found = from_map(&map(40.0, 0.01, 1, flash_us), 4096, 1);
         assert_eq!(value(&found.best_page_iops), 4096.0);
         assert_eq!(value(&found.best_page_latency), 4096.0);
-        // Linear up to 40 servers; the plateau lies between the measured depths 32 and 64, where the crossing is interpolated.
+        // Linear up to 40 servers; the plateau lies between the measured depths 32 and 64, where the crossing
+        // is interpolated.
         assert!((34.0..50.0).contains(&value(&found.depth_90)), "{:?}", found.depth_90);
         assert!(value(&found.depth_99) > value(&found.depth_90));
     }

@@ -7,7 +7,8 @@ use rand_pcg::Pcg64;
 use crate::series::SweepRead;
 use crate::stats::{mean, median, quantile, resample};
 
-/// Slowest share of reads that is cut to its lower bound: interruptions by other work hit any group and say nothing about it.
+/// Slowest share of reads that is cut to its lower bound: interruptions by other work hit any group and say
+/// nothing about it.
 const CLIPPED_SHARE: f64 = 0.05;
 
 /// Of which reads the slowest share is cut.
@@ -19,8 +20,8 @@ pub(super) enum Clip {
     ByGroup,
 }
 
-/// Latencies of all groups, relative to the median of the sweep that each belongs to, so that a drive which changes its pace between sweeps
-/// adds no noise.
+/// Latencies of all groups, relative to the median of the sweep that each belongs to, so that a drive which
+/// changes its pace between sweeps adds no noise.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     /// Label and values, by label.

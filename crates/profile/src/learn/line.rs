@@ -1,4 +1,5 @@
-//! The PDAM's P and plateau, and the affine half-bandwidth size, from the regressions of the dictionaries paper §4.
+//! The PDAM's P and plateau, and the affine half-bandwidth size, from the regressions of the dictionaries
+//! paper §4.
 
 use flashgrain_model::{Estimate, Segmented, line_fit, segmented_fit};
 
@@ -13,12 +14,14 @@ const RESAMPLES: u32 = 300;
 /// Least R² of a line worth reading a number from.
 const LEAST_R_SQUARED: f64 = 0.8;
 
-/// By how much the fit may miss any of the rates for its knee to mean something, and those well behind the knee for its plateau. On drives with a knee, such as those
-/// of the paper, it misses the rates beside the knee by up to 8 %.
+/// By how much the fit may miss any of the rates for its knee to mean something, and those well behind the
+/// knee for its plateau. On drives with a knee, such as those of the paper, it misses the rates beside the
+/// knee by up to 8 %.
 const KNEE_MISS: f64 = 0.10;
 const PLATEAU_MISS: f64 = 0.04;
 
-/// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams behind a knee that make a plateau.
+/// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams behind a knee that
+/// make a plateau.
 const LEAST_POINTS: usize = 5;
 const LEAST_BEHIND: usize = 2;
 
@@ -70,7 +73,8 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
             return (none.clone(), none);
         }
     };
-    // Whether the shape is right shows in the medians: single rounds are off by their noise, which the intervals account for.
+    // Whether the shape is right shows in the medians: single rounds are off by their noise, which the
+    // intervals account for.
     let medians = medians(&points);
     let shape = segmented_fit(&medians, 1, seed).ok().and_then(|fit| fit.r_squared);
     let text = format!(
@@ -115,15 +119,17 @@ fn too_few(points: &[(f64, f64)]) -> Option<String> {
     (points.len() == measured).then(|| "no trial was repeated, so that noise is unknown".to_owned())
 }
 
-/// By how much the fit is off, at most, among the medians of which `counts` says that they count; `None` if it has no knee.
+/// By how much the fit is off, at most, among the medians of which `counts` says that they count; `None` if
+/// it has no knee.
 fn largest_miss(fit: &Segmented, medians: &[(f64, f64)], counts: impl Fn(f64, f64) -> bool) -> Option<f64> {
     let (knee, slope) = (fit.knee.value()?, fit.slope.value()?);
     let miss = |(streams, rate): &(f64, f64)| (slope * streams.min(knee) / rate - 1.0).abs();
     Some(medians.iter().filter(|(streams, _)| counts(*streams, knee)).map(miss).fold(0.0, f64::max))
 }
 
-/// The estimate, unless the shape that it belongs to misses what was measured by more than `within`: where the rate bends gradually, the
-/// regression puts its knee somewhere, and however exact the points are, it means little.
+/// The estimate, unless the shape that it belongs to misses what was measured by more than `within`: where
+/// the rate bends gradually, the regression puts its knee somewhere, and however exact the points are, it
+/// means little.
 fn of_the_shape(estimate: Estimate, miss: Option<f64>, within: f64) -> Estimate {
     match miss {
         Some(miss) if miss > within => Estimate::undetermined(format!(

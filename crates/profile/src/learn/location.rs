@@ -1,21 +1,26 @@
 //! Chunk size, hot locations and flash page size from the location profile (hidden-parameters paper §3.1.2).
 //!
-//! Two things show. Reads that are faster across the border of a chunk than aligned to it use two channels (Figure 4c): that is what a chunk is
-//! known by. Reads that are fastest aligned do not touch more pages than they must (Figure 4d); where nothing is faster across a border,
-//! chunks and pages are the same, and otherwise pages are no larger than chunks.
+//! Two things show. Reads that are faster across the border of a chunk than aligned to it use two channels
+//! (Figure 4c): that is what a chunk is known by. Reads that are fastest aligned do not touch more pages than
+//! they must (Figure 4d); where nothing is faster across a border, chunks and pages are the same, and
+//! otherwise pages are no larger than chunks.
 //!
-//! Chunks of a size that was not tried, or not read from often enough, leave traces in smaller sizes, and pages show in them whatever the chunk is. So
-//! nothing is concluded from smaller sizes alone:
+//! Chunks of a size that was not tried, or not read from often enough, leave traces in smaller sizes, and
+//! pages show in them whatever the chunk is. So nothing is concluded from smaller sizes alone:
 //!
 //! 1. every size up to the largest must have been read from often enough;
-//! 2. a chunk is accepted only where the sizes around it, which are no doublings of it, were tried and gain less;
-//! 3. no period of any multiple of 4 KiB may explain the latencies of all reads much better than the chunk does ([`super::period`]);
+//! 2. a chunk is accepted only where the sizes around it, which are no doublings of it, were tried and gain
+//!    less;
+//! 3. no period of any multiple of 4 KiB may explain the latencies of all reads much better than the chunk
+//!    does ([`super::period`]);
 //! 4. where nothing is faster across a border, what refutes the page refutes the chunk;
-//! 5. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor none.
+//! 5. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor
+//!    none.
 //!
-//! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets are looked at, so chance alone would
-//! often show a fast one. Three hurdles keep it out: a permutation test over the most deviating group, corrected for the number of chunk
-//! sizes; a gain that must show on reads other than those that chose the offset; and agreement of bootstrap resamples.
+//! Latency that depends on the offset into a supposed chunk is a trace of channels and pages. Many offsets
+//! are looked at, so chance alone would often show a fast one. Three hurdles keep it out: a permutation test
+//! over the most deviating group, corrected for the number of chunk sizes; a gain that must show on reads
+//! other than those that chose the offset; and agreement of bootstrap resamples.
 
 use flashgrain_model::Estimate;
 use rand::SeedableRng;
@@ -39,24 +44,27 @@ const LEAST_DROP: f64 = 0.04;
 /// A chunk size whose gain is at least this share of the largest explains as much.
 const NEARLY_AS_GOOD: f64 = 0.85;
 
-/// A read whose latency differs from that of an aligned one by less than this share of what others' differ by is as good as aligned.
+/// A read whose latency differs from that of an aligned one by less than this share of what others' differ by
+/// is as good as aligned.
 const NEARLY_ALIGNED: f64 = 0.4;
 
-/// Smallest gain of reads that are aligned to pages within a chunk: one more page takes its die a good part of the time of the first.
-/// Smaller gains come of chunks' borders among the places that are read.
+/// Smallest gain of reads that are aligned to pages within a chunk: one more page takes its die a good part
+/// of the time of the first. Smaller gains come of chunks' borders among the places that are read.
 const LEAST_PAGE_DROP: f64 = 0.2;
 
 /// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
 const ACROSS_TO_ALIGNED: f64 = 0.7;
 
-/// Gain of reads at another offset than 0 from which a chunk may stand behind it, though aligned reads gain more.
+/// Gain of reads at another offset than 0 from which a chunk may stand behind it, though aligned reads gain
+/// more.
 const LEAST_ACROSS_DROP: f64 = 0.10;
 
-/// A size next to that of the chunk, and no doubling of it, gains no more than this share of what the chunk does.
+/// A size next to that of the chunk, and no doubling of it, gains no more than this share of what the chunk
+/// does.
 const REJECTED_GAIN: f64 = 0.75;
 
-/// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this are so because rows of many dies begin
-/// there.
+/// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this
+/// are so because rows of many dies begin there.
 const LARGEST_PAGE_BYTES: u64 = 16 << 10;
 
 /// What a die senses at a time is no larger: the pages of all its planes.
@@ -64,7 +72,8 @@ const LARGEST_SENSED_BYTES: u64 = 64 << 10;
 
 const PERMUTATIONS: u32 = 2000;
 
-/// So many permutations that deviate as much, and the rest cannot make it significant (Besag and Clifford's sequential test).
+/// So many permutations that deviate as much, and the rest cannot make it significant (Besag and Clifford's
+/// sequential test).
 const ENOUGH_AS_EXTREME: u32 = 20;
 
 const RESAMPLES: u32 = 200;
@@ -221,7 +230,8 @@ fn permutation_p(groups: &Groups, random: &mut Pcg64) -> f64 {
     f64::from(as_extreme + 1) / f64::from(tried + 1)
 }
 
-/// The gain at the offset that one half of the reads calls hot, measured on the other half; the smaller of both ways.
+/// The gain at the offset that one half of the reads calls hot, measured on the other half; the smaller of
+/// both ways.
 fn confirmed_drop(groups: &Groups) -> f64 {
     let halves = [groups.half(false), groups.half(true)];
     let way = |choose: &Groups, judge: &Groups| {
@@ -235,7 +245,8 @@ fn confirmed_drop(groups: &Groups) -> f64 {
     }
 }
 
-/// The offset with the smallest latency; among those that cannot be told from it, the roundest (0 before half before quarters...).
+/// The offset with the smallest latency; among those that cannot be told from it, the roundest (0 before half
+/// before quarters...).
 fn hot_offset(groups: &Groups) -> Option<u64> {
     let means = groups.means();
     let (lowest, lowest_mean) = means.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -281,8 +292,8 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
             Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
         })
         .collect();
-    // Two channels gain most where each has half of the chunk to read; and they gain no less than what pages make of the same reads, or that is
-    // something else, such as the pace at which parts arrive.
+    // Two channels gain most where each has half of the chunk to read; and they gain no less than what pages
+    // make of the same reads, or that is something else, such as the pace at which parts arrive.
     let aligned = all.iter().filter(|one| one.hot_offset == 0).map(|one| one.drop).fold(0.0, f64::max);
     let least = LEAST_DROP.max(ACROSS_TO_ALIGNED * aligned);
     let across =
@@ -337,8 +348,9 @@ fn doubt(found: &Findings, tried: &[&Supposed]) -> Option<String> {
     ))
 }
 
-/// The smallest size at which aligned reads gain nearly as much as at twice that size. Below the true size the gain grows with what is read, as ever
-/// more reads touch one page too many; far above it rows of several planes make aligned reads faster once more, and often by more.
+/// The smallest size at which aligned reads gain nearly as much as at twice that size. Below the true size
+/// the gain grows with what is read, as ever more reads touch one page too many; far above it rows of several
+/// planes make aligned reads faster once more, and often by more.
 fn first_aligned<'a>(
     findings: impl Iterator<Item = &'a Finding> + Clone,
     largest_bytes: u64,
@@ -350,8 +362,8 @@ fn first_aligned<'a>(
     found.filter(|one| one.chunk_bytes <= largest_bytes)
 }
 
-/// Whether reads from the middle of the supposed chunk are nearly as fast as aligned ones while others are slower: then the true chunk is
-/// smaller, and what is read here is several of them.
+/// Whether reads from the middle of the supposed chunk are nearly as fast as aligned ones while others are
+/// slower: then the true chunk is smaller, and what is read here is several of them.
 fn has_half_period(groups: &Groups, chunk_bytes: u64) -> bool {
     let means = groups.means();
     let mean_of = |offset: u64| means.iter().find(|(label, _)| *label == offset).map(|(_, mean)| *mean);
@@ -445,8 +457,9 @@ fn conclude(
     }
 }
 
-/// Figure 4's two cases. Where reads across a border are slower than aligned ones, two pages have to be read whole. Where they are only ever
-/// faster, two channels each read a part: pages are no larger than chunks, and nothing says how large.
+/// Figure 4's two cases. Where reads across a border are slower than aligned ones, two pages have to be read
+/// whole. Where they are only ever faster, two channels each read a part: pages are no larger than chunks,
+/// and nothing says how large.
 fn flash_page(
     chunk: Finding,
     page: Option<Finding>,
@@ -511,7 +524,8 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// The offsets that the experiment examines: all of small chunks, the eighths of large ones and some others.
+    /// The offsets that the experiment examines: all of small chunks, the eighths of large ones and some
+    /// others.
     fn offsets(chunk: u64) -> Vec<u64> {
         let eighth = (chunk / 8).max(KIB);
         (0..chunk / KIB)
@@ -534,7 +548,8 @@ mod tests {
         from_supposed(&supposed, seed)
     }
 
-    /// The same from single reads of which each has a place: `latency` is that of a read of a length that begins there.
+    /// The same from single reads of which each has a place: `latency` is that of a read of a length that
+    /// begins there.
     fn learned_by_place(seed: u64, latency: impl Fn(u64, u64) -> f64) -> LearnedLocations {
         let sweep = |chunk: u64| {
             let mut random = Pcg64::seed_from_u64(seed * 1000 + chunk / KIB);
@@ -587,7 +602,8 @@ mod tests {
 
     #[test]
     fn rows_of_planes_are_no_chunks_where_reads_inside_of_them_are_as_fast() {
-        // Reads of a row that begin with its second page are as fast as those of the whole row, which no page explains.
+        // Reads of a row that begin with its second page are as fast as those of the whole row, which no page
+        // explains.
         let row = |read: u64, offset: u64| match (read, offset) {
             (16_384, 0 | 4096) => 100.0,
             (16_384, _) => 133.0,
@@ -635,12 +651,14 @@ mod tests {
         over_places(CHUNK, read, offset, |place| {
             let first = (CHUNK - place).min(read);
             let longest = first.max((read - first).min(CHUNK));
-            // A part in the latency does not depend on the bytes, so that half of a chunk takes 61 % of a whole one's time.
+            // A part in the latency does not depend on the bytes, so that half of a chunk takes 61 % of a
+            // whole one's time.
             22.0 + 78.0 * longest as f64 / CHUNK as f64
         })
     }
 
-    /// Figure 4d: every page that is touched is read whole; pages of 4 KiB, and one page more costs `more` of the first.
+    /// Figure 4d: every page that is touched is read whole; pages of 4 KiB, and one page more costs `more` of
+    /// the first.
     fn whole_pages(read: u64, offset: u64, more: f64) -> f64 {
         let pages = (offset + read).div_ceil(4 * KIB) - offset / (4 * KIB);
         // Pages beyond the first few are read side by side.
@@ -690,8 +708,8 @@ mod tests {
         }
     }
 
-    /// A drive of eight dies: a read of 64 KiB that does not begin with a page needs two of one die, which costs it more than a small read
-    /// loses; but it may begin with any page.
+    /// A drive of eight dies: a read of 64 KiB that does not begin with a page needs two of one die, which
+    /// costs it more than a small read loses; but it may begin with any page.
     #[test]
     fn a_round_over_few_dies_is_no_chunk() {
         const PAGE: u64 = 8 * KIB;
@@ -726,7 +744,8 @@ mod tests {
         }
     }
 
-    /// Pages of 8 KiB, four of them in a row of eight dies: reads of 128 KiB gain more where rows begin than any gains where pages do.
+    /// Pages of 8 KiB, four of them in a row of eight dies: reads of 128 KiB gain more where rows begin than
+    /// any gains where pages do.
     #[test]
     fn rows_of_many_dies_are_no_pages() {
         let with_rows = |read: u64, offset: u64| {
@@ -771,8 +790,8 @@ mod tests {
 
     #[test]
     fn one_odd_group_is_no_period() {
-        // A hiccup of the system in one group of one chunk size only: not significant once chunk sizes and halves are accounted for, or
-        // nothing that resamples agree on as a hot location.
+        // A hiccup of the system in one group of one chunk size only: not significant once chunk sizes and
+        // halves are accounted for, or nothing that resamples agree on as a hot location.
         let odd =
             learned(3, 4, |read, offset| if read == 32 * KIB && offset == 5 * KIB { 104.0 } else { 100.0 });
         assert!(odd.chunk.estimate.value().is_none() && odd.flash_page.estimate.value().is_none());

@@ -1,5 +1,5 @@
-//! Learning hidden parameters and working points from measurements. A value is given only where the measurements support it; otherwise the
-//! reason says why not.
+//! Learning hidden parameters and working points from measurements. A value is given only where the
+//! measurements support it; otherwise the reason says why not.
 
 pub(crate) mod cap;
 mod curve;
@@ -78,8 +78,8 @@ fn undetermined(why: impl Into<String>, evidence: impl Into<String>) -> LearnedV
     }
 }
 
-/// Share of a normal distribution with the given 95 % interval that lies within a tenth of its centre: for continuous numbers, the share
-/// of resamples that lead to the same value.
+/// Share of a normal distribution with the given 95 % interval that lies within a tenth of its centre: for
+/// continuous numbers, the share of resamples that lead to the same value.
 fn share_within_a_tenth(value: f64, low: f64, high: f64) -> f64 {
     let deviation = (high - low) / (2.0 * 1.96);
     if deviation <= 0.0 {

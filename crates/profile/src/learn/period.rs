@@ -1,13 +1,14 @@
 //! Periods in the latencies of a sweep's reads, whatever size they were made for.
 //!
-//! A sweep of one read size covers places of every phase of any other size. Folded at a period, its latencies fall into bins of 4 KiB; what part of
-//! their variance the bins explain tells whether the drive repeats itself with that period. A chunk of a size that was not tried shows so in the reads
-//! of sizes that were.
+//! A sweep of one read size covers places of every phase of any other size. Folded at a period, its latencies
+//! fall into bins of 4 KiB; what part of their variance the bins explain tells whether the drive repeats
+//! itself with that period. A chunk of a size that was not tried shows so in the reads of sizes that were.
 //!
-//! 1. Reads that begin inside of 4 KiB and those that do not are compared among themselves: pages are no matter of periods.
+//! 1. Reads that begin inside of 4 KiB and those that do not are compared among themselves: pages are no
+//!    matter of periods.
 //! 2. The variance that a period explains is corrected for the number of its bins.
-//! 3. Multiples of the supposed chunk repeat with it, and so do rows of dies and of the types of cells: powers of two of it, and three times that
-//!    from twelve chunks on, are no rivals.
+//! 3. Multiples of the supposed chunk repeat with it, and so do rows of dies and of the types of cells:
+//!    powers of two of it, and three times that from twelve chunks on, are no rivals.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +24,13 @@ const LONGEST_BYTES: u64 = 768 << 10;
 /// Explained share of the variance that a rival must have more than the supposed chunk.
 const LEAST_MORE: f64 = 0.2;
 
-/// What a rival must move latencies by more than the supposed chunk does, as a share of them (root mean square): on a drive of hardly any noise, trifles
-/// explain most of the variance. A chunk that gains 10 % moves them by 3 %.
+/// What a rival must move latencies by more than the supposed chunk does, as a share of them (root mean
+/// square): on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 %
+/// moves them by 3 %.
 const LEAST_MOVED: f64 = 0.03;
 
-/// The same beside a chunk of one page, for periods of many pages: rows of dies, and the types of their cells, repeat with periods of their own, but move large
-/// reads by less than chunks of so many pages do.
+/// The same beside a chunk of one page, for periods of many pages: rows of dies, and the types of their
+/// cells, repeat with periods of their own, but move large reads by less than chunks of so many pages do.
 const LEAST_MOVED_FAR: f64 = 0.09;
 
 /// Reads for each bin.
@@ -76,7 +78,8 @@ pub(super) fn placed(reads: &[SweepRead]) -> Vec<PlacedRead> {
     all
 }
 
-/// Share of the variance that folding at a period explains, corrected for the number of bins; `None` with too few reads to tell.
+/// Share of the variance that folding at a period explains, corrected for the number of bins; `None` with too
+/// few reads to tell.
 fn explained(reads: &[PlacedRead], period_bytes: u64) -> Option<f64> {
     let bins = (period_bytes / BIN_BYTES) as usize;
     if reads.len() < LEAST_READS_PER_BIN * bins {
@@ -109,8 +112,9 @@ fn variance(reads: &[PlacedRead]) -> f64 {
     mean(&values.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
-/// The period that most exceeds what a supposed chunk explains, over reads of all sizes; `None` if none does by much. `is_page` for a chunk that is
-/// one page: then what single pages show by themselves, such as types of cells, is explained.
+/// The period that most exceeds what a supposed chunk explains, over reads of all sizes; `None` if none does
+/// by much. `is_page` for a chunk that is one page: then what single pages show by themselves, such as types
+/// of cells, is explained.
 pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: bool) -> Option<Rival> {
     // Those that begin inside of a page cross the borders of chunks, too.
     let single: Option<Vec<PlacedRead>> =
@@ -148,7 +152,8 @@ pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: 
     best.map(|(_, rival)| rival)
 }
 
-/// Whether a period is no news beside a chunk: the chunk or a part of it, a power of two of it, or a long multiple.
+/// Whether a period is no news beside a chunk: the chunk or a part of it, a power of two of it, or a long
+/// multiple.
 fn repeats_with(chunk_bytes: u64, period_bytes: u64, is_page: bool) -> bool {
     if chunk_bytes.is_multiple_of(period_bytes) {
         return true;
@@ -166,7 +171,8 @@ mod tests {
 
     const READ_BYTES: u64 = 32 << 10;
 
-    /// Reads of 32 KiB at random places that are slower by a share of `moved` where they cross a border of `chunk_bytes`.
+    /// Reads of 32 KiB at random places that are slower by a share of `moved` where they cross a border of
+    /// `chunk_bytes`.
     fn sweep(chunk_bytes: u64, moved: f64) -> Vec<PlacedRead> {
         let mut random = Pcg64::seed_from_u64(5);
         let reads: Vec<SweepRead> = (0..6000)

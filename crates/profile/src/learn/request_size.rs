@@ -1,12 +1,14 @@
 //! Desirable write sizes and the stripe size from the request-size profile (hidden-parameters paper §3.1.1).
 //!
-//! 1. A write of whole stripes leaves no part of one: the *doublings* of the true size share one latency, and a size is judged by its doublings
-//!    rather than by all larger sizes, of which some cut stripes.
-//! 2. Writes just below the true size consist of parts only, and read as slowly as much smaller ones. If they are nearly as fast as the supposed
-//!    size, the true size was not among those tried, and nothing is concluded.
-//!    Writes somewhat larger leave parts, too: where all of them are as good, the true size lies between those tried.
-//! 3. Nothing is concluded from the largest size tried: what lies beyond may be faster still. Nor from the smallest, unless there are no smaller
-//!    ones: where all are alike, those that were too slow to write may be as good.
+//! 1. A write of whole stripes leaves no part of one: the *doublings* of the true size share one latency, and
+//!    a size is judged by its doublings rather than by all larger sizes, of which some cut stripes.
+//! 2. Writes just below the true size consist of parts only, and read as slowly as much smaller ones. If they
+//!    are nearly as fast as the supposed size, the true size was not among those tried, and nothing is
+//!    concluded. Writes somewhat larger leave parts, too: where all of them are as good, the true size lies
+//!    between those tried.
+//! 3. Nothing is concluded from the largest size tried: what lies beyond may be faster still. Nor from the
+//!    smallest, unless there are no smaller ones: where all are alike, those that were too slow to write may
+//!    be as good.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -19,22 +21,26 @@ use crate::schema::LearnedValue;
 use crate::stats::{mean, median, mix_seed};
 use crate::trial::{Work, bytes_text};
 
-/// Latencies within this of the smallest count as equally good. A write size that costs its readers less is not worth avoiding.
+/// Latencies within this of the smallest count as equally good. A write size that costs its readers less is
+/// not worth avoiding.
 const GOOD_WITHIN: f64 = 0.10;
 
-/// The paper calls all sizes above the one with the smallest latency desirable, too. They may be this much worse than it.
+/// The paper calls all sizes above the one with the smallest latency desirable, too. They may be this much
+/// worse than it.
 const LARGER_GOOD_WITHIN: f64 = 0.20;
 
 /// Sizes just below a desirable one read more slowly by at least this share of what smaller ones usually do.
 const JUST_BELOW: f64 = 0.5;
 
-/// Writes somewhat larger than a desirable one leave parts, and one of their sizes reads more slowly by more than this share of what smaller ones do.
+/// Writes somewhat larger than a desirable one leave parts, and one of their sizes reads more slowly by more
+/// than this share of what smaller ones do.
 const CUT_ABOVE: f64 = 0.1;
 
 /// Latencies that differ by no more than this are constant.
 const CONSTANT_WITHIN: f64 = 0.045;
 
-/// The same for reads smaller than the paper's: a region has few kinds of pages, and single pages differ by more than whole stripes.
+/// The same for reads smaller than the paper's: a region has few kinds of pages, and single pages differ by
+/// more than whole stripes.
 const SMALLER_CONSTANT_WITHIN: f64 = 0.09;
 
 /// What two standard errors must not reach beyond for a size to share the latency of those above it.
@@ -44,14 +50,15 @@ const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 /// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
 const LEAST_STEP_Z: f64 = 3.5;
 
-/// Standard errors that a difference between sizes must have: nine boundaries are looked at, and none may be found by chance.
+/// Standard errors that a difference between sizes must have: nine boundaries are looked at, and none may be
+/// found by chance.
 const LEAST_Z: f64 = 4.0;
 
 /// Sizes that must share one latency before it is called constant.
 const LEAST_CONSTANT_SIZES: usize = 3;
 
-/// Sizes below a stripe that must differ from the sizes above it. Each size has a region of its own, and a region may be faster or slower for
-/// where it lies; a stripe shows in all sizes below it.
+/// Sizes below a stripe that must differ from the sizes above it. Each size has a region of its own, and a
+/// region may be faster or slower for where it lies; a stripe shows in all sizes below it.
 const LEAST_OTHER_SIZES: usize = 2;
 
 const LEAST_READS: usize = 12;
@@ -124,7 +131,8 @@ fn from_sweeps(sweeps: Vec<(u64, Groups)>, smallest_bytes: u64, creation: &str, 
     LearnedSizes { desirable: desirable(papers, smallest_bytes, &text), stripe: stripe(&profiles, &text) }
 }
 
-/// The tried sizes that are doublings of that at `index`, itself included: writes of these cut no stripe of it, and lie as evenly.
+/// The tried sizes that are doublings of that at `index`, itself included: writes of these cut no stripe of
+/// it, and lie as evenly.
 fn multiples(groups: &Groups, index: usize) -> Vec<usize> {
     let size_at = |index: usize| groups.groups.get(index).map(|(size, _)| *size);
     let Some(size) = size_at(index) else { return Vec::new() };
@@ -132,8 +140,8 @@ fn multiples(groups: &Groups, index: usize) -> Vec<usize> {
     (index..groups.groups.len()).filter(|one| size_at(*one).is_some_and(is_doubling)).collect()
 }
 
-/// The tried sizes between half and twice that at `index`, which are neither its multiples nor its half: the writes by which it is told from a
-/// size that was not tried. With the place of each: below or above.
+/// The tried sizes between half and twice that at `index`, which are neither its multiples nor its half: the
+/// writes by which it is told from a size that was not tried. With the place of each: below or above.
 fn neighbours(groups: &Groups, index: usize) -> (Vec<usize>, Vec<usize>) {
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
     let Some(size) = sizes.get(index).copied() else { return (Vec::new(), Vec::new()) };
@@ -155,8 +163,8 @@ fn first_desirable(groups: &Groups) -> Option<usize> {
     })
 }
 
-/// Whether the multiples of the size at `index` share one latency: none of them differs from the others by more than a little and by more than
-/// noise.
+/// Whether the multiples of the size at `index` share one latency: none of them differs from the others by
+/// more than a little and by more than noise.
 fn is_constant(groups: &Groups, index: usize, within: f64) -> bool {
     let all = multiples(groups, index);
     all.iter().all(|one| {
@@ -166,7 +174,8 @@ fn is_constant(groups: &Groups, index: usize, within: f64) -> bool {
     })
 }
 
-/// The smallest size that is constant in reads of all sizes: where a layout differs, it need not show in all of them.
+/// The smallest size that is constant in reads of all sizes: where a layout differs, it need not show in all
+/// of them.
 fn first_constant_of_all<'a>(
     profiles: &'a [Profile],
     groups: impl Fn(&'a Profile) -> Option<&'a Groups>,
@@ -216,7 +225,8 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
         let why = format!("no sizes just below and above {} were tried", bytes_text(size));
         return undetermined(why, text);
     }
-    // Parts that a size leaves of another layout's stripes become fewer little by little as sizes grow; only the true size ends them at once.
+    // Parts that a size leaves of another layout's stripes become fewer little by little as sizes grow; only
+    // the true size ends them at once.
     let steps: Vec<Step> = below.iter().map(|one| step_between(groups, *one, &larger)).collect();
     let least = steps.iter().copied().min_by(|a, b| a.relative.total_cmp(&b.relative));
     let Some(step) = least else { return undetermined("no sizes", text) };
@@ -365,7 +375,8 @@ fn step_between(groups: &Groups, index: usize, others: &[usize]) -> Step {
     Step { relative: own / common - 1.0, error: (own_error + common_error).sqrt() / common }
 }
 
-/// Share of the resamples that give the same index, and the sizes between which they give 95 % of their answers.
+/// Share of the resamples that give the same index, and the sizes between which they give 95 % of their
+/// answers.
 fn agreement(answers: &[Option<usize>], sizes: &[u64], found: usize) -> (f64, (f64, f64)) {
     let same = answers.iter().filter(|answer| **answer == Some(found)).count();
     let values: Vec<f64> =
@@ -374,7 +385,8 @@ fn agreement(answers: &[Option<usize>], sizes: &[u64], found: usize) -> (f64, (f
     (same as f64 / answers.len().max(1) as f64, (at(0.025), at(0.975)))
 }
 
-/// Such as `1 MiB reads take 812 µs behind 1 KiB writes, ...; regions of 25 MiB with one flush behind each region`.
+/// Such as `1 MiB reads take 812 µs behind 1 KiB writes, ...; regions of 25 MiB with one flush behind each
+/// region`.
 fn profile_text(papers: &Profile, creation: &str) -> String {
     let groups = &papers.groups;
     let latencies: Vec<String> = groups
@@ -404,8 +416,9 @@ mod tests {
         papers_only(&reads, seed)
     }
 
-    /// Latency behind writes of `size` on a drive that cuts them at multiples of `stripe`: parts below `desirable` read as slowly as `small`, parts of
-    /// less than a stripe like `part`, whole stripes like `whole`.
+    /// Latency behind writes of `size` on a drive that cuts them at multiples of `stripe`: parts below
+    /// `desirable` read as slowly as `small`, parts of less than a stripe like `part`, whole stripes like
+    /// `whole`.
     fn cut(size: u64, stripe: u64, desirable: u64, [small, part, whole]: [f64; 3]) -> f64 {
         let borders =
             |step: u64| (0..=stripe * size).step_by(step as usize).filter(move |at| *at <= stripe * size);
@@ -441,13 +454,15 @@ mod tests {
         value.estimate.value().map(|bytes| bytes / 1024.0)
     }
 
-    /// The drives of the hidden-parameters paper's Table 1, with latencies of the shapes that its Figure 3 describes.
+    /// The drives of the hidden-parameters paper's Table 1, with latencies of the shapes that its Figure 3
+    /// describes.
     #[test]
     fn the_papers_drives_are_recognised() {
         let mut large_steps = 0;
         for seed in 0..20 {
-            // SSD-S: smallest latency from 32 KiB on, constant from 64 KiB on. The step between them is so small that 1 MiB reads alone cannot
-            // tell what 96 KiB writes do: there is no stripe rather than a wrong one.
+            // SSD-S: smallest latency from 32 KiB on, constant from 64 KiB on. The step between them is so
+            // small that 1 MiB reads alone cannot tell what 96 KiB writes do: there is no stripe rather than
+            // a wrong one.
             let s = learned(seed, |size| cut_kib(size, 64, 32, [1500.0, 560.0, 600.0]));
             assert_eq!(kib(&s.desirable), Some(32.0), "{seed}: {:?}", s.desirable);
             assert!(kib(&s.stripe).is_none_or(|stripe| stripe == 64.0), "{seed}: {:?}", s.stripe);
@@ -544,7 +559,8 @@ mod tests {
         }
     }
 
-    /// Stripes of 40, 48 and 96 KiB are found, and those of sizes that are not tried make no other size credible.
+    /// Stripes of 40, 48 and 96 KiB are found, and those of sizes that are not tried make no other size
+    /// credible.
     #[test]
     fn stripes_that_are_no_power_of_two_are_found_or_left_open() {
         for seed in 0..5 {

@@ -14,8 +14,9 @@ const MAX_BYTES: u64 = 32 << 20;
 /// Direct I/O never needs more than a page of alignment.
 const ALIGN_BYTES: u64 = 4096;
 
-/// An arena that nobody looks into while requests are in flight: only devices read and write it, so requests may share its bytes.
-/// What is written are random bytes, so that a drive that compresses has nothing to gain.
+/// An arena that nobody looks into while requests are in flight: only devices read and write it, so requests
+/// may share its bytes. What is written are random bytes, so that a drive that compresses has nothing to
+/// gain.
 pub(super) struct Scratch {
     arena: Arc<Arena>,
     slot_bytes: u64,
@@ -23,7 +24,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Room for `streams` requests of `request_bytes`, or for as many as fit; with random bytes if there are `writes`.
+    /// Room for `streams` requests of `request_bytes`, or for as many as fit; with random bytes if there are
+    /// `writes`.
     pub(super) fn new(request_bytes: u64, streams: u32, writes: bool, seed: u64) -> Result<Self, Error> {
         let slot_bytes = request_bytes.next_multiple_of(ALIGN_BYTES);
         let slots = u64::from(streams).min(MAX_BYTES / slot_bytes).max(1);

@@ -1,8 +1,8 @@
 //! The one load generator: everything that measures throughput or latency goes through it.
 //!
-//! A load is `concurrency` streams with one request outstanding each. The streams are spread over `workers` threads with a channel of
-//! their own; with one worker everything runs on the calling thread, in the device's time, and repeats exactly from its seed on a simulated
-//! drive.
+//! A load is `concurrency` streams with one request outstanding each. The streams are spread over `workers`
+//! threads with a channel of their own; with one worker everything runs on the calling thread, in the
+//! device's time, and repeats exactly from its seed on a simulated drive.
 
 pub(crate) mod layout;
 mod memory;
@@ -68,10 +68,11 @@ pub enum Sync {
 /// Where requests go.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// By the workload's `random_share`: uniformly random starts, then on sequentially. Sequential streams start at staggered places.
+    /// By the workload's `random_share`: uniformly random starts, then on sequentially. Sequential streams
+    /// start at staggered places.
     Mixed {
-        /// Alignment of random starts. `None`: the request size if it is a power of two, otherwise 4 KiB; always at least the device's
-        /// alignment.
+        /// Alignment of random starts. `None`: the request size if it is a power of two, otherwise 4 KiB;
+        /// always at least the device's alignment.
         align_bytes: Option<u64>,
     },
     /// Exactly these offsets in order, wrapping around; the workers start at staggered places of the list.
@@ -91,8 +92,9 @@ pub struct Load {
     pub workers: u32,
     /// How writes are made durable.
     pub sync: Sync,
-    /// Open loop: requests per second at exponentially distributed times, latency counted from the intended time, so that a slow drive
-    /// cannot hide behind fewer requests. The streams are the most that may be outstanding.
+    /// Open loop: requests per second at exponentially distributed times, latency counted from the intended
+    /// time, so that a slow drive cannot hide behind fewer requests. The streams are the most that may be
+    /// outstanding.
     pub rate_per_s: Option<f64>,
     /// Poll for completions where the device has poll queues.
     pub polled: bool,
@@ -107,7 +109,8 @@ pub struct Load {
 /// What a load measured, warm-up excluded.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Counted span: the mean over the streams, each from its first counted request to the end of its last one.
+    /// Counted span: the mean over the streams, each from its first counted request to the end of its last
+    /// one.
     pub elapsed: Nanos,
     /// Streams that took part.
     pub streams: u64,
@@ -155,7 +158,8 @@ fn per_second(count: f64, elapsed: Nanos) -> f64 {
 /// Runs `load` on `device` until it stops or `interrupt` becomes true.
 ///
 /// # Errors
-/// The device's errors, [`Error::Io`] for a request that failed, and [`Error::Argument`] for a load that makes no sense on the device.
+/// The device's errors, [`Error::Io`] for a request that failed, and [`Error::Argument`] for a load that
+/// makes no sense on the device.
 pub fn run(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Result<Measured, Error> {
     check(device, load)?;
     let mut results = if load.workers == 1 {
@@ -183,8 +187,8 @@ fn watched(worker: Worker<'_>, interrupt: &AtomicBool) -> Result<Measured, Error
 /// One thread per worker.
 ///
 /// 1. Every worker opens its channel and makes its memory, and then waits at the gate.
-/// 2. When all are there, the gate opens and all start. If one could not be made, or its thread not started, the gate says so and all
-///    end at once: nobody waits for a worker that does not come.
+/// 2. When all are there, the gate opens and all start. If one could not be made, or its thread not started,
+///    the gate says so and all end at once: nobody waits for a worker that does not come.
 fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<Result<Measured, Error>> {
     let gate = &Gate::new(load.workers);
     let work = move |index| {

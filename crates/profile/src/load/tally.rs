@@ -32,7 +32,8 @@ pub(super) struct Tally {
     write_latency_ns: Histogram<u64>,
 }
 
-/// A histogram for a kind of request that does not occur: hundreds of workers with room for all latencies would take much memory.
+/// A histogram for a kind of request that does not occur: hundreds of workers with room for all latencies
+/// would take much memory.
 #[expect(
     clippy::expect_used,
     reason = "the bounds are constants that the histogram accepts, which every test run shows"

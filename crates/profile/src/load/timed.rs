@@ -16,8 +16,8 @@ pub struct Timed {
     pub latency: Nanos,
 }
 
-/// Runs one request of `length_bytes` at each offset in order, one at a time, and keeps every latency: for the request-size and location
-/// profiles, which look at distributions by place.
+/// Runs one request of `length_bytes` at each offset in order, one at a time, and keeps every latency: for
+/// the request-size and location profiles, which look at distributions by place.
 ///
 /// # Errors
 /// As [`super::run`], and [`Error::Interrupted`].

@@ -2,13 +2,17 @@
 //!
 //! A closed loop goes through three phases, and each request belongs to the phase in which it was asked:
 //!
-//! 1. *Warm-up*, at least as many requests as there are streams: the first ones were asked at the same time, and wait less for each other.
-//! 2. *Counted*. A stream's time runs from its first request of this phase to the end of its last one, so that it holds whole requests and nothing
-//!    else. Bytes per stream time, times the streams, is the rate: by Wald's identity it has no bias even where a stream counts one request,
-//!    while a window of wall time cuts requests off at both ends and says too much where many end together.
-//! 3. *Cool-down*: the streams go on asking until the last counted request is done, so that it is served under the same load as the others.
+//! 1. *Warm-up*, at least as many requests as there are streams: the first ones were asked at the same time,
+//!    and wait less for each other.
+//! 2. *Counted*. A stream's time runs from its first request of this phase to the end of its last one, so
+//!    that it holds whole requests and nothing else. Bytes per stream time, times the streams, is the rate:
+//!    by Wald's identity it has no bias even where a stream counts one request, while a window of wall time
+//!    cuts requests off at both ends and says too much where many end together.
+//! 3. *Cool-down*: the streams go on asking until the last counted request is done, so that it is served
+//!    under the same load as the others.
 //!
-//! Where a run is too short for that, all of it counts as fixed work, ramp and tail included: never more than the drive did.
+//! Where a run is too short for that, all of it counts as fixed work, ramp and tail included: never more than
+//! the drive did.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,9 +27,9 @@ use crate::Error;
 /// How long an open-loop worker with nothing to do sleeps before it looks at the interrupt flag.
 const NAP: Nanos = Nanos(50_000_000);
 
-/// The most completions that are answered with new requests before these are handed to the device. Taking all that are ready makes
-/// driver and device take turns: at depth 32 on a virtual disk that cost 15 % of the throughput, while one at a time costs a quarter more CPU
-/// for system calls.
+/// The most completions that are answered with new requests before these are handed to the device. Taking all
+/// that are ready makes driver and device take turns: at depth 32 on a virtual disk that cost 15 % of the
+/// throughput, while one at a time costs a quarter more CPU for system calls.
 const ANSWERED_AT_ONCE: usize = 4;
 
 /// A stream's outstanding request.
@@ -156,7 +160,8 @@ impl<'a> Worker<'a> {
         let streams = self.streams.len() as u64;
         let written = [&warm_up, &counted, &cool_down].map(|tally| tally.bytes_written).iter().sum();
         let others = warm_up.requests + cool_down.requests;
-        // An open loop's requests arrive at a rate of their own; what is under way at its end says nothing about that.
+        // An open loop's requests arrive at a rate of their own; what is under way at its end says nothing
+        // about that.
         let is_open = self.load.rate_per_s.is_some();
         let is_too_short = match is_open {
             true => counted.requests < 2 * streams,
@@ -192,7 +197,8 @@ impl<'a> Worker<'a> {
                 }
             }
             self.pass_warm_up(bounds, now);
-            // A run that has passed its warm-up in time counts a request of each stream at least; the cool-down takes as many.
+            // A run that has passed its warm-up in time counts a request of each stream at least; the
+            // cool-down takes as many.
             let is_late = bounds.until.is_some_and(|until| now >= until);
             let is_enough = self.phase != Phase::Counted || self.counted_asked >= all_streams;
             let is_over = is_late && is_enough || !self.has_left(bounds, all_streams);
@@ -205,7 +211,8 @@ impl<'a> Worker<'a> {
         Ok(false)
     }
 
-    /// Requests arrive at times of their own; those that find all streams busy wait, and their latency counts the wait.
+    /// Requests arrive at times of their own; those that find all streams busy wait, and their latency counts
+    /// the wait.
     fn open_loop(&mut self, bounds: &Bounds, rate_per_s: f64, interrupt: &AtomicBool) -> Result<bool, Error> {
         let mut completions = Vec::with_capacity(self.streams.len());
         let mut idle: Vec<usize> = (0..self.streams.len()).rev().collect();
@@ -300,8 +307,9 @@ impl<'a> Worker<'a> {
             memory: self.scratch.of(stream),
             tag: stream as u64,
         };
-        // SAFETY: a slot of the scratch memory is as long as a request, the scratch memory outlives the channel's requests (`drain`, and the
-        // channel's drop), and nobody but the device looks into it, so that requests may share slots.
+        // SAFETY: a slot of the scratch memory is as long as a request, the scratch memory outlives the
+        // channel's requests (`drain`, and the channel's drop), and nobody but the device looks into it, so
+        // that requests may share slots.
         Ok(unsafe { self.channel.submit(request) }?)
     }
 
@@ -323,7 +331,8 @@ impl<'a> Worker<'a> {
             return Ok(false);
         }
         let (is_read, asked_in) = (stream.is_read, stream.phase);
-        // A request of an open loop belongs to the phase in which it ends: a late one must not be counted as if it were none.
+        // A request of an open loop belongs to the phase in which it ends: a late one must not be counted as
+        // if it were none.
         let phase = if self.load.rate_per_s.is_some() { self.phase } else { asked_in };
         if asked_in == Phase::Counted {
             self.counted_in_flight -= 1;

@@ -9,8 +9,8 @@ const LEAST_SLICE_S: f64 = 0.02;
 /// Longest time slice of weight 1; more repeats tell more than longer ones.
 const LONGEST_SLICE_S: f64 = 0.25;
 
-/// The same for trials that end by their number of requests. Fast drives end them long before; on a disk, a slice of the length above holds
-/// a dozen reads, of which the last is likely to be a long one.
+/// The same for trials that end by their number of requests. Fast drives end them long before; on a disk, a
+/// slice of the length above holds a dozen reads, of which the last is likely to be a long one.
 const LONGEST_COUNTED_SLICE_S: f64 = 2.0;
 
 /// What opening a channel and settling behind a write take, roughly.
@@ -25,8 +25,8 @@ const MOST_WRITE_BYTES: u64 = 256 << 20;
 /// No trial may need more than this share of an experiment's bytes or time in one repeat.
 const LARGEST_SHARE: f64 = 0.08;
 
-/// A write trial that needs more than this share of an experiment's bytes for one request per stream is run once. Repeats of a few such
-/// trials would leave the many small ones a fraction of a millisecond each.
+/// A write trial that needs more than this share of an experiment's bytes for one request per stream is run
+/// once. Repeats of a few such trials would leave the many small ones a fraction of a millisecond each.
 const ONCE_SHARE: f64 = 0.015;
 
 /// What an experiment may use.
@@ -88,7 +88,8 @@ fn need(trial: &Trial, limits: &Limits) -> Need {
     Need { seconds: (moved as f64 / limits.bytes_per_second).max(slice) + OVERHEAD_S, write_bytes }
 }
 
-/// Chooses the trials that fit into `limits`, the coarsest grid first, and gives each its slice of time and bytes.
+/// Chooses the trials that fit into `limits`, the coarsest grid first, and gives each its slice of time and
+/// bytes.
 pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
     let mut chosen = Allotted { trials: Vec::new(), left_out: trials.left_out };
     let mut candidates = trials.trials;
@@ -188,7 +189,8 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     planned
 }
 
-/// The largest value up to `most` for which `fits`, which holds for small values if for any, by bisection; zero if it holds for none.
+/// The largest value up to `most` for which `fits`, which holds for small values if for any, by bisection;
+/// zero if it holds for none.
 fn largest_level(most: f64, fits: impl Fn(f64) -> bool) -> f64 {
     if fits(most) {
         return most;

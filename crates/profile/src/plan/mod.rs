@@ -1,6 +1,8 @@
-//! The plan: what will run, in how much time, writing how much. It is made and shown before anything is touched.
+//! The plan: what will run, in how much time, writing how much. It is made and shown before anything is
+//! touched.
 //!
-//! Bytes are hard limits, added up here and enforced again while running. Seconds are shares; what one stage does not use, the next may.
+//! Bytes are hard limits, added up here and enforced again while running. Seconds are shares; what one stage
+//! does not use, the next may.
 
 mod allot;
 
@@ -269,7 +271,8 @@ fn lies_ready(config: &Config) -> bool {
     config.holds_data && config.precondition == Precondition::None
 }
 
-/// What of the main region is written before measuring: all of it, or as much as tells how fast the drive writes.
+/// What of the main region is written before measuring: all of it, or as much as tells how fast the drive
+/// writes.
 pub(crate) fn main_layout(site: &Site, config: &Config) -> Region {
     match lies_ready(config) {
         true => Region {

@@ -132,7 +132,8 @@ fn any_config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    /// Whatever is asked, the plan's parts add up to no more than its limits, and one repeat of all trials fits into their part.
+    /// Whatever is asked, the plan's parts add up to no more than its limits, and one repeat of all trials
+    /// fits into their part.
     #[test]
     fn no_plan_exceeds_its_budgets(
         config in any_config(),

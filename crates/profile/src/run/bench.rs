@@ -95,7 +95,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Takes `error` for the end of measuring if it is the user's wish and what was measured is to be kept: says in words what is missing then.
+    /// Takes `error` for the end of measuring if it is the user's wish and what was measured is to be kept:
+    /// says in words what is missing then.
     pub(crate) fn conclude(&mut self, error: Error) -> Result<String, Error> {
         if !(matches!(error, Error::Interrupted) && self.config.keep_interrupted) {
             return Err(error);
@@ -143,8 +144,8 @@ impl<'a> Bench<'a> {
         if self.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(timed) }
     }
 
-    /// Makes everything durable and returns how long that took, seconds. Behind a trial that wrote it keeps the drive's write-back
-    /// out of the next one.
+    /// Makes everything durable and returns how long that took, seconds. Behind a trial that wrote it keeps
+    /// the drive's write-back out of the next one.
     pub(crate) fn flush(&mut self) -> Result<f64, Error> {
         let timed = load::time_each(self.target.device, Op::Flush, 0, &[0], self.interrupt)?;
         Ok(timed.iter().map(|one| one.latency.seconds()).sum())
@@ -179,7 +180,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// One thread drives some 700,000 requests a second (NVMe paper §2.4), and a drive's interrupts want a processor, too.
+/// One thread drives some 700,000 requests a second (NVMe paper §2.4), and a drive's interrupts want a
+/// processor, too.
 fn default_workers(device: &dyn Device) -> u32 {
     if device.identity().kind == "simulated" {
         return 1;

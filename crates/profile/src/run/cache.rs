@@ -1,9 +1,10 @@
 //! The write cache: found by writing until the rate falls, then kept full or empty as a trial needs it.
 //!
-//! 1. [`find`] empties the cache, writes at random piece by piece, and ends when the rate has fallen and stayed low for as many bytes as it was
-//!    high, or at its limits.
+//! 1. [`find`] empties the cache, writes at random piece by piece, and ends when the rate has fallen and
+//!    stayed low for as many bytes as it was high, or at its limits.
 //! 2. Trials of the burst regime begin when it is empty and write less than the cache holds.
-//! 3. Trials of the sustained regime follow one another behind [`fill`], without a flush between them (`sustained`).
+//! 3. Trials of the sustained regime follow one another behind [`fill`], without a flush between them
+//!    (`sustained`).
 
 use flashgrain_model::{Access, Estimate, Workload};
 
@@ -19,7 +20,8 @@ use crate::trial::bytes_text;
 const REQUEST_BYTES: u64 = 128 << 10;
 const STREAMS: f64 = 16.0;
 
-/// The first piece; later ones are this part of what was written, so that the fall is placed as sharply at any size.
+/// The first piece; later ones are this part of what was written, so that the fall is placed as sharply at
+/// any size.
 const PIECE_BYTES_MIN: u64 = 4 << 20;
 const PIECE_DIVISOR: u64 = 12;
 
@@ -117,13 +119,14 @@ impl Cache {
         })
     }
 
-    /// Time in which a cache that a flush does not empty passes on what it can hold, or `written_bytes` if these are less.
+    /// Time in which a cache that a flush does not empty passes on what it can hold, or `written_bytes` if
+    /// these are less.
     pub(super) fn drain_s(self, written_bytes: u64) -> f64 {
         written_bytes.min(self.capacity_bytes) as f64 / self.sustained_bytes_per_second
     }
 
-    /// What is left of `written_bytes` after a flush that took so long: a cache that keeps its data without power has only
-    /// gone on passing them on.
+    /// What is left of `written_bytes` after a flush that took so long: a cache that keeps its data without
+    /// power has only gone on passing them on.
     pub(super) fn left_bytes(self, written_bytes: u64, flush_s: f64) -> u64 {
         let left_s = (self.drain_s(written_bytes) - flush_s).max(0.0);
         (left_s * self.sustained_bytes_per_second) as u64
@@ -145,8 +148,8 @@ fn write(site: &Site, workload: Workload, bytes: u64, seconds: f64, seed: u64) -
     }
 }
 
-/// The split of the pieces into two rates that leaves the least squared deviation of their logarithms, if the second is clearly lower than the
-/// first.
+/// The split of the pieces into two rates that leaves the least squared deviation of their logarithms, if the
+/// second is clearly lower than the first.
 fn fall(pieces: &[Piece]) -> Option<Fall> {
     let rate = |pieces: &[Piece]| {
         let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
@@ -170,7 +173,8 @@ fn fall(pieces: &[Piece]) -> Option<Fall> {
     })?;
     let (first, rest) = after.split_first()?;
     let (fast, slow) = (rate(before)?, rate(rest)?);
-    // A rate that rises again or wanders has no two levels: each piece behind the fall must be slower than any before it.
+    // A rate that rises again or wanders has no two levels: each piece behind the fall must be slower than
+    // any before it.
     let slowest = before.iter().filter_map(|piece| rate(std::slice::from_ref(piece))).reduce(f64::min)?;
     if slow >= FALLEN_SHARE * fast || slow >= slowest {
         return None;

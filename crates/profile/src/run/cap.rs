@@ -1,6 +1,8 @@
-//! The probe for a cap before the drive (see [`crate::learn::cap`]), made only if the experiments raise the suspicion of one.
+//! The probe for a cap before the drive (see [`crate::learn::cap`]), made only if the experiments raise the
+//! suspicion of one.
 //!
-//! The buckets are drained by the first reads of a kind, which are repeated until their rate stays; what follows finds them empty.
+//! The buckets are drained by the first reads of a kind, which are repeated until their rate stays; what
+//! follows finds them empty.
 
 use flashgrain_model::{Access, Workload};
 
@@ -16,7 +18,8 @@ use crate::stats::mix_seed;
 /// Share of the budget that the probe takes at most.
 const TIME_SHARE: f64 = 0.1;
 
-/// Share of the budget that a rate takes at least, and requests, so that those in flight at its ends do not matter.
+/// Share of the budget that a rate takes at least, and requests, so that those in flight at its ends do not
+/// matter.
 const SLICE_SHARE: f64 = 0.002;
 const REQUESTS_MIN: f64 = 64.0;
 const LATENCIES_MIN: f64 = 4.0;

@@ -1,4 +1,5 @@
-//! Creating the regions of `request-size`: sequential writes of one size each (hidden-parameters paper, Experiment 1, lines 5-16).
+//! Creating the regions of `request-size`: sequential writes of one size each (hidden-parameters paper,
+//! Experiment 1, lines 5-16).
 
 use super::bench::Bench;
 use crate::Error;
@@ -67,8 +68,8 @@ pub(crate) fn create(
     let began_s = bench.elapsed_s();
     let deadline_s = began_s + seconds * MOST_TIMES_PLANNED;
     let whole_bytes = making.regions.first().map_or(0, |sized| sized.region.length_bytes);
-    // A cache takes the writes of a calibration faster than those of whole regions. The least that is worth reading is made of all, and as much more as
-    // the time that took allows.
+    // A cache takes the writes of a calibration faster than those of whole regions. The least that is worth
+    // reading is made of all, and as much more as the time that took allows.
     let least_bytes = whole_bytes.min(LEAST_REGION_BYTES);
     let begun = write_all(bench, &making, 0, least_bytes, deadline_s)?;
     let used_s = (bench.elapsed_s() - began_s).max(1e-9);
@@ -79,7 +80,8 @@ pub(crate) fn create(
         false => begun,
     };
     write_tail(bench, plan, tail_bytes(&making.regions), deadline_s)?;
-    // Only what was written in every region may be read, or the regions would differ by more than their write size.
+    // Only what was written in every region may be read, or the regions would differ by more than their write
+    // size.
     created.regions = making.regions;
     for sized in &mut created.regions {
         sized.region.length_bytes = sized.region.length_bytes.min(complete_bytes);
@@ -111,8 +113,8 @@ fn calibrate(bench: &mut Bench<'_>, smallest: SizedRegion, bytes_per_second: f64
     Ok(Costs { write_s, flushed_write_s, per_byte_s: 1.0 / bytes_per_second.max(1.0) })
 }
 
-/// The largest regions that can be made in `seconds`: with a flush behind every write if they can be as large as planned, otherwise
-/// without, smaller, and without the smallest writes if even that takes too long.
+/// The largest regions that can be made in `seconds`: with a flush behind every write if they can be as large
+/// as planned, otherwise without, smaller, and without the smallest writes if even that takes too long.
 fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
     let whole = planned.first().map_or(0, |sized| sized.region.length_bytes);
     let time = |regions: &[SizedRegion], each: u64, per_write_s: f64| -> f64 {
@@ -142,7 +144,8 @@ fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
     Making { regions: Vec::new(), flush_each: false, too_slow: planned.len() }
 }
 
-/// Writes the part of every region between two offsets into it; returns up to where all are complete but for less than a write.
+/// Writes the part of every region between two offsets into it; returns up to where all are complete but for
+/// less than a write.
 fn write_all(
     bench: &mut Bench<'_>,
     making: &Making,
@@ -164,7 +167,8 @@ fn write_all(
     Ok(complete_bytes)
 }
 
-/// Writes a region from the write that an offset into it falls into to its end, one write at a time; returns the bytes written by the deadline.
+/// Writes a region from the write that an offset into it falls into to its end, one write at a time; returns
+/// the bytes written by the deadline.
 fn write_part(
     bench: &mut Bench<'_>,
     sized: SizedRegion,
@@ -188,7 +192,8 @@ fn write_part(
     Ok(bench.load(bench.target.device, load)?.bytes_written_total)
 }
 
-/// Writes `bytes` of the main region again with large requests: a cache that keeps what came last keeps these, and no part of a region.
+/// Writes `bytes` of the main region again with large requests: a cache that keeps what came last keeps
+/// these, and no part of a region.
 fn write_tail(bench: &mut Bench<'_>, plan: &Plan, bytes: u64, deadline_s: f64) -> Result<(), Error> {
     let main = plan.site.main;
     let requests = bytes.min(main.length_bytes) / REQUEST_BYTES;

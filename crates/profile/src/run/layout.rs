@@ -1,4 +1,5 @@
-//! Writing the scratch space before anything is measured: extents that were never written do not reach the drive.
+//! Writing the scratch space before anything is measured: extents that were never written do not reach the
+//! drive.
 
 use flashgrain_model::{Access, Workload};
 
@@ -13,7 +14,8 @@ use crate::trial::bytes_text;
 /// Writes between two looks at progress and time.
 const REQUESTS_PER_STEP: u64 = 512;
 
-/// Size of the writes that lay out the region of `location`, 15 times 256 KiB: a multiple of nearly all supposed sizes.
+/// Size of the writes that lay out the region of `location`, 15 times 256 KiB: a multiple of nearly all
+/// supposed sizes.
 const LOCATION_REQUEST_BYTES: u64 = 3840 << 10;
 
 /// Writes in flight while preconditioning at random.
@@ -31,7 +33,8 @@ pub(crate) struct LaidOut {
     pub notes: Vec<String>,
 }
 
-/// Lays the regions of `plan.site` out, within twice the time planned for it, and shrinks them to what was written in it.
+/// Lays the regions of `plan.site` out, within twice the time planned for it, and shrinks them to what was
+/// written in it.
 pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut, Error> {
     let mut laid_out = LaidOut::default();
     if !plan.writes() {
@@ -62,8 +65,8 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
         }
     }
     laid_out.bytes_per_second = (seconds > 0.0).then(|| written as f64 / seconds);
-    // The regions of `request-size` are made again in their own way; here the file system learns that they hold data, so that it does not
-    // come between the drive and the small writes.
+    // The regions of `request-size` are made again in their own way; here the file system learns that they
+    // hold data, so that it does not come between the drive and the small writes.
     let request_size = plan.site.request_size;
     if fill(bench, request_size, layout::CONCURRENCY, deadline_s)?.0 < request_size.length_bytes {
         laid_out.notes.push("request-size: its regions could not be laid out in time".into());
@@ -74,10 +77,11 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
     Ok(laid_out)
 }
 
-/// Writes the region of `location`, one write at a time, as the paper makes the file that its Experiment 2 reads; returns the bytes written.
+/// Writes the region of `location`, one write at a time, as the paper makes the file that its Experiment 2
+/// reads; returns the bytes written.
 ///
-/// The paper's writes of 512 KiB cut stripes and chunks that do not divide them, and parts of stripes lie as small writes do. These writes begin and
-/// end where stripes of all sizes that are supposed do.
+/// The paper's writes of 512 KiB cut stripes and chunks that do not divide them, and parts of stripes lie as
+/// small writes do. These writes begin and end where stripes of all sizes that are supposed do.
 fn fill_location(bench: &mut Bench<'_>, region: Region, deadline_s: f64) -> Result<u64, Error> {
     let end = region.offset_bytes + region.length_bytes;
     let first = region.offset_bytes.next_multiple_of(LOCATION_REQUEST_BYTES).min(end);

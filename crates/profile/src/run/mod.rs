@@ -42,12 +42,13 @@ pub struct Profiled {
 
 /// Profiles `target` within the limits of `config`.
 ///
-/// Nothing is left behind whatever happens: all writing goes to the target, which is a scratch file that vanishes with its device, or
-/// something that the user gave up explicitly when it was opened.
+/// Nothing is left behind whatever happens: all writing goes to the target, which is a scratch file that
+/// vanishes with its device, or something that the user gave up explicitly when it was opened.
 ///
 /// # Errors
-/// [`Error::Argument`] if the limits make no sense on this device, [`Error::Interrupted`] if `interrupt` became true, otherwise what
-/// the device says. Trials that fail by themselves are no error; they are listed in [`crate::schema::Budget::left_out`].
+/// [`Error::Argument`] if the limits make no sense on this device, [`Error::Interrupted`] if `interrupt`
+/// became true, otherwise what the device says. Trials that fail by themselves are no error; they are listed
+/// in [`crate::schema::Budget::left_out`].
 pub fn run(
     target: &Target<'_>,
     config: &Config,

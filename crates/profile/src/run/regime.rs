@@ -21,7 +21,8 @@ const BURST_REQUESTS_MIN: u64 = 4;
 /// Share of the bytes that bursts may write.
 const BURST_BYTES_SHARE: f64 = 0.15;
 
-/// Marks the trials whose writes go through the cache, and divides `limits` between them, bursts of the same kind, and filling the cache.
+/// Marks the trials whose writes go through the cache, and divides `limits` between them, bursts of the same
+/// kind, and filling the cache.
 pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> Allotted {
     let mut bursts = Trials::default();
     for trial in &mut named.trials {
@@ -61,8 +62,8 @@ pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> 
     allotted
 }
 
-/// Gives each burst no more bytes than the cache takes, and than it passes on within the burst's share of the time. Returns how
-/// many would be too short, and the others.
+/// Gives each burst no more bytes than the cache takes, and than it passes on within the burst's share of the
+/// time. Returns how many would be too short, and the others.
 fn bounded_bursts(bursts: Vec<PlannedTrial>, limits: &Limits, cache: Cache) -> (usize, Vec<PlannedTrial>) {
     let count = bursts.len();
     let share_s = limits.seconds / (f64::from(limits.rounds) * count.max(1) as f64);

@@ -1,8 +1,9 @@
 //! Running trials by rounds. Each round visits every trial that still needs repeats, in an order drawn anew.
 //!
-//! 1. The experiments whose conclusions rest on many short reads (`location`, `request-size`, `parallel`, `size`) run first and by themselves, each until
-//!    it has what it needs or has used the time that the plan gives it. Writes often take longer than planned, as a drive has to put away what its cache
-//!    took; one round of them would otherwise use the time of all.
+//! 1. The experiments whose conclusions rest on many short reads (`location`, `request-size`, `parallel`,
+//!    `size`) run first and by themselves, each until it has what it needs or has used the time that the plan
+//!    gives it. Writes often take longer than planned, as a drive has to put away what its cache took; one
+//!    round of them would otherwise use the time of all.
 //! 2. Then all experiments run together until the deadline.
 
 use std::cmp::Reverse;
@@ -33,7 +34,8 @@ const WARMUP_SHARE: f64 = 0.15;
 /// Repeats that no point needs more of.
 const MOST_REPEATS: u32 = 25;
 
-/// Reads of each group of a sweep: more sharpen its mean by little, and the sizes that are slow to read need the time.
+/// Reads of each group of a sweep: more sharpen its mean by little, and the sizes that are slow to read need
+/// the time.
 const SWEEP_READS: usize = 120;
 
 /// So many failures, and at least a third of all visits, and the drive, not the trial, must be at fault.
@@ -150,7 +152,8 @@ impl Running {
         self.planned.trial.regime
     }
 
-    /// Sorts trials that need a full cache, the fastest writers first: slow ones let it drain. All others are alike.
+    /// Sorts trials that need a full cache, the fastest writers first: slow ones let it drain. All others are
+    /// alike.
     fn drain_rank(&self) -> Option<(Reverse<u64>, Reverse<u64>)> {
         self.regime().filter(|regime| *regime == Regime::Sustained)?;
         let concurrency = self.planned.trial.workload().map_or(0.0, |workload| workload.concurrency);
@@ -182,9 +185,9 @@ struct Rounds<'r, 'b> {
     dirty_bytes: u64,
 }
 
-/// Runs all trials until they are tight enough or the bounds are reached: first those that any state of the write cache is good for or an empty
-/// one is needed for, then those that need a full one, which are not interrupted by anything that lets it drain. The time is divided by
-/// what a round of each takes.
+/// Runs all trials until they are tight enough or the bounds are reached: first those that any state of the
+/// write cache is good for or an empty one is needed for, then those that need a full one, which are not
+/// interrupted by anything that lets it drain. The time is divided by what a round of each takes.
 pub(super) fn run(
     bench: &mut Bench<'_>,
     site: &Site,
@@ -266,8 +269,8 @@ pub(super) fn run_together(
 }
 
 impl Rounds<'_, '_> {
-    /// Whether a trial is one of those that run first, and its experiment has time left for that. Of `depth` these are the page's, which go on
-    /// while the rate rises.
+    /// Whether a trial is one of those that run first, and its experiment has time left for that. Of `depth`
+    /// these are the page's, which go on while the rate rises.
     fn is_first(&self, one: &Running) -> bool {
         let name = one.planned.trial.experiment;
         if name == ExperimentName::Depth && depth_of(one, self.site.page_bytes).is_none() {
@@ -384,8 +387,8 @@ fn depth_of(one: &Running, page_bytes: u64) -> Option<u64> {
     (workload.request_bytes as u64 == page_bytes).then_some(workload.concurrency as u64)
 }
 
-/// For each trial whether what has been measured leaves it worth measuring. Where depth comes from threads, thousands of them would measure the
-/// scheduler.
+/// For each trial whether what has been measured leaves it worth measuring. Where depth comes from threads,
+/// thousands of them would measure the scheduler.
 fn worth_measuring(running: &[Running], by_threads: bool) -> Vec<bool> {
     let is_worth = |one: &Running| {
         let trial = &one.planned.trial;

@@ -1,12 +1,15 @@
 //! Trials of the sustained regime: writes behind a full cache.
 //!
-//! A cache passes on what it took first, first: a write behind a full cache goes as fast as the writes before it are put away, whatever their size.
-//! Trials that write the same *kind* (size and order) therefore follow one another, behind as many bytes of their kind as the cache holds.
+//! A cache passes on what it took first, first: a write behind a full cache goes as fast as the writes before
+//! it are put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow
+//! one another, behind as many bytes of their kind as the cache holds.
 //!
 //! 1. [`affordable`] keeps the most important kinds for which the bytes suffice.
-//! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill it.
-//! 3. Kinds follow from large to small requests, since what is in the cache decides how long it takes to replace it. Each has its share of
-//!    the time, fills the cache and runs its trials, repeats one after the other.
+//! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill
+//!    it.
+//! 3. Kinds follow from large to small requests, since what is in the cache decides how long it takes to
+//!    replace it. Each has its share of the time, fills the cache and runs its trials, repeats one after the
+//!    other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,7 +150,8 @@ pub(super) fn expected_s(planned: &[PlannedTrial], cache: Cache) -> f64 {
     grouped(planned.to_vec()).iter().map(|group| group.expected_s(cache)).sum()
 }
 
-/// The most important kinds that can fill the cache with `fill_bytes` altogether, from large to small requests; and how many trials are left out.
+/// The most important kinds that can fill the cache with `fill_bytes` altogether, from large to small
+/// requests; and how many trials are left out.
 fn affordable(planned: Vec<PlannedTrial>, fill_bytes: u64, cache: Cache) -> (Vec<Group>, usize) {
     let mut groups = grouped(planned);
     groups.sort_by_key(Group::rank);
@@ -186,7 +190,8 @@ fn fill(
     Ok(true)
 }
 
-/// What trials that have not run yet would write in a repeat, by experiment: repeats of the first kinds leave the others their bytes.
+/// What trials that have not run yet would write in a repeat, by experiment: repeats of the first kinds leave
+/// the others their bytes.
 struct ByteShares(BTreeMap<ExperimentName, u64>);
 
 impl ByteShares {

@@ -1,7 +1,7 @@
 //! A drive in virtual time, for tests of what profiling finds on a drive whose properties are known.
 //!
-//! Requests wait for one of several servers, which takes a setup time, and then for the link, which takes its time per byte. Everything repeats
-//! exactly from the seed.
+//! Requests wait for one of several servers, which takes a setup time, and then for the link, which takes its
+//! time per byte. Everything repeats exactly from the seed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,8 @@ pub struct Character {
     pub flush_s: f64,
     /// Standard deviation of the logarithm of the setup time.
     pub noise: f64,
-    /// Reads of one chunk that start at this offset into one are faster by the share beside it: chunk, offset, share.
+    /// Reads of one chunk that start at this offset into one are faster by the share beside it: chunk,
+    /// offset, share.
     pub hot: Option<(u64, u64, f64)>,
     /// Reads of data that were written with smaller requests than this take longer by the share beside it.
     pub desirable: Option<(u64, f64)>,

@@ -35,7 +35,8 @@ fn a_run_learns_what_the_drive_is() {
     // The link carries 2 GB/s.
     let saturation = value(&learned.saturation_bytes_per_second);
     assert!((saturation / 2e9 - 1.0).abs() < 0.1, "{saturation}");
-    // A read of 64 KiB takes 80 µs on a server and 33 µs on the link, which one of them after the other keeps busy.
+    // A read of 64 KiB takes 80 µs on a server and 33 µs on the link, which one of them after the other keeps
+    // busy.
     let parallelism = value(&learned.parallelism);
     assert!((2.8..4.2).contains(&parallelism), "{parallelism}");
     // Eight servers with 80 µs each.
@@ -63,7 +64,8 @@ fn a_run_finds_what_is_hidden() {
     let experiments = [ExperimentName::RequestSize, ExperimentName::Location];
     let Profiled { profile, .. } = profile(&drive, &only(&experiments, 20.0, 2 << 30)).unwrap();
     let learned = &profile.learned;
-    // This drive cuts no writes: those of 40 and 48 KiB are as good as multiples of 32, nothing shows a stripe, and the desirable size may be any above 24.
+    // This drive cuts no writes: those of 40 and 48 KiB are as good as multiples of 32, nothing shows a
+    // stripe, and the desirable size may be any above 24.
     assert!(learned.desirable_write_bytes.estimate.value().is_none());
     assert!(learned.stripe_bytes.estimate.value().is_none());
     assert_eq!(value(&learned.chunk_bytes), f64::from(64 << 10));

@@ -98,8 +98,8 @@ pub(crate) fn cost_table(models: &Models) -> Option<Table> {
     Some(table)
 }
 
-/// R² of the regression at each concurrency, as in the MQSSD paper's Table 2: a column per concurrency. `None` if it was not
-/// fitted, and of files that are older than it.
+/// R² of the regression at each concurrency, as in the MQSSD paper's Table 2: a column per concurrency.
+/// `None` if it was not fitted, and of files that are older than it.
 pub(crate) fn regression_table(models: &Models) -> Option<Table> {
     let mqssd = models.mqssd.as_ref()?;
     let kinds = [Access::Read, Access::Write].map(|access| (access, mqssd.regressions(access)));
@@ -137,7 +137,8 @@ pub(crate) fn undetermined_costs(models: &Models) -> Vec<String> {
     Cost::ALL.into_iter().flat_map(why).collect()
 }
 
-/// The curves through MQSSD's costs: the constants of equations 5 and 6 of its paper. `None` if it was not fitted.
+/// The curves through MQSSD's costs: the constants of equations 5 and 6 of its paper. `None` if it was not
+/// fitted.
 pub(crate) fn curve_table(models: &Models) -> Option<Table> {
     let mqssd = models.mqssd.as_ref()?;
     let mut table = Table::new(&[

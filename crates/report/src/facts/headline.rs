@@ -18,7 +18,8 @@ pub struct Headline {
     pub detail: String,
 }
 
-/// A cap before the drive, random reads per second, latency alone, bandwidth, durable write, depth, prediction error, the store: those that were measured.
+/// A cap before the drive, random reads per second, latency alone, bandwidth, durable write, depth,
+/// prediction error, the store: those that were measured.
 pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
     [
         cap(profile),
@@ -108,7 +109,8 @@ fn fastest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
 }
 
-/// Writes behind the drive's cache: in the steady state if `sustain` found it, else behind a cache that was kept full.
+/// Writes behind the drive's cache: in the steady state if `sustain` found it, else behind a cache that was
+/// kept full.
 fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
     let all = &profile.measurements;
     let name = "sustained write bandwidth";

@@ -1,4 +1,5 @@
-//! MQSSD's setup and transfer costs over concurrency: estimates at each k, and the rational functions through them.
+//! MQSSD's setup and transfer costs over concurrency: estimates at each k, and the rational functions through
+//! them.
 
 use flashgrain_model::{Access, Estimate, IoModel, Mqssd};
 use flashgrain_profile::DeviceProfile;

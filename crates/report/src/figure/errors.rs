@@ -12,7 +12,8 @@ const KINDS: [Option<Access>; 3] = [Some(Access::Read), Some(Access::Write), Non
 /// Errors are drawn from here to there; smaller and larger ones lie on the frame.
 const ERRORS: [f64; 2] = [0.002, 10.0];
 
-/// The share of held-out points that each model predicts at least as well as the error on the horizontal axis.
+/// The share of held-out points that each model predicts at least as well as the error on the horizontal
+/// axis.
 pub(crate) fn errors(profile: &DeviceProfile) -> Drawn {
     let comparison = profile.comparison.as_ref().ok_or("not compared")?;
     let title = "How many held-out points each model predicts how well".to_owned();

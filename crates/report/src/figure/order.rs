@@ -11,8 +11,8 @@ use crate::unit::{self, Unit};
 
 const PAGE_BYTES: f64 = 4096.0;
 
-/// One panel per model. With a comparison, predictions come from fits that saw only the training points; without one, from
-/// those to everything.
+/// One panel per model. With a comparison, predictions come from fits that saw only the training points;
+/// without one, from those to everything.
 pub(crate) fn order(profile: &DeviceProfile, access: Access) -> Drawn {
     let is_of_kind = |workload: &Workload| workload.access() == Some(access);
     let points: Vec<ComparedPoint> = match &profile.comparison {
@@ -75,7 +75,8 @@ fn random_pages(point: &ComparedPoint) -> f64 {
     point.workload.random_pages_share(PAGE_BYTES)
 }
 
-/// Everything measured, and predictions as far as they stay near; a model that is wrong by more leaves the frame.
+/// Everything measured, and predictions as far as they stay near; a model that is wrong by more leaves the
+/// frame.
 fn shown_rates(points: &[ComparedPoint]) -> Vec<f64> {
     let measured = points.iter().map(|point| point.bytes_per_second);
     let low = measured.clone().fold(f64::INFINITY, f64::min) / 2.0;

@@ -137,7 +137,8 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
     Ok(Figure { id: "fig-affine".into(), title, caption, legend, panels: vec![plot.finish("Affine line")] })
 }
 
-/// Seconds of setup and seconds per byte, as the learned half-bandwidth size was found; `None` where the points do not support them.
+/// Seconds of setup and seconds per byte, as the learned half-bandwidth size was found; `None` where the
+/// points do not support them.
 fn line_through(points: &[(f64, f64)], seed: u64) -> Option<(f64, f64)> {
     const RESAMPLES: u32 = 50;
     let line = line_fit(points, RESAMPLES, seed).ok()?;

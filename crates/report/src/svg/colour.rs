@@ -7,8 +7,8 @@ pub(crate) type Colour = String;
 
 const STOPS: usize = 7;
 
-/// Dark blue over violet, red and orange to green on white; the same order, brighter, on black. Nine series are still told
-/// apart, those of the deepest queues, too.
+/// Dark blue over violet, red and orange to green on white; the same order, brighter, on black. Nine series
+/// are still told apart, those of the deepest queues, too.
 const LIGHT: [[f64; 3]; STOPS] = [
     [28.0, 36.0, 110.0],
     [88.0, 62.0, 200.0],

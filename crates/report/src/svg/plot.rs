@@ -139,7 +139,8 @@ impl Plot {
         self.marks.push_str("</g>");
     }
 
-    /// A vertical line at a value of interest; its label, if it has one, stands at its upper end, or at the lower one if marks are in its way.
+    /// A vertical line at a value of interest; its label, if it has one, stands at its upper end, or at the
+    /// lower one if marks are in its way.
     pub fn rule(&mut self, value: f64, label: &str) {
         let x = self.x_at(value);
         let _ = write!(

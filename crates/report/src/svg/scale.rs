@@ -103,7 +103,8 @@ impl Axis {
         }
     }
 
-    /// As many tick marks as have room for their labels beside each other, at most `most`; `x_at` gives the middle of a label, `gap` the least room between two, both in pixels.
+    /// As many tick marks as have room for their labels beside each other, at most `most`; `x_at` gives the
+    /// middle of a label, `gap` the least room between two, both in pixels.
     pub fn ticks_with_room(&self, most: usize, gap: f64, x_at: impl Fn(f64) -> f64) -> Vec<Tick> {
         let has_room = |pair: &[Tick]| match pair {
             [a, b] => {
@@ -133,7 +134,8 @@ impl Axis {
             .unwrap_or(10.0 * power);
         let first = ((low - 1e-9) / step).ceil() as i64;
         let last = ((high + 1e-9) / step).floor() as i64;
-        // Where the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the loop.
+        // Where the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the
+        // loop.
         (first..=last)
             .take(most)
             .map(|index| {

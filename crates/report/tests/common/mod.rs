@@ -1,5 +1,6 @@
-//! A made-up drive and its profile, physically plausible: reads and writes with costs that fall with concurrency, noise of
-//! a few per cent, hot locations at half a chunk. Only for looking at reports; nothing here was measured.
+//! A made-up drive and its profile, physically plausible: reads and writes with costs that fall with
+//! concurrency, noise of a few per cent, hot locations at half a chunk. Only for looking at reports; nothing
+//! here was measured.
 
 use flashgrain_device::{Geometry, Identity};
 use flashgrain_model::{Access, Estimate, FitOptions, Sample, Workload, compare, fit};

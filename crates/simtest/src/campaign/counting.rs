@@ -16,7 +16,8 @@ pub struct Counting;
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x0063_6f75_6e74;
 
-/// Counters that all transactions raise, so many that a commit does not apply them at once, and so few that it fits into the smallest log.
+/// Counters that all transactions raise, so many that a commit does not apply them at once, and so few that
+/// it fits into the smallest log.
 const COUNTERS: u32 = 72;
 
 /// Conflicts in a row after which nobody gets ahead: far more than there are commits.
@@ -84,7 +85,8 @@ fn count(seed: u64, habits: Habits) -> Result<(), String> {
 /// A snapshot sees what it saw, also after a moment in which nothing else happens.
 fn look_back(simulated: &mut Simulated, raised: u64) -> Result<(), String> {
     let text = |error: Error| error.to_string();
-    // The snapshot is of the very commit that made what it sees, and alone, so that all older versions are given up.
+    // The snapshot is of the very commit that made what it sees, and alone, so that all older versions are
+    // given up.
     simulated.run(|db| raise(db, 1))?;
     let snapshot = simulated.run(|db| db.snapshot()).map_err(text)?;
     rest(simulated)?;

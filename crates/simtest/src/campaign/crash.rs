@@ -178,7 +178,8 @@ impl Crash {
         Ok(())
     }
 
-    /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery found.
+    /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery
+    /// found.
     fn cut_short(&self, state: &State<'_>, random: &mut Pcg64, counts: &mut Counts) -> Result<(), String> {
         let life = state.life;
         let bytes = state.disk.bytes();

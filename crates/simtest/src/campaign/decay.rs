@@ -1,6 +1,8 @@
 //! Media that lose or mistake what was written: the store may report damage, and must not take it for data.
 //!
-//! Beside [rot](super::Rot) for what that cannot do: images of other pages and older images, which lost and misdirected writes leave, and drives that became shorter; it makes its stores so that there are such images.
+//! Beside [rot](super::Rot) for what that cannot do: images of other pages and older images, which lost and
+//! misdirected writes leave, and drives that became shorter; it makes its stores so that there are such
+//! images.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -130,7 +132,8 @@ const SEQUENCE_GAP: u64 = 256;
 enum Damage {
     /// A bit flips.
     Flip { bit: u64 },
-    /// A page's image is where another one belongs: what a misdirected write leaves, or a misdirected read finds.
+    /// A page's image is where another one belongs: what a misdirected write leaves, or a misdirected read
+    /// finds.
     Stray { from: usize, to: usize, length: usize },
     /// An older image of the same page is there: what a lost write leaves.
     Stale { from: usize, to: usize, length: usize },

@@ -1,6 +1,8 @@
-//! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse, and must not forget what it has acknowledged.
+//! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse, and must not
+//! forget what it has acknowledged.
 //!
-//! Beside [faults](super::Faults) for what those cannot do: logs on another drive, of which only one fails, drives that lose different things in a power cut, and a power cut in the midst of everything.
+//! Beside [faults](super::Faults) for what those cannot do: logs on another drive, of which only one fails,
+//! drives that lose different things in a power cut, and a power cut in the midst of everything.
 
 use std::time::Duration;
 
@@ -92,7 +94,8 @@ fn live(
     let broken = log.as_ref().filter(|_| random.random()).unwrap_or(&device);
     let fault = broken.inject(fault);
     let tasks = begin(&mut simulated, shape, &shared, habits, seed);
-    // The power fails in the middle of half of all lives: a drive that is idle for a while makes everything durable by itself.
+    // The power fails in the middle of half of all lives: a drive that is idle for a while makes everything
+    // durable by itself.
     let span = random.random_bool(0.5).then(|| Duration::from_micros(random.random_range(100..60_000)));
     match span {
         Some(span) => simulated.run_for(span),

@@ -1,6 +1,7 @@
 //! Faults: a store that meets them while it is opened and used, and what is there afterwards.
 //!
-//! Beside [errors](super::Errors) for what those cannot do: all kinds of faults, also while a store is opened and recovered, and lives after the one that has met them.
+//! Beside [errors](super::Errors) for what those cannot do: all kinds of faults, also while a store is opened
+//! and recovered, and lives after the one that has met them.
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl Campaign for Faults {
         let fail = |case: String, what: String| Failure::new(seed, case, what);
         let before = base.open().map_err(|what| fail("before any fault".into(), what))?;
         if self.kind == Kind::FlipAtRest {
-            // What hits the last commits of a log that a crash cut off is not told from a torn tail, but from the next opening on.
+            // What hits the last commits of a log that a crash cut off is not told from a torn tail, but from
+            // the next opening on.
             base.image = base.device.image();
         }
         let mut counts = Counts::default();

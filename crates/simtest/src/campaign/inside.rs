@@ -1,7 +1,9 @@
-//! What a drive in trouble can make of a store's inside happens at any place: a page that is looked at is not in memory and cannot be read, there is no memory for another as what has changed cannot be written,
+//! What a drive in trouble can make of a store's inside happens at any place: a page that is looked at is not
+//! in memory and cannot be read, there is no memory for another as what has changed cannot be written,
 //! somebody else's write has just failed.
 //!
-//! Beside [nth](super::Nth), whose requests fail only for those who wait for them: small stores have most pages in memory.
+//! Beside [nth](super::Nth), whose requests fail only for those who wait for them: small stores have most
+//! pages in memory.
 
 use flashgrain::testing::Trouble;
 use rand::{RngExt, SeedableRng};
@@ -66,7 +68,8 @@ impl Campaign for Inside {
     }
 }
 
-/// All occasions if they are few. Otherwise one on each way that leads to some, those first that are seldom gone and that nobody would come across, and some of all.
+/// All occasions if they are few. Otherwise one on each way that leads to some, those first that are seldom
+/// gone and that nobody would come across, and some of all.
 fn chosen(occasions: u64, rarest: &[u64], random: &mut Pcg64) -> Vec<u64> {
     if occasions <= OCCASIONS {
         return (1..=occasions).collect();

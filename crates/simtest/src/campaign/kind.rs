@@ -85,7 +85,8 @@ kinds! {
 pub struct Allowed {
     /// Bytes on the drive are wrong: opening and reading may find them corrupt, even later.
     pub damage: bool,
-    /// The last commits before a crash may be missing although they were acknowledged: what a drive that lies about flushes does in a power cut.
+    /// The last commits before a crash may be missing although they were acknowledged: what a drive that lies
+    /// about flushes does in a power cut.
     pub loss: bool,
 }
 

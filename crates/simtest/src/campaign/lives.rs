@@ -103,7 +103,8 @@ impl Campaign for Lives {
 }
 
 impl Lives {
-    /// Where lives go on: every second one at a log whose end was torn, if there are such, since that is what the next log is written over.
+    /// Where lives go on: every second one at a log whose end was torn, if there are such, since that is what
+    /// the next log is written over.
     fn choose(&self, candidates: Vec<Left>, shape: &Shape) -> Vec<Left> {
         let is_torn = |left: &Left| {
             let disk = Arc::new(Disk::new(left.bytes.clone()).of_bytes(left.length_bytes));
@@ -134,7 +135,8 @@ struct Left {
     choice: Choice,
 }
 
-/// So many things that may be left of a drive after moments of a life, all moments as likely; now and then all that happened, so that a store that was closed is one of those that go on.
+/// So many things that may be left of a drive after moments of a life, all moments as likely; now and then
+/// all that happened, so that a store that was closed is one of those that go on.
 fn some_of(mut timeline: Timeline, events: &[Event], count: usize, random: &mut Pcg64) -> Vec<Left> {
     let last = events.len().saturating_sub(1);
     let place = |random: &mut Pcg64| match random.random_range(0..5) {
@@ -180,7 +182,8 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Which commits there are; not where the next life begins, which does not wait until all was looked at, and recovery is over with a checkpoint.
+    /// Which commits there are; not where the next life begins, which does not wait until all was looked at,
+    /// and recovery is over with a checkpoint.
     fn look(&self) -> Result<Option<u64>, String> {
         let disk = Arc::new(Disk::new(self.bytes.clone()).of_bytes(self.length_bytes));
         let Some(mut simulated) = open(self.shape, disk, self.moment)? else { return Ok(None) };
@@ -190,7 +193,8 @@ impl Chain<'_> {
         looked.map(Some)
     }
 
-    /// Recovers, works, and looks at what a power cut may leave of that; one of these states is where the next life begins.
+    /// Recovers, works, and looks at what a power cut may leave of that; one of these states is where the
+    /// next life begins.
     fn go_on(
         &mut self,
         round: u64,
@@ -207,7 +211,8 @@ impl Chain<'_> {
         let Some(mut simulated) = open(self.shape, device, self.moment)? else { return Ok(()) };
         simulated.set_schedule(random.random());
         self.moment = Moment { position: 0, created: true, given: last, acknowledged: last };
-        // Few steps: what recovery has left is of interest, and a power cut before much of that was written over.
+        // Few steps: what recovery has left is of interest, and a power cut before much of that was written
+        // over.
         let few = Habits { steps: self.habits.steps / 4 + 2, ..self.habits };
         let habits = if random.random() { few } else { Habits { tasks: 2, steps: 3, ..few } };
         work_on(&mut simulated, self.shape, &self.shared, habits, self.seed ^ (round + 1) << 40)?;

@@ -1,4 +1,5 @@
-//! The n-th request fails, for every n of a life: making a store or recovering one, commits, checkpoints, cleaning, growing, backups, closing, and opening again.
+//! The n-th request fails, for every n of a life: making a store or recovering one, commits, checkpoints,
+//! cleaning, growing, backups, closing, and opening again.
 
 use std::sync::Arc;
 
@@ -148,7 +149,8 @@ impl<'a> Life<'a> {
         self.play_with(plan, None).map(drop)
     }
 
-    /// The same with trouble inside of the store, if there is to be some; how many occasions for it there were.
+    /// The same with trouble inside of the store, if there is to be some; how many occasions for it there
+    /// were.
     pub fn play_with(mut self, plan: &Arc<FailPlan>, troubled: Option<Troubled>) -> Result<u64, String> {
         let shared = match &self.start.crashed {
             None => Shared::listen(&Tape::default()),
@@ -171,7 +173,8 @@ impl<'a> Life<'a> {
         let drive = |disk: &Disk| -> Arc<dyn Device> {
             Arc::new(plan.map_or_else(|| disk.clone(), |plan| disk.failing(plan)))
         };
-        // Workers do as those on threads of their own when their queue fails for a moment; nobody else's may fail.
+        // Workers do as those on threads of their own when their queue fails for a moment; nobody else's may
+        // fail.
         let retries = plan.map_or(0, |plan| u32::from(plan.way() == Way::Queue));
         let store = small(&self.start.shape, drive(&self.data)).step_retries(retries);
         match &self.start.log {
@@ -267,7 +270,8 @@ impl<'a> Life<'a> {
     }
 }
 
-/// What a store says of a request that has failed: never that bytes are damaged, or that something is missing.
+/// What a store says of a request that has failed: never that bytes are damaged, or that something is
+/// missing.
 fn may_say(plan: &FailPlan, error: &Error) -> bool {
     !plan.is_harmless() && matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned)
 }

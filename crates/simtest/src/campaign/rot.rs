@@ -17,8 +17,10 @@ use super::run::Campaign;
 use crate::media::{Disk, SECTOR_BYTES, Tape};
 use crate::world::{Habits, Shape, Shared, small};
 
-/// See the module. A seed is a sector, and a case one of its bits. Sectors are counted through one store after the other: every second one was closed, the others were left as a kill leaves them when all is
-/// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so that bits of sectors that are not read then need no look of their own.
+/// See the module. A seed is a sector, and a case one of its bits. Sectors are counted through one store
+/// after the other: every second one was closed, the others were left as a kill leaves them when all is
+/// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so
+/// that bits of sectors that are not read then need no look of their own.
 pub struct Rot {
     /// What stores are used for.
     pub habits: Habits,

@@ -24,7 +24,8 @@ impl Hasher for AsIs {
 
 const PARTS: usize = 64;
 
-/// The prints of all states so far, for any number of threads. Two states that differ share a print once in 2^64: of 10^8 states, one in three hundred runs is taken for another.
+/// The prints of all states so far, for any number of threads. Two states that differ share a print once in
+/// 2^64: of 10^8 states, one in three hundred runs is taken for another.
 pub struct Seen {
     parts: [Mutex<HashSet<u64, BuildHasherDefault<AsIs>>>; PARTS],
 }

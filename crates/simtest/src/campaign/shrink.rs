@@ -7,7 +7,8 @@ use crate::world::Habits;
 /// Seeds that are tried with each size.
 const SEEDS: u64 = 12;
 
-/// The first failure of the same campaign with the fewest steps of the fewest tasks, if one is found with less work; else the same one. How the smaller life is lived is said with it.
+/// The first failure of the same campaign with the fewest steps of the fewest tasks, if one is found with
+/// less work; else the same one. How the smaller life is lived is said with it.
 pub fn shrink(campaign: &dyn Campaign, failure: Failure) -> Failure {
     let full = campaign.habits(failure.seed);
     let steps = (0..).map(|power| 1 << power).take_while(|steps| *steps < full.steps);

@@ -31,9 +31,11 @@ pub enum Kind {
     ReadSkew,
     /// Two commits were seen in both orders (G-nonadjacent).
     LongFork,
-    /// What had been committed before a transaction began was not seen, or overwritten as if it were not there.
+    /// What had been committed before a transaction began was not seen, or overwritten as if it were not
+    /// there.
     Stale,
-    /// Transactions that each read what another one changed, with nobody's write seen amiss (G2-item): snapshot isolation allows it.
+    /// Transactions that each read what another one changed, with nobody's write seen amiss (G2-item):
+    /// snapshot isolation allows it.
     WriteSkew,
 }
 
@@ -55,7 +57,8 @@ pub struct Judgement {
     pub committed: usize,
     /// Dependencies between transactions.
     pub dependencies: usize,
-    /// Transactions before a crash that read what the crash took away, before it was durable; they are left out.
+    /// Transactions before a crash that read what the crash took away, before it was durable; they are left
+    /// out.
     pub read_too_early: usize,
 }
 
@@ -166,7 +169,9 @@ impl<'a> Judge<'a> {
         self.judgement.anomalies.push(Anomaly { kind, story });
     }
 
-    /// A commit can be seen before it is durable, and then not survive; whoever commits something after having seen it does not survive either. But who only reads has been told something that is not so any more.
+    /// A commit can be seen before it is durable, and then not survive; whoever commits something after
+    /// having seen it does not survive either. But who only reads has been told something that is not so any
+    /// more.
     fn leave_out_what_a_crash_took(&mut self) {
         let mut last: BTreeMap<Key, (u64, &[u64])> = BTreeMap::new();
         for (transaction, touches) in self.all.iter().zip(&self.touches) {
@@ -343,8 +348,10 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Snapshot isolation holds if and only if beginnings and commits can be put into one order: each transaction begins behind the commits of what it saw and overwrote, and of all that had returned before, and before the commit
-    /// of what it missed. (What is left then are cycles with two misses in a row.)
+    /// Snapshot isolation holds if and only if beginnings and commits can be put into one order: each
+    /// transaction begins behind the commits of what it saw and overwrote, and of all that had returned
+    /// before, and before the commit of what it missed. (What is left then are cycles with two misses in a
+    /// row.)
     fn find_cycles(&mut self) {
         let count = self.all.len();
         let (begin, commit) = (|index: usize| 2 * index, |index: usize| 2 * index + 1);

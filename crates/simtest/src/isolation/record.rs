@@ -16,7 +16,8 @@ pub struct Shape {
     pub sessions: usize,
     /// Transactions of each, one after the other.
     pub transactions: usize,
-    /// Lists that they all share: the fewer, the more they are in each other's way. Each session has two more that only it appends to.
+    /// Lists that they all share: the fewer, the more they are in each other's way. Each session has two more
+    /// that only it appends to.
     pub keys: Key,
     /// Bytes beside the numbers in every third list's value; in another third there are a tenth of them.
     pub padding_bytes: usize,
@@ -31,7 +32,8 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Few lists, and few or many sessions: with many there is always somebody for whom old versions are kept.
+    /// Few lists, and few or many sessions: with many there is always somebody for whom old versions are
+    /// kept.
     pub fn contended(seed: u64) -> Self {
         const TRANSACTIONS: usize = 200;
         let sessions = [3, 8, 16][seed as usize % 3];
@@ -76,7 +78,8 @@ impl Trees {
         Ok(Self { lists: vec![db.tree("lists")?, db.tree("other lists")?], filler: db.tree("filler")? })
     }
 
-    /// In a new store: puts other records between the lists, so that they are in different leaves, of trees with several levels.
+    /// In a new store: puts other records between the lists, so that they are in different leaves, of trees
+    /// with several levels.
     ///
     /// # Errors
     /// As [`Db::batch`].

@@ -28,7 +28,8 @@ fn small(device: &Arc<SimDevice>) -> Builder {
     Db::builder().device(device).small(&Small::default()).workers(WORKERS).tasks_per_worker(64)
 }
 
-/// Sessions as tasks of several workers in virtual time, in an order that is drawn from `seed`. The same seed, the same history.
+/// Sessions as tasks of several workers in virtual time, in an order that is drawn from `seed`. The same
+/// seed, the same history.
 ///
 /// # Errors
 /// Whatever the store refuses, but conflicts.
@@ -54,7 +55,8 @@ pub fn simulated(seed: u64, shape: Shape) -> anyhow::Result<History> {
     Ok(recorder.history())
 }
 
-/// The same through so many power cuts, after each of which the store is opened again. All commits of the history are durable when they return.
+/// The same through so many power cuts, after each of which the store is opened again. All commits of the
+/// history are durable when they return.
 ///
 /// # Errors
 /// Whatever the store refuses, opening included.

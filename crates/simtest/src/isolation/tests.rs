@@ -167,7 +167,8 @@ fn a_transaction_sees_its_own_writes_and_nobody_elses() {
     assert!(kinds(&others).contains(&Kind::InternalRead));
 }
 
-/// What was acknowledged must be there after a crash; what was under way may be; who read it before it was durable is left out.
+/// What was acknowledged must be there after a crash; what was under way may be; who read it before it was
+/// durable is left out.
 #[test]
 fn a_crash_takes_only_what_was_not_acknowledged() {
     let mut crash = history(&[

@@ -29,12 +29,14 @@ pub struct Tear {
     pub left: Vec<Range<usize>>,
 }
 
-/// How many choices are looked at beside those that always are: none, also with nonsense in their places, all, each alone, all but each, all but each two of up to 8, and the first so many.
+/// How many choices are looked at beside those that always are: none, also with nonsense in their places,
+/// all, each alone, all but each, all but each two of up to 8, and the first so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
     /// Random subsets.
     pub subsets: usize,
-    /// Torn writes, each torn at a border of sectors, of 4 KiB or of the write's half, or shorn of some of its units; the others survive, or not, or some of them.
+    /// Torn writes, each torn at a border of sectors, of 4 KiB or of the write's half, or shorn of some of
+    /// its units; the others survive, or not, or some of them.
     pub tears: usize,
 }
 

@@ -17,7 +17,8 @@ const PAGE_BYTES: usize = 4096;
 /// Of striped disks: the least that a store takes.
 const STRIPE_UNIT_BYTES: u64 = 16 << 10;
 
-/// See the module. Requests are done at once and answered at the next look; no time passes by that. A clone is the same disk.
+/// See the module. Requests are done at once and answered at the next look; no time passes by that. A clone
+/// is the same disk.
 #[derive(Clone)]
 pub struct Disk {
     geometry: Geometry,
@@ -63,7 +64,8 @@ impl Disk {
         Self { geometry, capacity_bytes, identity, plan: None, state }
     }
 
-    /// The same disk, of which requests fail as `plan` says; those that are answered with an error or refused have no effect.
+    /// The same disk, of which requests fail as `plan` says; those that are answered with an error or refused
+    /// have no effect.
     #[must_use]
     pub fn failing(&self, plan: &Arc<FailPlan>) -> Self {
         Self { plan: Some(Arc::clone(plan)), ..self.clone() }

@@ -17,9 +17,12 @@ pub enum Way {
     ForEver,
     /// It is not even taken.
     Refused,
-    /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has failed.
+    /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has
+    /// failed.
     Queue,
-    /// It is taken and done, but its answer comes to nobody who does not wait, and who does is told at first that the queue as a whole has failed. For threads: in virtual time, nobody waits for what is done at once.
+    /// It is taken and done, but its answer comes to nobody who does not wait, and who does is told at first
+    /// that the queue as a whole has failed. For threads: in virtual time, nobody waits for what is done at
+    /// once.
     Sleep,
     /// No request fails, but something inside of the store does.
     Inside,

@@ -20,7 +20,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Writes down on `tape` what is asked of `device`, of which only the first `capacity_bytes` are there until it grows.
+    /// Writes down on `tape` what is asked of `device`, of which only the first `capacity_bytes` are there
+    /// until it grows.
     pub fn new(device: Arc<dyn Device>, capacity_bytes: u64, tape: Tape) -> Self {
         let geometry = Geometry { capacity_bytes, ..device.geometry().clone() };
         let capacity_bytes = AtomicU64::new(capacity_bytes);
@@ -100,7 +101,8 @@ impl Channel for RecordingChannel {
                 return Ok(());
             }
             Op::Discard => vec![0; length].into(),
-            // SAFETY: the caller keeps the memory valid and unchanged until the write is answered, and it was only just submitted.
+            // SAFETY: the caller keeps the memory valid and unchanged until the write is answered, and it was
+            // only just submitted.
             _ => unsafe { std::slice::from_raw_parts(request.memory, length) }.into(),
         };
         self.tape.note(Event::Written(

@@ -11,9 +11,11 @@ use super::choice::Choice;
 use super::disk::Disk;
 use super::tape::{Event, Write};
 
-/// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is uncertain until a flush that began after it was answered is answered itself (or,
-/// for a durable write, until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over what is certain, and the later over the earlier ones.
-/// Where one does not survive, there is what was there before, or nonsense.
+/// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is
+/// uncertain until a flush that began after it was answered is answered itself (or, for a durable write,
+/// until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over
+/// what is certain, and the later over the earlier ones. Where one does not survive, there is what was there
+/// before, or nonsense.
 pub struct Timeline {
     /// What is certain and older than everything uncertain.
     disk: Disk,
@@ -233,7 +235,8 @@ impl Timeline {
         self.lengths[usize::from(!choice.is_shorter)]
     }
 
-    /// Calls `act` with everything that a choice leaves of the tail, in order: a write, sectors of it, and whether they are its own or spoilt.
+    /// Calls `act` with everything that a choice leaves of the tail, in order: a write, sectors of it, and
+    /// whether they are its own or spoilt.
     fn each_left(
         tail: &[Pending],
         choice: &Choice,

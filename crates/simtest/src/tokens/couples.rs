@@ -1,8 +1,9 @@
 //! Couples: a record that says whether there is another one beside it.
 //!
-//! A couple is absent, alone or whole. Alone or whole, its first record has a number and says which; whole, the second
-//! record has the same number. Batches make couples alone or whole, bulk removals remove ranges of them. A removal that
-//! looked at a couple while it was alone and removes it after somebody has made it whole would leave the second record.
+//! A couple is absent, alone or whole. Alone or whole, its first record has a number and says which; whole,
+//! the second record has the same number. Batches make couples alone or whole, bulk removals remove ranges of
+//! them. A removal that looked at a couple while it was alone and removes it after somebody has made it whole
+//! would leave the second record.
 
 use flashgrain::{Db, Error, Readable, Tree};
 use rand::RngExt;
@@ -16,7 +17,8 @@ const COUPLES: u8 = 40;
 /// Couples that are removed at once, at most.
 const REMOVED: u8 = 20;
 
-/// Bytes of a first record: so many that a removal looks at several leaves, and waits for some of them in between.
+/// Bytes of a first record: so many that a removal looks at several leaves, and waits for some of them in
+/// between.
 const FIRST_BYTES: usize = 700;
 
 /// The same for one that needs pages of its own.

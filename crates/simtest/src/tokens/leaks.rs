@@ -56,7 +56,8 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
     Err(Stop::Wrong(format!("{pages} pages are left of an empty store, which has {empty_pages}")))
 }
 
-/// Frees the pages without an owner; how many. Waits for old versions and dropped trees to be given back before.
+/// Frees the pages without an owner; how many. Waits for old versions and dropped trees to be given back
+/// before.
 ///
 /// # Errors
 /// The store's; or they never are.
@@ -86,7 +87,8 @@ fn drop_all(db: &Db) -> Result<(), Error> {
     db.tree_names().iter().try_for_each(|name| db.drop_tree(name))
 }
 
-/// Pages there are after a checkpoint. A commit comes before it, as old versions are given up by those who commit.
+/// Pages there are after a checkpoint. A commit comes before it, as old versions are given up by those who
+/// commit.
 fn settled_pages(db: &Db) -> Result<u64, Stop> {
     let mut batch = db.batch().durability(Durability::None);
     if let Some(name) = db.tree_names().first() {

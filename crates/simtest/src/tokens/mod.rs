@@ -1,22 +1,25 @@
 //! Tokens that transactions move between places: none may ever be lost, doubled or seen on the way.
 //!
-//! Every invariant can be judged from inside, without knowing in which order commits happened, so the same work runs as
-//! tasks in virtual time ([`simulated`]), through restarts and power cuts, and on real threads ([`threads`]):
+//! Every invariant can be judged from inside, without knowing in which order commits happened, so the same
+//! work runs as tasks in virtual time ([`simulated`]), through restarts and power cuts, and on real threads
+//! ([`threads`]):
 //!
-//! 1. *Tokens.* A fixed set of tokens lies in the places of two trees, each token in one place. Transactions move one,
-//!    swap two, or take all tokens of a range away with one bulk removal and put them elsewhere. Every commit removes
-//!    what others may be removing at the same time. Every snapshot, read in whatever way, has each token once.
-//! 2. *Pairs.* A task moves a record of its own between two keys, by a batch that removes one and inserts the other and
-//!    raises the number in its value. Others read both keys without a snapshot: what one read has shown bounds what
-//!    the next may show (`pairs`).
+//! 1. *Tokens.* A fixed set of tokens lies in the places of two trees, each token in one place. Transactions
+//!    move one, swap two, or take all tokens of a range away with one bulk removal and put them elsewhere.
+//!    Every commit removes what others may be removing at the same time. Every snapshot, read in whatever
+//!    way, has each token once.
+//! 2. *Pairs.* A task moves a record of its own between two keys, by a batch that removes one and inserts the
+//!    other and raises the number in its value. Others read both keys without a snapshot: what one read has
+//!    shown bounds what the next may show (`pairs`).
 //! 3. *Couples.* The first record of a couple says whether there is a second one. Bulk removals outside of
-//!    transactions remove ranges of couples while others change them: before or after each such commit, never a part
-//!    (`couples`).
-//! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many records
-//!    they removed. What is left must be the difference.
-//! 5. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one leaves nothing of
-//!    it, however many checkpoints fell into it (`streams`).
-//! 6. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a new one.
+//!    transactions remove ranges of couples while others change them: before or after each such commit, never
+//!    a part (`couples`).
+//! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many
+//!    records they removed. What is left must be the difference.
+//! 5. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
+//!    leaves nothing of it, however many checkpoints fell into it (`streams`).
+//! 6. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a
+//!    new one.
 
 mod couples;
 mod leaks;

@@ -1,14 +1,15 @@
 //! Records that move between two keys, and those who read both without a snapshot.
 //!
-//! The number of a pair goes up by one with each move; its record is at the first key while the number is even, at the
-//! second one while it is odd, and has the number in it. So each read of a key says something of the pair's number:
+//! The number of a pair goes up by one with each move; its record is at the first key while the number is
+//! even, at the second one while it is odd, and has the number in it. So each read of a key says something of
+//! the pair's number:
 //!
 //! 1. a record says the number;
 //! 2. no record says that the number is of the other kind.
 //!
-//! Reads in a row must be possible in real time: a later one must not show what an earlier one, or the return of a
-//! commit, excludes, and none may show a number whose commit has not begun. A read that returns what cannot be seen
-//! yet is found, for the next read of the other key shows what that commit is about to change.
+//! Reads in a row must be possible in real time: a later one must not show what an earlier one, or the return
+//! of a commit, excludes, and none may show a number whose commit has not begun. A read that returns what
+//! cannot be seen yet is found, for the next read of the other key shows what that commit is about to change.
 
 use flashgrain::{Db, Durability, Error, Tree};
 use rand::RngExt;
@@ -96,7 +97,8 @@ impl Pairs {
         batch.remove(&self.tree, key(pair, number - 1))?;
         batch.insert(&self.tree, key(pair, number), value(number, random))?;
         if random.random() {
-            // Keys between both, so many that the commit stops between its removal and its insert, where it may be seen in part.
+            // Keys between both, so many that the commit stops between its removal and its insert, where it
+            // may be seen in part.
             for between in 0..MIDDLE {
                 batch.insert(&self.tree, [b'a', u8::MAX, between], [number as u8; 8])?;
             }

@@ -44,7 +44,8 @@ enum End {
     PowerCut,
 }
 
-/// One run after the other on the same drive, as tasks in virtual time, in an order that is drawn from `seed`; the store is closed and opened again, or crashes, in between.
+/// One run after the other on the same drive, as tasks in virtual time, in an order that is drawn from
+/// `seed`; the store is closed and opened again, or crashes, in between.
 ///
 /// # Errors
 /// What was wrong.
@@ -167,7 +168,8 @@ fn recover(db: &Db, ledger: &Ledger, is_cut: bool) -> Result<(), String> {
     settle(db, &trees, ledger, &mut Pcg64::seed_from_u64(STREAM)).map_err(text)
 }
 
-/// Tasks half as those of workers and half on ordinary threads, all at the same time, each of `steps` steps. Never the same.
+/// Tasks half as those of workers and half on ordinary threads, all at the same time, each of `steps` steps.
+/// Never the same.
 ///
 /// # Errors
 /// What was wrong.

@@ -36,7 +36,8 @@ pub const STEPS: u32 = 30;
 pub enum Habit {
     /// Everything.
     All,
-    /// What needs no transaction, and hardly ever a snapshot: removed records leave no tombstones then, and nothing of what is replaced is kept.
+    /// What needs no transaction, and hardly ever a snapshot: removed records leave no tombstones then, and
+    /// nothing of what is replaced is kept.
     Blind,
 }
 

@@ -169,7 +169,8 @@ impl Shared {
         tape.note(Event::Given(number));
     }
 
-    /// Does what commits `changes`, as the calling task. With `durable`, success means that they and all before them are.
+    /// Does what commits `changes`, as the calling task. With `durable`, success means that they and all
+    /// before them are.
     ///
     /// # Errors
     /// Those of `commit`.

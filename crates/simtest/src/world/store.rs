@@ -46,7 +46,8 @@ impl Shape {
             flash_page_bytes: [4096, 16 << 10][random.random_range(0..2)],
             // In small blocks, most records go on in the next one.
             log_block_bytes: [512, 4096][random.random_range(0..2)],
-            // With room for more dirty pages than a checkpoint writes at a time, others change them meanwhile.
+            // With room for more dirty pages than a checkpoint writes at a time, others change them
+            // meanwhile.
             cache_bytes: Small::default().cache_bytes * [1, 3, 4][random.random_range(0..3)],
             // In a small ring, the log catches up with what the checkpoint under way replaces.
             log_bytes: [84 << 10, 128 << 10][random.random_range(0..2)],
@@ -92,7 +93,8 @@ impl Shape {
         }
     }
 
-    /// The same with as little memory as a store can have: what it knew to be changed no longer fits when it is recovered.
+    /// The same with as little memory as a store can have: what it knew to be changed no longer fits when it
+    /// is recovered.
     #[must_use]
     pub fn frugal(&self) -> Self {
         let small = Small { cache_bytes: Small::default().cache_bytes, ..self.small.clone() };

@@ -12,7 +12,8 @@ use super::history::{Change, Shared};
 use super::look::{same, text};
 use super::store::{Shape, small};
 
-/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and the smallest that [`Shape::draw`] makes has 84 KiB.
+/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and
+/// the smallest that [`Shape::draw`] makes has 84 KiB.
 const BATCH_BYTES: usize = 5000;
 
 /// Values of more bytes are not in the log, only where they are.
@@ -37,7 +38,8 @@ pub struct Habits {
     pub large: f64,
     /// Share of those that need more pages than a record names.
     pub long: f64,
-    /// Share of durable batches of one write that are made without a batch, as that takes another way through the store.
+    /// Share of durable batches of one write that are made without a batch, as that takes another way through
+    /// the store.
     pub single: f64,
     /// Share of steps that make a checkpoint.
     pub checkpoint: f64,
@@ -45,8 +47,8 @@ pub struct Habits {
     pub snapshot: f64,
     /// Commits between two such looks.
     pub behind: u32,
-    /// Share of steps that drop the task's own tree and make another one; every third of them gives it another name
-    /// instead.
+    /// Share of steps that drop the task's own tree and make another one; every third of them gives it
+    /// another name instead.
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
     pub remove_range: f64,

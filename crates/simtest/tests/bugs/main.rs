@@ -1,4 +1,5 @@
-//! The campaigns find every bug that is planted, within a budget of cases: what they cannot find, they do not exclude.
+//! The campaigns find every bug that is planted, within a budget of cases: what they cannot find, they do not
+//! exclude.
 
 use flashgrain::testing::Bug;
 use flashgrain_simtest::campaign::{Campaign, Counting, Decay, Errors, Hunt, Lives};

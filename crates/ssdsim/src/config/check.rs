@@ -1,6 +1,7 @@
 //! Which configurations make a drive.
 //!
-//! The ranges are those in which the simulation is meant to work: nothing inside of them overflows, divides by zero or waits for ever.
+//! The ranges are those in which the simulation is meant to work: nothing inside of them overflows, divides
+//! by zero or waits for ever.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -18,8 +18,8 @@ impl SimConfig {
     /// Reads a description. `origin` says where the text comes from, for messages.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with the line and what is expected there, also for unknown and missing fields; [`Error::Config`] for values that
-    /// make no drive.
+    /// [`Error::Syntax`] with the line and what is expected there, also for unknown and missing fields;
+    /// [`Error::Config`] for values that make no drive.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, Error> {
         let config: Self = toml::from_str(text).map_err(|error| Error::Syntax {
             origin: origin.to_owned(),
@@ -29,7 +29,8 @@ impl SimConfig {
         Ok(config)
     }
 
-    /// The description as TOML, every field with its value; [`SimConfig::from_toml`] reads the same configuration back.
+    /// The description as TOML, every field with its value; [`SimConfig::from_toml`] reads the same
+    /// configuration back.
     ///
     /// # Errors
     /// [`Error::Config`] if a number is beyond what TOML can say (2^63).
@@ -58,7 +59,8 @@ impl SimConfig {
         Self::from_toml(&text, &origin)
     }
 
-    /// What a name stands for: a preset, or a file if the name ends in `.toml` or `.xml`. `sim:` before it is optional.
+    /// What a name stands for: a preset, or a file if the name ends in `.toml` or `.xml`. `sim:` before it is
+    /// optional.
     ///
     /// # Errors
     /// [`Error::UnknownPreset`] listing what there is, otherwise as [`SimConfig::load`].

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// From the host's queue to the medium and back.
 ///
-/// A command waits in the host's queue until the drive has room for it, is processed (one after another, `command_ns` each), takes
-/// `fetch_ns` on the way in and `completion_ns` on the way out, and moves its data over the link.
+/// A command waits in the host's queue until the drive has room for it, is processed (one after another,
+/// `command_ns` each), takes `fetch_ns` on the way in and `completion_ns` on the way out, and moves its data
+/// over the link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
-    /// Commands that the drive works on at the same time: 32 for SATA, thousands for NVMe. More wait in the host.
+    /// Commands that the drive works on at the same time: 32 for SATA, thousands for NVMe. More wait in the
+    /// host.
     pub queue_depth: u32,
     /// Time of the command processor per command; its inverse bounds the drive's requests per second.
     pub command_ns: u64,
@@ -28,11 +30,12 @@ pub struct HostConfig {
     /// Whether both directions run at the same time: PCIe does, SATA does not.
     #[serde(default = "yes")]
     pub link_full_duplex: bool,
-    /// Whether the parts of a read cross the link as the medium delivers them. Otherwise none does before the last is there, as in MQSim.
+    /// Whether the parts of a read cross the link as the medium delivers them. Otherwise none does before the
+    /// last is there, as in MQSim.
     #[serde(default = "yes")]
     pub link_in_parts: bool,
-    /// Bandwidth at which the data of one command move, whatever else is idle: that of the link unless given. It bounds what one stream
-    /// of requests reaches, however large they are.
+    /// Bandwidth at which the data of one command move, whatever else is idle: that of the link unless given.
+    /// It bounds what one stream of requests reaches, however large they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_bytes_per_s: Option<u64>,
     /// What the host lets through to the drive, as clouds limit their volumes; everything unless given.
@@ -40,8 +43,8 @@ pub struct HostConfig {
     pub cap: Option<CapConfig>,
 }
 
-/// Two token buckets before the drive, one of requests and one of bytes. Reads and writes of any size and order take from both; flushes and
-/// discards from neither. Both are full at the start.
+/// Two token buckets before the drive, one of requests and one of bytes. Reads and writes of any size and
+/// order take from both; flushes and discards from neither. Both are full at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapConfig {

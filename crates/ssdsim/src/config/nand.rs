@@ -106,8 +106,9 @@ pub struct MappingConfig {
     pub entry_bytes: u32,
     /// How much of the table is in memory.
     pub cache: MappingCache,
-    /// Whether changed entries that leave the cache are written to flash. Otherwise the part of the table that they belong to stays in
-    /// memory, at no cost, as in MQSim, whose out-of-order scheduler never issues these writes.
+    /// Whether changed entries that leave the cache are written to flash. Otherwise the part of the table
+    /// that they belong to stays in memory, at no cost, as in MQSim, whose out-of-order scheduler never
+    /// issues these writes.
     #[serde(default = "yes")]
     pub write_back: bool,
     /// Controller time for a lookup that hits.
@@ -139,9 +140,10 @@ pub struct WriteCacheConfig {
 
 /// Where data go (hidden-parameters paper §3.1).
 ///
-/// A write is cut at stripe boundaries. A piece of at least `desirable_write_bytes` is dealt out over the dies, channels first, in chunks of
-/// `chunk_bytes` (or the whole piece, if that is smaller); the next piece goes on with the next die. Smaller pieces go to a log that is open
-/// on `small_write_dies` dies only, block by block, so that what was written together is read back with less parallelism.
+/// A write is cut at stripe boundaries. A piece of at least `desirable_write_bytes` is dealt out over the
+/// dies, channels first, in chunks of `chunk_bytes` (or the whole piece, if that is smaller); the next piece
+/// goes on with the next die. Smaller pieces go to a log that is open on `small_write_dies` dies only, block
+/// by block, so that what was written together is read back with less parallelism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutConfig {
@@ -162,12 +164,14 @@ pub struct LayoutConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementRule {
-    /// The order of writing: the next chunk goes to the next die, in rows over all planes of it. What is written later may fill a row up.
+    /// The order of writing: the next chunk goes to the next die, in rows over all planes of it. What is
+    /// written later may fill a row up.
     #[default]
     InTurn,
-    /// The address, as in MQSim: every plane is written by itself, and mapping unit after mapping unit belongs to the next plane: channels
-    /// first, then chips, dies, planes. A unit is programmed as soon as it is there, whole or in part, and takes the room of its sectors in
-    /// the write cache. Planes of a die work together where operations on the same row wait at the same time, if there are multi-plane
+    /// The address, as in MQSim: every plane is written by itself, and mapping unit after mapping unit
+    /// belongs to the next plane: channels first, then chips, dies, planes. A unit is programmed as soon as
+    /// it is there, whole or in part, and takes the room of its sectors in the write cache. Planes of a die
+    /// work together where operations on the same row wait at the same time, if there are multi-plane
     /// commands. What was never written is sensed as if it had been, the mapping table included.
     ByAddress,
 }
@@ -193,9 +197,11 @@ pub struct CollectConfig {
     pub policy: CollectPolicy,
     /// Free blocks per die below which collection starts; always more than those below which writes wait.
     pub start_below_free_blocks: u32,
-    /// Free blocks per die below which host writes wait for it; 1 has the effect of 2, because collection itself needs a free block.
+    /// Free blocks per die below which host writes wait for it; 1 has the effect of 2, because collection
+    /// itself needs a free block.
     pub stop_writes_below_free_blocks: u32,
-    /// Erase counts may differ by this much before the least erased block is collected; 0: no static wear levelling.
+    /// Erase counts may differ by this much before the least erased block is collected; 0: no static wear
+    /// levelling.
     pub wear_gap: u32,
 }
 

@@ -15,10 +15,13 @@ const SPARE_BLOCKS: f64 = 10.0;
 const CACHE_ROWS_PER_DIE: u64 = 2;
 
 impl SimConfig {
-    /// The drive with as much capacity, each of its members if it is a set, rounded up to whole mapping units.
+    /// The drive with as much capacity, each of its members if it is a set, rounded up to whole mapping
+    /// units.
     ///
-    /// A flash drive keeps its channels, chips and dies with their timing. Where its blocks would become too few, they become smaller, and erasing them shorter in proportion; the write cache shrinks with the blocks, and
-    /// the cache of the mapping with the capacity. What a die keeps free beside data is compensated for by more spare space. Disks and 3D XPoint change only their capacity.
+    /// A flash drive keeps its channels, chips and dies with their timing. Where its blocks would become too
+    /// few, they become smaller, and erasing them shorter in proportion; the write cache shrinks with the
+    /// blocks, and the cache of the mapping with the capacity. What a die keeps free beside data is
+    /// compensated for by more spare space. Disks and 3D XPoint change only their capacity.
     #[must_use]
     pub fn resized(mut self, capacity_bytes: u64) -> Self {
         const MULTIPLE: u64 = 1 << 20;
@@ -46,7 +49,8 @@ impl NandConfig {
         let share_of_one = blocks(to_bytes, self.pages_per_block) / (1.0 + self.over_provisioning);
         self.over_provisioning += SPARE_BLOCKS * (1.0 - after / before).max(0.0) / share_of_one;
         self.erase_us *= f64::from(self.pages_per_block) / f64::from(pages_before);
-        // As many blocks fit into the cache as before: how many dies small writes reach at a time depends on that.
+        // As many blocks fit into the cache as before: how many dies small writes reach at a time depends on
+        // that.
         let block_ratio = f64::from(self.pages_per_block) / f64::from(pages_before);
         let cache = &mut self.write_cache.bytes;
         *cache =

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// State at the start. Applies to flash; other media only know whether they were written, which does not matter to them.
+/// State at the start. Applies to flash; other media only know whether they were written, which does not
+/// matter to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum StartState {
@@ -11,8 +12,9 @@ pub enum StartState {
     /// Written once from front to back with large requests; the over-provisioned space is free.
     #[default]
     Filled,
-    /// Written at random for so long that garbage collection has come to its steady state: valid units per block follow the analytic
-    /// distribution for uniform random writes of one mapping unit over `working_set` of the capacity (0 to 1).
+    /// Written at random for so long that garbage collection has come to its steady state: valid units per
+    /// block follow the analytic distribution for uniform random writes of one mapping unit over
+    /// `working_set` of the capacity (0 to 1).
     SteadyRandom {
         /// Share of the capacity that was written.
         working_set: f64,

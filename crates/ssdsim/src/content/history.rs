@@ -11,7 +11,8 @@ pub(super) struct Entry {
     pub page: u64,
     /// Which write.
     pub version: u64,
-    /// The sectors that it wrote and that are not settled: bit `i` is sector `i` of the page. 0: the entry is not in use.
+    /// The sectors that it wrote and that are not settled: bit `i` is sector `i` of the page. 0: the entry is
+    /// not in use.
     pub sectors: u8,
     /// The drive has lost it although it is still read: it is never settled, and no power cut keeps it.
     pub doomed: bool,
@@ -81,7 +82,8 @@ impl History {
         }
     }
 
-    /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages that nobody needs any more go to `spare`.
+    /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages that nobody needs any
+    /// more go to `spare`.
     pub fn settle(&mut self, slot: &mut Slot, sectors: u8, version: u64, mut spare: impl FnMut(Arc<Page>)) {
         let mut durable = 0;
         self.retain(slot, &mut spare, |entry| {
@@ -98,7 +100,8 @@ impl History {
         self.retain(slot, &mut spare, |entry| entry.sectors &= !sectors);
     }
 
-    /// Lets `change` take sectors from the entries of a page, newest first, and removes those that have none left.
+    /// Lets `change` take sectors from the entries of a page, newest first, and removes those that have none
+    /// left.
     fn retain(
         &mut self,
         slot: &mut Slot,

@@ -1,10 +1,12 @@
 //! The bytes of a drive, stored sparsely, and which of them a power cut would lose.
 //!
-//! Pages that were never written take no memory and read as zeros. On a volatile drive, every write keeps what was there before it, until the
-//! medium says that it is settled. Invariants:
+//! Pages that were never written take no memory and read as zeros. On a volatile drive, every write keeps
+//! what was there before it, until the medium says that it is settled. Invariants:
 //! - the newest bytes are always in the table, so reads know nothing of what is settled;
-//! - for every sector, what was settled last is in the before-image of the oldest unsettled write to it, or, if there is none, in the table;
-//! - what an unsettled write put into a sector is in the before-image of the next write to that sector, or, if there is none, in the table.
+//! - for every sector, what was settled last is in the before-image of the oldest unsettled write to it, or,
+//!   if there is none, in the table;
+//! - what an unsettled write put into a sector is in the before-image of the next write to that sector, or,
+//!   if there is none, in the table.
 
 mod history;
 mod pool;
@@ -24,8 +26,9 @@ use self::table::{PAGE_BYTES, Page, Slot, Table};
 /// What tears at the finest.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// A page that was written more often than this without being settled is taken to have been written back by the drive's own
-/// choice, the oldest write first: otherwise a place that is written over and over would take memory without bound.
+/// A page that was written more often than this without being settled is taken to have been written back by
+/// the drive's own choice, the oldest write first: otherwise a place that is written over and over would take
+/// memory without bound.
 const UNSETTLED_PER_PAGE_MAX: usize = 32;
 
 static ZEROS: Page = [0; PAGE_BYTES];
@@ -98,7 +101,8 @@ impl Content {
         self.capacity_bytes
     }
 
-    /// Stores `bytes`, whole sectors. `version` numbers the writes to all drives of a device in the order in which they arrive.
+    /// Stores `bytes`, whole sectors. `version` numbers the writes to all drives of a device in the order in
+    /// which they arrive.
     pub fn write(&mut self, version: u64, offset_bytes: u64, bytes: &[u8]) {
         debug_assert!((offset_bytes | bytes.len() as u64).is_multiple_of(SECTOR_BYTES));
         for piece in pieces(offset_bytes, bytes.len()) {
@@ -167,7 +171,8 @@ impl Content {
         }
     }
 
-    /// What the write `version` and those before it put into this range is on the medium and survives a power cut.
+    /// What the write `version` and those before it put into this range is on the medium and survives a power
+    /// cut.
     pub fn settle(&mut self, offset_bytes: u64, length_bytes: u64, version: u64) {
         if self.history.is_empty() {
             return;
@@ -250,7 +255,8 @@ impl Content {
         overwrite(slot, &mut self.pool, (offset_bytes % PAGE_BYTES as u64) as usize, &byte);
     }
 
-    /// The drive has lost what is not settled, but for versions that are spared, and does not know: it is read until the next power cut, and never settled.
+    /// The drive has lost what is not settled, but for versions that are spared, and does not know: it is
+    /// read until the next power cut, and never settled.
     pub fn doom_unsettled(&mut self, is_spared: impl Fn(u64) -> bool) {
         self.history.doom(is_spared);
     }

@@ -45,8 +45,9 @@ impl Pool {
 
 /// What was last written from where in the host's memory.
 ///
-/// Experiments write the same memory over and over, as its content does not matter. A page with the bytes of the one that was last written from
-/// the same place is that page; so a long experiment takes little memory, and no time to fill it.
+/// Experiments write the same memory over and over, as its content does not matter. A page with the bytes of
+/// the one that was last written from the same place is that page; so a long experiment takes little memory,
+/// and no time to fill it.
 #[derive(Clone, Default)]
 pub(super) struct Sources(Vec<u64>);
 
@@ -54,7 +55,8 @@ pub(super) struct Sources(Vec<u64>);
 const SOURCES: usize = 8192;
 
 impl Sources {
-    /// A page of `table` that was written from the same memory as `bytes` are now, to `page`, if it holds the same.
+    /// A page of `table` that was written from the same memory as `bytes` are now, to `page`, if it holds the
+    /// same.
     #[inline]
     pub fn same(&mut self, bytes: &[u8], page: u64, table: &Table) -> Option<Arc<Page>> {
         if self.0.is_empty() {

@@ -10,7 +10,8 @@ use super::{Content, SECTOR_BYTES, ZEROS};
 const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 
 impl Content {
-    /// The writes that a power cut may undo: version, and from the first to the last byte that is not settled; the oldest first.
+    /// The writes that a power cut may undo: version, and from the first to the last byte that is not
+    /// settled; the oldest first.
     pub fn unsettled(&self) -> BTreeMap<u64, Range<u64>> {
         let mut writes = BTreeMap::<u64, Range<u64>>::new();
         for entry in self.history.iter().filter(|entry| !entry.doomed) {
@@ -23,8 +24,9 @@ impl Content {
         writes
     }
 
-    /// Of what is not settled, only those sectors of writes are left for which `survives` (given the version, and the sector's number on the
-    /// drive) says so; of several that survive in one sector the newest. Everything is settled then.
+    /// Of what is not settled, only those sectors of writes are left for which `survives` (given the version,
+    /// and the sector's number on the drive) says so; of several that survive in one sector the newest.
+    /// Everything is settled then.
     pub fn cut_power(&mut self, survives: impl Fn(u64, u64) -> bool) {
         let mut pages: Vec<u64> = self.history.iter().map(|entry| entry.page).collect();
         pages.sort_unstable();

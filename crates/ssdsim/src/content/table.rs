@@ -1,4 +1,5 @@
-//! Pages by number, in a tree of three levels, whose parts may be shared by several tables (images of a drive) until one of them is written.
+//! Pages by number, in a tree of three levels, whose parts may be shared by several tables (images of a
+//! drive) until one of them is written.
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ impl Table {
         &mut Arc::make_mut(leaf).0[slot]
     }
 
-    /// Empties the slots of `pages`, giving those that hold something to `give_up` first. What was never written costs next to nothing.
+    /// Empties the slots of `pages`, giving those that hold something to `give_up` first. What was never
+    /// written costs next to nothing.
     pub fn clear(&mut self, pages: std::ops::Range<u64>, mut give_up: impl FnMut(&mut Slot)) {
         let mut page = pages.start;
         while page < pages.end {

@@ -148,7 +148,8 @@ proptest! {
         prop_assert_eq!(all_bytes(&content), expand((0..SECTORS).map(|sector| model.newest(sector))));
     }
 
-    /// Every subset of the unsettled writes gives exactly the bytes of the obvious model, whole and torn by sectors.
+    /// Every subset of the unsettled writes gives exactly the bytes of the obvious model, whole and torn by
+    /// sectors.
     #[test]
     fn every_subset_of_unsettled_writes_may_survive(steps in steps(), torn in any::<u64>()) {
         let (content, model, _) = run(&steps);

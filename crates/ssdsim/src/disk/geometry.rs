@@ -5,8 +5,9 @@ use crate::engine::transfer_ns;
 
 /// Zones, rotation and seek curve.
 ///
-/// Bytes fill zones from the outermost inwards, cylinder by cylinder. Switches of head and track are part of the media rate, as they are in data
-/// sheets: a sequential access goes on as if its zone were one long track.
+/// Bytes fill zones from the outermost inwards, cylinder by cylinder. Switches of head and track are part of
+/// the media rate, as they are in data sheets: a sequential access goes on as if its zone were one long
+/// track.
 #[derive(Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
@@ -85,8 +86,8 @@ impl Geometry {
     }
 }
 
-/// Zones of equal numbers of cylinders whose rates fall linearly from the outermost to the innermost. A cylinder holds as much of the
-/// capacity as its zone's rate says: bytes per track are rate x revolution.
+/// Zones of equal numbers of cylinders whose rates fall linearly from the outermost to the innermost. A
+/// cylinder holds as much of the capacity as its zone's rate says: bytes per track are rate x revolution.
 fn zones(config: &DiskConfig, capacity_bytes: u64, sector_bytes: u64, revolution_ns: u64) -> Vec<Zone> {
     let count = u64::from(config.zones);
     let span = config.outer_bytes_per_s - config.inner_bytes_per_s;
@@ -116,8 +117,9 @@ fn zones(config: &DiskConfig, capacity_bytes: u64, sector_bytes: u64, revolution
         .collect()
 }
 
-/// Seek times through the three points of the configuration: `a + b sqrt(distance)` up to a third of the cylinders, where the arm
-/// accelerates half of the way and brakes the other half; beyond, it coasts, and time grows linearly.
+/// Seek times through the three points of the configuration: `a + b sqrt(distance)` up to a third of the
+/// cylinders, where the arm accelerates half of the way and brakes the other half; beyond, it coasts, and
+/// time grows linearly.
 #[derive(Debug)]
 struct SeekCurve {
     sqrt_base_ns: f64,

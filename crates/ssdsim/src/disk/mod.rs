@@ -1,8 +1,10 @@
 //! A hard disk: one arm, turning platters, a command queue and a cache for writes.
 //!
-//! The arm serves one access at a time: it seeks, waits for the platters to turn to the first byte, and moves the data at the rate of its zone.
-//! Among the commands in its queue the disk takes the one that it reaches soonest. What follows the last access is read ahead while nothing
-//! else is to be done. Writes complete in the cache, if there is one, and are written back when no command waits, when the cache is full, or for a flush.
+//! The arm serves one access at a time: it seeks, waits for the platters to turn to the first byte, and moves
+//! the data at the rate of its zone. Among the commands in its queue the disk takes the one that it reaches
+//! soonest. What follows the last access is read ahead while nothing else is to be done. Writes complete in
+//! the cache, if there is one, and are written back when no command waits, when the cache is full, or for a
+//! flush.
 
 mod cache;
 mod geometry;
@@ -218,10 +220,11 @@ impl Disk {
         Approach { seek_ns, rotation_ns, head_ns: now + seek_ns + rotation_ns, follows: false }
     }
 
-    /// When the head passes, or passed, an access that goes on where the last one ended; `None` if it does not.
+    /// When the head passes, or passed, an access that goes on where the last one ended; `None` if it does
+    /// not.
     ///
-    /// While nothing else is to be done the head goes on reading until its buffer is full; then it waits, and goes on at once as
-    /// soon as something of it is asked for.
+    /// While nothing else is to be done the head goes on reading until its buffer is full; then it waits, and
+    /// goes on at once as soon as something of it is asked for.
     fn following_ns(&self, access: &Access, now: u64) -> Option<u64> {
         let Head { next_byte, at_ns } = self.head?;
         let ahead = access.offset_bytes.checked_sub(next_byte)?;

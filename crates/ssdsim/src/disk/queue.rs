@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::cache::Dirty;
 use super::geometry::Place;
 
-/// An access may be passed over so many times for each place in the queue; then it is the next, however far away it is.
+/// An access may be passed over so many times for each place in the queue; then it is the next, however far
+/// away it is.
 const PATIENCE: u32 = 2;
 
 /// What the arm is to do.
@@ -84,8 +85,8 @@ impl Queue {
         (self.passed_over, self.write_back_passed_over) = (0, 0);
     }
 
-    /// The access that `cost` says is reached soonest, among commands and `write_backs`, which are ranges of the cache, oldest first; the older
-    /// one of equals.
+    /// The access that `cost` says is reached soonest, among commands and `write_backs`, which are ranges of
+    /// the cache, oldest first; the older one of equals.
     pub fn choose(
         &self,
         write_backs: impl Iterator<Item = Access>,

@@ -1,8 +1,10 @@
-//! What a host lets through to a drive: token buckets of requests and of bytes, as clouds limit their volumes.
+//! What a host lets through to a drive: token buckets of requests and of bytes, as clouds limit their
+//! volumes.
 //!
-//! A bucket that is drained at `rate` tokens a second and holds `burst` of them is kept as one number: the time at which it would be
-//! exactly paid for what has gone through (the virtual scheduling of ATM's generic cell rate algorithm). A request goes through at once while
-//! that time is no more than `burst / rate` ahead, and has to wait for as long as it is further ahead otherwise. Therefore
+//! A bucket that is drained at `rate` tokens a second and holds `burst` of them is kept as one number: the
+//! time at which it would be exactly paid for what has gone through (the virtual scheduling of ATM's generic
+//! cell rate algorithm). A request goes through at once while that time is no more than `burst / rate` ahead,
+//! and has to wait for as long as it is further ahead otherwise. Therefore
 //!
 //! 1. requests go through in the order in which they come;
 //! 2. in any span of `t` seconds at most `1 + burst + rate x t` requests go through, and so with bytes;

@@ -6,7 +6,8 @@ use flashgrain_device::{Arena, Channel, Completion, Error, Geometry, Nanos, Requ
 
 use super::world::World;
 
-/// Moves virtual time when it waits. Several channels may be used from one thread in turn: while one waits, the requests of the others go on, too.
+/// Moves virtual time when it waits. Several channels may be used from one thread in turn: while one waits,
+/// the requests of the others go on, too.
 pub(super) struct SimChannel {
     pub world: Arc<Mutex<World>>,
     pub geometry: Geometry,
@@ -19,7 +20,8 @@ pub(super) struct SimChannel {
 
 impl SimChannel {
     fn world(&self) -> MutexGuard<'_, World> {
-        // A panic in another thread's simulation is that thread's failure; the world's state is still what it was before the event.
+        // A panic in another thread's simulation is that thread's failure; the world's state is still what it
+        // was before the event.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

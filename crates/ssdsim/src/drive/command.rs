@@ -112,7 +112,8 @@ impl Command {
     /// The command is a write whose request is in flight.
     #[inline]
     pub unsafe fn bytes<'a>(&self) -> &'a [u8] {
-        // SAFETY: the caller of `Channel::submit` promised that the memory is valid and not modified while the request is in flight.
+        // SAFETY: the caller of `Channel::submit` promised that the memory is valid and not modified while
+        // the request is in flight.
         unsafe { std::slice::from_raw_parts(self.memory.0, self.length_bytes as usize) }
     }
 }
@@ -121,6 +122,6 @@ impl Command {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory(pub *mut u8);
 
-// SAFETY: the pointer is only followed while its request is in flight, for which the caller of `submit` promised that it is valid and
-// not used otherwise; which thread follows it does not matter.
+// SAFETY: the pointer is only followed while its request is in flight, for which the caller of `submit`
+// promised that it is valid and not used otherwise; which thread follows it does not matter.
 unsafe impl Send for Memory {}

@@ -31,7 +31,8 @@ impl SimDevice {
         self.with(|world| world.events.happened())
     }
 
-    /// Cuts the power now. Requests in flight fail with `EIO`, later ones with `ENODEV`, until [`SimDevice::power_on`].
+    /// Cuts the power now. Requests in flight fail with `EIO`, later ones with `ENODEV`, until
+    /// [`SimDevice::power_on`].
     pub fn power_cut(&self, cut: &PowerCut) {
         self.with(|world| world.power_cut(cut));
     }
@@ -51,7 +52,8 @@ impl SimDevice {
         self.with(|world| world.image())
     }
 
-    /// Makes the bytes of the device those of `image`, all of them on the medium. What is in flight fails; the drive is switched off and on.
+    /// Makes the bytes of the device those of `image`, all of them on the medium. What is in flight fails;
+    /// the drive is switched off and on.
     ///
     /// # Errors
     /// [`Error::Config`] if the image is one of a device of another size.

@@ -1,4 +1,5 @@
-//! What faults do to commands and drives. Where each command passes on its way, the world asks here if, and only if, something is wrong with it.
+//! What faults do to commands and drives. Where each command passes on its way, the world asks here if, and
+//! only if, something is wrong with it.
 
 use std::ops::Range;
 

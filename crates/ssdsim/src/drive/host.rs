@@ -73,7 +73,8 @@ impl Host {
         self.cross(usize::from(self.config.link_full_duplex), now_ns, bytes)
     }
 
-    /// The same for bytes that have been coming in over the last `over_ns` until now: the first of them are on the link while the others come.
+    /// The same for bytes that have been coming in over the last `over_ns` until now: the first of them are
+    /// on the link while the others come.
     #[inline]
     pub fn stream(&mut self, now_ns: u64, over_ns: u64, bytes: u64) -> u64 {
         let unit = bytes.min(UNIT_BYTES);

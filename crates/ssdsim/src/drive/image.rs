@@ -7,8 +7,8 @@ use flashgrain_device::StripeSet;
 use crate::content::Content;
 use crate::fault::PowerCut;
 
-/// The bytes of a device at a point in time, what of them a power cut may undo included. Taking one copies nothing; image and device share
-/// what neither changes.
+/// The bytes of a device at a point in time, what of them a power cut may undo included. Taking one copies
+/// nothing; image and device share what neither changes.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub(super) stripes: StripeSet,

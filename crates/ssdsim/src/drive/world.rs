@@ -384,8 +384,9 @@ impl Context<'_> {
         self.events.at(at_ns, Event::Medium { drive: self.drive, kind, index });
     }
 
-    /// `bytes` of a read are in the drive's memory: they cross the link, and when the last have, the command is done. `stages` says where the
-    /// medium's time for this part went, from the command's `started_ns` to now; that of the last part counts.
+    /// `bytes` of a read are in the drive's memory: they cross the link, and when the last have, the command
+    /// is done. `stages` says where the medium's time for this part went, from the command's `started_ns` to
+    /// now; that of the last part counts.
     #[inline]
     pub fn data_ready(&mut self, command: u32, bytes: u32, stages: &Stages) {
         self.data_streamed(command, bytes, 0, stages);

@@ -1,7 +1,8 @@
 //! Faults: what a drive can do wrong, and when.
 //!
-//! A [`Fault`] says what happens ([`FaultKind`]), when ([`Trigger`]), where and how often. It is injected into a running
-//! [`SimDevice`](crate::SimDevice) with `inject`, or stands in a drive's TOML file as a `[[fault]]` section with the same fields as the text form:
+//! A [`Fault`] says what happens ([`FaultKind`]), when ([`Trigger`]), where and how often. It is injected
+//! into a running [`SimDevice`](crate::SimDevice) with `inject`, or stands in a drive's TOML file as a
+//! `[[fault]]` section with the same fields as the text form:
 //!
 //! ```toml
 //! [[fault]]
@@ -12,11 +13,12 @@
 //! repeat = "sticky"
 //! ```
 //!
-//! Faults concern *commands*: requests, or on a stripe set the parts of a request that lie on one drive. A command suffers at most one fault: the
-//! first in the order of injection whose turn it is. Everything random is drawn from the device's seed, from a generator of its own, so a fault
-//! changes nothing but what it says.
+//! Faults concern *commands*: requests, or on a stripe set the parts of a request that lie on one drive. A
+//! command suffers at most one fault: the first in the order of injection whose turn it is. Everything random
+//! is drawn from the device's seed, from a generator of its own, so a fault changes nothing but what it says.
 //!
-//! What is not a drive's fault is not here: a file whose length or name is not durable is the file system's business.
+//! What is not a drive's fault is not here: a file whose length or name is not durable is the file system's
+//! business.
 
 mod plan;
 mod power;
@@ -34,9 +36,11 @@ pub use power::{PowerCut, Survivors, Tear};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// The power fails. With [`Trigger::Nth`] it fails when the command reaches the drive: a write is then on the link, anything else has no effect.
+    /// The power fails. With [`Trigger::Nth`] it fails when the command reaches the drive: a write is then on
+    /// the link, anything else has no effect.
     PowerCut(PowerCut),
-    /// The drive does not answer any more, until power is switched off and on; its bytes stay. Answers are as after a power cut.
+    /// The drive does not answer any more, until power is switched off and on; its bytes stay. Answers are as
+    /// after a power cut.
     DeviceGone,
     /// A read fails with `EIO`.
     ReadError {
@@ -55,7 +59,8 @@ pub enum FaultKind {
         /// What becomes of what it should have made durable.
         data: FlushLoss,
     },
-    /// A flush is acknowledged and not done; a durable write is done like any other write. The bytes may become durable later by themselves.
+    /// A flush is acknowledged and not done; a durable write is done like any other write. The bytes may
+    /// become durable later by themselves.
     IgnoredFlush,
     /// A write is acknowledged and not done.
     LostWrite,
@@ -69,7 +74,8 @@ pub enum FaultKind {
         /// How far away; round the drive's end. Whole sectors.
         by_bytes: i64,
     },
-    /// A read returns what was there when the fault was injected. Sticky and over everything, this is a drive that has gone back in time.
+    /// A read returns what was there when the fault was injected. Sticky and over everything, this is a drive
+    /// that has gone back in time.
     StaleRead,
     /// A bit of the fault's range changes on the drive.
     FlipAtRest {
@@ -78,7 +84,8 @@ pub enum FaultKind {
     },
     /// A bit changes on the way: of a read only in memory, of a write on the drive, not in memory.
     FlipInFlight {
-        /// Which bit of the command, counted as in [`FaultKind::FlipAtRest`] and modulo its length; `None`: any.
+        /// Which bit of the command, counted as in [`FaultKind::FlipAtRest`] and modulo its length; `None`:
+        /// any.
         bit: Option<u64>,
     },
     /// A discard leaves something other than zeros.
@@ -103,8 +110,8 @@ pub enum FlushLoss {
     Kept,
     /// It is gone at once: reads return what is on the medium.
     Dropped,
-    /// It is read as if all were well, but no later flush makes it durable: what a page cache does that takes a page for clean after it
-    /// failed to write it.
+    /// It is read as if all were well, but no later flush makes it durable: what a page cache does that takes
+    /// a page for clean after it failed to write it.
     Undurable,
 }
 
@@ -135,17 +142,20 @@ pub enum Operation {
     Discard,
 }
 
-/// When a fault happens. Power cuts, vanishing devices and bit flips at rest happen by themselves at an event or a time, and at once with
-/// [`Trigger::Always`] and [`Operation::Any`]; everything else happens to the next command that matches from then on.
+/// When a fault happens. Power cuts, vanishing devices and bit flips at rest happen by themselves at an event
+/// or a time, and at once with [`Trigger::Always`] and [`Operation::Any`]; everything else happens to the
+/// next command that matches from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// From the beginning.
     #[default]
     Always,
-    /// From the n-th command on that matches kind, operation and range, counted from 1 in the order in which the drive takes them up.
+    /// From the n-th command on that matches kind, operation and range, counted from 1 in the order in which
+    /// the drive takes them up.
     Nth(u64),
-    /// When so many events have happened since the start of the simulation (see [`SimDevice::events`](crate::SimDevice::events)).
+    /// When so many events have happened since the start of the simulation (see
+    /// [`SimDevice::events`](crate::SimDevice::events)).
     Event(u64),
     /// From this time on, nanoseconds.
     TimeNs(u64),

@@ -122,7 +122,8 @@ impl Plan {
         &mut self.random
     }
 
-    /// The fault that happens to a command that is taken up now, or [`NO_FAULT`]. `range` is empty for a flush.
+    /// The fault that happens to a command that is taken up now, or [`NO_FAULT`]. `range` is empty for a
+    /// flush.
     pub fn choose(&mut self, op: Op, range: &Range<u64>, now_ns: u64, events: u64) -> u32 {
         let mut chosen = NO_FAULT;
         let Self { faults, live, random, .. } = self;
@@ -150,7 +151,8 @@ impl Plan {
         chosen
     }
 
-    /// A fault that strikes by itself, now that so many events have happened and it is so late; each is returned once.
+    /// A fault that strikes by itself, now that so many events have happened and it is so late; each is
+    /// returned once.
     pub fn due(&mut self, now_ns: u64, events: u64) -> Option<u32> {
         let due = |armed: &Armed| match armed.fault.at {
             Trigger::Event(event) => events >= event,

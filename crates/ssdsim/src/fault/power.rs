@@ -11,10 +11,11 @@ const SECTOR_BYTES: u64 = crate::content::SECTOR_BYTES;
 
 /// A power cut, and what it leaves of the writes that were on their way to the medium.
 ///
-/// These are the *unsettled* writes: on a drive with a volatile cache, those whose data have arrived in the drive and are not yet on the medium,
-/// acknowledged or not; and, if `in_flight`, on any drive those whose data were on the link. They are numbered from 0 in the order of their arrival (see
-/// [`Image::unsettled`](crate::Image::unsettled)). Those that survive are applied in that order, so every subset amounts to a reordering, too.
-/// What was settled always survives.
+/// These are the *unsettled* writes: on a drive with a volatile cache, those whose data have arrived in the
+/// drive and are not yet on the medium, acknowledged or not; and, if `in_flight`, on any drive those whose
+/// data were on the link. They are numbered from 0 in the order of their arrival (see
+/// [`Image::unsettled`](crate::Image::unsettled)). Those that survive are applied in that order, so every
+/// subset amounts to a reordering, too. What was settled always survives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerCut {
@@ -81,7 +82,8 @@ impl PowerCut {
             .iter()
             .enumerate()
             .map(|(index, range)| {
-                // Always drawn, so that the choice of survivors and the choice of how they tear do not depend on one another.
+                // Always drawn, so that the choice of survivors and the choice of how they tear do not depend
+                // on one another.
                 let (lucky, torn) = (random.random::<bool>(), random.random::<bool>());
                 let mut tearing = Pcg64::seed_from_u64(random.random());
                 let survives = match &self.survivors {

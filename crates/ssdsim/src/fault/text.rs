@@ -230,7 +230,8 @@ impl From<Fault> for Flat {
 impl FromStr for Fault {
     type Err = Error;
 
-    /// Reads the fields of a `[[fault]]` section on one line, such as `kind = "read-error", at = { nth = 3 }`; a kind alone needs no quotes.
+    /// Reads the fields of a `[[fault]]` section on one line, such as `kind = "read-error", at = { nth = 3
+    /// }`; a kind alone needs no quotes.
     fn from_str(text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

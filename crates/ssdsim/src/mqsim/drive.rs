@@ -103,7 +103,8 @@ pub(super) const FLASH: &[Field] = &[
     ignored("Page_Metadat_Capacity", "1872", "MQSim does not transfer it either"),
 ];
 
-/// Bus time of commands and addresses of a read in MQSim's NV-DDR2 channel: 20 + 6 x 25 + 100 + 20 ns before the cells work, 15 + 15 ns before data come out.
+/// Bus time of commands and addresses of a read in MQSim's NV-DDR2 channel: 20 + 6 x 25 + 100 + 20 ns before
+/// the cells work, 15 + 15 ns before data come out.
 pub(super) const CHANNEL_COMMAND_NS: u64 = 320;
 
 /// MQSim's PCIe packets: payload, and what comes with it.
@@ -119,8 +120,8 @@ const MANY: u32 = 1 << 20;
 /// Reads `ssdconfig.xml`. `origin` says where the text comes from, for messages.
 ///
 /// # Errors
-/// [`Error::Syntax`] for what is no such file and for unknown fields, [`Error::Config`] for values that make no drive or that nothing here
-/// corresponds to; both name the field.
+/// [`Error::Syntax`] for what is no such file and for unknown fields, [`Error::Config`] for values that make
+/// no drive or that nothing here corresponds to; both name the field.
 pub fn import_drive(text: &str, origin: &str) -> Result<Imported, Error> {
     let document = parse(text, origin, ROOT)?;
     let mut parts = Parts {
@@ -307,7 +308,8 @@ impl Parts {
         Ok(nand)
     }
 
-    /// MQSim takes no more writes while sectors of one page for each plane are on their way to flash, however large its cache.
+    /// MQSim takes no more writes while sectors of one page for each plane are on their way to flash, however
+    /// large its cache.
     fn cache_bytes(&mut self, nand: &NandConfig) -> Result<u64, Error> {
         let capacity: u64 = self.device.number("Data_Cache_Capacity", 0..=1 << 50)?;
         let planes = dies(nand).saturating_mul(nand.planes_per_die.into());
@@ -361,7 +363,8 @@ impl Parts {
         }
     }
 
-    /// An entry in memory holds the logical and the physical page and a bit for each sector, as MQSim counts it.
+    /// An entry in memory holds the logical and the physical page and a bit for each sector, as MQSim counts
+    /// it.
     fn mapping(&self, nand: &NandConfig, blocks_per_plane: u32) -> Result<MappingConfig, Error> {
         let planes = dies(nand) * u64::from(nand.planes_per_die);
         let pages =

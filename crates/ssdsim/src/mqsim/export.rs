@@ -23,11 +23,12 @@ const WIDEST_BYTES: u32 = 16;
 
 /// A drive as MQSim's `ssdconfig.xml`, with every field that MQSim knows.
 ///
-/// `remark` is asked for a remark on each field of the drive's description by its path, such as `medium.nand.page_bytes`; it becomes a
-/// comment beside what was made from that field.
+/// `remark` is asked for a remark on each field of the drive's description by its path, such as
+/// `medium.nand.page_bytes`; it becomes a comment beside what was made from that field.
 ///
 /// # Errors
-/// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, stripe sets, and drives behind a cap.
+/// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, stripe sets, and drives
+/// behind a cap.
 pub fn export_drive(config: &SimConfig, remark: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
     let refuse = |field: &str, value: String, allowed: &str| {
         Err(Error::Config { field: field.to_owned(), value, allowed: allowed.to_owned() })
@@ -111,7 +112,8 @@ impl Values {
         let lane = host.link_bytes_per_s as f64 * packets / 1e9 / LANES;
         self.set("PCIe_Lane_Bandwidth", format!("{lane:.9}"), "host.link_bytes_per_s");
         self.set("PCIe_Lane_Count", LANES, "host.link_bytes_per_s");
-        // Before it starts, MQSim would write and age the drive: on a large one that takes longer than anybody waits.
+        // Before it starts, MQSim would write and age the drive: on a large one that takes longer than
+        // anybody waits.
         self.set("Enabled_Preconditioning", false, "state");
         self.set("HostInterface_Type", "NVME", "host.queue_depth");
         self.set("IO_Queue_Depth", u16::MAX, "host.queue_depth");
@@ -211,14 +213,16 @@ impl Values {
     }
 }
 
-/// The latency at `place`, 0 to 1, among those of the page types: MQSim knows three of them, there may be four.
+/// The latency at `place`, 0 to 1, among those of the page types: MQSim knows three of them, there may be
+/// four.
 fn at(latencies_us: &[f64], place: f64) -> f64 {
     let last = latencies_us.len().saturating_sub(1) as f64;
     let value = |index: f64| latencies_us.get(index as usize).copied().unwrap_or(0.0);
     (value((last * place).floor()) + value((last * place).ceil())) / 2.0
 }
 
-/// Width in bytes and rate in MT/s of a bus that comes near to `wanted` bytes per microsecond: the cycles of MQSim's are whole nanoseconds.
+/// Width in bytes and rate in MT/s of a bus that comes near to `wanted` bytes per microsecond: the cycles of
+/// MQSim's are whole nanoseconds.
 fn bus(wanted: f64) -> (u32, u32) {
     let mut best = (f64::INFINITY, 1, 1);
     for width in 1..=WIDEST_BYTES {

@@ -94,7 +94,8 @@ pub enum Sizes {
     },
 }
 
-/// Requests that were recorded: lines of arrival time, device, first sector, sectors, and 1 for a read or 0 for a write.
+/// Requests that were recorded: lines of arrival time, device, first sector, sectors, and 1 for a read or 0
+/// for a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The file.

@@ -14,7 +14,8 @@ use crate::SimDevice;
 use crate::error::Error;
 use crate::statistics::latency_histogram;
 
-/// Most requests in flight of flows whose requests come at times of their own; more wait before they are submitted.
+/// Most requests in flight of flows whose requests come at times of their own; more wait before they are
+/// submitted.
 const MOST_OF_OPEN_FLOWS: u32 = 65_536;
 
 /// Completions between two looks at the interrupt.
@@ -212,8 +213,9 @@ impl Runner {
             memory: slot.memory.as_mut_ptr(),
             tag: index as u64,
         };
-        // SAFETY: the memory is as long as the request, belongs to this slot alone, and is neither touched nor moved (growing `slots` moves
-        // the slot, not what it points to) until the completion frees the slot; the channel is dropped before the slots.
+        // SAFETY: the memory is as long as the request, belongs to this slot alone, and is neither touched
+        // nor moved (growing `slots` moves the slot, not what it points to) until the completion frees the
+        // slot; the channel is dropped before the slots.
         unsafe { self.channel.submit(request) }?;
         Ok(())
     }

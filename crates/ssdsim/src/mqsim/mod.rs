@@ -1,9 +1,11 @@
-//! Files of the simulator MQSim (Tavakkol et al., FAST 2018; CMU-SAFARI/MQSim): its drives and workloads read, its drives written.
+//! Files of the simulator MQSim (Tavakkol et al., FAST 2018; CMU-SAFARI/MQSim): its drives and workloads
+//! read, its drives written.
 //!
-//! MQSim describes a drive in `ssdconfig.xml` and what runs on it in `workload.xml`. [`import_drive`] makes a [`SimConfig`](crate::SimConfig) of
-//! the one, [`import_workload`] makes [`Scenario`]s of the other, which [`run`] runs, and [`export_drive`] writes the first. Names
-//! are MQSim's own, its spelling mistakes included, those of its older versions too. What is unknown is refused by name: MQSim itself ignores it,
-//! so that a misspelt field silently keeps its default there. What has no counterpart here is listed.
+//! MQSim describes a drive in `ssdconfig.xml` and what runs on it in `workload.xml`. [`import_drive`] makes a
+//! [`SimConfig`](crate::SimConfig) of the one, [`import_workload`] makes [`Scenario`]s of the other, which
+//! [`run`] runs, and [`export_drive`] writes the first. Names are MQSim's own, its spelling mistakes
+//! included, those of its older versions too. What is unknown is refused by name: MQSim itself ignores it, so
+//! that a misspelt field silently keeps its default there. What has no counterpart here is listed.
 
 mod drive;
 mod export;

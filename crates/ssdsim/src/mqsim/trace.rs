@@ -23,7 +23,8 @@ pub struct Recorded {
 /// Longest request, in sectors: 64 MiB.
 const MOST_SECTORS: u64 = 1 << 17;
 
-/// The share of a trace that runs, in the order of arrival and with arrival times from 0 on; `lines` are those of its file.
+/// The share of a trace that runs, in the order of arrival and with arrival times from 0 on; `lines` are
+/// those of its file.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read; [`Error::Syntax`] with the line that is no request.

@@ -66,7 +66,8 @@ const TRACE: &[Field] = &[
     used("Time_Unit", "NANOSECOND"),
 ];
 
-/// Reads `workload.xml`. `origin` says where the text comes from, for messages; trace files are looked for relative to `folder`.
+/// Reads `workload.xml`. `origin` says where the text comes from, for messages; trace files are looked for
+/// relative to `folder`.
 ///
 /// # Errors
 /// As [`import_drive`](super::import_drive).

@@ -1,4 +1,5 @@
-//! Drives of the papers, as far as their numbers are published. Each file says what is calibrated and what is assumed.
+//! Drives of the papers, as far as their numbers are published. Each file says what is calibrated and what is
+//! assumed.
 
 use crate::config::SimConfig;
 use crate::error::Error;
@@ -36,7 +37,8 @@ pub fn names() -> Vec<&'static str> {
     PRESETS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The TOML text of a preset as it is kept, comments included; `name` as for [`find`], without a number of drives.
+/// The TOML text of a preset as it is kept, comments included; `name` as for [`find`], without a number of
+/// drives.
 ///
 /// # Errors
 /// [`Error::UnknownPreset`].
@@ -46,7 +48,8 @@ pub fn text(name: &str) -> Result<&'static str, Error> {
     found.map(|(_, text)| *text).ok_or_else(|| unknown(name))
 }
 
-/// The preset called `name`. Case, spaces, hyphens and underscores do not matter; `8xNAME` is a stripe set of eight.
+/// The preset called `name`. Case, spaces, hyphens and underscores do not matter; `8xNAME` is a stripe set of
+/// eight.
 ///
 /// # Errors
 /// [`Error::UnknownPreset`] naming what there is, and what may have been meant.

@@ -9,7 +9,8 @@ pub(super) fn xpoint(draw: &mut Draw, sector_bytes: u32) -> (HostConfig, MediumC
     let read_us = draw.between(5.0, 12.0);
     let chunk_bytes = draw.power_of_two(u64::from(sector_bytes).max(4 << 10), 8 << 10);
     let bytes_per_us = draw.between(600.0, 2000.0);
-    // A read across a border moves half of its bytes over each of two channels; it has to be slower all the same.
+    // A read across a border moves half of its bytes over each of two channels; it has to be slower all the
+    // same.
     let gained_us = chunk_bytes as f64 / 2.0 / bytes_per_us;
     let config = XpointConfig {
         channels: draw.power_of_two(4, 16) as u32,

@@ -1,7 +1,8 @@
 //! Random drives: valid, unlike each other, and each with properties that show from outside.
 //!
-//! Somebody who profiles a drive can only learn what makes a difference to the time of a request. A drawn layout is therefore kept only if
-//! it makes one, by the closed forms of [`seen`]: small writes read back more slowly, and reads of a chunk depend on where they start.
+//! Somebody who profiles a drive can only learn what makes a difference to the time of a request. A drawn
+//! layout is therefore kept only if it makes one, by the closed forms of [`seen`]: small writes read back
+//! more slowly, and reads of a chunk depend on where they start.
 
 mod draw;
 mod media;
@@ -12,7 +13,8 @@ use crate::SimConfig;
 use crate::config::{About, HostConfig, MediumConfig, StartState};
 use draw::Draw;
 
-/// A drive drawn from `seed`: flash in four of five cases, otherwise 3D XPoint or a hard disk. The same seed gives the same drive.
+/// A drive drawn from `seed`: flash in four of five cases, otherwise 3D XPoint or a hard disk. The same seed
+/// gives the same drive.
 pub fn random_drive(seed: u64) -> SimConfig {
     let mut draw = Draw::new(seed);
     let sector_bytes = if draw.chance(0.15) { 4096 } else { 512 };

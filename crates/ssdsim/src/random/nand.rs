@@ -149,7 +149,8 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
         nand.misaligned_read_us = ((aligned_us * drop / (1.0 - drop) + gained_us) * 10.0).round() / 10.0;
         page
     } else {
-        // Doublings of the page, and a half, a quarter and three quarters more: not all drives count in powers of two.
+        // Doublings of the page, and a half, a quarter and three quarters more: not all drives count in
+        // powers of two.
         let chunk = draw.power_of_two(2 * page, (512 * KIB).max(2 * page));
         let chunk = if draw.chance(ODD_SHARE) { odd(draw, chunk.min(256 * KIB), page) } else { chunk };
         let drop = 1.0 - times.two_halves(chunk) / times.one_chunk(chunk);

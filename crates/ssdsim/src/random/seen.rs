@@ -1,4 +1,5 @@
-//! What a drive's layout means for the latency of single reads: closed forms for an idle drive, good to some per cent.
+//! What a drive's layout means for the latency of single reads: closed forms for an idle drive, good to some
+//! per cent.
 
 use crate::config::{HostConfig, NandConfig};
 

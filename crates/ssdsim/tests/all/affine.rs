@@ -1,4 +1,5 @@
-//! The profiler, not told the truth, learns the affine table from the five disks (dictionaries paper §4.2, Table 2).
+//! The profiler, not told the truth, learns the affine table from the five disks (dictionaries paper §4.2,
+//! Table 2).
 
 use flashgrain_model::{Access, line_fit};
 use flashgrain_profile::{Config, DeviceProfile, ExperimentName};
@@ -61,7 +62,8 @@ fn learned(profile: &DeviceProfile) -> Row {
     Row { setup_s, transfer_s, alpha: transfer_s / setup_s, r_squared }
 }
 
-/// More seeds: `FLASHGRAIN_SEEDS=20 cargo test --release -p flashgrain_ssdsim --test all affine -- --nocapture`.
+/// More seeds: `FLASHGRAIN_SEEDS=20 cargo test --release -p flashgrain_ssdsim --test all affine --
+/// --nocapture`.
 #[test]
 fn the_affine_table_is_learned_from_the_disks() {
     let seeds = std::env::var("FLASHGRAIN_SEEDS").map_or(1, |seeds| seeds.parse().unwrap());

@@ -1,4 +1,5 @@
-//! A cap before a drive is what its host sees, whatever the drive behind it can do, and credits are spent before it binds.
+//! A cap before a drive is what its host sees, whatever the drive behind it can do, and credits are spent
+//! before it binds.
 
 use flashgrain_device::Op;
 use flashgrain_model::{Access, Workload};

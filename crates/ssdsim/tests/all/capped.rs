@@ -1,4 +1,5 @@
-//! A cap before a drive is recognised as what it is, nothing is said of what it hides, and no drive without one is said to have one.
+//! A cap before a drive is recognised as what it is, nothing is said of what it hides, and no drive without
+//! one is said to have one.
 
 use flashgrain_profile::schema::{Cap, DeviceProfile, Learned, Point};
 use flashgrain_profile::{Config, ExperimentName, Profiled};

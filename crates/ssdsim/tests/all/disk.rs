@@ -45,7 +45,8 @@ impl ClosedForm {
         (0..self.disk.zones).map(|zone| outer + (inner - outer) * f64::from(zone) / last).collect()
     }
 
-    /// Mean of the rates over cylinders; bytes take the inverse of it in the mean, as fast zones hold more of them.
+    /// Mean of the rates over cylinders; bytes take the inverse of it in the mean, as fast zones hold more of
+    /// them.
     fn mean_rate(&self) -> f64 {
         let rates = self.rates();
         rates.iter().sum::<f64>() / rates.len() as f64
@@ -232,7 +233,8 @@ fn without_reading_ahead_every_sequential_access_waits_for_a_turn() {
         let mut host = Host::of(&config, 1);
         sequential(&mut host, op, 0, 4096, 1);
         let latencies = sequential(&mut host, op, 4096, 4096, 100);
-        // The head has just missed the next sector: it comes back one revolution later, and the bytes take their time.
+        // The head has just missed the next sector: it comes back one revolution later, and the bytes take
+        // their time.
         let expected = form.revolution() + 4096.0 / form.disk.outer_bytes_per_s as f64;
         assert_near(&format!("{op:?}, s"), sum(&latencies) / 100.0, expected, 1e-4);
     }
@@ -261,7 +263,8 @@ fn writes_complete_in_the_cache_until_it_is_full() {
     let cached = loaded(&device, Workload::random(Access::Write, 4096.0, 1.0), 0.01);
     let in_cache = form.command() + form.link(4096.0);
     assert_near("write into the cache, s", 1.0 / cached.iops(), in_cache, 0.01);
-    // When it is full, a write waits until another is on the platters, and those are written back in the best order, like reads.
+    // When it is full, a write waits until another is on the platters, and those are written back in the best
+    // order, like reads.
     let writes = loaded(&device, Workload::random(Access::Write, 4096.0, 8.0), 100.0).iops();
     let reads = loaded(&device, random_reads(4096, 32), 100.0).iops();
     assert_near("writes/s of a full cache as reads/s", writes, reads, 0.05);
@@ -363,7 +366,8 @@ fn write_and_flush(host: &mut Host, memory: &mut [[u8; 4096]], random: &mut Pcg6
     }
 }
 
-/// The power fails at the moment at which a flush is answered, and everything that it did not have to write is lost.
+/// The power fails at the moment at which a flush is answered, and everything that it did not have to write
+/// is lost.
 #[test]
 fn what_was_flushed_beside_other_writes_survives() {
     for seed in 0..200 {

@@ -1,4 +1,5 @@
-//! Random loads with many requests in flight, cut at random events: the promises of a drive, whatever it was doing.
+//! Random loads with many requests in flight, cut at random events: the promises of a drive, whatever it was
+//! doing.
 //!
 //! `FLASHGRAIN_CUTS=10000 cargo test -p flashgrain_ssdsim --release --test all durability` tries more.
 

@@ -27,7 +27,8 @@ fn faulty(toml: &str, fault: Fault) -> (Host, FaultId) {
     (host, id)
 }
 
-/// All bytes are `expected`, now and after the power was cut and nothing unsettled survived; and the fault is over.
+/// All bytes are `expected`, now and after the power was cut and nothing unsettled survived; and the fault is
+/// over.
 fn check_content(host: &mut Host, expected: &[u8]) {
     assert!(host.read(0, BYTES) == expected, "the drive holds other bytes");
     host.flush();

@@ -1,4 +1,5 @@
-//! What was configured is what is learned: the profiler, which is not told the truth, on the drives of the papers.
+//! What was configured is what is learned: the profiler, which is not told the truth, on the drives of the
+//! papers.
 
 use flashgrain_model::{Access, ModelName};
 use flashgrain_profile::{Config, ExperimentName};
@@ -14,7 +15,8 @@ fn flash() -> Vec<(&'static str, SimConfig)> {
     preset::names().into_iter().map(named).filter(is_flash).collect()
 }
 
-/// Table 1 of the hidden-parameters paper, KiB: desirable write, stripe, chunk, hot offset, drop in percent, flash page.
+/// Table 1 of the hidden-parameters paper, KiB: desirable write, stripe, chunk, hot offset, drop in percent,
+/// flash page.
 const HIDDEN: [(&str, [f64; 4], f64, Option<f64>); 3] = [
     ("960evo", [32.0, 64.0, 64.0, 32.0], 39.0, None),
     ("xg5", [64.0, 64.0, 4.0, 0.0], 38.0, Some(4.0)),
@@ -65,8 +67,8 @@ fn every_preset_is_learned_as_it_is_configured() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Drives whose hidden parameters were once learned wrongly, and with confidence, by a default profile: small pages on large chunks, and sizes that are
-/// no power of two.
+/// Drives whose hidden parameters were once learned wrongly, and with confidence, by a default profile: small
+/// pages on large chunks, and sizes that are no power of two.
 const MISLEADING: [(&str, &str); 3] = [
     ("small pages in chunks", include_str!("../fixtures/drives/small-pages-in-chunks.toml")),
     ("all of 40 KiB", include_str!("../fixtures/drives/all-40k.toml")),
@@ -120,8 +122,8 @@ fn the_pdam_table_is_learned() {
     }
 }
 
-/// Drives that the models are compared on in an ordinary run of the tests; with `FLASHGRAIN_ALL_PRESETS=1` it is all of them, which moves some
-/// hundred gigabytes through memory.
+/// Drives that the models are compared on in an ordinary run of the tests; with `FLASHGRAIN_ALL_PRESETS=1` it
+/// is all of them, which moves some hundred gigabytes through memory.
 const COMPARED: [&str; 4] = ["960evo", "m500", "970evo", "intel-750"];
 
 /// Of reads: sustained writes go by how a size divides the drive's stripes, which none of the models knows.

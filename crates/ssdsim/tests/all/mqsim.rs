@@ -44,8 +44,8 @@ fn scenarios() -> Vec<Scenario> {
     import_workload(&file("workload.xml"), "workload.xml", &folder()).unwrap()
 }
 
-/// What MQSim itself reached with 4 KiB random reads on the example, by depth (measured with its release of 2022, in chip-busy mode, which
-/// is the only one it has, cache off, over 85 % of the drive).
+/// What MQSim itself reached with 4 KiB random reads on the example, by depth (measured with its release of
+/// 2022, in chip-busy mode, which is the only one it has, cache off, over 85 % of the drive).
 const WITH_AN_IDEAL_MAP: [(u32, f64); 4] = [(1, 11_248.0), (4, 42_267.0), (16, 133_093.0), (64, 226_423.0)];
 const WITH_A_CACHE_OF_2_MIB: [(u32, f64); 4] = [(1, 6_034.0), (4, 22_763.0), (16, 73_040.0), (64, 133_035.0)];
 
@@ -106,8 +106,8 @@ fn reads_with_a_mapping_cache_are_as_fast_as_in_mqsim() {
     reads_like_mqsim(&drive(&[]).unwrap(), &WITH_A_CACHE_OF_2_MIB, 0.03);
 }
 
-/// Requests per second of half a second of random 4 KiB requests on a fresh drive, 32 in flight, aligned to pages as in MQSim's own workloads,
-/// and the write amplification.
+/// Requests per second of half a second of random 4 KiB requests on a fresh drive, 32 in flight, aligned to
+/// pages as in MQSim's own workloads, and the write amplification.
 fn mix_on_a_fresh_drive(config: &SimConfig, read_percent: u32) -> (f64, f64) {
     let text = file("workload.xml")
         .replace("<Read_Percentage>100", &format!("<Read_Percentage>{read_percent}"))
@@ -123,8 +123,8 @@ fn mix_on_a_fresh_drive(config: &SimConfig, read_percent: u32) -> (f64, f64) {
     (result.flows[0].requests() as f64 / result.elapsed.seconds(), amplification)
 }
 
-/// In MQSim a chip does one thing at a time, hardly ever on two planes, every write of half a page programs one, and hardly any entry of the
-/// mapping is in memory.
+/// In MQSim a chip does one thing at a time, hardly ever on two planes, every write of half a page programs
+/// one, and hardly any entry of the mapping is in memory.
 #[test]
 fn writes_are_bounded_by_chips_that_program_a_page_at_a_time() {
     let config = drive(&[]).unwrap();

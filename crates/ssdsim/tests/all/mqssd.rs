@@ -14,8 +14,8 @@ const FILE_BYTES: u64 = 50_000_000_000;
 const PAGE_BYTES: u64 = 4096;
 const LARGE_BYTES: u64 = 1000 * PAGE_BYTES;
 
-/// What the paper found for all three drives (§3.3.2): single-threaded throughput falls by this factor from 0.1 % to 100 % of the pages, and
-/// so does that of 128 threads.
+/// What the paper found for all three drives (§3.3.2): single-threaded throughput falls by this factor from
+/// 0.1 % to 100 % of the pages, and so does that of 128 threads.
 const SINGLE_READS: RangeInclusive<f64> = 18.0..=23.0;
 const SINGLE_WRITES: RangeInclusive<f64> = 38.0..=57.0;
 const MANY_READS: RangeInclusive<f64> = 1.3..=1.5;
@@ -88,7 +88,8 @@ fn the_cs1030_falls_as_in_figure_1() {
     falls_as_in_the_paper("cs1030", &[]);
 }
 
-/// Table 2: a random write of one thread costs s(1) + beta(1) = 121 us, a random read t(1) + alpha(1) = 60 us.
+/// Table 2: a random write of one thread costs s(1) + beta(1) = 121 us, a random read t(1) + alpha(1) = 60
+/// us.
 #[test]
 fn single_requests_of_the_990_pro_take_as_long_as_in_table_2() {
     let config = SimConfig::named("990pro").unwrap();

@@ -60,8 +60,8 @@ fn rate(answers: &[Answer]) -> f64 {
     (to - from) as f64 * 1e9 / (answers[to].completed_ns - answers[from].completed_ns) as f64
 }
 
-/// Requests of one sort, as many per second as the drive can do: one to each chunk (or further) in turn, so that all dies are equally busy.
-/// Random places would leave one without work now and then.
+/// Requests of one sort, as many per second as the drive can do: one to each chunk (or further) in turn, so
+/// that all dies are equally busy. Random places would leave one without work now and then.
 fn saturated(config: &SimConfig, op: Op, length: usize, count: usize) -> f64 {
     const CHUNK: usize = 16384;
     let mut host = Host::of(config, 1);
@@ -88,8 +88,8 @@ fn sum(stages: &StageTotals) -> u64 {
     queue_ns + controller_ns + link_ns + mapping_ns + wait_ns + collect_ns + medium_ns
 }
 
-/// Little's law holds exactly over a run that begins and ends empty: requests in the device, integrated over time, are the sum of all
-/// latencies. And every nanosecond of every latency is in one stage.
+/// Little's law holds exactly over a run that begins and ends empty: requests in the device, integrated over
+/// time, are the sum of all latencies. And every nanosecond of every latency is in one stage.
 #[test]
 fn littles_law_holds_and_stages_add_up_on_every_drive() {
     let steady = StartState::SteadyRandom { working_set: 1.0 };
@@ -182,8 +182,8 @@ fn a_slow_command_processor_bounds_requests() {
     assert_near(saturated(&slow, Op::Read, 4096, 2000), 25e3, 0.01, "reads");
 }
 
-/// A die, or a chip of which only one die works at a time, is busy with command, cells (of two page types in turn) and transfer. With a
-/// single one on each channel nobody waits for the channel.
+/// A die, or a chip of which only one die works at a time, is busy with command, cells (of two page types in
+/// turn) and transfer. With a single one on each channel nobody waits for the channel.
 #[test]
 fn dies_bound_reads_that_sense_long() {
     let busy_ns = (FLASH_COMMAND_NS + 60_000 + CHANNEL_NS) as f64;
@@ -196,9 +196,10 @@ fn dies_bound_reads_that_sense_long() {
     }
 }
 
-/// Two channels of eight chips, all of which have something to do. Sensed data cross a channel before the next command does, so the chips of a
-/// channel work in step: all transfer one after the other, then all get their commands and sense together. The channels are the narrowest
-/// stage as far as sensing is short beside that.
+/// Two channels of eight chips, all of which have something to do. Sensed data cross a channel before the
+/// next command does, so the chips of a channel work in step: all transfer one after the other, then all get
+/// their commands and sense together. The channels are the narrowest stage as far as sensing is short beside
+/// that.
 #[test]
 fn channels_bound_reads_that_transfer_long() {
     for (rate, length, share) in [(100.0, 4096, 0.2), (25.0, 16384, 0.02)] {

@@ -1,4 +1,5 @@
-//! Power cuts: nobody hangs, what was made durable survives at any event, and what was not survives as the cut says.
+//! Power cuts: nobody hangs, what was made durable survives at any event, and what was not survives as the
+//! cut says.
 
 use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Nanos, Op};
 use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, PowerCut, Survivors, Tear, Trigger};
@@ -9,7 +10,8 @@ use crate::host::{DISK, Host, NAND, XPOINT, config, pattern};
 const EIO: i32 = 5;
 const ENODEV: i32 = 19;
 
-/// What a host has been promised, sector by sector: the newest round that must have survived, and the newest that may have.
+/// What a host has been promised, sector by sector: the newest round that must have survived, and the newest
+/// that may have.
 struct Promises {
     durable: Vec<u8>,
     acknowledged: Vec<u8>,
@@ -33,7 +35,8 @@ fn step(round: u8) -> (usize, usize, Op) {
     (draw / 24 % (SECTORS - sectors), sectors, op)
 }
 
-/// Writes and flushes, one after another, until the power fails. Every sector carries the round in which it was written.
+/// Writes and flushes, one after another, until the power fails. Every sector carries the round in which it
+/// was written.
 fn work(host: &mut Host, rounds: u8) -> Promises {
     let mut promises = Promises::new();
     for round in 1..=rounds {

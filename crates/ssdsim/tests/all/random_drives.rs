@@ -1,5 +1,7 @@
-//! What was configured is what is learned, on random drives, by a profile as users make it: all experiments within the default budget. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p flashgrain_ssdsim --test
-//! all random_drives -- --nocapture` tries two hundred; without it there are few. `FLASHGRAIN_RANDOM_SEED=n` begins with another one.
+//! What was configured is what is learned, on random drives, by a profile as users make it: all experiments
+//! within the default budget. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p flashgrain_ssdsim --test
+//! all random_drives -- --nocapture` tries two hundred; without it there are few. `FLASHGRAIN_RANDOM_SEED=n`
+//! begins with another one.
 
 use flashgrain_model::segmented_fit;
 use flashgrain_profile::load::Stop;
@@ -24,14 +26,14 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 /// Reads of a round of the reference.
 const READS_OF_A_ROUND: u64 = 4000;
 
-/// P and saturation, bytes per second, by the regression of the dictionaries paper §4.1 through rounds of many reads; `None` where these show
-/// no knee.
+/// P and saturation, bytes per second, by the regression of the dictionaries paper §4.1 through rounds of
+/// many reads; `None` where these show no knee.
 fn reference(drive: &SimConfig, seed: u64) -> (Option<f64>, Option<f64>) {
     let device = SimDevice::new(drive, "the reference", seed).unwrap();
     let round = |streams: u32| {
         let stop = Stop { after_requests: Some(READS_OF_A_ROUND), ..Stop::default() };
-        // Other places in each round: those of the round before would find their mappings in the cache, and the rate would
-        // rise with the rounds instead of the streams.
+        // Other places in each round: those of the round before would find their mappings in the cache, and
+        // the rate would rise with the rounds instead of the streams.
         let places = u64::from(streams);
         (
             f64::from(streams),

@@ -28,7 +28,8 @@ fn rate_of(device: &SimDevice, workload: Workload, seconds: f64, trials: u64) ->
 #[test]
 fn short_trials_say_the_rate_of_long_ones() {
     let nvme = |depth| Case { name: "980pro", bytes: 4096.0, depth, off_max: [0.02, 0.01, 0.01, 0.01] };
-    // Large requests that were asked together share the link evenly at first and queue behind each other later: that takes a few of them.
+    // Large requests that were asked together share the link evenly at first and queue behind each other
+    // later: that takes a few of them.
     let large = |depth| Case { name: "860evo", bytes: 409_600.0, depth, off_max: [0.15, 0.05, 0.01, 0.01] };
     let deep = Case { off_max: [0.01; 4], ..large(128.0) };
     for Case { name, bytes, depth, off_max } in

@@ -1,4 +1,5 @@
-//! Everything repeats: the same configuration, seed and requests give the same events, however the host waits for them.
+//! Everything repeats: the same configuration, seed and requests give the same events, however the host waits
+//! for them.
 
 use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Op, Request};
 use flashgrain_ssdsim::config::{MappingCache, MediumConfig, NandConfig, StartState};

@@ -85,12 +85,13 @@ impl Hidden {
 
     fn of_nand(nand: &NandConfig, smallest: f64) -> Self {
         let layout = &nand.layout;
-        // Figure 4 of the hidden-parameters paper: pages smaller than a chunk let a read across its border use two channels (c);
-        // where a chunk is a page, such a read has to touch two of them (d).
+        // Figure 4 of the hidden-parameters paper: pages smaller than a chunk let a read across its border
+        // use two channels (c); where a chunk is a page, such a read has to touch two of them (d).
         let page = u64::from(nand.page_bytes);
         let planes = if nand.multi_plane { u64::from(nand.planes_per_die) } else { 1 };
         let split = layout.chunk_bytes > page;
-        // A die senses the pages of all planes at once; where that is a whole chunk or more, pages do not show.
+        // A die senses the pages of all planes at once; where that is a whole chunk or more, pages do not
+        // show.
         let sensed = page * planes;
         let flash_page =
             if split { Some(sensed).filter(|sensed| *sensed < layout.chunk_bytes) } else { Some(page) };
@@ -115,7 +116,8 @@ impl Hidden {
     }
 }
 
-/// P and saturation beside those of the same rounds run for much longer; a number that these do not give is not judged.
+/// P and saturation beside those of the same rounds run for much longer; a number that these do not give is
+/// not judged.
 pub fn parallel_rows(parallelism: Option<f64>, saturation: Option<f64>, learned: &Learned) -> Vec<Row> {
     let parallelism = parallelism.map(|p| Row::new("P", Some(p), &learned.parallelism, 0.10));
     let saturation =

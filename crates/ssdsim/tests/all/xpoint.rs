@@ -48,7 +48,8 @@ fn an_idle_drive_takes_the_sum_of_its_stages() {
         let read_us = outside_us + host.command_ns as f64 * 1e-3 + xpoint.read_us;
         let write_command_ns = host.write_command_ns.unwrap_or(host.command_ns);
         let write_us = outside_us + write_command_ns as f64 * 1e-3 + xpoint.write_us;
-        // Within a chunk or not a whole one, parts are joined; chunks of a large request are in different banks.
+        // Within a chunk or not a whole one, parts are joined; chunks of a large request are in different
+        // banks.
         let joined = xpoint.misaligned_read_us;
         let cases = [
             (random_reads(4096, 1), read_us + channel_us(4096.0) + link_us(4096.0)),
@@ -134,7 +135,8 @@ fn requests_in_the_drive_are_rate_times_latency() {
         let device = device(&preset::find(name).unwrap());
         let workload = Workload { read_share: 0.7, ..random_reads(4096, depth) };
         loaded(&device, workload, 0.01);
-        // Everything has come back: what was in flight over time is exactly what all requests waited together.
+        // Everything has come back: what was in flight over time is exactly what all requests waited
+        // together.
         let statistics = device.statistics();
         let waited = statistics.read_stages.sum_ns() + statistics.write_stages.sum_ns();
         assert_eq!(statistics.in_flight_ns, u128::from(waited), "{name} {depth}");

@@ -31,7 +31,9 @@ impl BTree {
         self.walk(&mut |_| (), record)
     }
 
-    /// Walks the whole tree, and shows the page of every node to `node` and every record to `record`: the fences of every node are what its parent says, its keys lie within them and ascend, its level is one below, it is a node. Nobody changes the tree meanwhile.
+    /// Walks the whole tree, and shows the page of every node to `node` and every record to `record`: the
+    /// fences of every node are what its parent says, its keys lie within them and ascend, its level is one
+    /// below, it is a node. Nobody changes the tree meanwhile.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.

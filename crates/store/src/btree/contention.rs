@@ -1,6 +1,7 @@
 //! Records that several threads change at the same time should not share a leaf (contention split).
 //!
-//! A leaf has one latch. Where threads keep getting into each other's way at a leaf, it is split beside the record that was to be changed, until what is hot lies apart or alone. That the leaves stay small does no
+//! A leaf has one latch. Where threads keep getting into each other's way at a leaf, it is split beside the
+//! record that was to be changed, until what is hot lies apart or alone. That the leaves stay small does no
 //! harm: they are few, and a merge is only tried when records were removed.
 
 use std::cell::RefCell;
@@ -58,7 +59,8 @@ pub(super) fn note_change() {
     RACES.with_borrow_mut(|races| races.changes += 1);
 }
 
-/// Somebody changed the leaf after the calling thread had looked at it and before it got the latch. Says whether that happens often.
+/// Somebody changed the leaf after the calling thread had looked at it and before it got the latch. Says
+/// whether that happens often.
 #[cold]
 pub(super) fn note_lost(page: PageId) -> bool {
     RACES.with_borrow_mut(|races| races.lost(page))

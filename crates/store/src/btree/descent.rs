@@ -9,7 +9,8 @@ use crate::header::PageId;
 use crate::index::{LeafHint, Slot};
 use crate::pool::{Access, Seen};
 
-/// Attempts after which it matters whether the store is poisoned, and whether records without their pages take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
+/// Attempts after which it matters whether the store is poisoned, and whether records without their pages
+/// take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
 const ATTEMPTS: u32 = 64;
 
 /// A node on the way down, and which of its children came next.
@@ -27,10 +28,12 @@ impl<'a> Step<'a> {
 }
 
 impl BTree {
-    /// What `attempt` gives, as soon as nothing that it looked at has changed or left memory meanwhile: before that it gives `None`.
+    /// What `attempt` gives, as soon as nothing that it looked at has changed or left memory meanwhile:
+    /// before that it gives `None`.
     ///
     /// # Errors
-    /// Those of `attempt`; [`Error::Poisoned`] if nothing is written any more and memory may be too full of what has changed: then a node takes the memory of the one above it, again and again.
+    /// Those of `attempt`; [`Error::Poisoned`] if nothing is written any more and memory may be too full of
+    /// what has changed: then a node takes the memory of the one above it, again and again.
     #[inline]
     pub(super) fn until_whole<T>(
         &self,
@@ -49,7 +52,8 @@ impl BTree {
         }
     }
 
-    /// The leaf that covers `key`, and the key's slot there, if that is known; `hint` is where another key was found.
+    /// The leaf that covers `key`, and the key's slot there, if that is known; `hint` is where another key
+    /// was found.
     #[inline]
     pub(super) fn place_of(&self, key: &[u8], hint: Option<LeafHint>) -> Result<(Seen<'_>, Slot), Error> {
         match self.place_again(key, hint) {
@@ -64,7 +68,8 @@ impl BTree {
         self.descend(0, Access::Normal, |node| node.child_slot(key))
     }
 
-    /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it lately, and nothing has changed there since.
+    /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it
+    /// lately, and nothing has changed there since.
     #[inline]
     pub(super) fn place_again(&self, key: &[u8], hint: Option<LeafHint>) -> Option<(Seen<'_>, Slot)> {
         let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
@@ -85,7 +90,8 @@ impl BTree {
         places::remember((self.number, self.root), key, hint);
     }
 
-    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait for it. May do nothing.
+    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait
+    /// for it. May do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move |_| {
@@ -113,7 +119,8 @@ impl BTree {
             let next = Some(child).filter(|_| seen.is_still()).and_then(|child| self.pool.at_hand(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
-            // Only now is it certain that the child, as it was found, covers the key. What is being changed may lead in circles.
+            // Only now is it certain that the child, as it was found, covers the key. What is being changed
+            // may lead in circles.
             if !seen.is_still() || next_level.checked_add(1) != Some(level) {
                 return None;
             }
@@ -122,7 +129,8 @@ impl BTree {
         Some((seen, Slot::Unknown))
     }
 
-    /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose` gives the slot of the child to go on with.
+    /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose`
+    /// gives the slot of the child to go on with.
     #[inline]
     pub(super) fn descend(
         &self,
@@ -145,7 +153,8 @@ impl BTree {
         })
     }
 
-    /// All nodes from the root down to the one of `level` that covers `key`, or only the root if it is not above that level.
+    /// All nodes from the root down to the one of `level` that covers `key`, or only the root if it is not
+    /// above that level.
     pub(super) fn path(&self, key: &[u8], level: u8) -> Result<Vec<Step<'_>>, Error> {
         self.until_whole(|| {
             let mut path = Vec::new();
@@ -166,7 +175,8 @@ impl BTree {
         })
     }
 
-    /// Whether the child, a leaf, has to be read; its word of the page table is at hand then. `None` if the parent has changed since it was read.
+    /// Whether the child, a leaf, has to be read; its word of the page table is at hand then. `None` if the
+    /// parent has changed since it was read.
     #[inline]
     pub(super) fn is_leaf_absent(&self, parent: &Seen<'_>, child: PageId) -> Option<bool> {
         // Not before this holds is the child worth looking at.
@@ -178,7 +188,8 @@ impl BTree {
         Some(self.pool.is_absent(child))
     }
 
-    /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has changed since.
+    /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has
+    /// changed since.
     #[inline]
     pub(super) fn follow(
         &self,

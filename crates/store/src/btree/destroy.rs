@@ -10,8 +10,9 @@ use crate::task::yield_now;
 const LEAVES_PER_SECTION: u32 = 32;
 
 impl BTree {
-    /// Takes all records out and frees all pages but the root, the largest keys first; others run in between. Nobody uses the tree any more. If it is cut short, by an error or the end of
-    /// the store, what is left is a tree that can be cleared later. Leaves are not read.
+    /// Takes all records out and frees all pages but the root, the largest keys first; others run in between.
+    /// Nobody uses the tree any more. If it is cut short, by an error or the end of the store, what is left
+    /// is a tree that can be cleared later. Leaves are not read.
     ///
     /// # Errors
     /// The pool's.
@@ -27,7 +28,8 @@ impl BTree {
         Ok(())
     }
 
-    /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can be cleared further and no more be gone through. Nobody uses the tree any more.
+    /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can be cleared
+    /// further and no more be gone through. Nobody uses the tree any more.
     ///
     /// # Errors
     /// The pool's.

@@ -10,13 +10,15 @@ use crate::header::{PageId, PageKind};
 use crate::pool::{Denied, Seen};
 
 impl BTree {
-    /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another child the parent, and so on. Changes nothing if another
-    /// was faster. Whoever needs the room tries again then, and comes back as long as there is none.
+    /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another
+    /// child the parent, and so on. Changes nothing if another was faster. Whoever needs the room tries again
+    /// then, and comes back as long as there is none.
     pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
         self.split_on_the_way(key, |leaf, index| cut(leaf, index, key))
     }
 
-    /// Splits the leaf of `key` beside its record, as [`BTree::make_room`] does, if it has enough records for that. Nothing depends on it.
+    /// Splits the leaf of `key` beside its record, as [`BTree::make_room`] does, if it has enough records for
+    /// that. Nothing depends on it.
     pub(super) fn part(&self, key: &[u8]) -> Result<(), Error> {
         self.split_on_the_way(key, cut_beside)
     }
@@ -44,7 +46,8 @@ impl BTree {
                 return Err(self.damaged(step.seen.id(), expected, "something else".into()));
             }
             let Some(cut) = found else {
-                // There is room in an empty leaf: somebody has emptied it, or made it by a split, since the key was refused.
+                // There is room in an empty leaf: somebody has emptied it, or made it by a split, since the
+                // key was refused.
                 return if is_leaf { Ok(()) } else { Err(self.no_room(step.seen.id())) };
             };
             let done = match depth.checked_sub(1).map(|above| &path[above]) {

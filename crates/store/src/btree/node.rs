@@ -16,19 +16,24 @@
 //!   inner        | head | offset/4 u16 | length u16 | the child's page id u64     |
 //! ```
 //!
-//! A node covers the keys from its lower fence up to but without its upper fence. The fences' common prefix is not stored with the keys. A slot has the
-//! first four bytes of what is left of its key (the suffix, whose length it says), so that a search mostly stays within the slots; the bytes behind
-//! these four are on the heap, and behind them, in a leaf, the value. All on the heap begins at multiples of four; zeros fill the gaps.
+//! A node covers the keys from its lower fence up to but without its upper fence. The fences' common prefix
+//! is not stored with the keys. A slot has the first four bytes of what is left of its key (the suffix, whose
+//! length it says), so that a search mostly stays within the slots; the bytes behind these four are on the
+//! heap, and behind them, in a leaf, the value. All on the heap begins at multiples of four; zeros fill the
+//! gaps.
 //!
-//! The hints are the heads of sixteen slots at equal distances, as soon as there are twice as many slots: a search looks at them and then at the slots between two of
-//! them only, so that it touches two or three cache lines instead of one for each halving.
+//! The hints are the heads of sixteen slots at equal distances, as soon as there are twice as many slots: a
+//! search looks at them and then at the slots between two of them only, so that it touches two or three cache
+//! lines instead of one for each halving.
 //!
-//! *Last* is the slot of the last insert, *run* how many came just before it, each right behind the one before: a node where keys come in ascending order is
-//! split where they come.
+//! *Last* is the slot of the last insert, *run* how many came just before it, each right behind the one
+//! before: a node where keys come in ascending order is split where they come.
 //!
-//! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next. The first slot's key is the lower fence, whatever it has for a suffix (none).
+//! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next.
+//! The first slot's key is the lower fence, whatever it has for a suffix (none).
 //!
-//! Whoever changes a node has it to himself; whoever only reads may see it change, and must find out afterwards (see [`crate::page`]).
+//! Whoever changes a node has it to himself; whoever only reads may see it change, and must find out
+//! afterwards (see [`crate::page`]).
 
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::page::{OwnPage, Page, padded};
@@ -62,8 +67,8 @@ const LEAST_RUN: u8 = 4;
 
 /// The longest key of a node of `page_bytes`.
 ///
-/// Any leaf takes at least one record of the longest key and the longest value, whatever its fences are, and any inner node two children; so there is always
-/// a split that makes room.
+/// Any leaf takes at least one record of the longest key and the longest value, whatever its fences are, and
+/// any inner node two children; so there is always a split that makes room.
 pub(crate) fn max_key_bytes(page_bytes: u64) -> usize {
     (page_bytes / 4).min(u64::from(NO_FENCE - 3)) as usize
 }
@@ -329,7 +334,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The slot of the child with the largest keys below `bound`, in an inner node; the last one without a bound. The bound is above the lower fence and not above the upper one.
+    /// The slot of the child with the largest keys below `bound`, in an inner node; the last one without a
+    /// bound. The bound is above the lower fence and not above the upper one.
     pub fn child_slot_below(self, bound: Option<&[u8]>) -> u32 {
         let behind = match bound {
             Some(bound) => self.find(bound).unwrap_or_else(|index| index),
@@ -338,7 +344,8 @@ impl<'a> Node<'a> {
         behind.saturating_sub(1)
     }
 
-    /// The first slot whose key is not below `bound`, which is not below the lower fence and not above the upper one.
+    /// The first slot whose key is not below `bound`, which is not below the lower fence and not above the
+    /// upper one.
     pub fn position(self, bound: &[u8]) -> u32 {
         self.find(bound).unwrap_or_else(|index| index)
     }
@@ -376,7 +383,8 @@ impl<'a> Node<'a> {
     /// The child of a slot of an inner node.
     #[inline]
     pub fn child(self, index: u32) -> PageId {
-        // A tree that is being cleared may have inner nodes without children: what was there before leads into others' pages.
+        // A tree that is being cleared may have inner nodes without children: what was there before leads
+        // into others' pages.
         if index >= self.count() {
             return PageId(0);
         }
@@ -434,7 +442,8 @@ impl<'a> Node<'a> {
         self.needed_bytes(key.len(), 0) <= self.free_bytes()
     }
 
-    /// Whether a leaf takes a value of `value_length` bytes for a key, which [`Node::find`] has `found` or not.
+    /// Whether a leaf takes a value of `value_length` bytes for a key, which [`Node::find`] has `found` or
+    /// not.
     pub(super) fn has_room(self, found: Result<u32, u32>, key_length: usize, value_length: usize) -> bool {
         let more_bytes = match found {
             Ok(index) => padded(value_length as u32).saturating_sub(padded(self.slot(index).value_length())),
@@ -510,7 +519,8 @@ impl<'a> Node<'a> {
         self.page.set_word(FRONT_END, self.slot_start(count));
     }
 
-    /// Gives the key at `index` of a leaf another value. The usual case, a value of the same length, is a mere copy.
+    /// Gives the key at `index` of a leaf another value. The usual case, a value of the same length, is a
+    /// mere copy.
     pub fn replace(self, index: u32, value: &[u8], scratch: &OwnPage) -> Result<(), Full> {
         let slot = self.slot(index);
         let (old, new) = (padded(slot.value_length()), padded(value.len() as u32));
@@ -544,7 +554,8 @@ impl<'a> Node<'a> {
         self.renew_hints(count, index);
     }
 
-    /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so what was removed would still take room on the device.
+    /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so
+    /// what was removed would still take room on the device.
     pub fn tidy(self, scratch: &OwnPage) {
         if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_SHARE {
             self.compact(scratch);

@@ -1,7 +1,8 @@
 //! Where keys were found lately: who comes back to one need not go down the tree again.
 //!
-//! Transactions come back: they look a record up, validate it and change it, and have perhaps had it brought into memory before. Each thread remembers in which leaves it found its last keys, and under which
-//! versions of their latches. A leaf that still has that version is what it was, and covers the key.
+//! Transactions come back: they look a record up, validate it and change it, and have perhaps had it brought
+//! into memory before. Each thread remembers in which leaves it found its last keys, and under which versions
+//! of their latches. A leaf that still has that version is what it was, and covers the key.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +52,8 @@ thread_local! {
     static PLACES: RefCell<Box<[Place]>> = RefCell::default();
 }
 
-/// Which of the places is a key's. The number of the tree is left out: it depends on how many others were opened before, and what happens must not.
+/// Which of the places is a key's. The number of the tree is left out: it depends on how many others were
+/// opened before, and what happens must not.
 #[inline]
 fn index(places: &[Place], root: PageId, key: &[u8]) -> usize {
     hash(root.0, key) as usize >> (usize::BITS - places.len().trailing_zeros())

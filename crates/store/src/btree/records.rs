@@ -17,7 +17,8 @@ pub(super) enum Way<'a> {
 }
 
 impl BTree {
-    /// Appends the value of `key` to `into`; `false` if there is none. Its leaf need not be in memory afterwards.
+    /// Appends the value of `key` to `into`; `false` if there is none. Its leaf need not be in memory
+    /// afterwards.
     ///
     /// # Errors
     /// As [`BTree::get`].
@@ -37,7 +38,8 @@ impl BTree {
         })
     }
 
-    /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
+    /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
+    /// it is.
     pub fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         let copied = self.copy_at_hand(key, into, &mut None);
         if copied.is_some() {
@@ -87,7 +89,8 @@ impl BTree {
         }
     }
 
-    /// The record of a key has this value from now on, or is not there any more. The caller has the leaf's latch.
+    /// The record of a key has this value from now on, or is not there any more. The caller has the leaf's
+    /// latch.
     #[inline]
     pub(super) fn amend(&self, key: &[u8], value: Option<&[u8]>) {
         if let Some(of) = self.record_key(key) {

@@ -15,8 +15,9 @@ pub(crate) struct Cut {
 /// Leaves with fewer records are not divided to part hot ones.
 const LEAST_DIVIDED: u32 = 4;
 
-/// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys come in ascending order, so that full
-/// nodes stay behind. `None` for an inner node of one child or an empty leaf, in which there is always room.
+/// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys
+/// come in ascending order, so that full nodes stay behind. `None` for an inner node of one child or an empty
+/// leaf, in which there is always room.
 pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
     let (count, is_leaf) = (node.count(), node.is_leaf());
     if count == 0 || (count == 1 && !is_leaf) {
@@ -30,7 +31,8 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
         (false, _) if count == 1 => incoming.min(1),
         (false, _) => middle(node, count),
     };
-    // Fences are stored whole: where they are long, a side with many records may have no room for the new one.
+    // Fences are stored whole: where they are long, a side with many records may have no room for the new
+    // one.
     let last = count - u32::from(count > 1);
     let others = (1..=count).flat_map(|away| [slot.checked_sub(away), Some(slot + away)]);
     let others = others.flatten().filter(|other| (1..=last).contains(other));
@@ -65,7 +67,8 @@ fn separator(left: &[u8], mut right: Vec<u8>) -> Vec<u8> {
     right
 }
 
-/// Where to split a leaf so that the record at `hot` comes to lie at the edge; `None` if there is little to divide.
+/// Where to split a leaf so that the record at `hot` comes to lie at the edge; `None` if there is little to
+/// divide.
 pub(crate) fn cut_beside(leaf: Node<'_>, hot: u32) -> Option<Cut> {
     let count = leaf.count();
     if count < LEAST_DIVIDED || hot >= count {
@@ -79,7 +82,8 @@ pub(crate) fn cut_beside(leaf: Node<'_>, hot: u32) -> Option<Cut> {
     Some(Cut { slot, separator: separator(&left, right) }).filter(|cut| fits(leaf, cut))
 }
 
-/// Whether both sides of a cut have room for their fences and records. Their prefixes are not shorter than the node's, so records do not become larger.
+/// Whether both sides of a cut have room for their fences and records. Their prefixes are not shorter than
+/// the node's, so records do not become larger.
 fn fits(node: Node<'_>, cut: &Cut) -> bool {
     let bytes =
         |slots: std::ops::Range<u32>| -> u64 { slots.map(|index| u64::from(node.slot_bytes(index))).sum() };
@@ -105,7 +109,8 @@ fn middle(node: Node<'_>, count: u32) -> u32 {
     count - 1
 }
 
-/// Moves the slots from the cut on to the page `right`, whose header stays. `scratch` is as long as the pages.
+/// Moves the slots from the cut on to the page `right`, whose header stays. `scratch` is as long as the
+/// pages.
 pub(crate) fn split(node: Node<'_>, cut: &Cut, right: Page<'_>, scratch: &OwnPage) {
     let old = Node::new(scratch.page());
     scratch.page().copy_page(node.page());

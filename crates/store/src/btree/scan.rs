@@ -1,7 +1,8 @@
 //! Iterating in key order, one leaf at a time, with read-ahead.
 //!
-//! A scan holds nothing between its steps but two keys: what it has yet to give. Each step copies the records of one leaf out; the leaf's fence is where the next step
-//! begins, so that splits, merges and evictions in between do not matter.
+//! A scan holds nothing between its steps but two keys: what it has yet to give. Each step copies the records
+//! of one leaf out; the leaf's fence is where the next step begins, so that splits, merges and evictions in
+//! between do not matter.
 
 use std::ops::Range;
 
@@ -12,7 +13,8 @@ use crate::header::PageId;
 use crate::index::{Direction, Piece};
 use crate::pool::{Access, Seen};
 
-/// Leaves of a short scan. It should load little in vain, and what it reads is as likely to be read again as what look-ups read; a longer one should not wait, nor push out what others need.
+/// Leaves of a short scan. It should load little in vain, and what it reads is as likely to be read again as
+/// what look-ups read; a longer one should not wait, nor push out what others need.
 const SHORT: u32 = 4;
 
 /// What a scan has yet to give.
@@ -32,7 +34,8 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// How many there may be on their way so far: one more for each that the scan passes, half as many after a loss.
+    /// How many there may be on their way so far: one more for each that the scan passes, half as many after
+    /// a loss.
     reach: u32,
     /// How many are on their way.
     leaves: u32,
@@ -42,12 +45,14 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes, and so it loads less than twice what it comes to.
+    /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes,
+    /// and so it loads less than twice what it comes to.
     fn wanted(&self) -> u32 {
         self.reach.min(self.most)
     }
 
-    /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as the scan has passed, and at least one, as that costs a drive much less than another read.
+    /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as
+    /// the scan has passed, and at least one, as that costs a drive much less than another read.
     fn along(&self) -> u32 {
         (self.reach / 2).max(1).min(self.most)
     }
@@ -62,8 +67,11 @@ impl Ahead {
         self.reach = self.reach.saturating_add(1);
     }
 
-    /// A leaf that was asked for is neither in memory nor on its way when the scan comes to it: there was no room, or others' pages have pushed it out, as scans get a share of the memory only. So it is with those behind it, then: they are
-    /// asked for again, half as many, as by a sender whose packets get lost. A scan that read them one by one would fall behind the others, and lose all that it asks for from then on. In a short scan the leaf is rather still to come.
+    /// A leaf that was asked for is neither in memory nor on its way when the scan comes to it: there was no
+    /// room, or others' pages have pushed it out, as scans get a share of the memory only. So it is with
+    /// those behind it, then: they are asked for again, half as many, as by a sender whose packets get lost.
+    /// A scan that read them one by one would fall behind the others, and lose all that it asks for from then
+    /// on. In a short scan the leaf is rather still to come.
     fn miss(&mut self) {
         if self.leaves > 0 && !self.is_short() {
             self.leaves = 0;
@@ -72,7 +80,8 @@ impl Ahead {
         }
     }
 
-    /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half of them are.
+    /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half
+    /// of them are.
     fn is_due(&self) -> bool {
         // The next leaf loads itself.
         let wanted = self.wanted();
@@ -81,7 +90,8 @@ impl Ahead {
 }
 
 impl Scan {
-    /// The keys from `lower` up to but without `upper`. At most `ahead` leaves are loaded before they are asked for.
+    /// The keys from `lower` up to but without `upper`. At most `ahead` leaves are loaded before they are
+    /// asked for.
     pub fn new(direction: Direction, lower: &[u8], upper: Option<&[u8]>, ahead: u32) -> Self {
         Self {
             direction,
@@ -92,7 +102,8 @@ impl Scan {
         }
     }
 
-    /// Moves on to the other side of a leaf, whose fence there is `fence`. `false` if that is no other side: with such a leaf no scan would end.
+    /// Moves on to the other side of a leaf, whose fence there is `fence`. `false` if that is no other side:
+    /// with such a leaf no scan would end.
     fn pass(&mut self, fence: Option<&[u8]>) -> bool {
         let Some(fence) = fence else {
             self.ended = true;
@@ -135,7 +146,8 @@ fn slot_at(node: Node<'_>, direction: Direction, bound: Option<&[u8]>) -> u32 {
     }
 }
 
-/// The slot of a node, of which `fence` is the upper one, behind the last that a scan up to `upper` has to do with.
+/// The slot of a node, of which `fence` is the upper one, behind the last that a scan up to `upper` has to do
+/// with.
 fn end_at(node: Node<'_>, upper: Option<&[u8]>, fence: Option<&Vec<u8>>) -> u32 {
     match upper {
         Some(upper) if fence.is_none_or(|fence| upper <= fence.as_slice()) => node.position(upper),
@@ -170,7 +182,8 @@ fn children_of(node: Node<'_>, direction: Direction, slots: Range<u32>) -> Vec<P
 }
 
 impl BTree {
-    /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are no more.
+    /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are
+    /// no more.
     pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
         let mut fence = Vec::new();
         while !scan.ended {
@@ -186,7 +199,8 @@ impl BTree {
         Ok(false)
     }
 
-    /// Copies the records of the next leaf, of which there may be none, and moves on; `None` if it changed meanwhile.
+    /// Copies the records of the next leaf, of which there may be none, and moves on; `None` if it changed
+    /// meanwhile.
     fn pass_leaf(
         &self,
         scan: &mut Scan,
@@ -237,7 +251,8 @@ impl BTree {
         self.enter(&parent, 1, child, access)
     }
 
-    /// The records of a leaf that belong to the scan, and the fence at its far end: whether it has one. `None` if it was not still all the time, even if it is again: then records are missing.
+    /// The records of a leaf that belong to the scan, and the fence at its far end: whether it has one.
+    /// `None` if it was not still all the time, even if it is again: then records are missing.
     fn copy_out(
         node: Node<'_>,
         scan: &Scan,
@@ -336,7 +351,8 @@ mod tests {
     use crate::btree::Change;
     use crate::pool::testing::pool_in_memory;
 
-    /// Who gathers a leaf has its latch for a moment and changes nothing. A scan that looked at just that moment left out what it had not copied yet, and took the leaf for whole as it was still the same.
+    /// Who gathers a leaf has its latch for a moment and changes nothing. A scan that looked at just that
+    /// moment left out what it had not copied yet, and took the leaf for whole as it was still the same.
     #[test]
     fn regression_a_leaf_that_was_latched_for_a_moment_is_not_copied_in_part() {
         let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();

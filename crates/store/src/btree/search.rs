@@ -1,6 +1,7 @@
 //! Finding a key in a node.
 //!
-//! The words of a node may change while it is searched, so the compiler never keeps one: how the slots lie is read once and handed on.
+//! The words of a node may change while it is searched, so the compiler never keeps one: how the slots lie is
+//! read once and handed on.
 
 use std::cmp::Ordering;
 use std::ops::Range;

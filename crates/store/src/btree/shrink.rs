@@ -25,15 +25,16 @@ fn fit_well(left: Node<'_>, right: Node<'_>) -> bool {
 }
 
 impl BTree {
-    /// Whether a change that began with `before` used bytes left so little that a merge is worth a try. Not after every change of a small node: when a
-    /// merge was not possible, it is tried again an eighth of a node later.
+    /// Whether a change that began with `before` used bytes left so little that a merge is worth a try. Not
+    /// after every change of a small node: when a merge was not possible, it is tried again an eighth of a
+    /// node later.
     pub(super) fn has_shrunk(node: Node<'_>, before: u32) -> bool {
         let (after, eighth) = (node.used_bytes(), (node.capacity_bytes() / 8).max(1));
         after < before && is_small(node) && (after / eighth < before / eighth || node.count() == 0)
     }
 
-    /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise, and so on. One attempt each: what stays
-    /// as it was will be tried again when it has become smaller.
+    /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise,
+    /// and so on. One attempt each: what stays as it was will be tried again when it has become smaller.
     pub(super) fn shrink(&self, key: &[u8]) -> Result<(), Error> {
         // Where inner nodes were merged, children meet that had no neighbours before.
         while self.shrink_upwards(key)? {}

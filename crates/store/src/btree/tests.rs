@@ -305,7 +305,8 @@ fn keeping_a_value_changes_nothing() {
     assert!(!before.is_still());
 }
 
-/// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once, what they see of the others' is whole.
+/// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once,
+/// what they see of the others' is whole.
 #[test]
 fn threads_share_a_tree() {
     share(64 << 20, steps() * 2);
@@ -383,7 +384,8 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
     assert_eq!(pool.pages(), before);
 }
 
-/// Its last inner nodes have no children for a moment: what was in their slots before must not be taken for some, as the pages may be another tree's by then.
+/// Its last inner nodes have no children for a moment: what was in their slots before must not be taken for
+/// some, as the pages may be another tree's by then.
 #[test]
 fn regression_a_tree_that_is_cut_off_leads_into_no_other_tree() {
     let pool = pool_in_memory(1 << 20);
@@ -436,7 +438,8 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
     }
 }
 
-/// A split where keys ascend leaves an empty leaf for the next one: who was refused with that one, and comes later, finds room there and no damage.
+/// A split where keys ascend leaves an empty leaf for the next one: who was refused with that one, and comes
+/// later, finds room there and no damage.
 #[test]
 fn regression_room_that_another_has_made_is_no_damage() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
@@ -475,7 +478,8 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     assert!(parent.seen.is_still());
 }
 
-/// Threads that append to the end of a tree whose only leaf is full, and take away what another may have appended.
+/// Threads that append to the end of a tree whose only leaf is full, and take away what another may have
+/// appended.
 #[test]
 fn threads_append_side_by_side() {
     const THREADS: u32 = 3;

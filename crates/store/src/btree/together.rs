@@ -1,6 +1,8 @@
-//! Looking for several keys at a time: what the processor has to fetch for one of them, it fetches for all of them side by side.
+//! Looking for several keys at a time: what the processor has to fetch for one of them, it fetches for all of
+//! them side by side.
 //!
-//! A way down is a chain of addresses, each of which is known when what is at the one before has come. Of one key the processor waits for each; of many it fetches the first ones, then the second ones, and so on
+//! A way down is a chain of addresses, each of which is known when what is at the one before has come. Of one
+//! key the processor waits for each; of many it fetches the first ones, then the second ones, and so on
 //! (group prefetching: Chen, Ailamaki, Gibbons and Mowry, ICDE 2004).
 
 use smallvec::SmallVec;
@@ -12,7 +14,8 @@ use crate::header::PageId;
 use crate::index::{LeafHint, Slot};
 use crate::pool::Seen;
 
-/// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache holds.
+/// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache
+/// holds.
 const AT_A_TIME: usize = 16;
 
 /// Keys on their way down.
@@ -27,7 +30,8 @@ struct Way<'a> {
 }
 
 impl BTree {
-    /// Finds the leaves of keys that are looked for next, and remembers them, as far as all on the way to them is in memory.
+    /// Finds the leaves of keys that are looked for next, and remembers them, as far as all on the way to
+    /// them is in memory.
     pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         let is_known = |key: &&[u8]| {
             places::recall((self.number, self.root), key).is_some_and(|hint| self.pool.is_still(hint.sight))
@@ -45,7 +49,8 @@ impl BTree {
         }
     }
 
-    /// From the root to the leaves. Whoever meets what is not in memory, or changes meanwhile, falls by the wayside.
+    /// From the root to the leaves. Whoever meets what is not in memory, or changes meanwhile, falls by the
+    /// wayside.
     fn go_down<'a>(&'a self, ways: &mut Ways<'a>) {
         let mut level = ways.first().map_or(0, |way| Node::new(way.seen.page()).level());
         while level > 0 && !ways.is_empty() {

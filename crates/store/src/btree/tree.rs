@@ -73,7 +73,8 @@ pub(super) enum Attempt {
     Lost,
 }
 
-/// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory meanwhile, and then `into` is as it was.
+/// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory
+/// meanwhile, and then `into` is as it was.
 #[inline]
 fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
@@ -122,7 +123,8 @@ impl BTree {
         max_value_bytes(class_bytes(self.class))
     }
 
-    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found that may be in the same leaf, and becomes where this one was.
+    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found
+    /// that may be in the same leaf, and becomes where this one was.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.until_whole(|| {
             let place = self.place_of(key, hint.take())?;
@@ -130,7 +132,8 @@ impl BTree {
         })
     }
 
-    /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as it is.
+    /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
+    /// it is.
     pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
         let copied = self.copy_at_hand(key, into, hint);
         if copied.is_none() {
@@ -150,7 +153,8 @@ impl BTree {
         self.copy_value(place, key, into, hint, |_| ())
     }
 
-    /// Appends the value of `key`, whose leaf this is; whether there is one. `None` if the leaf has changed meanwhile. `meanwhile` is what is done while the value comes into the processor's cache.
+    /// Appends the value of `key`, whose leaf this is; whether there is one. `None` if the leaf has changed
+    /// meanwhile. `meanwhile` is what is done while the value comes into the processor's cache.
     #[inline]
     pub(super) fn copy_value(
         &self,
@@ -171,7 +175,8 @@ impl BTree {
         copied
     }
 
-    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is zero. `hint` as with [`BTree::get`].
+    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is
+    /// zero. `hint` as with [`BTree::get`].
     pub fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
             let (leaf, slot) = self.place_of(key, hint.take())?;
@@ -184,7 +189,8 @@ impl BTree {
         })
     }
 
-    /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what is not there yet.
+    /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what
+    /// is not there yet.
     #[inline]
     fn note_found(
         &self,
@@ -208,10 +214,12 @@ impl BTree {
         hint.is_some_and(|hint| self.pool.is_still(hint.sight))
     }
 
-    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several times; it must not wait, and its last answer counts.
+    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
+    /// called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`] for what does not fit into a node; the pool's, and then nothing has changed.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`] for what does not fit into a node; the pool's, and
+    /// then nothing has changed.
     pub fn update<'v>(
         &self,
         key: &[u8],
@@ -220,8 +228,9 @@ impl BTree {
         self.change_as(key, &mut None, &mut Wish::DependsOn(decide))
     }
 
-    /// Changes the record of a key, beginning with the leaf in which it was found before. `hint` becomes where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it have moved perhaps: they begin with
-    /// [`LeafHint::of_another_key`].
+    /// Changes the record of a key, beginning with the leaf in which it was found before. `hint` becomes
+    /// where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it
+    /// have moved perhaps: they begin with [`LeafHint::of_another_key`].
     ///
     /// # Errors
     /// As [`BTree::update`].

@@ -1,4 +1,5 @@
-//! A node that cannot be read or changed, at every single occasion of a history in which a tree grows and shrinks.
+//! A node that cannot be read or changed, at every single occasion of a history in which a tree grows and
+//! shrinks.
 
 use std::collections::BTreeMap;
 

@@ -14,8 +14,8 @@
 //! | u8 = 2 | u8     | u32     | up to 64 bytes     |
 //! ```
 //!
-//! All numbers are little-endian. *Form* is the version of this entry, *kind* the structure that the tree is kept in. What
-//! its [parameters](Parameters) mean is the kind's business.
+//! All numbers are little-endian. *Form* is the version of this entry, *kind* the structure that the tree is
+//! kept in. What its [parameters](Parameters) mean is the kind's business.
 
 use crate::Error;
 use crate::index::{IndexKind, Parameters, TreeId};
@@ -61,8 +61,8 @@ impl Entry {
     /// From the catalog's leaf.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what this version never wrote; the page's checksum was right, so it is a newer version's or a
-    /// fault in memory.
+    /// [`Error::Corrupt`] for what this version never wrote; the page's checksum was right, so it is a newer
+    /// version's or a fault in memory.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, Error> {
         let corrupt = |expected: &str, got: String| Error::Corrupt {
             what: format!("the catalog's entry of the tree `{name}`"),

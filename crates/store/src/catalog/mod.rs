@@ -1,4 +1,5 @@
-//! The catalog: which trees there are. A tree of its own, whose root the superblock knows, maps their names to what they are.
+//! The catalog: which trees there are. A tree of its own, whose root the superblock knows, maps their names
+//! to what they are.
 
 mod entry;
 mod trees;

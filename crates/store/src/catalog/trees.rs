@@ -7,8 +7,10 @@
 //! 0xff, tree id (u32, big-endian)   the entry of a tree that was dropped and whose pages are not all free yet
 //! ```
 //!
-//! Creations, drops and renamings are in the log like all operations. Replaying one that a checkpoint contains, or a later one of the same name, changes nothing: tree ids only grow. A checkpoint's cut may
-//! fall into a renaming, so that the catalog has a tree under both names: the log still has the renaming then, and replaying it leaves the new one.
+//! Creations, drops and renamings are in the log like all operations. Replaying one that a checkpoint
+//! contains, or a later one of the same name, changes nothing: tree ids only grow. A checkpoint's cut may
+//! fall into a renaming, so that the catalog has a tree under both names: the log still has the renaming
+//! then, and replaying it leaves the new one.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
@@ -126,8 +128,8 @@ impl Trees {
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` those of a large value. What is cut short is gone on with when the store is opened
-    /// again.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` those
+    /// of a large value. What is cut short is gone on with when the store is opened again.
     ///
     /// # Errors
     /// The pool's.
@@ -146,7 +148,8 @@ impl Trees {
         self.catalog.walk(page, &mut |_, _| ()).map(drop)
     }
 
-    /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of its name is. One caller at a time.
+    /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of
+    /// its name is. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -171,7 +174,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Takes a tree out of the catalog, as the log says; its pages are left. Nothing happens if it is not there. One caller at a time.
+    /// Takes a tree out of the catalog, as the log says; its pages are left. Nothing happens if it is not
+    /// there. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -190,8 +194,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Gives a tree another name, as the log says. What it was known as before counts as dropped. Nothing happens if it is not there, or has that name already, or another tree has. One caller at a
-    /// time.
+    /// Gives a tree another name, as the log says. What it was known as before counts as dropped. Nothing
+    /// happens if it is not there, or has that name already, or another tree has. One caller at a time.
     ///
     /// # Errors
     /// The pool's.

@@ -60,7 +60,8 @@ impl Keeper {
         *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a checkpoint made soon that contains everything done before. Returns at once; may be called from anywhere, however often.
+    /// Has a checkpoint made soon that contains everything done before. Returns at once; may be called from
+    /// anywhere, however often.
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
             let keeper = self.clone();
@@ -73,7 +74,8 @@ impl Keeper {
         self.shared.busy.load(Ordering::Acquire)
     }
 
-    /// As [`Keeper::want`], for those whom the checkpoints need: they do not keep the keeper alive. What is asked for while a checkpoint is being made may be ignored.
+    /// As [`Keeper::want`], for those whom the checkpoints need: they do not keep the keeper alive. What is
+    /// asked for while a checkpoint is being made may be ignored.
     pub fn wanting(&self, even_if_busy: bool) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || {

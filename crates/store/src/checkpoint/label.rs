@@ -57,7 +57,8 @@ impl Label {
     /// What [`Label::of_member`] needs of a member.
     pub const HEAD_BYTES: u64 = 12 << 10;
 
-    /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if there is one: how the paths of a striped store are put in order before it is opened.
+    /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if there is one: how the paths of a
+    /// striped store are put in order before it is opened.
     pub fn of_member(first_bytes: &[u8]) -> Option<Self> {
         match Self::decode(first_bytes.get(OFFSET_BYTES as usize..)?) {
             Found::Whole(label) => Some(label),
@@ -147,7 +148,8 @@ pub(crate) fn save(devices: &Devices, store: StoreId) -> Result<(), Error> {
     flush(devices, Role::Data).map_err(|failure| failure.error("flush the labels"))
 }
 
-/// Whether all members are there, each in its place. A single data member needs no label: it has the superblock.
+/// Whether all members are there, each in its place. A single data member needs no label: it has the
+/// superblock.
 ///
 /// # Errors
 /// [`Error::Member`] naming the one that is not.

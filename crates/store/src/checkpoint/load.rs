@@ -19,7 +19,8 @@ const READS: usize = 32;
 /// No device has had more segments than this.
 const SEGMENTS_MAX: u64 = DEVICE_BYTES_MAX / 4096;
 
-/// Puts the pages of the superblock's checkpoint into the pool and the segments, both of which are new. Gives what the next checkpoint goes on from.
+/// Puts the pages of the superblock's checkpoint into the pool and the segments, both of which are new. Gives
+/// what the next checkpoint goes on from.
 ///
 /// # Errors
 /// [`Error::Corrupt`] and [`Error::Io`] if the map cannot be read.

@@ -1,16 +1,22 @@
 //! How a checkpoint is made.
 //!
-//! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied before it is changed. Pages that are withheld then, as the values in them are not committed, are not part of
-//!    the checkpoint; their changes are carried over to the next one.
-//! 2. *Pages*: every page that changed in the old epoch and is still in memory alone is gathered into write units, as is what moved into the map.
-//! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended at the cut.
+//! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied
+//!    before it is changed. Pages that are withheld then, as the values in them are not committed, are not
+//!    part of the checkpoint; their changes are carried over to the next one.
+//! 2. *Pages*: every page that changed in the old epoch and is still in memory alone is gathered into write
+//!    units, as is what moved into the map.
+//! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended
+//!    at the cut.
 //! 4. *Current*: the superblock.
-//! 5. *Free*: what only older checkpoints referred to may be used again: segments, page numbers, the log before the replay start.
-//! 6. *Log*: if it has become [short](super::log_growth), it [moves](crate::log::Log::move_to) to a longer place, with another superblock. The last checkpoint of a
-//!    backup cuts the free end of its device off, with another superblock, too.
+//! 5. *Free*: what only older checkpoints referred to may be used again: segments, page numbers, the log
+//!    before the replay start.
+//! 6. *Log*: if it has become [short](super::log_growth), it [moves](crate::log::Log::move_to) to a longer
+//!    place, with another superblock. The last checkpoint of a backup cuts the free end of its device off,
+//!    with another superblock, too.
 //!
 //! Commits go on all the while; only the cut keeps them, for as long as the longest change of pages takes.
-//! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or flush poisons the store.
+//! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or
+//! flush poisons the store.
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::collections::HashSet;
@@ -36,7 +42,8 @@ use crate::txn::Transactions;
 /// The most bytes of a map page.
 const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// A chain of the map is begun anew when it takes more than twice the room that it then takes, and so many flash pages, of which each checkpoint fills one at least, however little changed.
+/// A chain of the map is begun anew when it takes more than twice the room that it then takes, and so many
+/// flash pages, of which each checkpoint fills one at least, however little changed.
 const CHAIN_PACKS_MIN: u64 = 16;
 
 /// About what a page takes in the map.
@@ -55,13 +62,14 @@ pub(crate) struct Parts {
     pub recovery_log_bytes: u64,
 }
 
-/// A checkpoint must be complete before the ring is full: it begins when this part of it was written since the last one's cut, or this one of a ring that
-/// is going to move then: commits do not wait for that.
+/// A checkpoint must be complete before the ring is full: it begins when this part of it was written since
+/// the last one's cut, or this one of a ring that is going to move then: commits do not wait for that.
 const STEP_DIVISOR: u64 = 3;
 const FIRST_STEP_DIVISOR: u64 = 8;
 
 impl Parts {
-    /// A checkpoint begins when the log has grown by so much since the last one's cut: what may have to be replayed is what has gathered since the last but one's.
+    /// A checkpoint begins when the log has grown by so much since the last one's cut: what may have to be
+    /// replayed is what has gathered since the last but one's.
     pub fn log_step_bytes(&self) -> u64 {
         let bytes = self.log.place().bytes;
         let divisor = match self.log.is_growing(FREE_BYTES) {
@@ -141,7 +149,8 @@ impl Run {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a checkpoint of everything that was done before. With `closed`, nothing may be under way, and the superblock says that the log ends here.
+    /// Makes a checkpoint of everything that was done before. With `closed`, nothing may be under way, and
+    /// the superblock says that the log ends here.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for it: it can be tried again. Everything else poisons.
@@ -183,7 +192,8 @@ impl Run {
         let changes = self.carried.len() as u64;
         let chain = self.write_map(&cut)?;
         segments.write_all()?;
-        // The flush makes this length of the device durable, and all that is referred to lies within; should it grow now, it may be shorter again after a crash.
+        // The flush makes this length of the device durable, and all that is referred to lies within; should
+        // it grow now, it may be shorter again after a crash.
         let data_bytes = devices.device(Role::Data).capacity_bytes();
         if !planted!(CheckpointSkipsFlush) {
             match flush(&devices, Role::Data) {
@@ -284,7 +294,8 @@ impl Run {
         }
     }
 
-    /// Moves the log to a longer place, if it has become too short and there is room; to a shorter one on a disk that is full: pages have more use for it.
+    /// Moves the log to a longer place, if it has become too short and there is room; to a shorter one on a
+    /// disk that is full: pages have more use for it.
     fn grow_log(&mut self, seen: Seen) -> Result<(), Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         if !self.base.superblock.layout.log_grows() {
@@ -320,7 +331,8 @@ impl Run {
         Ok(moved)
     }
 
-    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its segments but free room.
+    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
+    /// segments but free room.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
@@ -385,7 +397,8 @@ struct Chain {
 }
 
 impl Run {
-    /// Whether to begin a new chain rather than go on with one to which so many changes of pages are to be added.
+    /// Whether to begin a new chain rather than go on with one to which so many changes of pages are to be
+    /// added.
     fn is_chain_long(&self, changes: u64, whole_bytes: u64) -> bool {
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;

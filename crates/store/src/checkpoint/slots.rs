@@ -8,15 +8,19 @@
 //!   80 KiB  slot of odd generations, second copy
 //! ```
 //!
-//! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The copies of a slot are written together, so a slot of which nothing can be read
-//! is one whose writing was cut off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses nothing.
-//! If a slot was destroyed after it had become current, the other one is older than the log's tail and the segments' contents: the log's chain and the pages' sequences tell.
+//! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The
+//! copies of a slot are written together, so a slot of which nothing can be read is one whose writing was cut
+//! off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses
+//! nothing. If a slot was destroyed after it had become current, the other one is older than the log's tail
+//! and the segments' contents: the log's chain and the pages' sequences tell.
 //!
-//! While a store is being made, each place holds a mark instead, and each member's file, the log's too, begins with one, so that what a
-//! crash leaves of it is told from a store with damage: it can be made again. The marks of members without a superblock in their first
-//! bytes are taken away once the first superblock is durable; until then they say nothing if there is one.
+//! While a store is being made, each place holds a mark instead, and each member's file, the log's too,
+//! begins with one, so that what a crash leaves of it is told from a store with damage: it can be made again.
+//! The marks of members without a superblock in their first bytes are taken away once the first superblock is
+//! durable; until then they say nothing if there is one.
 //!
-//! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would silently turn back time.
+//! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would
+//! silently turn back time.
 
 use super::label::Label;
 use super::superblock::Superblock;
@@ -60,7 +64,8 @@ enum Slot {
 /// The current superblock.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole superblock, [`Error::Io`] if one that may count cannot be read.
+/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole
+/// superblock, [`Error::Io`] if one that may count cannot be read.
 pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
@@ -97,7 +102,8 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
 /// Looks at both copies of a slot.
 ///
 /// # Errors
-/// [`Error::FormatVersion`]; [`Error::Io`] if a copy cannot be read and the other one is not whole: it may be the one that counts, and over an older one the store would be another.
+/// [`Error::FormatVersion`]; [`Error::Io`] if a copy cannot be read and the other one is not whole: it may be
+/// the one that counts, and over an older one the store would be another.
 fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
     let (mut found, mut unreadable) = (Slot::Blank, None);
     for offset_bytes in places(slot) {
@@ -146,7 +152,8 @@ fn looks_like_one(bytes: &[u8]) -> bool {
 /// Makes `superblock` the current one: written, flushed, and read back.
 ///
 /// # Errors
-/// Of the device, or [`Error::Corrupt`] if it reads back as something else. The previous superblock still counts then, or this one does.
+/// Of the device, or [`Error::Corrupt`] if it reads back as something else. The previous superblock still
+/// counts then, or this one does.
 pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Error> {
     let sector = superblock.encode();
     let mut block = Block::new(COPY_BYTES as usize)?;
@@ -184,7 +191,8 @@ pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
     flush(devices, Role::Data).map_err(|failure| failure.error("flush the erased superblocks"))
 }
 
-/// The new store is complete: takes the marks away with which the members' files began, but where superblocks are.
+/// The new store is complete: takes the marks away with which the members' files began, but where superblocks
+/// are.
 ///
 /// # Errors
 /// Of the devices. The store is complete even so: where there is a superblock, marks say nothing.
@@ -218,8 +226,9 @@ fn is_mark(sector: &[u8]) -> bool {
     sector.strip_prefix(&MAKING).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
 }
 
-/// Whether a member's file, of which these are the first [`END_BYTES`], is part of a store whose making was cut off: it begins with a mark,
-/// or has them where superblocks belong, and no complete superblock is, or was, in any place. Other members may have one.
+/// Whether a member's file, of which these are the first [`END_BYTES`], is part of a store whose making was
+/// cut off: it begins with a mark, or has them where superblocks belong, and no complete superblock is, or
+/// was, in any place. Other members may have one.
 pub(crate) fn is_cut_off(head: &[u8], is_log: bool) -> bool {
     let begins = is_mark(sector_at(head, 0));
     let label = Label::of_member(head);
@@ -369,7 +378,8 @@ mod tests {
         }
     }
 
-    /// Whatever a power cut leaves of a write, the old one or the new one counts, and the new one if it was acknowledged.
+    /// Whatever a power cut leaves of a write, the old one or the new one counts, and the new one if it was
+    /// acknowledged.
     #[test]
     fn a_power_cut_leaves_the_old_one_or_the_new_one() {
         let mut seen = [0; 2];

@@ -1,4 +1,5 @@
-//! The superblock: which checkpoint is current, and everything that must be known before anything else can be read.
+//! The superblock: which checkpoint is current, and everything that must be known before anything else can be
+//! read.
 //!
 //! ```text
 //! byte  bytes  field
@@ -111,7 +112,8 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
-    /// The one that follows when the store is opened, before anything else is written: the log may go on from now on, and write sequences below `next_sequence` may be on the device.
+    /// The one that follows when the store is opened, before anything else is written: the log may go on from
+    /// now on, and write sequences below `next_sequence` may be on the device.
     pub fn opened(&self, next_sequence: UnitSequence) -> Self {
         let state = State { next_sequence, ..self.state };
         let generation = self.generation + 1;
@@ -245,13 +247,15 @@ impl Superblock {
         superblock.is_possible().then_some(superblock)
     }
 
-    /// On a data device of so many bytes, no page has this number or a higher one: numbers are used again, so that there are about as many as fit, and as were made and freed while the log came round.
+    /// On a data device of so many bytes, no page has this number or a higher one: numbers are used again, so
+    /// that there are about as many as fit, and as were made and freed while the log came round.
     pub fn page_limit(&self, data_bytes: u64) -> PageId {
         let bytes = data_bytes.saturating_add(self.layout.log_bytes_max);
         PageId((bytes / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES))
     }
 
-    /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no more memory than a store of its size needs.
+    /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no
+    /// more memory than a store of its size needs.
     fn is_possible(&self) -> bool {
         let state = &self.state;
         let counters = [

@@ -29,7 +29,8 @@ pub struct Backup {
     pub bytes: u64,
 }
 
-/// The store that a backup makes. Dropped before it is complete, it is removed, or stays as something that cannot be opened.
+/// The store that a backup makes. Dropped before it is complete, it is removed, or stays as something that
+/// cannot be opened.
 struct Target {
     /// There until the end.
     db: Option<Db>,
@@ -96,7 +97,8 @@ impl Core {
         Ok(sum)
     }
 
-    /// A snapshot, and the trees that there are in it. They stay readable while somebody has them, also if they are dropped.
+    /// A snapshot, and the trees that there are in it. They stay readable while somebody has them, also if
+    /// they are dropped.
     fn all_trees(&self) -> Result<(Arc<Snapshot>, Vec<Arc<Known>>), Error> {
         loop {
             let trees = self.engine().trees().all();

@@ -9,7 +9,8 @@ use super::tree::Tree;
 use super::writes::Writes;
 use crate::{Durability, Error};
 
-/// Writes to any number of trees that are done as one: all of them, or after a crash perhaps none. Made by [`Db::batch`](crate::Db::batch).
+/// Writes to any number of trees that are done as one: all of them, or after a crash perhaps none. Made by
+/// [`Db::batch`](crate::Db::batch).
 ///
 /// ```
 /// # use flashgrain::{Db, Durability};
@@ -46,8 +47,9 @@ impl Batch {
     /// Gives `key` this value. What comes later in the batch counts.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
-    /// The batch stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are
+    /// more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`]
+    /// for a handle that is of no tree of the store as it is open now. The batch stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
@@ -57,11 +59,13 @@ impl Batch {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Batch::insert`], with a value that is read of `source`, to its end; how many bytes it has. About one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it
-    /// and a crash leaves nothing of it. It is freed if it is not committed.
+    /// As [`Batch::insert`], with a value that is read of `source`, to its end; how many bytes it has. About
+    /// one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it and a
+    /// crash leaves nothing of it. It is freed if it is not committed.
     ///
     /// # Errors
-    /// As [`Batch::insert`], as soon as it is longer than a value, or than what a commit takes; [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    /// As [`Batch::insert`], as soon as it is longer than a value, or than what a commit takes;
+    /// [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
     ///
     /// ```
     /// # use flashgrain::{Db, Readable};
@@ -108,7 +112,8 @@ impl Batch {
     /// Does it all.
     ///
     /// # Errors
-    /// As [`Tree::insert`]; then nothing of it is done. After [`Error::Poisoned`] or [`Error::Io`] it is not known whether it survives a restart.
+    /// As [`Tree::insert`]; then nothing of it is done. After [`Error::Poisoned`] or [`Error::Io`] it is not
+    /// known whether it survives a restart.
     pub fn commit(self) -> Result<(), Error> {
         if self.writes.is_empty() {
             return Ok(());

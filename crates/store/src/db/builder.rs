@@ -17,7 +17,8 @@ use crate::{Durability, Error};
 const MEMORY_LIMIT_BYTES: u64 = 64 << 30;
 const MEMORY_START_BYTES: u64 = 64 << 20;
 
-/// Where a store is and how it runs. Only what is asked for must be said: a place, and perhaps the size of the cache.
+/// Where a store is and how it runs. Only what is asked for must be said: a place, and perhaps the size of
+/// the cache.
 ///
 /// ```
 /// # fn main() -> Result<(), flashgrain::Error> {
@@ -56,7 +57,8 @@ impl Builder {
         Ok(Self::new().device(device).growable(true))
     }
 
-    /// The directory, or the raw block device, that the store is in. Given several times, the store is striped over all of them, in that order.
+    /// The directory, or the raw block device, that the store is in. Given several times, the store is
+    /// striped over all of them, in that order.
     pub fn path(mut self, path: impl AsRef<Path>) -> Self {
         self.site.data.add_path(path.as_ref());
         self
@@ -92,7 +94,8 @@ impl Builder {
         self
     }
 
-    /// Memory for pages: a hard budget. 256 MiB unless given. Versions that were replaced and that a snapshot may still see take up to a 32nd of that besides, before they get pages, too.
+    /// Memory for pages: a hard budget. 256 MiB unless given. Versions that were replaced and that a snapshot
+    /// may still see take up to a 32nd of that besides, before they get pages, too.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.options.cache_bytes = bytes;
         self
@@ -122,26 +125,30 @@ impl Builder {
         self
     }
 
-    /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand records. Less means more checkpoints, which write more. 128 MiB unless given.
+    /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand
+    /// records. Less means more checkpoints, which write more. 128 MiB unless given.
     pub fn recovery_log_bytes(mut self, bytes: u64) -> Self {
         self.options.recovery_log_bytes = bytes;
         self
     }
 
-    /// Dirty bytes that bring a checkpoint about however short the log is; three quarters of the cache unless given.
+    /// Dirty bytes that bring a checkpoint about however short the log is; three quarters of the cache unless
+    /// given.
     pub fn checkpoint_dirty_bytes(mut self, bytes: u64) -> Self {
         self.options.dirty_bytes_max = Some(bytes);
         self
     }
 
-    /// The most that the store grows to in its directory, for as long as it is open: when that is full, writes fail with [`Error::Full`]. A new store is made as large at once. By default it grows as
-    /// long as the disk has room.
+    /// The most that the store grows to in its directory, for as long as it is open: when that is full,
+    /// writes fail with [`Error::Full`]. A new store is made as large at once. By default it grows as long as
+    /// the disk has room.
     pub fn size_bytes_max(mut self, bytes: u64) -> Self {
         self.options.size_bytes_max = Some(bytes);
         self
     }
 
-    /// The profile of the drive, from which the layout of a new store is decided. With the feature `profile` of this crate.
+    /// The profile of the drive, from which the layout of a new store is decided. With the feature `profile`
+    /// of this crate.
     #[cfg(feature = "profile")]
     pub fn profile(mut self, profile: flashgrain_profile::DeviceProfile) -> Self {
         self.profile = Some(LearnedSettings::from(&profile));
@@ -166,8 +173,9 @@ impl Builder {
         self
     }
 
-    /// The flash page of a new store, whose borders page images do not cross. Without one, given or found by the profile, images lie back to back: less is written, and about one read in six takes two
-    /// flash pages.
+    /// The flash page of a new store, whose borders page images do not cross. Without one, given or found by
+    /// the profile, images lie back to back: less is written, and about one read in six takes two flash
+    /// pages.
     pub fn flash_page_bytes(mut self, bytes: u32) -> Self {
         self.overrides.pack_bytes = Some(bytes);
         self
@@ -205,13 +213,15 @@ impl Builder {
     /// Opens a store that is there.
     ///
     /// # Errors
-    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Locked`], [`Error::Member`], [`Error::Corrupt`], [`Error::Options`], [`Error::Device`].
+    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Locked`], [`Error::Member`],
+    /// [`Error::Corrupt`], [`Error::Options`], [`Error::Device`].
     pub fn open(self) -> Result<Db, Error> {
         Ok(Db { core: Core::start(&self.site, &Wanted::Open, &self.options)? })
     }
 
-    /// Opens a store that is there to read it, and changes nothing: also on a file system that is mounted read-only, and beside others who only read. What a crash has left to be replayed is replayed in memory.
-    /// Whatever would change the store is refused with [`Error::ReadOnly`].
+    /// Opens a store that is there to read it, and changes nothing: also on a file system that is mounted
+    /// read-only, and beside others who only read. What a crash has left to be replayed is replayed in
+    /// memory. Whatever would change the store is refused with [`Error::ReadOnly`].
     ///
     /// # Errors
     /// As [`Builder::open`]; [`Error::Locked`] if it is open for writing.

@@ -1,6 +1,8 @@
-//! Many records at a time, in steps that are commits: each is done as a whole or not at all, in key order, and none holds more than a little in memory, or many locks.
+//! Many records at a time, in steps that are commits: each is done as a whole or not at all, in key order,
+//! and none holds more than a little in memory, or many locks.
 //!
-//! The log keeps the order of commits, so that what a crash leaves is what the steps up to some moment did; only the end has to wait for the device.
+//! The log keeps the order of commits, so that what a crash leaves is what the steps up to some moment did;
+//! only the end has to wait for the device.
 
 use std::sync::Arc;
 
@@ -95,7 +97,8 @@ impl Core {
         Ok(step)
     }
 
-    /// The first keys in `range`. The snapshot is given back before they are removed: nobody needs the old versions.
+    /// The first keys in `range`. The snapshot is given back before they are removed: nobody needs the old
+    /// versions.
     fn look(self: &Arc<Self>, tree: &Arc<Known>, range: &Range) -> Result<Step, Error> {
         let at = self.pin()?;
         let mut scan = self.scan(tree, &at, range);
@@ -133,7 +136,8 @@ impl Core {
         Ok(keys)
     }
 
-    /// Bytes after which a step takes no more records: what the log takes as one, with room for a last record, or less.
+    /// Bytes after which a step takes no more records: what the log takes as one, with room for a last
+    /// record, or less.
     fn step_bytes(&self, bytes: u64) -> u64 {
         bytes.min(self.engine().parts().log.record_limit_bytes() / 2)
     }
@@ -171,7 +175,8 @@ impl Loader<'_> {
     /// The next record.
     ///
     /// # Errors
-    /// [`Error::Order`] if its key does not follow; otherwise as [`Core::write`](Core::write). Nothing may follow then.
+    /// [`Error::Order`] if its key does not follow; otherwise as [`Core::write`](Core::write). Nothing may
+    /// follow then.
     pub fn push(&mut self, key: &[u8], value: Value) -> Result<(), Error> {
         if self.records > 0 && key <= self.last.as_slice() {
             return Err(Error::Order { record: self.records });

@@ -84,11 +84,12 @@ fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
 }
 
 impl Core {
-    /// As [`Core::gather`], with a value that is read of `source` to its end; how many bytes it has. No more of it than some
-    /// [`SOURCE_BYTES`] is in memory at a time.
+    /// As [`Core::gather`], with a value that is read of `source` to its end; how many bytes it has. No more
+    /// of it than some [`SOURCE_BYTES`] is in memory at a time.
     ///
     /// # Errors
-    /// As [`Core::gather`]; [`Error::Source`]; [`Error::Full`], [`Error::Poisoned`]. The writes stay as they were then.
+    /// As [`Core::gather`]; [`Error::Source`]; [`Error::Full`], [`Error::Poisoned`]. The writes stay as they
+    /// were then.
     pub(super) fn gather_from(
         self: &Arc<Self>,
         writes: &mut Writes,

@@ -136,8 +136,8 @@ impl Core {
         self.check_process()
     }
 
-    /// Refuses forked children: workers are no threads of theirs, the queues of the kernel are their parent's, and a lock may be held by a
-    /// thread that they do not have.
+    /// Refuses forked children: workers are no threads of theirs, the queues of the kernel are their
+    /// parent's, and a lock may be held by a thread that they do not have.
     #[inline]
     pub(super) fn check_process(&self) -> Result<(), Error> {
         if self.origin.is_here() { Ok(()) } else { Err(Error::Forked) }
@@ -148,7 +148,8 @@ impl Core {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
-    /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not dropped. Every call that is given a handle asks this before it does anything.
+    /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not
+    /// dropped. Every call that is given a handle asks this before it does anything.
     pub(super) fn known<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<Known>, Error> {
         if !Arc::ptr_eq(self, &tree.db.core) {
             return Err(self.foreign(tree));
@@ -180,7 +181,8 @@ impl Core {
         })
     }
 
-    /// Appends the value of `key`, now or as of `at`, and says whether there is one; if it may not wait, only if it is in memory, or is a large one, which is waited for.
+    /// Appends the value of `key`, now or as of `at`, and says whether there is one; if it may not wait, only
+    /// if it is in memory, or is a large one, which is waited for.
     pub fn look_up_into(
         &self,
         tree: &Known,
@@ -202,7 +204,8 @@ impl Core {
             }
             let reference = into.split_off(start);
             match self.engine.large().read(&reference, into) {
-                // Without a snapshot a large value may be replaced, and its pages freed, just before it is read.
+                // Without a snapshot a large value may be replaced, and its pages freed, just before it is
+                // read.
                 Err(_) if at.is_none() && self.is_replaced(tree, key, version)? => into.truncate(start),
                 read => return read.map(|()| Poll::Ready(true)),
             }
@@ -215,8 +218,8 @@ impl Core {
         Ok(newest.version != Some(version))
     }
 
-    /// What a snapshot sees under `key`, as the tree has it: of a large value the reference, which is left to the caller to
-    /// read.
+    /// What a snapshot sees under `key`, as the tree has it: of a large value the reference, which is left to
+    /// the caller to read.
     pub(super) fn look_up_raw(
         &self,
         tree: &Known,
@@ -251,7 +254,8 @@ impl Core {
     /// Takes a write into those of a batch or transaction.
     ///
     /// # Errors
-    /// As [`Core::check_write`]; [`Error::BatchLength`] if they would be more than the log takes as one. They stay as they were then.
+    /// As [`Core::check_write`]; [`Error::BatchLength`] if they would be more than the log takes as one. They
+    /// stay as they were then.
     pub(super) fn gather(
         self: &Arc<Self>,
         writes: &mut Writes,
@@ -327,7 +331,8 @@ impl Core {
         if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_large(values) }
     }
 
-    /// Frees large values that were written for a commit that was refused. After any other failure the log may have it.
+    /// Frees large values that were written for a commit that was refused. After any other failure the log
+    /// may have it.
     fn free_uncommitted(&self, result: Result<(), Error>, logged: &[Vec<u8>]) -> Result<(), Error> {
         if let Err(error) = &result
             && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Full | ErrorKind::Argument)
@@ -543,10 +548,12 @@ impl Core {
 }
 
 impl Drop for Core {
-    /// Whoever dropped the last handle has no use for an error; without a proper end, the store opens as after a crash.
+    /// Whoever dropped the last handle has no use for an error; without a proper end, the store opens as
+    /// after a crash.
     fn drop(&mut self) {
         if self.check_process().is_err() {
-            // Its threads cannot be joined, and its files and queues are the parent's: all of it stays as it is until this process ends.
+            // Its threads cannot be joined, and its files and queues are the parent's: all of it stays as it
+            // is until this process ends.
             std::mem::forget((self.workers.take(), Arc::clone(&self.engine)));
             return;
         }

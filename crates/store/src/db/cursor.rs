@@ -5,9 +5,11 @@ use super::value::Value;
 use crate::Error;
 use crate::index::Direction;
 
-/// A position in a tree that moves both ways and to any key; made by [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.
+/// A position in a tree that moves both ways and to any key; made by
+/// [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.
 ///
-/// The position lies between records: [`Cursor::next`] returns the record behind it and steps over that, [`Cursor::prev`] the one before it.
+/// The position lies between records: [`Cursor::next`] returns the record behind it and steps over that,
+/// [`Cursor::prev`] the one before it.
 ///
 /// ```
 /// # use flashgrain::{Db, Readable};

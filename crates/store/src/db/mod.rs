@@ -57,10 +57,12 @@ use crate::index::May;
 use crate::task::JoinHandle;
 use crate::{Decision, Error};
 
-/// A store. Cheap to clone, and usable from any number of threads; the store is closed with its last handle, as by [`Db::close`].
+/// A store. Cheap to clone, and usable from any number of threads; the store is closed with its last handle,
+/// as by [`Db::close`].
 ///
-/// Reading and writing work from any thread. What is in memory is served on the calling thread; what is not is read by it, which blocks. To have many
-/// such waits at a time without as many threads, run the code as tasks: [`Db::spawn`].
+/// Reading and writing work from any thread. What is in memory is served on the calling thread; what is not
+/// is read by it, which blocks. To have many such waits at a time without as many threads, run the code as
+/// tasks: [`Db::spawn`].
 ///
 /// ```
 /// # fn main() -> Result<(), flashgrain::Error> {
@@ -129,7 +131,8 @@ impl Db {
         self.tree_with(name, &TreeOptions::new())
     }
 
-    /// The tree of that name; made with `options` if there is none. An existing tree keeps the options it has.
+    /// The tree of that name; made with `options` if there is none. An existing tree keeps the options it
+    /// has.
     ///
     /// # Errors
     /// As [`Db::tree`], and [`Error::Options`] for options that cannot be.
@@ -148,7 +151,8 @@ impl Db {
         made.ok_or_else(|| Error::NoTree { name: name.to_owned() })
     }
 
-    /// The trees of these names, in their order. Those that there are not are made, with default options, all of them or none, and with one wait for the device.
+    /// The trees of these names, in their order. Those that there are not are made, with default options, all
+    /// of them or none, and with one wait for the device.
     ///
     /// # Errors
     /// As [`Db::tree`].
@@ -198,7 +202,8 @@ impl Db {
         self.core.tree_names()
     }
 
-    /// Removes a tree with all its records. Its space is freed in the background. Calls with handles of it are refused with [`Error::TreeDropped`]; iterators and cursors that there are go on.
+    /// Removes a tree with all its records. Its space is freed in the background. Calls with handles of it
+    /// are refused with [`Error::TreeDropped`]; iterators and cursors that there are go on.
     ///
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
@@ -215,10 +220,12 @@ impl Db {
         self.core.drop_trees(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>())
     }
 
-    /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the old name are refused as those of a dropped tree are, iterators go on: take one by the new name.
+    /// Gives a tree another name, durably; its records stay where they are. Handles that were taken by the
+    /// old name are refused as those of a dropped tree are, iterators go on: take one by the new name.
     ///
     /// # Errors
-    /// [`Error::NoTree`]; [`Error::Exists`] if there is a tree of the new name; [`Error::Options`] for a name that no tree has; otherwise as [`Tree::insert`].
+    /// [`Error::NoTree`]; [`Error::Exists`] if there is a tree of the new name; [`Error::Options`] for a name
+    /// that no tree has; otherwise as [`Tree::insert`].
     ///
     /// ```
     /// # use flashgrain::Db;
@@ -235,7 +242,8 @@ impl Db {
         self.core.rename_tree(name, new_name)
     }
 
-    /// Limits of the system, such as that on locked memory, that keep the store from reaching its devices by the best way, in words that say what helps. Empty where nothing is short.
+    /// Limits of the system, such as that on locked memory, that keep the store from reaching its devices by
+    /// the best way, in words that say what helps. Empty where nothing is short.
     pub fn shortages(&self) -> Vec<String> {
         self.core.shortages()
     }
@@ -261,10 +269,12 @@ impl Db {
         Transaction::new(&self.core)
     }
 
-    /// Runs `body` in a transaction and commits it; again from the beginning, with what is then there, for as long as it loses to others. `body` may thus run several times.
+    /// Runs `body` in a transaction and commits it; again from the beginning, with what is then there, for as
+    /// long as it loses to others. `body` may thus run several times.
     ///
     /// # Errors
-    /// What `body` returns, and then nothing of it is done; and as [`Transaction::commit`], but for [`Error::Conflict`].
+    /// What `body` returns, and then nothing of it is done; and as [`Transaction::commit`], but for
+    /// [`Error::Conflict`].
     ///
     /// ```
     /// # use flashgrain::{Db, Readable};
@@ -284,7 +294,8 @@ impl Db {
         self.try_transaction(body)
     }
 
-    /// As [`Db::transaction`], with an error type of the caller's own. It is a call of its own as the compiler cannot know the error type of a closure that says nothing about it.
+    /// As [`Db::transaction`], with an error type of the caller's own. It is a call of its own as the
+    /// compiler cannot know the error type of a closure that says nothing about it.
     ///
     /// # Errors
     /// What `body` returns, and then nothing of it is done; and those of [`Db::transaction`], converted.
@@ -329,10 +340,12 @@ impl Db {
         }
     }
 
-    /// Runs `work` as a task of one of the store's workers. Thousands of tasks may wait for pages, locks and commits at a time, on few threads. The
-    /// handle is for joining from any thread or task, or for `.await` in any async runtime.
+    /// Runs `work` as a task of one of the store's workers. Thousands of tasks may wait for pages, locks and
+    /// commits at a time, on few threads. The handle is for joining from any thread or task, or for `.await`
+    /// in any async runtime.
     ///
-    /// A task should wait only for the store: whatever else blocks it blocks its worker, and all tasks on it. It has a stack of 64 KiB.
+    /// A task should wait only for the store: whatever else blocks it blocks its worker, and all tasks on it.
+    /// It has a stack of 64 KiB.
     ///
     /// ```
     /// # use flashgrain::Db;
@@ -364,7 +377,8 @@ impl Db {
         self.core.sync()
     }
 
-    /// Brings a checkpoint about and waits for it: afterwards opening the store has no log to replay, and space that was freed before is free. Checkpoints also come by themselves.
+    /// Brings a checkpoint about and waits for it: afterwards opening the store has no log to replay, and
+    /// space that was freed before is free. Checkpoints also come by themselves.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Io`].
@@ -377,8 +391,9 @@ impl Db {
         self.core.stats()
     }
 
-    /// Frees pages of large values that a crash has left behind; how many. All trees are read for that, and commits wait meanwhile. `None`, and nothing is freed, if others use the store: there
-    /// must be no snapshot, iterator or commit under way.
+    /// Frees pages of large values that a crash has left behind; how many. All trees are read for that, and
+    /// commits wait meanwhile. `None`, and nothing is freed, if others use the store: there must be no
+    /// snapshot, iterator or commit under way.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole, and then nothing is freed.
@@ -386,8 +401,9 @@ impl Db {
         self.core.reclaim()
     }
 
-    /// Reads and verifies everything: every page of every tree, and what the page table and the space accounts say about them. Others may go on reading and writing; where their
-    /// commits change a tree too fast for that, they wait until it was looked at.
+    /// Reads and verifies everything: every page of every tree, and what the page table and the space
+    /// accounts say about them. Others may go on reading and writing; where their commits change a tree too
+    /// fast for that, they wait until it was looked at.
     ///
     /// # Errors
     /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].
@@ -395,15 +411,18 @@ impl Db {
         self.core.check()
     }
 
-    /// Copies all trees, as they are at one moment, to a new store at another place, while others go on reading and writing. The copy is a store like any other: it is durable and closed when this
-    /// returns, and restoring it is opening it, or copying its files or backing it up to where it is wanted.
+    /// Copies all trees, as they are at one moment, to a new store at another place, while others go on
+    /// reading and writing. The copy is a store like any other: it is durable and closed when this returns,
+    /// and restoring it is opening it, or copying its files or backing it up to where it is wanted.
     ///
-    /// `target` says where, and how the copy is laid out; [`Builder::cache_bytes`] may be small. Everything that is read of this store is verified. The copy takes what its records take, not what this
-    /// store's files do. Old versions that others replace meanwhile are kept until it is done.
+    /// `target` says where, and how the copy is laid out; [`Builder::cache_bytes`] may be small. Everything
+    /// that is read of this store is verified. The copy takes what its records take, not what this store's
+    /// files do. Old versions that others replace meanwhile are kept until it is done.
     ///
     /// # Errors
-    /// As [`Builder::create`] and [`Readable::get`]; [`Error::Full`], [`Error::Poisoned`] and [`Error::Io`] of the target. This store is as before then; what was copied is removed if it is in files.
-    /// After a crash, or on a device, what is left of an incomplete copy cannot be opened: [`Error::NotAStore`].
+    /// As [`Builder::create`] and [`Readable::get`]; [`Error::Full`], [`Error::Poisoned`] and [`Error::Io`]
+    /// of the target. This store is as before then; what was copied is removed if it is in files. After a
+    /// crash, or on a device, what is left of an incomplete copy cannot be opened: [`Error::NotAStore`].
     ///
     /// ```
     /// # fn main() -> Result<(), flashgrain::Error> {
@@ -439,8 +458,8 @@ impl Db {
         self.core.decisions()
     }
 
-    /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed. Other handles then return [`Error::Closed`];
-    /// its files stay locked until the last of them is gone.
+    /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed.
+    /// Other handles then return [`Error::Closed`]; its files stay locked until the last of them is gone.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Io`]: the store then opens as after a crash.

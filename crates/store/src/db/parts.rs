@@ -1,10 +1,12 @@
-//! What is there where the files of a store belong, looked at under the claim: `create`, `open` and `open_or_create` all go by this, so that they
-//! agree on what an unfinished store is.
+//! What is there where the files of a store belong, looked at under the claim: `create`, `open` and
+//! `open_or_create` all go by this, so that they agree on what an unfinished store is.
 //!
-//! 1. A file is *cut off* if it is what a crash leaves of a member that was being made: see [`slots::is_cut_off`].
-//! 2. A store is unfinished if some of its files are cut off and none is anything else. It cannot be opened, and making it again removes them.
-//! 3. If only some are, the store was complete, and what is cut off is a member whose mark was not taken away yet, or does not belong to it:
-//!    opening tells.
+//! 1. A file is *cut off* if it is what a crash leaves of a member that was being made: see
+//!    [`slots::is_cut_off`].
+//! 2. A store is unfinished if some of its files are cut off and none is anything else. It cannot be opened,
+//!    and making it again removes them.
+//! 3. If only some are, the store was complete, and what is cut off is a member whose mark was not taken away
+//!    yet, or does not belong to it: opening tells.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Read;
@@ -47,7 +49,8 @@ impl Survey {
         if self.is_anything_else { None } else { self.cut_off.first().map(PathBuf::as_path) }
     }
 
-    /// Removes the files of an unfinished store. Nothing is removed unless all `directories` have room for a new store then.
+    /// Removes the files of an unfinished store. Nothing is removed unless all `directories` have room for a
+    /// new store then.
     ///
     /// # Errors
     /// [`Error::Exists`] if there is anything else; [`Error::Locked`] if somebody has one of the files.
@@ -94,7 +97,8 @@ fn lock(file: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether a file is what a crash has left of a member that was being made: blank and as short as at first, or marked.
+/// Whether a file is what a crash has left of a member that was being made: blank and as short as at first,
+/// or marked.
 fn is_cut_off(file: &Path, is_log: bool) -> Result<bool, Error> {
     let mut head = Vec::new();
     let read = File::open(file).and_then(|file| {

@@ -79,7 +79,8 @@ impl Drop for Made {
 }
 
 impl Site {
-    /// Keeps all others away from the places, before anything in them is looked at. To make a store, directories that are missing are made.
+    /// Keeps all others away from the places, before anything in them is looked at. To make a store,
+    /// directories that are missing are made.
     ///
     /// # Errors
     /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for what is no place for a store.
@@ -89,7 +90,8 @@ impl Site {
         Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
     }
 
-    /// Keeps those who write away from the places, before anything in them is looked at; others who only read are let in.
+    /// Keeps those who write away from the places, before anything in them is looked at; others who only read
+    /// are let in.
     ///
     /// # Errors
     /// As [`Site::claim`].
@@ -99,7 +101,8 @@ impl Site {
         Claim::share(&paths).map_err(|error| of_device(error, &paths))
     }
 
-    /// Refuses what can be no place of a store. Of one that is there, a place that is missing is a member that is.
+    /// Refuses what can be no place of a store. Of one that is there, a place that is missing is a member
+    /// that is.
     fn check_places(&self, making: bool) -> Result<(), Error> {
         let named =
             std::iter::once((&self.data, DATA_FILE)).chain(self.log.iter().map(|log| (log, LOG_FILE)));
@@ -249,7 +252,8 @@ fn new_device(place: &Place, name: &str, unit: u64, made: &mut Made) -> Result<A
     Ok(Arc::new(device))
 }
 
-/// The device of a store that is there. What its members say about themselves is looked at first, so that they are put together as they belong.
+/// The device of a store that is there. What its members say about themselves is looked at first, so that
+/// they are put together as they belong.
 fn existing(
     paths: &[PathBuf],
     name: &str,
@@ -266,7 +270,8 @@ fn existing(
     Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
 }
 
-/// The members in the order in which they make up their store, and how they do. Without labels as they are: opening will tell.
+/// The members in the order in which they make up their store, and how they do. Without labels as they are:
+/// opening will tell.
 fn in_order(
     paths: &[PathBuf],
     files: Vec<PathBuf>,

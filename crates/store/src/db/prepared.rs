@@ -17,7 +17,8 @@ use crate::task::Crew;
 use crate::worker::Workers;
 use crate::{Decision, Error};
 
-/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address of their process' memory.
+/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address
+/// of their process' memory.
 fn new_store_id() -> StoreId {
     use std::hash::{BuildHasher, RandomState};
     // The standard library draws its hash keys from the system's randomness.
@@ -129,7 +130,8 @@ impl Prepared {
         Ok(core)
     }
 
-    /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed, as far as it is in files, unless what is returned with it is kept.
+    /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed,
+    /// as far as it is in files, unless what is returned with it is kept.
     pub fn start_unfinished(
         self,
         crew: Crew,

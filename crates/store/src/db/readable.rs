@@ -12,8 +12,8 @@ use super::value::Value;
 use crate::Error;
 use crate::index::{each_brought, waiting};
 
-/// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was when it was taken) and
-/// [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
+/// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was
+/// when it was taken) and [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
 ///
 /// ```
 /// use flashgrain::{Db, Readable};
@@ -41,13 +41,17 @@ pub trait Readable: Source {
     /// The value of `key`.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be; [`Error::Poisoned`] if a commit that failed half-way may have changed it;
-    /// [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
+    /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be;
+    /// [`Error::Poisoned`] if a commit that failed half-way may have changed it; [`Error::OtherStore`],
+    /// [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it
+    /// is open now.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
 
-    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is none. Whether there is one. After an error it may hold anything. Spares those who look up much an allocation each.
+    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is
+    /// none. Whether there is one. After an error it may hold anything. Spares those who look up much an
+    /// allocation each.
     ///
     /// # Errors
     /// As [`Readable::get`].
@@ -58,7 +62,8 @@ pub trait Readable: Source {
         })
     }
 
-    /// The value of `key`, to be read piece by piece: whatever its length, little of it is in memory. What is read is the value as of now, of the snapshot, or in the transaction, whatever others write meanwhile.
+    /// The value of `key`, to be read piece by piece: whatever its length, little of it is in memory. What is
+    /// read is the value as of now, of the snapshot, or in the transaction, whatever others write meanwhile.
     ///
     /// # Errors
     /// As [`Readable::get`].
@@ -83,9 +88,11 @@ pub trait Readable: Source {
         ValueReader::of(self.view(tree)?, key.as_ref())
     }
 
-    /// The values of several keys, in the order of the keys. What must be read from a device is read at the same time, so this is faster than one [`Readable::get`] after the other.
+    /// The values of several keys, in the order of the keys. What must be read from a device is read at the
+    /// same time, so this is faster than one [`Readable::get`] after the other.
     ///
-    /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a [`Snapshot`](crate::Snapshot) if they have to fit together.
+    /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a
+    /// [`Snapshot`](crate::Snapshot) if they have to fit together.
     ///
     /// # Errors
     /// As [`Readable::get`].
@@ -148,15 +155,18 @@ pub trait Readable: Source {
         self.iter(tree)?.next_back().transpose()
     }
 
-    /// All records in key order, from either end. The iterator owns a snapshot of its own and borrows nothing.
+    /// All records in key order, from either end. The iterator owns a snapshot of its own and borrows
+    /// nothing.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way; those of [`Readable::get`] about handles. What goes wrong later is an item of the iterator.
+    /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way; those of [`Readable::get`]
+    /// about handles. What goes wrong later is an item of the iterator.
     fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
         self.view(tree).map(|view| Iter::new(view, Range::default()))
     }
 
-    /// The records whose keys lie in `range`, in key order, from either end. A range that ends before it begins is empty.
+    /// The records whose keys lie in `range`, in key order, from either end. A range that ends before it
+    /// begins is empty.
     ///
     /// # Errors
     /// As [`Readable::iter`].

@@ -16,13 +16,13 @@ use crate::{Error, ErrorKind};
 
 /// Reads a value piece by piece, from any place of it. Made by [`Readable::reader`](crate::Readable::reader).
 ///
-/// It has one page of the value in memory, 64 KiB or less, and asks for the next ones ahead of a reader that reads on. It
-/// owns a snapshot, so the value stays as it is for as long as the reader lives, and others' writes keep old versions for
-/// it.
+/// It has one page of the value in memory, 64 KiB or less, and asks for the next ones ahead of a reader that
+/// reads on. It owns a snapshot, so the value stays as it is for as long as the reader lives, and others'
+/// writes keep old versions for it.
 ///
-/// Every page is verified when it is read from a device, and the value as a whole where it is read from its beginning to
-/// its end. An error of the store comes as an [`io::Error`] whose inner error is an [`Error`]; its kind is
-/// [`InvalidData`](io::ErrorKind::InvalidData) if bytes are damaged.
+/// Every page is verified when it is read from a device, and the value as a whole where it is read from its
+/// beginning to its end. An error of the store comes as an [`io::Error`] whose inner error is an [`Error`];
+/// its kind is [`InvalidData`](io::ErrorKind::InvalidData) if bytes are damaged.
 pub struct ValueReader {
     // Dropped before the store, which may be closed with its last handle.
     source: Source,

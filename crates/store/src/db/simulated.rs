@@ -10,10 +10,12 @@ use crate::task::JoinHandle;
 use crate::worker::{CpuCosts, Harness, spend};
 use crate::{Error, lane};
 
-/// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same every time, and as many workers as one likes. For tests, and
-/// to find out what a store would do on other hardware.
+/// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same
+/// every time, and as many workers as one likes. For tests, and to find out what a store would do on other
+/// hardware.
 ///
-/// Whatever is done with the store must be done by tasks: [`Simulated::run`], [`Simulated::spawn`]. No handle to it may outlive this.
+/// Whatever is done with the store must be done by tasks: [`Simulated::run`], [`Simulated::spawn`]. No handle
+/// to it may outlive this.
 ///
 /// ```
 /// # fn main() -> Result<(), flashgrain::Error> {
@@ -45,7 +47,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Makes a new store on the simulated devices of `builder`, with as many workers as it says, whose processors cost so much from then on.
+    /// Makes a new store on the simulated devices of `builder`, with as many workers as it says, whose
+    /// processors cost so much from then on.
     ///
     /// # Errors
     /// As [`Builder::create`]; [`Error::Options`] if a device of the store is not simulated.
@@ -106,7 +109,8 @@ impl Simulated {
         self.harness.run_until_idle();
     }
 
-    /// Ends as in a crash: nothing more is done, written or waited for. What was acknowledged as durable is on the drives, which may open it again.
+    /// Ends as in a crash: nothing more is done, written or waited for. What was acknowledged as durable is
+    /// on the drives, which may open it again.
     pub fn abandon(mut self) {
         if let Some(db) = self.db.take() {
             db.core.abandon();
@@ -119,8 +123,8 @@ impl Simulated {
         self.harness.run_until(until);
     }
 
-    /// From now on, the order in which workers step and in which their ready tasks run is drawn from `seed`, instead of everyone in turn: one of very many
-    /// interleavings, the same one for the same seed.
+    /// From now on, the order in which workers step and in which their ready tasks run is drawn from `seed`,
+    /// instead of everyone in turn: one of very many interleavings, the same one for the same seed.
     pub fn set_schedule(&mut self, seed: u64) {
         self.harness.set_schedule(seed);
     }
@@ -130,7 +134,8 @@ impl Simulated {
         self.harness.set_costs(costs);
     }
 
-    /// What the processors of all workers have spent so far. By the time that has passed, and the number of workers, it is how busy they are.
+    /// What the processors of all workers have spent so far. By the time that has passed, and the number of
+    /// workers, it is how busy they are.
     pub fn spent(&self) -> Duration {
         self.harness.spent().into()
     }
@@ -140,8 +145,10 @@ impl Simulated {
         self.db.as_ref().map(Db::stats).unwrap_or_default()
     }
 
-    /// What the calling task did since it last waited took its worker's processor so long, instead of [`CpuCosts::task_ns`]: an operation that found everything in memory, or what a program computes between its calls.
-    /// Other tasks of the worker may go on before this one does. Does nothing while processors cost nothing, and in stores that are not simulated.
+    /// What the calling task did since it last waited took its worker's processor so long, instead of
+    /// [`CpuCosts::task_ns`]: an operation that found everything in memory, or what a program computes
+    /// between its calls. Other tasks of the worker may go on before this one does. Does nothing while
+    /// processors cost nothing, and in stores that are not simulated.
     pub fn spend(cpu: Duration) {
         spend(cpu.into());
     }
@@ -155,7 +162,8 @@ impl Simulated {
 impl Drop for Simulated {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
-        // Closing a store is work for a task, and nobody is going to run one while a test fails; nor can it end before tasks that wait for ever.
+        // Closing a store is work for a task, and nobody is going to run one while a test fails; nor can it
+        // end before tasks that wait for ever.
         if std::thread::panicking() {
             db.core.abandon();
             return;

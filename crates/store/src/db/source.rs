@@ -24,7 +24,8 @@ pub type Key = SmallVec<[u8; 24]>;
 /// Writes of a transaction to one tree; `None` removes.
 pub type Overlay = BTreeMap<Key, Option<Content>>;
 
-/// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name it.
+/// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name
+/// it.
 pub trait Source {
     #[doc(hidden)]
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {

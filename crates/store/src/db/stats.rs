@@ -184,7 +184,8 @@ pub struct HistoryStats {
 pub struct ConflictStats {
     /// Keys for which the table of recent commits was not enough, so that their tree was asked.
     pub asked: u64,
-    /// Transactions that were refused since the tree could not tell either: nobody may have been in their way.
+    /// Transactions that were refused since the tree could not tell either: nobody may have been in their
+    /// way.
     pub refused_unsure: u64,
 }
 

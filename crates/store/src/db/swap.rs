@@ -1,7 +1,8 @@
 //! Reading a record and writing it as one: compare-and-swap, updates, writes that say what was there before.
 //!
-//! A write that returns the previous value has to read it, and to be validated against others; [`Tree::insert`] and [`Tree::remove`] need neither, and stay as fast as they are. So these
-//! are calls of their own.
+//! A write that returns the previous value has to read it, and to be validated against others;
+//! [`Tree::insert`] and [`Tree::remove`] need neither, and stay as fast as they are. So these are calls of
+//! their own.
 
 use super::readable::Readable;
 use super::tree::Tree;
@@ -25,7 +26,8 @@ enum Outcome {
 }
 
 impl Tree {
-    /// As [`Tree::insert`], and returns the value that was there before. It reads that first: where it does not matter, `insert` is faster.
+    /// As [`Tree::insert`], and returns the value that was there before. It reads that first: where it does
+    /// not matter, `insert` is faster.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -45,7 +47,8 @@ impl Tree {
         self.exchange(key.as_ref(), |_| Outcome::Becomes(Value::from(value.as_ref())))
     }
 
-    /// As [`Tree::remove`], and returns the value that was removed; `None`, and nothing is written, if there was none. It reads the value first: where it does not matter, `remove` is faster.
+    /// As [`Tree::remove`], and returns the value that was removed; `None`, and nothing is written, if there
+    /// was none. It reads the value first: where it does not matter, `remove` is faster.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -53,8 +56,9 @@ impl Tree {
         self.exchange(key.as_ref(), |old| if old.is_some() { Outcome::Goes } else { Outcome::Stays })
     }
 
-    /// Gives `key` the value that `change` makes of the one that is there, or removes it if that is `None`; returns the previous value. `change` is called again with what is there then if somebody else
-    /// has written the record meanwhile. If it gives the value that is there already, nothing is written.
+    /// Gives `key` the value that `change` makes of the one that is there, or removes it if that is `None`;
+    /// returns the previous value. `change` is called again with what is there then if somebody else has
+    /// written the record meanwhile. If it gives the value that is there already, nothing is written.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -87,7 +91,8 @@ impl Tree {
         })
     }
 
-    /// Gives `key` the value `new`, or removes it if that is `None`, if its value is `expected`; `None` expects that there is no such record. The inner result says whether it was, and if not, what is there.
+    /// Gives `key` the value `new`, or removes it if that is `None`, if its value is `expected`; `None`
+    /// expects that there is no such record. The inner result says whether it was, and if not, what is there.
     ///
     /// # Errors
     /// As [`Tree::insert`].

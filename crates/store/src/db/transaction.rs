@@ -15,8 +15,9 @@ use crate::index::May;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
-/// Reads a snapshot and its own writes; at its commit, the first to write a key since its beginning wins (snapshot isolation). Made by [`Db::begin`](crate::Db::begin), read
-/// through [`Readable`](crate::Readable). Dropped without a commit, it never was.
+/// Reads a snapshot and its own writes; at its commit, the first to write a key since its beginning wins
+/// (snapshot isolation). Made by [`Db::begin`](crate::Db::begin), read through [`Readable`](crate::Readable).
+/// Dropped without a commit, it never was.
 ///
 /// ```
 /// # use flashgrain::{Db, ErrorKind, Readable};
@@ -55,8 +56,9 @@ impl Transaction {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it is open now.
-    /// The transaction stays as it was.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are
+    /// more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`]
+    /// for a handle that is of no tree of the store as it is open now. The transaction stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
@@ -66,11 +68,13 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has. About one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it
-    /// and a crash leaves nothing of it. It is freed if it is not committed.
+    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has.
+    /// About one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it and
+    /// a crash leaves nothing of it. It is freed if it is not committed.
     ///
     /// # Errors
-    /// As [`Transaction::insert`], as soon as it is longer than a value, or than what a commit takes; [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    /// As [`Transaction::insert`], as soon as it is longer than a value, or than what a commit takes;
+    /// [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
     pub fn insert_from(
         &mut self,
         tree: &Tree,
@@ -88,12 +92,14 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), None)
     }
 
-    /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of them go with its commit, however many they are.
+    /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of
+    /// them go with its commit, however many they are.
     ///
     /// As always, only keys are validated: what others add to the range before the commit stays.
     ///
     /// # Errors
-    /// [`Error::BatchLength`] if they are more than a commit takes: see [`Tree::remove_range`]. As [`Readable::get`](crate::Readable::get). The transaction stays as it was.
+    /// [`Error::BatchLength`] if they are more than a commit takes: see [`Tree::remove_range`]. As
+    /// [`Readable::get`](crate::Readable::get). The transaction stays as it was.
     pub fn remove_range<K: AsRef<[u8]>>(
         &mut self,
         tree: &Tree,
@@ -119,8 +125,9 @@ impl Transaction {
     /// Does all its writes as one.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another commit has written one of the same keys since this transaction began: nothing of it was done, begin again
-    /// ([`Db::transaction`](crate::Db::transaction) does that by itself). Otherwise as [`Batch::commit`](crate::Batch::commit).
+    /// [`Error::Conflict`] if another commit has written one of the same keys since this transaction began:
+    /// nothing of it was done, begin again ([`Db::transaction`](crate::Db::transaction) does that by itself).
+    /// Otherwise as [`Batch::commit`](crate::Batch::commit).
     pub fn commit(self) -> Result<(), Error> {
         if self.writes.is_empty() {
             return Ok(());

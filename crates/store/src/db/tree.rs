@@ -41,7 +41,8 @@ impl TreeOptions {
         self
     }
 
-    /// The size of the nodes: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash, large ones scans and disks.
+    /// The size of the nodes: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash,
+    /// large ones scans and disks.
     pub fn node_bytes(mut self, bytes: u32) -> Self {
         self.node_bytes = Some(bytes);
         self
@@ -59,8 +60,8 @@ impl TreeOptions {
 
 /// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
 ///
-/// Each method reads or writes what is committed now; writes are commits of their own with the store's durability. For several writes as one, see [`Db::batch`]
-/// and [`Db::transaction`].
+/// Each method reads or writes what is committed now; writes are commits of their own with the store's
+/// durability. For several writes as one, see [`Db::batch`] and [`Db::transaction`].
 ///
 /// ```
 /// # use flashgrain::Db;
@@ -125,8 +126,10 @@ impl Tree {
         self.db.get_many(self, keys)
     }
 
-    /// Has in memory what a change of these keys takes: reads all of it that is missing at the same time, and waits for that. For transactions that are going to read and change them: begun afterwards they are short, and few others
-    /// get into their way. Look-ups may find a record in memory without that, so that a transaction would wait for it in its commit.
+    /// Has in memory what a change of these keys takes: reads all of it that is missing at the same time, and
+    /// waits for that. For transactions that are going to read and change them: begun afterwards they are
+    /// short, and few others get into their way. Look-ups may find a record in memory without that, so that a
+    /// transaction would wait for it in its commit.
     ///
     /// What was brought may leave memory again before it is used, if the cache is small or much else is read.
     ///
@@ -213,12 +216,14 @@ impl Tree {
     /// Gives `key` this value, whether it has one or not.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`] if they are too long or the key is empty; [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`].
+    /// [`Error::KeyLength`] and [`Error::ValueLength`] if they are too long or the key is empty;
+    /// [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`].
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Tree::insert`], with a value that is read of `source`, to its end; how many bytes it has. See [`Batch::insert_from`](crate::Batch::insert_from).
+    /// As [`Tree::insert`], with a value that is read of `source`, to its end; how many bytes it has. See
+    /// [`Batch::insert_from`](crate::Batch::insert_from).
     ///
     /// # Errors
     /// As [`Batch::insert_from`](crate::Batch::insert_from).
@@ -246,11 +251,14 @@ impl Tree {
 
     /// Removes all records in `range`; how many it found.
     ///
-    /// Up to 1,024 records whose keys take no more than 256 KiB are removed as one: after a crash all of them are gone or none, and nobody sees anything in between. More are removed in such steps,
-    /// in key order, so that neither memory nor the log limits how many: after a crash, or an error, the records before some key are gone and those from there on are all there. For more as one,
-    /// see [`Transaction::remove_range`](crate::Transaction::remove_range).
+    /// Up to 1,024 records whose keys take no more than 256 KiB are removed as one: after a crash all of them
+    /// are gone or none, and nobody sees anything in between. More are removed in such steps, in key order,
+    /// so that neither memory nor the log limits how many: after a crash, or an error, the records before
+    /// some key are gone and those from there on are all there. For more as one, see
+    /// [`Transaction::remove_range`](crate::Transaction::remove_range).
     ///
-    /// A step is before or after every commit of others that writes to the same keys. What they write into the range behind it stays.
+    /// A step is before or after every commit of others that writes to the same keys. What they write into
+    /// the range behind it stays.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -273,10 +281,13 @@ impl Tree {
         core.remove_range(core.known(self)?, Range::of(&range))
     }
 
-    /// Gives many keys their values; the records come in ascending order of their keys, each key once. How many there were. It waits for the device only once, at its end, so it is as fast as inserts
-    /// that do not wait (a little slower, in fact), and durable nevertheless; where the tree has no records yet, or none behind the ones before, its leaves become full.
+    /// Gives many keys their values; the records come in ascending order of their keys, each key once. How
+    /// many there were. It waits for the device only once, at its end, so it is as fast as inserts that do
+    /// not wait (a little slower, in fact), and durable nevertheless; where the tree has no records yet, or
+    /// none behind the ones before, its leaves become full.
     ///
-    /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. After a crash, or an error, the first records are there up to one that ended a step, and none of those behind it.
+    /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. After a crash, or an error, the first
+    /// records are there up to one that ended a step, and none of those behind it.
     ///
     /// # Errors
     /// [`Error::Order`] says which record is not in order. Otherwise as [`Tree::insert`].

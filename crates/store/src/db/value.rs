@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 /// The bytes of a key or a value: a slice that is shared, not copied, when it is cloned.
 ///
-/// The records of an iterator share one allocation per leaf: keeping one of them keeps up to a node's worth of bytes. Use `to_vec` to keep a few of many.
+/// The records of an iterator share one allocation per leaf: keeping one of them keeps up to a node's worth
+/// of bytes. Use `to_vec` to keep a few of many.
 ///
 /// ```
 /// use flashgrain::Value;

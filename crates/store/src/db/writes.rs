@@ -14,7 +14,8 @@ use crate::index::TreeId;
 #[derive(Default)]
 pub(crate) struct Writes {
     trees: BTreeMap<TreeId, (Arc<Known>, Overlay)>,
-    /// What they take in the log, or more: writes that later ones replaced are counted, too, until the limit makes it worth while to count anew.
+    /// What they take in the log, or more: writes that later ones replaced are counted, too, until the limit
+    /// makes it worth while to count anew.
     logged_bytes: u64,
     /// Whether replaced ones are not counted.
     is_exact: bool,
@@ -28,7 +29,8 @@ impl Writes {
         writes.insert(Key::from_slice(key), value);
     }
 
-    /// Counts writes to a tree that are about to be [put](Writes::put): each key, and what it takes in the log.
+    /// Counts writes to a tree that are about to be [put](Writes::put): each key, and what it takes in the
+    /// log.
     ///
     /// # Errors
     /// [`Error::BatchLength`] if all of them are more than the log takes as one; nothing has changed then.

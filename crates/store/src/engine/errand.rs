@@ -7,7 +7,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Errand(AtomicBool);
 
 impl Errand {
-    /// Whether it is the caller who is at it from now on, and has to [finish](Errand::finish). To be called when there is something to do.
+    /// Whether it is the caller who is at it from now on, and has to [finish](Errand::finish). To be called
+    /// when there is something to do.
     pub fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
@@ -16,7 +17,8 @@ impl Errand {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Does one thing after the other until there is nothing to do, or one fails. `next` looks what is to be done and takes nothing away: only who is at it may rely on what it says.
+    /// Does one thing after the other until there is nothing to do, or one fails. `next` looks what is to be
+    /// done and takes nothing away: only who is at it may rely on what it says.
     pub fn finish<T, E>(&self, next: impl Fn() -> Option<T>, act: impl Fn(T) -> Result<(), E>) {
         loop {
             match next().map(&act) {

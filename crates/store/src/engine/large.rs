@@ -1,11 +1,13 @@
 //! Large values: written before their commit is logged, and freed when nobody sees them any more.
 //!
-//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its pages out, and whoever drops it frees them.
+//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its
+//!    pages out, and whoever drops it frees them.
 //! 2. *Completed*: [`Large::complete`] has checkpoints take it in and makes it durable. The commit is logged.
 //! 3. *Replaced or removed*: its pages are freed as soon as no snapshot sees it.
 //!
-//! A crash in step 1 leaves nothing. A crash between a commit that replaces a large value and the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds on to them.
-//! [`Engine::reclaim`](super::Engine::reclaim) finds them.
+//! A crash in step 1 leaves nothing. A crash between a commit that replaces a large value and the freeing of
+//! its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds
+//! on to them. [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +38,8 @@ pub(crate) struct Large {
     going: Arc<AtomicUsize>,
     /// Whether the store is being closed, and what is not committed stays as it is.
     closing: AtomicBool,
-    /// Committed values that iterators and readers of their transaction still read, as they read its own writes: no snapshot of theirs sees these.
+    /// Committed values that iterators and readers of their transaction still read, as they read its own
+    /// writes: no snapshot of theirs sees these.
     lent: Mutex<Vec<Lent>>,
 }
 
@@ -164,10 +167,13 @@ impl Large {
         Ok(())
     }
 
-    /// Writes what is not written of these values, and makes them durable: what the log is to have of each; the record keeps the [`kept`] part of it. What is not committed after all must be [freed](Large::free).
+    /// Writes what is not written of these values, and makes them durable: what the log is to have of each;
+    /// the record keeps the [`kept`] part of it. What is not committed after all must be
+    /// [freed](Large::free).
     ///
     /// # Errors
-    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left of those that were given as bytes.
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left of those that
+    /// were given as bytes.
     pub fn write(self: &Arc<Self>, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         let park = |value: &LargeValue<'_>| match value {
             LargeValue::Bytes(bytes) => self.park(bytes).map(Some),
@@ -324,7 +330,8 @@ impl Large {
         }));
     }
 
-    /// Gives a key a large value again, as the log says, over a checkpoint of which `cut` was the epoch; frees the one that it replaces, or this one if a later one is there.
+    /// Gives a key a large value again, as the log says, over a checkpoint of which `cut` was the epoch;
+    /// frees the one that it replaces, or this one if a later one is there.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].

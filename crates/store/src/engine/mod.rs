@@ -1,7 +1,8 @@
 //! The store's core, assembled: devices, workers, segments, pool, log, transactions, trees and checkpoints.
 //!
-//! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses
-//! nothing that was acknowledged as durable; opening it again then replays the log.
+//! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness
+//! that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that was
+//! acknowledged as durable; opening it again then replays the log.
 
 mod errand;
 mod large;
@@ -80,7 +81,8 @@ impl Engine {
         &self.large
     }
 
-    /// Writes values durably before their commit, once there is room for them: it must not be taken from what removes and checkpoints need. See [`Large::write`].
+    /// Writes values durably before their commit, once there is room for them: it must not be taken from what
+    /// removes and checkpoints need. See [`Large::write`].
     ///
     /// # Errors
     /// As [`Large::write`].
@@ -93,7 +95,8 @@ impl Engine {
         self.with_room_for_large(bytes, || self.large.write(values))
     }
 
-    /// Writes the next bytes of a large value, once there is room for them: a multiple of [`Large::part_bytes`], but for the last ones.
+    /// Writes the next bytes of a large value, once there is room for them: a multiple of
+    /// [`Large::part_bytes`], but for the last ones.
     ///
     /// # Errors
     /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; what was written before stays.
@@ -198,7 +201,8 @@ impl Engine {
     /// Gives a tree another name, durably. Returns it as it was known before.
     ///
     /// # Errors
-    /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`]; [`Error::Poisoned`].
+    /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`];
+    /// [`Error::Poisoned`].
     pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<Arc<Known>, Error> {
         let trees = &self.trees;
         let mut before = None;
@@ -222,7 +226,8 @@ impl Engine {
         before.ok_or_else(|| Error::NoTree { name: name.into() })
     }
 
-    /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for another time.
+    /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for
+    /// another time.
     fn sweep_soon(&self) {
         if !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
@@ -244,12 +249,14 @@ impl Engine {
         self.keeper.checkpoint()
     }
 
-    /// Makes everything durable and leaves a store that opens without looking at its log. Nothing else may be under way, and nothing may follow.
+    /// Makes everything durable and leaves a store that opens without looking at its log. Nothing else may be
+    /// under way, and nothing may follow.
     ///
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
-        // Otherwise large values that only snapshots saw would stay, and nothing would refer to them after the next start. What cannot be given back is no worse than after a crash.
+        // Otherwise large values that only snapshots saw would stay, and nothing would refer to them after
+        // the next start. What cannot be given back is no worse than after a crash.
         let _tried = self.transactions().settle();
         self.large.stop();
         while self.large.is_freeing() {

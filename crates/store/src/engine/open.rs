@@ -98,7 +98,8 @@ impl Given {
         self.devices.has_own_log().then(|| label::shape(&self.devices, Role::Log))
     }
 
-    /// Whether the devices take requests as small as the store's smallest. Images are read with what surrounds them.
+    /// Whether the devices take requests as small as the store's smallest. Images are read with what
+    /// surrounds them.
     fn check_alignment(&self, layout: &Layout) -> Result<(), Error> {
         let wanted = [(Role::Data, layout.unit_bytes.min(4096)), (Role::Log, layout.log_block_bytes)];
         for (role, bytes) in wanted {
@@ -233,7 +234,8 @@ impl Engine {
     /// The store that is on the devices.
     ///
     /// # Errors
-    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Member`], [`Error::Corrupt`], [`Error::Options`], [`Error::Io`], [`Error::Device`].
+    /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Member`], [`Error::Corrupt`],
+    /// [`Error::Options`], [`Error::Io`], [`Error::Device`].
     pub fn open(given: Given) -> Result<Arc<Self>, Error> {
         let devices = &given.devices;
         let began = now(devices);
@@ -284,7 +286,8 @@ impl Engine {
         segments.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
         let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), cut, given.crew.clone());
-        // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as there was when it was committed.
+        // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
+        // there was when it was committed.
         segments.set_checkpointing(true);
         let log = Log::open(
             &layout,

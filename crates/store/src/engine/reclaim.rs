@@ -1,7 +1,9 @@
 //! Finding the pages of large values to which nobody refers.
 //!
-//! A crash can leave some behind: those of values whose commit was never logged, and those that were being freed, or that a snapshot held on to. What refers to pages is in the trees
-//! alone, so all of them have to be walked; that is done when somebody asks for it, and only when nothing else is going on that could refer to a page from elsewhere.
+//! A crash can leave some behind: those of values whose commit was never logged, and those that were being
+//! freed, or that a snapshot held on to. What refers to pages is in the trees alone, so all of them have to
+//! be walked; that is done when somebody asks for it, and only when nothing else is going on that could refer
+//! to a page from elsewhere.
 
 use crate::sync::atomic::Ordering;
 use std::collections::HashSet;
@@ -11,15 +13,17 @@ use crate::Error;
 use crate::header::PageId;
 
 impl Engine {
-    /// Frees the pages of large values to which nobody refers; how many. Commits wait meanwhile. `None`, and nothing is freed, if there are snapshots, commits that have begun, or trees or values that
-    /// are being freed.
+    /// Frees the pages of large values to which nobody refers; how many. Commits wait meanwhile. `None`, and
+    /// nothing is freed, if there are snapshots, commits that have begun, or trees or values that are being
+    /// freed.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
             let Some(frees) = self.parts().pool.frees() else { return Ok(None) };
-            // Before anything is looked at: who has written a large value by now, and waits for the locks to commit it, has announced itself; who does so later gets other pages.
+            // Before anything is looked at: who has written a large value by now, and waits for the locks to
+            // commit it, has announced itself; who does so later gets other pages.
             let candidates = self.parts().pool.all_pages();
             let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
@@ -28,8 +32,8 @@ impl Engine {
                 return Ok(None);
             }
             let known = self.referred_to()?;
-            // A value that is given up and freed meanwhile has its pages among the candidates, though their numbers may
-            // be other pages' by now.
+            // A value that is given up and freed meanwhile has its pages among the candidates, though their
+            // numbers may be other pages' by now.
             if self.parts().pool.frees() != Some(frees) {
                 return Ok(None);
             }

@@ -1,6 +1,7 @@
 //! Doing again what the log says.
 //!
-//! Every record of a tree says which commit made it, so what a checkpoint contains already is left alone, and the log may be replayed from anywhere before what is missing, also twice.
+//! Every record of a tree says which commit made it, so what a checkpoint contains already is left alone, and
+//! the log may be replayed from anywhere before what is missing, also twice.
 
 use std::sync::Arc;
 
@@ -29,8 +30,9 @@ pub(super) struct Replay {
     replayer: Replayer,
 }
 
-/// The large values of a record that is going to be replayed: their pages are on the device already, so nothing that replaying writes may take their places, nor new pages their numbers.
-/// Gives the highest number, which is below `limit`, and the latest epoch in which one of them was made.
+/// The large values of a record that is going to be replayed: their pages are on the device already, so
+/// nothing that replaying writes may take their places, nor new pages their numbers. Gives the highest
+/// number, which is below `limit`, and the latest epoch in which one of them was made.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for pages that no store ever had.

@@ -15,18 +15,22 @@ use crate::txn::{Load, Space};
 /// Steps between two looks at the dirty bytes.
 const STEPS_PER_LOOK: u32 = 256;
 
-/// Commits are slowed when more than this fraction of the memory is dirty until the next checkpoint. Old versions are none of it: whoever needs their memory writes them, and no checkpoint does.
+/// Commits are slowed when more than this fraction of the memory is dirty until the next checkpoint. Old
+/// versions are none of it: whoever needs their memory writes them, and no checkpoint does.
 const DIRTY_FROM: f64 = 0.9;
 
-/// Commits are slowed when more than this share of the log's ring is in use: more than two checkpoints' worth.
+/// Commits are slowed when more than this share of the log's ring is in use: more than two checkpoints'
+/// worth.
 const LOG_FROM: f64 = 0.75;
 
-/// Commits are slowed when old versions take more than this fraction of their share of the device, which is one part in so many. On a device that may grow they have no share.
+/// Commits are slowed when old versions take more than this fraction of their share of the device, which is
+/// one part in so many. On a device that may grow they have no share.
 const OLD_VERSIONS_FROM: f64 = 0.5;
 const OLD_VERSIONS_DIVISOR: f64 = 3.0;
 
-/// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments where pages are; slows commits when limits come
-/// near; gives old versions up when nothing is committed for a moment. The store keeps what is returned as long as that is to go on.
+/// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments
+/// where pages are; slows commits when limits come near; gives old versions up when nothing is committed for
+/// a moment. The store keeps what is returned as long as that is to go on.
 pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Options) -> Arc<Pages> {
     parts.log.when_long(keeper.wanting(true));
     let pages = Arc::new(Pages {

@@ -15,8 +15,8 @@ pub enum May {
     NotWait,
 }
 
-/// Has `act` do something for every item, whose place it gets, too. If that cannot be done without waiting, `act` has what
-/// it takes loaded and says `false`, and is asked again later, when it may wait.
+/// Has `act` do something for every item, whose place it gets, too. If that cannot be done without waiting,
+/// `act` has what it takes loaded and says `false`, and is asked again later, when it may wait.
 ///
 /// # Errors
 /// The first of `act`.

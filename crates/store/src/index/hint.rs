@@ -2,8 +2,8 @@
 
 use crate::pool::Sight;
 
-/// A leaf as it was, and where in it a key was. While nothing has changed there, whoever comes back to the key need not
-/// begin at the root.
+/// A leaf as it was, and where in it a key was. While nothing has changed there, whoever comes back to the
+/// key need not begin at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafHint {
     pub sight: Sight,

@@ -1,16 +1,16 @@
 //! The boundary between transactions and the structures that keep the records of trees.
 //!
-//! An index maps a key to its *versions*. A commit makes one version of each key that it writes; a [`Version`] says
-//! which commit that was. A reader sees the newest version whose commit is not newer than its snapshot. How many
-//! versions an index keeps, and where, is its own business: it must keep those that a
+//! An index maps a key to its *versions*. A commit makes one version of each key that it writes; a
+//! [`Version`] says which commit that was. A reader sees the newest version whose commit is not newer than
+//! its snapshot. How many versions an index keeps, and where, is its own business: it must keep those that a
 //! [snapshot](Snapshots) may still see, and may drop all others.
 //!
 //! The life of a change, of which transactions call each step:
 //!
-//! 1. [`Index::prepare`] has in memory what the change takes, and may be called before the key is locked. An index that
-//!    changes records in place reads the record here; one that only adds versions does nothing.
-//! 2. [`Index::newest_since`] is asked if transactions cannot tell by themselves whether somebody has committed the
-//!    key since the writer's snapshot.
+//! 1. [`Index::prepare`] has in memory what the change takes, and may be called before the key is locked. An
+//!    index that changes records in place reads the record here; one that only adds versions does nothing.
+//! 2. [`Index::newest_since`] is asked if transactions cannot tell by themselves whether somebody has
+//!    committed the key since the writer's snapshot.
 //! 3. The commit is logged. From here on only a device may keep it from being done.
 //! 4. [`Index::apply`] makes the new version. Of two commits of a key, the older one is applied first.
 //! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
@@ -89,8 +89,8 @@ pub(crate) struct Commit<'a> {
     pub record: LogRecord,
     /// The snapshots whose versions must stay.
     pub snapshots: &'a Snapshots,
-    /// Waits, for an index that has found no room: there was room when the commit was admitted, and there will be when
-    /// pages of others have been written.
+    /// Waits, for an index that has found no room: there was room when the commit was admitted, and there
+    /// will be when pages of others have been written.
     pub wait_for_room: &'a dyn Fn() -> Result<(), Error>,
     /// Is told of the reference of an overflow value that nobody sees any more.
     pub overflow_is_gone: &'a dyn Fn(&[u8]),
@@ -108,8 +108,8 @@ pub(crate) struct Limits {
 
 /// The records of a tree, in key order. See the module for the order of calls.
 pub(crate) trait Index: Send + Sync {
-    /// Appends the value that a reader as of `at` sees to `into`, or without `at` the newest one. If it may not wait, it
-    /// begins to load what it takes, and leaves `into` as it was.
+    /// Appends the value that a reader as of `at` sees to `into`, or without `at` the newest one. If it may
+    /// not wait, it begins to load what it takes, and leaves `into` as it was.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
@@ -127,12 +127,13 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::read`].
     fn newest_since(&self, key: &[u8], since: Timestamp, may: May) -> Result<Poll<Newest>, Error>;
 
-    /// To be called before several keys are read or prepared one after the other: it takes less time together.
+    /// To be called before several keys are read or prepared one after the other: it takes less time
+    /// together.
     fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
-    /// Has in memory what a change of the key takes, and notes it in `prior`, which it may have filled before. With
-    /// `values`, what it reads of the record is appended there, so that [`Index::apply`] need not read it again. The key
-    /// may be in the leaf where a `neighbour` was found.
+    /// Has in memory what a change of the key takes, and notes it in `prior`, which it may have filled
+    /// before. With `values`, what it reads of the record is appended there, so that [`Index::apply`] need
+    /// not read it again. The key may be in the leaf where a `neighbour` was found.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -147,8 +148,8 @@ pub(crate) trait Index: Send + Sync {
         Ok(Poll::Ready(()))
     }
 
-    /// Makes the versions of a logged commit, all of which are of this tree; `priors` are those that [`Index::prepare`]
-    /// has filled with the keys' locks held, `values` what it has appended.
+    /// Makes the versions of a logged commit, all of which are of this tree; `priors` are those that
+    /// [`Index::prepare`] has filled with the keys' locks held, `values` what it has appended.
     ///
     /// # Errors
     /// As [`Index::read`]; then some may be made.
@@ -166,8 +167,8 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::read`], and [`Error::Full`].
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error>;
 
-    /// Begins to go through the records that a snapshot of `at` sees, with keys from `lower` up to but without `upper`. It
-    /// loads at most `ahead` nodes before they are asked for.
+    /// Begins to go through the records that a snapshot of `at` sees, with keys from `lower` up to but
+    /// without `upper`. It loads at most `ahead` nodes before they are asked for.
     fn scan(
         self: Arc<Self>,
         direction: Direction,
@@ -183,8 +184,8 @@ pub(crate) trait Index: Send + Sync {
     /// About how many bytes of pages a change of one record makes dirty, at most.
     fn dirtied_bytes(&self) -> u64;
 
-    /// The first commit that is in no page of the next checkpoint and has to be replayed; `None` if all are. It is
-    /// called in a checkpoint's cut, and must not wait.
+    /// The first commit that is in no page of the next checkpoint and has to be replayed; `None` if all are.
+    /// It is called in a checkpoint's cut, and must not wait.
     fn replay_from(&self) -> Option<LogRecord> {
         None
     }
@@ -197,13 +198,14 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
-    /// How much of the work that it may put off it has put off: writers are slowed down above 0, as much as possible at 1.
+    /// How much of the work that it may put off it has put off: writers are slowed down above 0, as much as
+    /// possible at 1.
     fn debt(&self) -> f64 {
         0.0
     }
 
-    /// Gives up versions that no snapshot needs, and tells `overflow_is_gone` of the overflow values among them. All commits
-    /// up to `visible` can be seen, and the store is idle.
+    /// Gives up versions that no snapshot needs, and tells `overflow_is_gone` of the overflow values among
+    /// them. All commits up to `visible` can be seen, and the store is idle.
     ///
     /// # Errors
     /// As [`Index::read`]; what was not given up is no worse than before.
@@ -216,20 +218,23 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Looks at every part of it: shows the number of each page to `page`, and every version of a record to `record`.
+    /// Looks at every part of it: shows the number of each page to `page`, and every version of a record to
+    /// `record`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::read`].
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
 
-    /// Takes all records out and frees all pages but those by which it is found, a few at a time, while others run;
-    /// `free_overflow` frees the pages of an overflow value. What is cut short can be gone on with. Nobody else uses it.
+    /// Takes all records out and frees all pages but those by which it is found, a few at a time, while
+    /// others run; `free_overflow` frees the pages of an overflow value. What is cut short can be gone on
+    /// with. Nobody else uses it.
     ///
     /// # Errors
     /// As [`Index::read`]; those of `free_overflow`.
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
 
-    /// Frees what [`Index::clear`] has left. Only once: the numbers of its pages may be those of others' then.
+    /// Frees what [`Index::clear`] has left. Only once: the numbers of its pages may be those of others'
+    /// then.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -238,8 +243,8 @@ pub(crate) trait Index: Send + Sync {
 
 /// A scan that is under way. It holds nothing between its steps but keys.
 pub(crate) trait Steps: Send {
-    /// Puts the next records into `piece`, in key order whatever the scan's direction; their values begin with their
-    /// version. At least one; `false` if there are no more.
+    /// Puts the next records into `piece`, in key order whatever the scan's direction; their values begin
+    /// with their version. At least one; `false` if there are no more.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -257,12 +262,12 @@ pub(crate) struct OldVersions {
 
 /// What concerns all indexes of a store together.
 pub(crate) trait Indexes: Send + Sync {
-    /// Whether it is worth while to call [`Indexes::settle`], now that a snapshot has ended. All commits up to `visible` can
-    /// be seen.
+    /// Whether it is worth while to call [`Indexes::settle`], now that a snapshot has ended. All commits up
+    /// to `visible` can be seen.
     fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool;
 
-    /// Gives up versions that no snapshot needs: all of them if the store is `idle`, else where there are many. It tells
-    /// `overflow_is_gone` of the overflow values among them. One caller at a time.
+    /// Gives up versions that no snapshot needs: all of them if the store is `idle`, else where there are
+    /// many. It tells `overflow_is_gone` of the overflow values among them. One caller at a time.
     ///
     /// # Errors
     /// As [`Index::read`]; what was not given up is no worse than before.

@@ -12,7 +12,8 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// Whether a scan that was at `before` gets on by going to `bound`. Before the first step backwards it is nowhere.
+    /// Whether a scan that was at `before` gets on by going to `bound`. Before the first step backwards it is
+    /// nowhere.
     pub fn is_further(self, bound: &[u8], before: Option<&[u8]>) -> bool {
         before.is_none_or(|before| match self {
             Self::Forward => bound > before,

@@ -3,8 +3,8 @@
 use super::{LeafHint, Newest, Version};
 use crate::log::Timestamp;
 
-/// What [`Index::prepare`](super::Index::prepare) remembers until [`Index::apply`](super::Index::apply). An index that reads
-/// nothing before it writes leaves it empty.
+/// What [`Index::prepare`](super::Index::prepare) remembers until [`Index::apply`](super::Index::apply). An
+/// index that reads nothing before it writes leaves it empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prior {
     /// The newest version, or that there is none; `None` if the index has not looked.

@@ -1,7 +1,9 @@
 //! Which snapshots are in use, so that what they see is kept.
 //!
-//! A commit keeps the version that it replaces if a snapshot may see it; otherwise it says that it does not. A new snapshot first says that it comes (from then on every commit keeps everything), then
-//! waits for the last of those who have said so. The last commit that can be seen then is its timestamp: nobody behind it, who may still be under way, has replaced anything without keeping it.
+//! A commit keeps the version that it replaces if a snapshot may see it; otherwise it says that it does not.
+//! A new snapshot first says that it comes (from then on every commit keeps everything), then waits for the
+//! last of those who have said so. The last commit that can be seen then is its timestamp: nobody behind it,
+//! who may still be under way, has replaced anything without keeping it.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +12,16 @@ use std::collections::BTreeMap;
 use crate::Error;
 use crate::log::Timestamp;
 
-/// Snapshots are told from one another by nothing but their timestamp; each is given back as often as it was taken.
+/// Snapshots are told from one another by nothing but their timestamp; each is given back as often as it was
+/// taken.
 #[derive(Default)]
 pub(crate) struct Snapshots {
     state: Mutex<State>,
     /// The newest in use; the largest number while one is coming; 0 if there is none. A snapshot of an
     /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
-    /// The last commit that replaced a version without keeping it. This and `newest` are sequentially consistent: of a commit that says so and a snapshot that says that it comes, one must see the other.
+    /// The last commit that replaced a version without keeping it. This and `newest` are sequentially
+    /// consistent: of a commit that says so and a snapshot that says that it comes, one must see the other.
     unkept: AtomicU64,
 }
 
@@ -28,12 +32,12 @@ struct State {
 }
 
 impl Snapshots {
-    /// A snapshot of everything that was committed before. `visible` waits until a commit can be seen, and says which one is
-    /// the last that can.
+    /// A snapshot of everything that was committed before. `visible` waits until a commit can be seen, and
+    /// says which one is the last that can.
     ///
     /// # Errors
-    /// Those of `visible`: a commit that failed while it was applied, and had kept nothing of what it replaced as nobody
-    /// wanted it then, never becomes visible.
+    /// Those of `visible`: a commit that failed while it was applied, and had kept nothing of what it
+    /// replaced as nobody wanted it then, never becomes visible.
     pub fn take(
         &self,
         visible: impl FnOnce(Timestamp) -> Result<Timestamp, Error>,
@@ -69,7 +73,8 @@ impl Snapshots {
         ended
     }
 
-    /// Whether the commit `by` has to keep a version, committed with that timestamp, that it is about to replace: a snapshot may see it. If not, those that come wait for the commit.
+    /// Whether the commit `by` has to keep a version, committed with that timestamp, that it is about to
+    /// replace: a snapshot may see it. If not, those that come wait for the commit.
     #[inline]
     pub fn keeps(&self, timestamp: Timestamp, by: Timestamp) -> bool {
         self.may_see(timestamp) || {

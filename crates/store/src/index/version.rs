@@ -6,8 +6,9 @@
 //! | u64      |
 //! ```
 //!
-//! The version is the commit's timestamp, shifted left by eight, and flags: 1 says that there is no record any longer and the place is only kept for snapshots that still see what
-//! was there; 2 that the value is in overflow pages.
+//! The version is the commit's timestamp, shifted left by eight, and flags: 1 says that there is no record
+//! any longer and the place is only kept for snapshots that still see what was there; 2 that the value is in
+//! overflow pages.
 
 use crate::log::Timestamp;
 

@@ -1,4 +1,5 @@
-//! Reading and writing memory of one's own, for the few places that move whole blocks now and then: no `unsafe` for the caller, one allocation per block.
+//! Reading and writing memory of one's own, for the few places that move whole blocks now and then: no
+//! `unsafe` for the caller, one allocation per block.
 
 use std::sync::atomic::AtomicU32;
 
@@ -26,7 +27,8 @@ impl Block {
 
     /// Its bytes as a page.
     pub fn page(&mut self) -> Page<'_> {
-        // SAFETY: the arena is that long, aligned to 4096, initialised, and borrowed exclusively; every bit pattern is an `AtomicU32`.
+        // SAFETY: the arena is that long, aligned to 4096, initialised, and borrowed exclusively; every bit
+        // pattern is an `AtomicU32`.
         Page::new(unsafe {
             std::slice::from_raw_parts(self.memory.as_ptr().cast::<AtomicU32>(), self.length_bytes / 4)
         })
@@ -46,7 +48,8 @@ impl Block {
         length_bytes: u32,
     ) -> Result<(), Error> {
         let length = length_bytes.min(self.length_bytes as u32);
-        // SAFETY: the arena has that many bytes, aligned to 4096, and is borrowed exclusively until the read has been answered.
+        // SAFETY: the arena has that many bytes, aligned to 4096, and is borrowed exclusively until the read
+        // has been answered.
         let done = unsafe { read(devices, role, offset_bytes, self.memory.as_ptr(), length) };
         done.map_err(|failure| failure.error(format!("read {length} bytes at byte {offset_bytes}")))
     }

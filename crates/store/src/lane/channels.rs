@@ -58,7 +58,8 @@ struct Asked {
 }
 
 impl Lane {
-    /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks beyond it wait for room.
+    /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks
+    /// beyond it wait for room.
     pub(super) fn open(
         devices: &[Arc<dyn Device>],
         depth: u32,
@@ -131,7 +132,8 @@ impl Lane {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// What ends [`Lane::wait`] from other threads. None where time is simulated: nothing has to be waited for.
+    /// What ends [`Lane::wait`] from other threads. None where time is simulated: nothing has to be waited
+    /// for.
     pub fn wakers(&mut self) -> Vec<ChannelWaker> {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
     }
@@ -160,8 +162,8 @@ impl Lane {
         }
     }
 
-    /// Submits a request whose tag is ignored; a task is woken when it is answered. Its number, or `None` if the queue is full: a task is then
-    /// woken when there is room.
+    /// Submits a request whose tag is ignored; a task is woken when it is answered. Its number, or `None` if
+    /// the queue is full: a task is then woken when there is room.
     ///
     /// # Safety
     /// As [`Channel::submit`]: the memory stays valid until [`Lane::take`] has given the result.
@@ -204,14 +206,16 @@ impl Lane {
         }
     }
 
-    /// Waits for an answer on an ordinary thread. A queue that has failed as a whole still has the requests, and with them the memory of whoever asked, and is waited for again.
+    /// Waits for an answer on an ordinary thread. A queue that has failed as a whole still has the requests,
+    /// and with them the memory of whoever asked, and is waited for again.
     pub fn wait_for_any(&mut self) {
         if self.wait(None, |_| ()).is_err() {
             thread::park_timeout(PAUSE);
         }
     }
 
-    /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait. Returns how many were answered.
+    /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait.
+    /// Returns how many were answered.
     pub fn poll(&mut self, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let mut answered = self.poll_own(&wake)?;
         for guest in &mut self.guests {
@@ -234,8 +238,8 @@ impl Lane {
         Ok(answered)
     }
 
-    /// As [`Lane::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in flight and there is no `until`. May return for
-    /// no reason.
+    /// As [`Lane::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in flight
+    /// and there is no `until`. May return for no reason.
     pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let busy = |queue: &Queue| queue.channel.in_flight() > 0;
         let main = self.queues.iter().position(busy).unwrap_or(0);
@@ -313,7 +317,8 @@ mod tests {
         Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap())
     }
 
-    /// Has a lane to `first` read from both devices, which may be one lane or a lane and a guest, while the queue of the second fails once; both are read then.
+    /// Has a lane to `first` read from both devices, which may be one lane or a lane and a guest, while the
+    /// queue of the second fails once; both are read then.
     fn reads_both(first: &Devices, second: &Devices, broken: &Broken, part: Part) {
         let mut lane = first.open_lane(8).unwrap();
         let mut memory = vec![7; 2 * BYTES as usize];

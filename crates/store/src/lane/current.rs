@@ -151,7 +151,8 @@ pub(crate) fn enter<T>(lane: &RefCell<Lane>, act: impl FnOnce() -> T) -> T {
 #[inline]
 fn entered<T>(act: impl FnOnce(&RefCell<Lane>) -> T) -> Option<T> {
     let lane = ENTERED.get();
-    // SAFETY: not null only during `enter`, which borrows the lane, and the caller runs within that, be it on a coroutine's stack.
+    // SAFETY: not null only during `enter`, which borrows the lane, and the caller runs within that, be it on
+    // a coroutine's stack.
     unsafe { lane.as_ref() }.map(act)
 }
 
@@ -188,7 +189,8 @@ pub(crate) unsafe fn read(
     unsafe { ask(devices, role, Request { op: Op::Read, offset_bytes, length_bytes, memory, tag: 0 }) }
 }
 
-/// Writes `length_bytes` from `memory`. `op` says how durable: [`Op::Write`], [`Op::WriteDsync`] or [`Op::WriteThenFlush`].
+/// Writes `length_bytes` from `memory`. `op` says how durable: [`Op::Write`], [`Op::WriteDsync`] or
+/// [`Op::WriteThenFlush`].
 ///
 /// # Safety
 /// `memory` is valid for that many bytes, aligned for the device, and changed by nobody until this returns.
@@ -209,7 +211,8 @@ pub(crate) unsafe fn write(
     }
 }
 
-/// Makes all writes durable that have completed. Who asks at the same time shares a flush; after one has failed, so do all others.
+/// Makes all writes durable that have completed. Who asks at the same time shares a flush; after one has
+/// failed, so do all others.
 pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
     let request =
         Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory: ptr::null_mut(), tag: 0 };
@@ -277,7 +280,8 @@ unsafe fn ask_in_task(
 ) -> Result<(), Failed> {
     debug_assert!(in_task(), "a worker's lane is used by its tasks only");
     let number = loop {
-        // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
+        // SAFETY: this function returns only when the request has been answered, which is as long as the
+        // caller promised.
         match unsafe { lane.borrow_mut().to(devices)?.submit(device, request) }? {
             Some(number) => break number,
             None => park(),
@@ -295,7 +299,8 @@ unsafe fn ask_in_task(
 /// As [`Lane::submit`].
 unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Result<(), Failed> {
     let number = loop {
-        // SAFETY: this function returns only when the request has been answered, which is as long as the caller promised.
+        // SAFETY: this function returns only when the request has been answered, which is as long as the
+        // caller promised.
         match unsafe { lane.submit(device, request) }? {
             Some(number) => break number,
             None => lane.wait_for_any(),

@@ -1,8 +1,9 @@
 //! One flush of a device at a time, for all who ask meanwhile.
 //!
-//! A flush makes durable what was written when it *began*. So who asks while one is under way may have written something that it does not cover, and waits for the next one; that covers
-//! all who have asked by then. And a failed flush may have dropped what any other one should have made durable, of which the kernel tells only one of those who ask at the same time: after a failure
-//! no flush succeeds any more.
+//! A flush makes durable what was written when it *began*. So who asks while one is under way may have
+//! written something that it does not cover, and waits for the next one; that covers all who have asked by
+//! then. And a failed flush may have dropped what any other one should have made durable, of which the kernel
+//! tells only one of those who ask at the same time: after a failure no flush succeeds any more.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +39,8 @@ impl Flushes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when a flush has succeeded that began after this was called: by `flush`, or by another caller's.
+    /// Returns when a flush has succeeded that began after this was called: by `flush`, or by another
+    /// caller's.
     pub fn join(&self, flush: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
         let needed = self.state().begun + 1;
         self.wait_or(needed, flush)
@@ -116,7 +118,8 @@ mod tests {
         (device, devices)
     }
 
-    /// Tasks that begin one after another, each of which writes a block and flushes; what `then` makes of that.
+    /// Tasks that begin one after another, each of which writes a block and flushes; what `then` makes of
+    /// that.
     fn write_and_flush<T: Send + 'static>(
         devices: &Devices,
         then: impl Fn(u64, bool) -> T + Clone + Send + 'static,

@@ -1,7 +1,8 @@
-//! How engine code reaches its devices: a lane per thread, with a channel to every device of the store (LeanStore's NVMe paper §3.4, all-to-all).
+//! How engine code reaches its devices: a lane per thread, with a channel to every device of the store
+//! (LeanStore's NVMe paper §3.4, all-to-all).
 //!
-//! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker go on with others; on an ordinary
-//! thread they wait. No request allocates.
+//! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker
+//! go on with others; on an ordinary thread they wait. No request allocates.
 
 mod block;
 #[cfg(test)]

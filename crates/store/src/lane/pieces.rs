@@ -1,4 +1,5 @@
-//! Reading a long stretch in pieces, several of them in flight, for those who wait for nothing else: opening a store.
+//! Reading a long stretch in pieces, several of them in flight, for those who wait for nothing else: opening
+//! a store.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -12,7 +13,8 @@ use crate::Error;
 /// Pieces in flight at most.
 const DEPTH: usize = 8;
 
-/// Pieces that are being read, in order. The lane comes first: it is dropped first, and waits for what is in flight then.
+/// Pieces that are being read, in order. The lane comes first: it is dropped first, and waits for what is in
+/// flight then.
 struct InFlight {
     lane: Lane,
     pieces: VecDeque<Piece>,
@@ -32,7 +34,8 @@ impl InFlight {
         let memory = fits.map_or_else(|| Arena::new(length_bytes as usize), Ok)?;
         let (op, memory_start) = (Op::Read, memory.as_ptr());
         let request = Request { op, offset_bytes: place, length_bytes, memory: memory_start, tag: 0 };
-        // SAFETY: the arena is that long and aligned to a page; it stays in `pieces` until its answer is taken, or until the lane is gone, which waits for it.
+        // SAFETY: the arena is that long and aligned to a page; it stays in `pieces` until its answer is
+        // taken, or until the lane is gone, which waits for it.
         let number = unsafe { self.lane.submit(device, request) }?;
         if let Some(request) = number {
             self.pieces.push_back(Piece { memory, request, place, length_bytes });
@@ -48,8 +51,8 @@ impl InFlight {
     }
 }
 
-/// Reads pieces (first byte, length) one after another and shows each to `look`, with its first byte, until that breaks off. How many are in flight grows as it goes on. Waits on the
-/// calling thread, even in a task.
+/// Reads pieces (first byte, length) one after another and shows each to `look`, with its first byte, until
+/// that breaks off. How many are in flight grows as it goes on. Waits on the calling thread, even in a task.
 ///
 /// # Errors
 /// [`Error::Io`], and those of `look`.

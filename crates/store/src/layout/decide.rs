@@ -1,4 +1,5 @@
-//! The layout of a new store: from the profile where it has a number, else from defaults that say so, always within what the devices can do.
+//! The layout of a new store: from the profile where it has a number, else from defaults that say so, always
+//! within what the devices can do.
 
 use flashgrain_device::{Geometry, bytes_text};
 
@@ -54,12 +55,14 @@ pub(crate) struct Ground<'a> {
 /// Smallest and largest node.
 pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 
-/// Smallest and largest unit: one holds the largest node; beyond the upper end it gains nothing and costs buffers.
+/// Smallest and largest unit: one holds the largest node; beyond the upper end it gains nothing and costs
+/// buffers.
 pub(crate) const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
 const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
 const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 
-/// The first segments of a store that grows, unless its units are larger: some must be free at any time, so that they make up most of a store with few records.
+/// The first segments of a store that grows, unless its units are larger: some must be free at any time, so
+/// that they make up most of a store with few records.
 const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
 
 /// The log of a store that grows, at first: so many bytes, and blocks, at least.
@@ -75,23 +78,26 @@ const READ_AHEAD_BYTES: (u32, u32) = (64 << 10, 16 << 20);
 /// The superblock's slots lie in the front of the data device, before the log and the segments.
 const FRONT_BYTES: u64 = 256 << 10;
 
-/// A device of fixed size has at least so many segments, if units need not become too small for that: for the cleaner to choose from, and so that those that are kept for it and for checkpoints are
-/// a small part.
+/// A device of fixed size has at least so many segments, if units need not become too small for that: for the
+/// cleaner to choose from, and so that those that are kept for it and for checkpoints are a small part.
 const SEGMENTS_MIN: u64 = 256;
 
-/// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the device.
+/// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the
+/// device.
 const SEGMENTS_LEAST: u64 = 24;
 
 /// A segment has at least so many units.
 const UNITS_MIN: u64 = 4;
 
-/// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is under way.
+/// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is
+/// under way.
 const RING_SHARE: u64 = 2;
 
 /// On a device of fixed size the log takes at most this part.
 const LOG_PART: u64 = 8;
 
-/// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long checkpoint to be bridged.
+/// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long
+/// checkpoint to be bridged.
 const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
@@ -174,7 +180,8 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     }
 }
 
-/// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member says whose it is.
+/// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member
+/// says whose it is.
 fn front(geometry: &Geometry, align_bytes: u32) -> u64 {
     let labels = geometry.stripe_unit_bytes.unwrap_or(0) * u64::from(geometry.members);
     FRONT_BYTES.max(labels).next_multiple_of(u64::from(align_bytes))
@@ -329,7 +336,8 @@ impl Draft<'_> {
                 )?;
                 (bytes, SET.to_owned())
             }
-            // Images are in one unit each anyway, so that this is no further rule. One for a flash page that is only supposed would cost room for nothing.
+            // Images are in one unit each anyway, so that this is no further rule. One for a flash page that
+            // is only supposed would cost room for nothing.
             None => self.learned_power("log block size", (4096, unit_bytes.min(64 << 10)), unit_bytes),
         };
         self.note_bytes("borders that images keep within", u64::from(bytes), because);

@@ -1,6 +1,7 @@
 //! The settings that the profile of a drive has decided, as far as a store takes them.
 //!
-//! With the feature `profile` they come from a `DeviceProfile`. Without it there are none, and the store needs nothing of what fits and measures.
+//! With the feature `profile` they come from a `DeviceProfile`. Without it there are none, and the store
+//! needs nothing of what fits and measures.
 
 /// The settings of a profile.
 #[derive(Clone, Debug, Default)]

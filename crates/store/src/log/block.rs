@@ -7,14 +7,18 @@
 //! | u32      | u32        | u64      | block   | LSN, u64   | record, u64  |        | u32          |            |
 //! ```
 //!
-//! All numbers are little-endian. The checksum covers bytes 4 up to *used*; what follows is zero and means nothing. *Previous's checksum* chains the blocks: a block that a crash left
-//! behind is not taken for the successor of what was written later in front of it. The *store identity* is drawn when a store is created, so that blocks of an earlier store at
-//! the same place are strangers. *Durable up to* is what the writer knew to be durable when it made the block: everything before that was acknowledged, and damage there is corruption, not a
-//! torn tail.
+//! All numbers are little-endian. The checksum covers bytes 4 up to *used*; what follows is zero and means
+//! nothing. *Previous's checksum* chains the blocks: a block that a crash left behind is not taken for the
+//! successor of what was written later in front of it. The *store identity* is drawn when a store is created,
+//! so that blocks of an earlier store at the same place are strangers. *Durable up to* is what the writer
+//! knew to be durable when it made the block: everything before that was acknowledged, and damage there is
+//! corruption, not a torn tail.
 //!
-//! The records of consecutive blocks are one stream: each is its length (u32) and its bytes, and goes on in the next block where one ends. *Records from* is where the first record
-//! begins that begins in this block (*used* if none does), *timestamp* its commit's number; those of the following records count up from there. A block that begins with a record while
-//! the one before ended within one was written after a crash had torn that record, which is void.
+//! The records of consecutive blocks are one stream: each is its length (u32) and its bytes, and goes on in
+//! the next block where one ends. *Records from* is where the first record begins that begins in this block
+//! (*used* if none does), *timestamp* its commit's number; those of the following records count up from
+//! there. A block that begins with a record while the one before ended within one was written after a crash
+//! had torn that record, which is void.
 
 use std::ops::Range;
 
@@ -62,7 +66,8 @@ pub(crate) struct NotIt {
     pub got: String,
 }
 
-/// Makes `block` a whole block: header and checksum around the bytes of records that it has. Returns the checksum.
+/// Makes `block` a whole block: header and checksum around the bytes of records that it has. Returns the
+/// checksum.
 pub(crate) fn seal(block: &mut [u8], header: &Header) -> u32 {
     put(block, PREVIOUS, &header.previous.to_le_bytes());
     put(block, STORE, &header.store.to_le_bytes());

@@ -9,7 +9,8 @@ use crate::Error;
 /// Memory that a group keeps for the next one.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Whole blocks from a position on, filled with records, as they will be on the device. Where a block's header will be there is, until it is sealed, only what depends on its records.
+/// Whole blocks from a position on, filled with records, as they will be on the device. Where a block's
+/// header will be there is, until it is sealed, only what depends on its records.
 pub(super) struct Group {
     memory: Arena,
     block_bytes: usize,

@@ -110,7 +110,8 @@ impl Log {
         });
     }
 
-    /// Sees to it in the background that what nobody waits for is written soon, and that the log is settled when it has been idle for a moment. Nothing runs any more then.
+    /// Sees to it in the background that what nobody waits for is written soon, and that the log is settled
+    /// when it has been idle for a moment. Nothing runs any more then.
     #[inline]
     pub(super) fn attend(&self) {
         if !self.shared.attended.load(Ordering::Acquire) && !self.shared.attended.swap(true, Ordering::AcqRel)
@@ -126,7 +127,8 @@ impl Log {
             let before = self.end_and_last();
             let slept = sleep_until(&shared.devices, now(&shared.devices) + PAUSE);
             if slept.is_err() || shared.is_poisoned() {
-                // After a failure nothing is written but this, if it can be: what was durable before stays so, and nobody else will say it.
+                // After a failure nothing is written but this, if it can be: what was durable before stays
+                // so, and nobody else will say it.
                 let durable = Lsn(shared.durable.load(Ordering::Acquire));
                 let ring = shared.state().ring;
                 let _tried = witness::write(&shared.devices, ring, shared.store, durable);
@@ -156,7 +158,8 @@ impl Log {
         !(planted!(LogNeverSettles) || state.open.is_empty() && witnessed)
     }
 
-    /// To be called when the store has been idle for a moment: makes everything durable and has the [witness](super::witness) say so, so that damage to the last group is told from a torn tail. Does
+    /// To be called when the store has been idle for a moment: makes everything durable and has the
+    /// [witness](super::witness) say so, so that damage to the last group is told from a torn tail. Does
     /// nothing if nothing was appended since the last time, or somebody is writing.
     ///
     /// # Errors
@@ -295,8 +298,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes zeros to places of a file's ring that were never written to, up to `end` and some way ahead. For each such place, a file system would otherwise have to make durable that it is in use now, together with the commit: about as much
-    /// work as the commit itself.
+    /// Writes zeros to places of a file's ring that were never written to, up to `end` and some way ahead.
+    /// For each such place, a file system would otherwise have to make durable that it is in use now,
+    /// together with the commit: about as much work as the commit itself.
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
         while *prepared < end && prepared < prepared_end {
@@ -334,8 +338,8 @@ impl Shared {
         };
         let (place, length) = (leader.ring.place(start), (end.0 - start.0) as u32);
         let memory = leader.group.memory(index as usize);
-        // SAFETY: the leader has the group to itself and keeps it until the write has been answered; it has `blocks` blocks from `index` on in memory
-        // that is aligned to a page, as arenas are.
+        // SAFETY: the leader has the group to itself and keeps it until the write has been answered; it has
+        // `blocks` blocks from `index` on in memory that is aligned to a page, as arenas are.
         let done = unsafe { write(&self.devices, Role::Log, op, place, memory, length) };
         done.map_err(|failed| {
             self.poison.by(failed.error(format!("write {length} bytes of the log at byte {place}")))
@@ -349,7 +353,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A flush has succeeded. One that failed before it may have dropped what this one should have made durable: whoever saw that has poisoned the store.
+    /// A flush has succeeded. One that failed before it may have dropped what this one should have made
+    /// durable: whoever saw that has poisoned the store.
     pub(super) fn note_durable(&self, end: Lsn) -> Result<(), Error> {
         self.poison.check()?;
         self.durable.store(end.0, Ordering::Release);

@@ -1,15 +1,20 @@
 //! The write-ahead log: a ring of blocks with the committed logical operations.
 //!
-//! *Writing.* Records are appended to the open [group](group) in memory. Who waits for a record's durability and finds nobody writing becomes the leader: it takes the open group, writes it on its own thread or task, and
-//! wakes all whose records were in it. Each group begins with a new block, so durable bytes are never written again. At most [`Ring::window_bytes`] are written beyond what is durable.
+//! *Writing.* Records are appended to the open [group](group) in memory. Who waits for a record's durability
+//! and finds nobody writing becomes the leader: it takes the open group, writes it on its own thread or task,
+//! and wakes all whose records were in it. Each group begins with a new block, so durable bytes are never
+//! written again. At most [`Ring::window_bytes`] are written beyond what is durable.
 //!
-//! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is
-//! damaged was durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to testify; [`Log::settle`] has the [witness] do it. It is called when nothing was appended for a moment. Until
-//! that is done, damage to the last group cannot be told from a torn tail.
+//! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one
+//! before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is damaged was
+//! durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to
+//! testify; [`Log::settle`] has the [witness] do it. It is called when nothing was appended for a moment.
+//! Until that is done, damage to the last group cannot be told from a torn tail.
 //!
 //! *Growing.* A ring that has become short [moves](moving) to a larger place, at a checkpoint.
 //!
-//! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is at a position later on was written there later on.
+//! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is
+//! at a position later on was written there later on.
 
 pub(crate) mod block;
 mod group;
@@ -34,7 +39,8 @@ use lead::Leader;
 pub(crate) use lead::LogStats;
 use ring::Ring;
 
-/// A position in the log: bytes since the store was created. Its place is the position modulo the ring's length.
+/// A position in the log: bytes since the store was created. Its place is the position modulo the ring's
+/// length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lsn(pub u64);
 
@@ -43,7 +49,8 @@ pub(crate) struct Lsn(pub u64);
 pub(crate) struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// None read from a device is higher: what goes on from there still fits into the 56 bits that [versions](crate::index::Version) have for it.
+    /// None read from a device is higher: what goes on from there still fits into the 56 bits that
+    /// [versions](crate::index::Version) have for it.
     pub const MAX: Self = Self(1 << 55);
 }
 
@@ -53,9 +60,11 @@ pub enum Durability {
     /// It survives a power cut.
     #[default]
     Sync,
-    /// It is written but not flushed: it survives the end of this process, not a power cut. Later `Sync` commits make it durable.
+    /// It is written but not flushed: it survives the end of this process, not a power cut. Later `Sync`
+    /// commits make it durable.
     Buffered,
-    /// It is in memory only: it survives the end of this process if a later commit or the background writer has taken it along.
+    /// It is in memory only: it survives the end of this process if a later commit or the background writer
+    /// has taken it along.
     None,
 }
 
@@ -184,8 +193,9 @@ struct Waiting {
 }
 
 impl Log {
-    /// Calls `see` with each record that [`Log::open`] is going to replay, and sees to it that they stay there whatever happens next: they are flushed, as a process that was killed may have left them in the drive's
-    /// cache, and the [witness] vouches for them. To be called before anything else is written.
+    /// Calls `see` with each record that [`Log::open`] is going to replay, and sees to it that they stay
+    /// there whatever happens next: they are flushed, as a process that was killed may have left them in the
+    /// drive's cache, and the [witness] vouches for them. To be called before anything else is written.
     ///
     /// # Errors
     /// As [`Log::open`]; of the device.
@@ -209,10 +219,12 @@ impl Log {
         Self::open(layout, devices, crew, poison, known, &mut |_, _, _| Ok(()))
     }
 
-    /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
+    /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail
+    /// on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is not an error.
+    /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is
+    /// not an error.
     pub fn open(
         layout: &Layout,
         devices: Devices,
@@ -275,12 +287,14 @@ impl Log {
         self.shared.recovered
     }
 
-    /// Has `call` called whenever the ring is full, so that a checkpoint makes room, and once when the log has reached what [`Log::long_at`] says. It must not wait. Only the first one counts.
+    /// Has `call` called whenever the ring is full, so that a checkpoint makes room, and once when the log
+    /// has reached what [`Log::long_at`] says. It must not wait. Only the first one counts.
     pub fn when_long(&self, call: impl Fn() + Send + Sync + 'static) {
         let _first_stays = self.shared.when_long.set(Box::new(call));
     }
 
-    /// Has `call` called in a background task when nothing was appended for a moment after something was. Only the first one counts.
+    /// Has `call` called in a background task when nothing was appended for a moment after something was.
+    /// Only the first one counts.
     pub fn when_idle(&self, call: impl Fn() + Send + Sync + 'static) {
         let _first_stays = self.shared.when_idle.set(Box::new(call));
     }
@@ -298,7 +312,8 @@ impl Log {
     /// Appends a record with the next timestamp. Parks while the ring is full.
     ///
     /// # Errors
-    /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so; [`Error::Poisoned`].
+    /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so;
+    /// [`Error::Poisoned`].
     #[cfg(test)]
     pub fn append(&self, record: &[u8]) -> Result<Logged, Error> {
         self.append_noting(record, |_| {})
@@ -367,7 +382,8 @@ impl Log {
         }
     }
 
-    /// Returns when everything before `end` is as durable as asked. The first to come writes for all who wait.
+    /// Returns when everything before `end` is as durable as asked. The first to come writes for all who
+    /// wait.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure that poisons.
@@ -435,7 +451,8 @@ impl Log {
         self.shared.wake_for_room(|_| 0);
     }
 
-    /// A checkpoint found no room on the device. Who waits for room in the ring, or for a longer one, asks for another one, but not for ever.
+    /// A checkpoint found no room on the device. Who waits for room in the ring, or for a longer one, asks
+    /// for another one, but not for ever.
     pub fn no_room(&self) {
         self.shared.wake_for_room(|refused| refused + 1);
     }
@@ -461,7 +478,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among them by then, under the lock, is woken.
+    /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among
+    /// them by then, under the lock, is woken.
     fn live_state(&self) -> Result<MutexGuard<'_, State>, Error> {
         self.poison.meet_trouble();
         let state = self.state();

@@ -11,8 +11,8 @@ use crate::lane::{Block, Devices, Role, flush, read_pieces};
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Behind where a torn tail can be, one block of so many parts of the window is read: damage would have to be longer than the window, and leave less than that part behind it, to be taken for
-/// the log's end.
+/// Behind where a torn tail can be, one block of so many parts of the window is read: damage would have to be
+/// longer than the window, and leave less than that part behind it, to be taken for the log's end.
 const WINDOW_PARTS: u64 = 64;
 
 /// What [`recover`] found.
@@ -100,8 +100,9 @@ fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -
     Ok(search)
 }
 
-/// The checksum of the block in which a closed log ends, to which the next one is chained: should that be replayed, it begins in this block. Nothing in it is needed, so that damage
-/// to it is none of today's concern.
+/// The checksum of the block in which a closed log ends, to which the next one is chained: should that be
+/// replayed, it begins in this block. Nothing in it is needed, so that damage to it is none of today's
+/// concern.
 fn last_checksum(devices: &Devices, ring: Ring, known: Known) -> Result<u32, Error> {
     let at = ring.block(known.tail);
     if at == known.tail {
@@ -179,7 +180,8 @@ impl Search<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Looks once more at the block behind the log's end: what was misread, from another place or with a flipped bit, must not pass for a torn tail.
+    /// Looks once more at the block behind the log's end: what was misread, from another place or with a
+    /// flipped bit, must not pass for a torn tail.
     fn confirm_end(&self, devices: &Devices) -> Result<(), Error> {
         let Some(beyond) = &self.beyond else { return Ok(()) };
         let mut block = Block::new(self.ring.block_bytes as usize)?;

@@ -3,7 +3,8 @@
 use super::Lsn;
 use crate::layout::LogPlace;
 
-/// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the [witness](super::witness).
+/// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the
+/// [witness](super::witness).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub start_bytes: u64,
@@ -57,7 +58,8 @@ impl Ring {
         Lsn(self.block(tail).0 + self.length_bytes)
     }
 
-    /// The longest record: with a share of the ring each, records cannot fill it up before a checkpoint makes room.
+    /// The longest record: with a share of the ring each, records cannot fill it up before a checkpoint makes
+    /// room.
     pub fn record_limit_bytes(&self) -> u64 {
         (self.length_bytes / 8).min(1 << 30)
     }
@@ -67,7 +69,8 @@ impl Ring {
         (8 * record_bytes).next_multiple_of(8 * self.block_bytes) + 2 * self.block_bytes
     }
 
-    /// How far the log is written beyond what is durable, at most. After a crash, whatever is of interest behind the log's end is within it.
+    /// How far the log is written beyond what is durable, at most. After a crash, whatever is of interest
+    /// behind the log's end is within it.
     pub fn window_bytes(&self) -> u64 {
         let share = self.length_bytes / 8;
         (share - share % self.block_bytes).clamp(self.block_bytes, 4 << 20)

@@ -9,8 +9,10 @@
 //!   24      8  the log was durable up to this position
 //! ```
 //!
-//! While the log is written, each group testifies for those before it. Nobody comes after the last one before an idle spell, and what could be written behind it would lie next to it: one misdirected write
-//! could take both away, and that would look like a torn tail. So there are two copies, in the blocks before and behind the ring, which no write reaches both of.
+//! While the log is written, each group testifies for those before it. Nobody comes after the last one before
+//! an idle spell, and what could be written behind it would lie next to it: one misdirected write could take
+//! both away, and that would look like a torn tail. So there are two copies, in the blocks before and behind
+//! the ring, which no write reaches both of.
 
 use super::Lsn;
 use super::ring::Ring;

@@ -1,7 +1,9 @@
 //! Pages that other tasks load before somebody needs them.
 //!
-//! None of it has to happen: who needs a page that nobody has loaded loads it himself, and meets the errors. So there is a bound on tasks that are under way for it. Without one, many in a small cache take the memory from each other
-//! for ever, and in the end the system gives no stacks any more to those who would write pages and so make room.
+//! None of it has to happen: who needs a page that nobody has loaded loads it himself, and meets the errors.
+//! So there is a bound on tasks that are under way for it. Without one, many in a small cache take the memory
+//! from each other for ever, and in the end the system gives no stacks any more to those who would write
+//! pages and so make room.
 
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -39,7 +41,8 @@ impl Pool {
         self.crew.send_out(move || load(&errand.0));
     }
 
-    /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do nothing.
+    /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do
+    /// nothing.
     pub fn prefetch(&self, id: PageId) {
         if self.is_only_on_device(id) {
             self.send_out(move |pool| pool.load_ahead(id));

@@ -1,6 +1,7 @@
 //! Which pages moved, came or went in which epoch: what a checkpoint adds to the map of its predecessor.
 //!
-//! A change is noted before anybody can make the next one of the same page. All changes of a page are in one list, so their order is known.
+//! A change is noted before anybody can make the next one of the same page. All changes of a page are in one
+//! list, so their order is known.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +35,8 @@ pub(super) struct Changes {
 #[repr(align(128))]
 struct Padded(Mutex<Vec<InEpoch>>);
 
-/// Changes of an epoch in their order. There are few epochs at a time: the present one, and those whose checkpoints are under way or failed.
+/// Changes of an epoch in their order. There are few epochs at a time: the present one, and those whose
+/// checkpoints are under way or failed.
 struct InEpoch {
     epoch: u32,
     moved: Vec<Moved>,
@@ -83,7 +85,8 @@ impl Changes {
         })
     }
 
-    /// Calls `see` with the changes since the end of `epoch` of pages in the block of `id`, and of others, the last one first.
+    /// Calls `see` with the changes since the end of `epoch` of pages in the block of `id`, and of others,
+    /// the last one first.
     pub fn since(&self, epoch: u32, id: PageId, mut see: impl FnMut(Moved)) {
         for changes in self.list_of(id).iter().rev().take_while(|changes| changes.epoch > epoch) {
             changes.moved.iter().rev().for_each(|moved| see(*moved));

@@ -23,13 +23,16 @@ const NUMBERS_PER_TURN: usize = 1 << 14;
 const PAGES_PER_TURN: u32 = 16;
 
 impl Pool {
-    /// Ends the epoch, between two sections: runs `note` while no section is under way, and gives the epoch that has ended. Sections wait meanwhile, so `note` must be quick.
-    /// From then on a page that changed in the old epoch is gathered before it is changed again.
+    /// Ends the epoch, between two sections: runs `note` while no section is under way, and gives the epoch
+    /// that has ended. Sections wait meanwhile, so `note` must be quick. From then on a page that changed in
+    /// the old epoch is gathered before it is changed again.
     pub fn cut(&self, note: impl FnOnce()) -> Epoch {
         Epoch(self.gate.cut(note))
     }
 
-    /// Gathers the images of all pages that were changed until the end of `epoch` and not since. With those that were gathered meanwhile, for other reasons, they are the state at the cut. Lets others run in between.
+    /// Gathers the images of all pages that were changed until the end of `epoch` and not since. With those
+    /// that were gathered meanwhile, for other reasons, they are the state at the cut. Lets others run in
+    /// between.
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::Poisoned`]; can be called again.
@@ -89,7 +92,8 @@ impl Pool {
         Ok(())
     }
 
-    /// The changes until the end of `epoch` that were not taken yet; those of the same page in their order. Complete after [`Pool::flush_epoch`].
+    /// The changes until the end of `epoch` that were not taken yet; those of the same page in their order.
+    /// Complete after [`Pool::flush_epoch`].
     pub fn take_changes(&self, epoch: Epoch) -> Vec<Moved> {
         let mut all = Vec::new();
         for mut part in self.changes.take(epoch.0) {
@@ -99,7 +103,9 @@ impl Pool {
         all
     }
 
-    /// Calls `see` with every durable page that there was at the end of `epoch` and where it was then; after [`Pool::flush_epoch`], and with no later cut meanwhile. Lets others run in between, who may change what they like.
+    /// Calls `see` with every durable page that there was at the end of `epoch` and where it was then; after
+    /// [`Pool::flush_epoch`], and with no later cut meanwhile. Lets others run in between, who may change
+    /// what they like.
     ///
     /// # Errors
     /// Those of `see`.
@@ -113,7 +119,8 @@ impl Pool {
             for (id, location) in (first..).zip(&mut block) {
                 *location = self.location(PageId(id), true);
             }
-            // Whatever of the present epoch was seen above has been noted by now. The oldest change, which comes last, says where the page was.
+            // Whatever of the present epoch was seen above has been noted by now. The oldest change, which
+            // comes last, says where the page was.
             self.changes.since(epoch.0, PageId(first), |moved| {
                 if let Some(location) =
                     moved.id.0.checked_sub(first).and_then(|index| block.get_mut(index as usize))
@@ -132,7 +139,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Where the newest image of a page is. One of a page that has changed since counts as garbage, but for the checkpoints until then.
+    /// Where the newest image of a page is. One of a page that has changed since counts as garbage, but for
+    /// the checkpoints until then.
     pub fn location(&self, id: PageId, garbage_too: bool) -> Option<Location> {
         let entry = self.table.entry(id)?;
         loop {
@@ -182,12 +190,14 @@ impl Pool {
         self.table.pages()
     }
 
-    /// While a store is opened: this page is there. `None` takes it back. Makes no change for a checkpoint to see.
+    /// While a store is opened: this page is there. `None` takes it back. Makes no change for a checkpoint to
+    /// see.
     pub fn restore(&self, id: PageId, location: Option<Location>) {
         self.table.restore(id, location.map(Word::device));
     }
 
-    /// While a store is opened: pages are going to be restored, or named by the log, that have numbers below `next`.
+    /// While a store is opened: pages are going to be restored, or named by the log, that have numbers below
+    /// `next`.
     ///
     /// # Errors
     /// [`Error::Options`] if the system gives no addresses for them.
@@ -197,8 +207,9 @@ impl Pool {
         self.table.map_until(next).map_err(why)
     }
 
-    /// While a store is opened: all pages of the checkpoint of `epoch` are restored, and the next epoch begins. New pages get numbers from `next` on; the gaps stay until [`Pool::reuse_gaps`], as
-    /// a record that is replayed may name one.
+    /// While a store is opened: all pages of the checkpoint of `epoch` are restored, and the next epoch
+    /// begins. New pages get numbers from `next` on; the gaps stay until [`Pool::reuse_gaps`], as a record
+    /// that is replayed may name one.
     pub fn restored(&self, epoch: Epoch, next: PageId) {
         self.table.begin_at(next.0);
         self.gate.begin_at(epoch.0 + 1);
@@ -224,7 +235,8 @@ impl Pool {
         }
     }
 
-    /// For the cleaner: makes `new`, where the image is already on the device, the page's location if it is still `old` and the page has not changed since. Releases neither.
+    /// For the cleaner: makes `new`, where the image is already on the device, the page's location if it is
+    /// still `old` and the page has not changed since. Releases neither.
     pub fn relocate(&self, id: PageId, old: Location, new: Location) -> bool {
         let Some(entry) = self.table.entry(id) else { return false };
         loop {
@@ -282,7 +294,8 @@ impl Pool {
         }
     }
 
-    /// For the cleaner: all pages whose newest image is at a place that is `wanted`. Looks at every page that there is; lets others run in between.
+    /// For the cleaner: all pages whose newest image is at a place that is `wanted`. Looks at every page that
+    /// there is; lets others run in between.
     pub fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
         let mut found = Vec::new();
         for (number, id) in self.table.all_numbers().enumerate() {

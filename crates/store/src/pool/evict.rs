@@ -1,13 +1,17 @@
 //! Which pages leave memory: a clock with two hands per size class.
 //!
-//! The first hand marks pages as cooling; whoever uses one takes the mark off. The second hand follows at half a turn, and what is still cooling leaves memory. So a page stays that is used at least once in half a
-//! turn, and a page in use costs a store in that time, not one per use. (LeanStore's hands are closer together, a tenth of a turn: then an inner node must be used more often to stay, and out of memory a turn takes a
-//! tenth of a second.)
+//! The first hand marks pages as cooling; whoever uses one takes the mark off. The second hand follows at
+//! half a turn, and what is still cooling leaves memory. So a page stays that is used at least once in half a
+//! turn, and a page in use costs a store in that time, not one per use. (LeanStore's hands are closer
+//! together, a tenth of a turn: then an inner node must be used more often to stay, and out of memory a turn
+//! takes a tenth of a second.)
 //!
-//! A page that changed is first gathered into a write unit and leaves when that is written; meanwhile it waits in a queue, and can still be used and saved. Pages that a scan loaded wait in a queue, too, of bounded
-//! length: beyond that a scan takes room from its own pages, not from others'.
+//! A page that changed is first gathered into a write unit and leaves when that is written; meanwhile it
+//! waits in a queue, and can still be used and saved. Pages that a scan loaded wait in a queue, too, of
+//! bounded length: beyond that a scan takes room from its own pages, not from others'.
 //!
-//! Nothing here waits, but for [`Pool::take_frame`]. Each thread makes room for itself, as part of its worker's loop; nobody has to wait for a page cleaner.
+//! Nothing here waits, but for [`Pool::take_frame`]. Each thread makes room for itself, as part of its
+//! worker's loop; nobody has to wait for a page cleaner.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,8 +36,8 @@ const BATCH: usize = 64;
 const STORE_BYTES_MIN: u64 = 128 << 10;
 const STORE_SHARE: u64 = 32;
 
-/// While pages of so many units wait for being written, the hands stand still: what they would pass could not leave sooner. Enough for every stream to have one open, half full, and others
-/// on their way.
+/// While pages of so many units wait for being written, the hands stand still: what they would pass could not
+/// leave sooner. Enough for every stream to have one open, half full, and others on their way.
 const UNITS_UNDER_WAY: u64 = 8;
 
 /// But at most this part of the budget waits.
@@ -167,7 +171,8 @@ impl Clock {
 }
 
 impl Pool {
-    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps, without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
+    /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps,
+    /// without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
     #[inline]
     pub fn make_room(&self) {
         let demand_bytes = self.clock.demand_bytes();
@@ -187,7 +192,8 @@ impl Pool {
         }
     }
 
-    /// Evicts until the thread has `store_bytes` in store, or the hands have passed `batches`, or so many pages wait for being written that the hands need not go on.
+    /// Evicts until the thread has `store_bytes` in store, or the hands have passed `batches`, or so many
+    /// pages wait for being written that the hands need not go on.
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
         let enough =
@@ -203,7 +209,8 @@ impl Pool {
         made
     }
 
-    /// Pages whose units have been written, until `needed_bytes` are free, and those of scans beyond their share.
+    /// Pages whose units have been written, until `needed_bytes` are free, and those of scans beyond their
+    /// share.
     fn evict_queued(&self, shard: usize, needed_bytes: u64, made: &mut Made) {
         let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
         let scan_bytes = self.frames.budget_bytes() / SCAN_SHARE;
@@ -411,8 +418,9 @@ impl Pool {
         }
     }
 
-    /// Evicts `bytes`, wherever they are. If that is not possible, the hands have passed all frames twice; unless pages are on their way to the device, so that it is better to wait for them, and
-    /// the search need not be `thorough`.
+    /// Evicts `bytes`, wherever they are. If that is not possible, the hands have passed all frames twice;
+    /// unless pages are on their way to the device, so that it is better to wait for them, and the search
+    /// need not be `thorough`.
     fn evict_anything(&self, bytes: u64, thorough: bool) -> Made {
         let own = own_place() % SHARDS;
         let mut made = self.evict(own, self.frames.free_bytes_of(own) + bytes, BATCHES_PER_FAULT);

@@ -63,7 +63,8 @@ impl Pool {
         let Some(claim) = self.claim(id, entry, location, frame) else { return Ok(()) };
         let mut from = location;
         loop {
-            // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class, and all frames begin at multiples of 4096.
+            // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class,
+            // and all frames begin at multiples of 4096.
             let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
             let now = match entry.load().place() {
                 Place::Loading(now) => now,
@@ -81,7 +82,8 @@ impl Pool {
         }
     }
 
-    /// For who loads the page from `location` into a frame that is nobody's, unless somebody else does by now.
+    /// For who loads the page from `location` into a frame that is nobody's, unless somebody else does by
+    /// now.
     pub(super) fn claim<'a>(
         &'a self,
         id: PageId,
@@ -124,7 +126,8 @@ impl Pool {
     }
 }
 
-/// A page that is being loaded. It is on the device again, unless it was loaded: also after a panic, as others wait for it.
+/// A page that is being loaded. It is on the device again, unless it was loaded: also after a panic, as
+/// others wait for it.
 pub(super) struct Claim<'a> {
     pool: &'a Pool,
     id: PageId,

@@ -1,8 +1,11 @@
-//! Memory for pages: one range of addresses per size class, of which no more is backed by memory than the budget allows.
+//! Memory for pages: one range of addresses per size class, of which no more is backed by memory than the
+//! budget allows.
 //!
-//! Each range could hold the whole budget, so no size class can run out of addresses while another has memory to spare; which class has how much
-//! memory follows from use (Umbra's variable-size pages). The budget counts memory that is *backed*, used or not: a free frame keeps its memory for the next page of its class, until another
-//! class needs it and there is no other. So a page fault takes a free frame from a list that its thread mostly has to itself, and the budget is looked at only when that is empty.
+//! Each range could hold the whole budget, so no size class can run out of addresses while another has memory
+//! to spare; which class has how much memory follows from use (Umbra's variable-size pages). The budget
+//! counts memory that is *backed*, used or not: a free frame keeps its memory for the next page of its class,
+//! until another class needs it and there is no other. So a page fault takes a free frame from a list that
+//! its thread mostly has to itself, and the budget is looked at only when that is empty.
 
 use crate::class::{CLASSES, class_bytes};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -19,7 +22,8 @@ const INDEX_BITS: u32 = 28;
 /// Lists of free frames. Threads beyond this number share them.
 pub(super) const SHARDS: usize = 32;
 
-/// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly used.
+/// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly
+/// used.
 pub(super) const HUGE_BUDGET_BYTES: u64 = 64 << 20;
 
 /// A place for a page: its size class and its number there. Only those exist that [`Frames::take`] gave.
@@ -60,7 +64,8 @@ impl Frame {
 /// What the kernel can back at a time.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// What is known of the page in a frame. All but the latch, the page and the state change only under the latch, or while the frame is nobody's page.
+/// What is known of the page in a frame. All but the latch, the page and the state change only under the
+/// latch, or while the frame is nobody's page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Meta {
@@ -68,7 +73,8 @@ pub(crate) struct Meta {
     pub latch: Latch,
     /// Which page it is; zero for none. Set last when a page comes, cleared first when it goes.
     pub page: AtomicU64,
-    /// Where the newest image of the page is, or will be; zero if there was never one. What is dirty has an older image there.
+    /// Where the newest image of the page is, or will be; zero if there was never one. What is dirty has an
+    /// older image there.
     pub location: AtomicU64,
     /// With which unit the image gets to the device; zero if it is there.
     pub unit: AtomicU64,
@@ -84,7 +90,8 @@ pub(super) const META_BYTES: u64 = size_of::<Meta>() as u64;
 
 /// See the module.
 pub(crate) struct Frames {
-    /// Where a class's pages and metas begin. There are as many as a class has bits, so that no look-up needs a check.
+    /// Where a class's pages and metas begin. There are as many as a class has bits, so that no look-up needs
+    /// a check.
     bases: [Base; 16],
     pages: Mapping,
     _metas: Mapping,
@@ -251,7 +258,8 @@ impl Frames {
         Some(frame)
     }
 
-    /// Gives memory of free frames back to the kernel until a page of `class` has room in the budget, or none is left.
+    /// Gives memory of free frames back to the kernel until a page of `class` has room in the budget, or none
+    /// is left.
     fn unback(&self, class: usize) {
         let needed = class_bytes(class) + META_BYTES;
         for (shard, other) in (0..SHARDS).flat_map(|shard| (0..CLASSES).map(move |other| (shard, other))) {
@@ -288,7 +296,8 @@ impl Frames {
     #[inline]
     pub fn page(&self, frame: Frame) -> Page<'_> {
         let words = class_bytes(frame.class()) as usize / 4;
-        // SAFETY: the range is mapped as long as `self` lives, and the frame exists, so it lies within; words are only used atomically.
+        // SAFETY: the range is mapped as long as `self` lives, and the frame exists, so it lies within; words
+        // are only used atomically.
         Page::new(unsafe {
             std::slice::from_raw_parts(
                 self.base(frame).pages.cast::<std::sync::atomic::AtomicU32>().add(frame.index() * words),
@@ -305,7 +314,8 @@ impl Frames {
     /// What is known of the page in a frame.
     #[inline]
     pub fn meta(&self, frame: Frame) -> &Meta {
-        // SAFETY: the range is mapped as long as `self` lives, and the frame exists; zeroed memory is a valid `Meta`, which is only changed atomically.
+        // SAFETY: the range is mapped as long as `self` lives, and the frame exists; zeroed memory is a valid
+        // `Meta`, which is only changed atomically.
         unsafe { &*self.base(frame).metas.add(frame.index()) }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether pages were freed while somebody looked at all of them.
 //!
-//! A list of pages is out of date as soon as a page on it is freed: its number may be another page's then. [`Pool::frees`]
-//! before the list is made and after it was used say that nothing was freed meanwhile.
+//! A list of pages is out of date as soon as a page on it is freed: its number may be another page's then.
+//! [`Pool::frees`] before the list is made and after it was used say that nothing was freed meanwhile.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +31,8 @@ impl Drop for Freeing<'_> {
 }
 
 impl Pool {
-    /// How often a durable page was freed, or tried to be, since the store was opened; `None` while one is being freed.
+    /// How often a durable page was freed, or tried to be, since the store was opened; `None` while one is
+    /// being freed.
     pub fn frees(&self) -> Option<u64> {
         // In this order: equal counts say that whatever has begun by the second load had ended by the first.
         let ended = self.frees.ended.load(Ordering::SeqCst);

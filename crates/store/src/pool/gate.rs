@@ -70,7 +70,8 @@ impl Gate {
     pub fn enter(&self) -> usize {
         let place = own_place();
         loop {
-            // Either the cut sees this section, or this section sees the cut: both sides write first and then read, in one order.
+            // Either the cut sees this section, or this section sees the cut: both sides write first and then
+            // read, in one order.
             self.inside[place].0.fetch_add(1, Ordering::SeqCst);
             if !self.closing.load(Ordering::SeqCst) {
                 return place;
@@ -88,7 +89,8 @@ impl Gate {
         self.inside[place].0.fetch_sub(1, Ordering::Release);
     }
 
-    /// Runs `act` and begins the next epoch, with no section under way. Gives the old epoch. Sections take microseconds and never wait, so this takes no longer.
+    /// Runs `act` and begins the next epoch, with no section under way. Gives the old epoch. Sections take
+    /// microseconds and never wait, so this takes no longer.
     pub fn cut(&self, act: impl FnOnce()) -> u32 {
         let _one = self.one_cut.lock().unwrap_or_else(PoisonError::into_inner);
         self.closing.store(true, Ordering::SeqCst);

@@ -20,7 +20,8 @@ pub(crate) trait Images: Send + Sync {
     /// Waits until [`Images::append`] may succeed.
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
-    /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way to the device.
+    /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way
+    /// to the device.
     fn pace(&self) -> Result<(), Error> {
         Ok(())
     }

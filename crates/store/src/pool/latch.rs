@@ -1,6 +1,7 @@
 //! A version latch: readers look without it and check afterwards; a writer has it to himself.
 //!
-//! Nobody waits for I/O with a latch in hand, so it is held for microseconds; who finds it taken lets others run and starts over.
+//! Nobody waits for I/O with a latch in hand, so it is held for microseconds; who finds it taken lets others
+//! run and starts over.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -60,8 +61,10 @@ impl Latch {
             .compare_exchange(version.0, version.0 | WRITER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
         if taken {
-            // Acquiring keeps what the writer does from moving up to before the exchange is read, but not to before it is written: a reader could see the first changes and still find the old
-            // version (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012). It meets the fence of `is_still`.
+            // Acquiring keeps what the writer does from moving up to before the exchange is read, but not to
+            // before it is written: a reader could see the first changes and still find the old version
+            // (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012). It meets the
+            // fence of `is_still`.
             fence(Ordering::Release);
         }
         taken

@@ -11,13 +11,15 @@ pub(super) struct Mapping {
     origin: Origin,
 }
 
-// SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make references into it.
+// SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make
+// references into it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// That many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which spares most misses of the processor's own page table.
+    /// That many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which spares
+    /// most misses of the processor's own page table.
     pub fn reserve(bytes: u64, huge: bool) -> io::Result<Self> {
         let length = usize::try_from(bytes.max(1)).map_err(io::Error::other)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -31,9 +33,8 @@ impl Mapping {
             // SAFETY: advice on the mapping just made; failure is harmless and ignored.
             unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
         }
-        // A forked child has no use for them. With them, whoever of both wrote to a page first would get a copy, and a read under way would
-        // go to the other one's.
-        // SAFETY: as above.
+        // A forked child has no use for them. With them, whoever of both wrote to a page first would get a
+        // copy, and a read under way would go to the other one's. SAFETY: as above.
         unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
         Ok(Self { start: start.cast(), length, origin: Origin::here() })
     }

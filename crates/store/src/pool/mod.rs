@@ -1,16 +1,23 @@
 //! The buffer pool: pages in memory, within a hard budget.
 //!
-//! The page table has one word per page that says where the page is: in which frame, or where on the device. So a look-up of a resident page is one load, a page fault is one
-//! compare-and-swap, and no page needs to know who refers to it (vmcache, instead of swizzled pointers with parent pointers).
+//! The page table has one word per page that says where the page is: in which frame, or where on the device.
+//! So a look-up of a resident page is one load, a page fault is one compare-and-swap, and no page needs to
+//! know who refers to it (vmcache, instead of swizzled pointers with parent pointers).
 //!
-//! How to read: [`Pool::read`] a page, look at it, and [`Seen::is_still`] before believing anything. How to change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read, change it, drop the
-//! section. A section never waits: no parking, no yielding, no I/O within; a debug assertion watches. A checkpoint's cut falls between sections, so what one section changes is in a checkpoint as a whole or not at all.
+//! How to read: [`Pool::read`] a page, look at it, and [`Seen::is_still`] before believing anything. How to
+//! change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read, change it, drop
+//! the section. A section never waits: no parking, no yielding, no I/O within; a debug assertion watches. A
+//! checkpoint's cut falls between sections, so what one section changes is in a checkpoint as a whole or not
+//! at all.
 //!
 //! Who may change what:
-//! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's latch.
-//! - The entry of a page that is on the device: who exchanges it. Who makes it *loading* is the one who loads it; others wait for him. Only the cleaner may exchange the location meanwhile.
+//! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's
+//!   latch.
+//! - The entry of a page that is on the device: who exchanges it. Who makes it *loading* is the one who loads
+//!   it; others wait for him. Only the cleaner may exchange the location meanwhile.
 //! - A frame of [records]: who has the lock of its ring. It is never a page's.
-//! - Another frame without a page: who took it from the free ones. A latch is only ever taken by who has seen the page in its frame and nothing change since, so nobody takes that of such a frame.
+//! - Another frame without a page: who took it from the free ones. A latch is only ever taken by who has seen
+//!   the page in its frame and nothing change since, so nobody takes that of such a frame.
 
 mod ahead;
 mod changes;
@@ -139,7 +146,8 @@ pub(crate) struct Hits {
     pub records: u64,
 }
 
-/// Counts one more. Mostly one thread has the place, so that this needs no locked instruction; where several share it, a few may be lost.
+/// Counts one more. Mostly one thread has the place, so that this needs no locked instruction; where several
+/// share it, a few may be lost.
 #[inline]
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -168,7 +176,8 @@ impl<'a> Seen<'a> {
         self.id
     }
 
-    /// Whether all that was read of it so far was whole and is still current. A no may become a yes again: who has the latch may change nothing. So who goes by a no must stay with it.
+    /// Whether all that was read of it so far was whole and is still current. A no may become a yes again:
+    /// who has the latch may change nothing. So who goes by a no must stay with it.
     #[inline]
     pub fn is_still(&self) -> bool {
         self.meta.latch.is_still(self.version)
@@ -203,10 +212,13 @@ pub(crate) struct Sight {
 }
 
 impl Pool {
-    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside that it takes 8 bytes per page that there is. `crew` does its background work; unless it gets other upkeep, its workers make room between their tasks.
+    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside
+    /// that it takes 8 bytes per page that there is. `crew` does its background work; unless it gets other
+    /// upkeep, its workers make room between their tasks.
     ///
     /// # Errors
-    /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many addresses.
+    /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many
+    /// addresses.
     pub fn new(budget_bytes: u64, images: Arc<dyn Images>, crew: Crew) -> Result<Arc<Self>, Error> {
         if budget_bytes < LEAST_BUDGET_BYTES {
             return Err(Error::Options(format!(
@@ -248,8 +260,9 @@ impl Pool {
     /// The page, loaded if need be (parks, then). Restarts inside until it was resident once.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`]; `Corrupt` also if there is no such page (a stale id read optimistically is possible: callers check their parent first and start over).
-    /// What stands in the way of writing pages, if the page needs memory and only dirty ones could give it.
+    /// [`Error::Io`], [`Error::Corrupt`]; `Corrupt` also if there is no such page (a stale id read
+    /// optimistically is possible: callers check their parent first and start over). What stands in the way
+    /// of writing pages, if the page needs memory and only dirty ones could give it.
     #[inline]
     pub fn read(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
         if trouble!(Page) {
@@ -313,7 +326,8 @@ impl Pool {
         let frame = self.table.entry(id)?.load().frame()?;
         let meta = self.frames.meta(frame);
         let version = meta.latch.try_read()?;
-        // The frame may have become another page's since the entry was looked at, but under this version it stays what it is.
+        // The frame may have become another page's since the entry was looked at, but under this version it
+        // stays what it is.
         if meta.page.load(Ordering::Acquire) != id.0 {
             return None;
         }
@@ -339,7 +353,8 @@ impl Pool {
         }
     }
 
-    /// To be called between prefetching and using a part of a page that was not looked at lately: other tasks go on meanwhile, unless the processor's cache probably holds all there is.
+    /// To be called between prefetching and using a part of a page that was not looked at lately: other tasks
+    /// go on meanwhile, unless the processor's cache probably holds all there is.
     #[inline]
     pub fn overlap(&self) {
         if self.frames.budget_bytes() - self.frames.unbacked_bytes() > PROCESSOR_CACHE_BYTES {
@@ -368,7 +383,8 @@ impl Pool {
     /// Memory for a new page of `class`; parks until there is some.
     ///
     /// # Errors
-    /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are too many pages. What stands in the way of writing pages, if only dirty ones could give memory.
+    /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are
+    /// too many pages. What stands in the way of writing pages, if only dirty ones could give memory.
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
         let least = class_bytes(class) * LARGEST_PAGE_SHARE;
         if least > self.frames.budget_bytes() {
@@ -380,7 +396,8 @@ impl Pool {
         if trouble!(Frame) {
             return Err(self.fail_write());
         }
-        // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead here, again and again.
+        // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead
+        // here, again and again.
         self.images.check()?;
         Ok(Reserved::new(self, self.take_frame(class)?))
     }
@@ -489,7 +506,8 @@ impl Pool {
         }
     }
 
-    /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the latch.
+    /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the
+    /// latch.
     fn append(&self, id: PageId, frame: Frame, dirty_epoch: u32) -> Result<UnitSequence, NotAppended> {
         let (meta, page) = (self.frames.meta(frame), self.frames.page(frame));
         let overflow = Header::of(page).kind == PageKind::Overflow as u8;

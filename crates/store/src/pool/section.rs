@@ -20,7 +20,8 @@ pub(crate) struct Reserved<'a> {
     frame: Frame,
 }
 
-/// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one per task.
+/// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one
+/// per task.
 pub(crate) struct Section<'a> {
     pub(super) pool: &'a Pool,
     epoch: u32,
@@ -42,7 +43,8 @@ pub(crate) struct Locked<'s> {
 pub(crate) enum Denied {
     /// It has changed since it was read: start over.
     Changed,
-    /// Its old state must be written first and there is no buffer for that: drop the section, call [`Pool::wait_for_room`], start over.
+    /// Its old state must be written first and there is no buffer for that: drop the section, call
+    /// [`Pool::wait_for_room`], start over.
     NoRoom,
     /// The store is poisoned.
     Failed(Error),
@@ -88,7 +90,8 @@ impl<'a> Section<'a> {
         Epoch(self.epoch)
     }
 
-    /// Takes the latch of a page if nobody has changed it since it was seen, and makes it ready to be changed: dirty in this epoch, its state of an older one kept.
+    /// Takes the latch of a page if nobody has changed it since it was seen, and makes it ready to be
+    /// changed: dirty in this epoch, its state of an older one kept.
     ///
     /// # Errors
     /// [`Denied`]; the page is as it was.
@@ -189,7 +192,8 @@ impl<'a> Section<'a> {
         Locked { pool, meta, frame, id }
     }
 
-    /// Gathers the image of a page that this section has changed, so that it is known where it will be: for pages that are written once. It is there after
+    /// Gathers the image of a page that this section has changed, so that it is known where it will be: for
+    /// pages that are written once. It is there after
     /// [`Segments::write_all`](crate::segment::Segments::write_all).
     ///
     /// # Errors
@@ -200,7 +204,8 @@ impl<'a> Section<'a> {
         Location::from_bits(page.meta.location.load(Ordering::Relaxed)).ok_or(Denied::Changed)
     }
 
-    /// Makes a page exist whose image is at `location`, on the device already: what a replayed record refers to. `false` if it exists, as the checkpoint knows it.
+    /// Makes a page exist whose image is at `location`, on the device already: what a replayed record refers
+    /// to. `false` if it exists, as the checkpoint knows it.
     pub fn adopt(&self, id: PageId, location: Location) -> bool {
         let adopted = self.pool.table.adopt(id, Word::device(location));
         if adopted {

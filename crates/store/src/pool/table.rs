@@ -6,8 +6,9 @@
 //! 0               no such page
 //! ```
 //!
-//! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed since, so a number is given out again only when the checkpoint
-//! of the epoch in which it became free is complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
+//! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed
+//! since, so a number is given out again only when the checkpoint of the epoch in which it became free is
+//! complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
 
 use super::prefetch::prefetch_line;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -24,13 +25,15 @@ use crate::segment::Location;
 /// Pages of either sort: 32 TiB of the smallest.
 const MOST_PAGES: u64 = 1 << 33;
 
-/// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only for pages that there are.
+/// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only
+/// for pages that there are.
 const CHUNK_PAGES: u64 = 1 << 21;
 
 /// Chunks of either sort of pages.
 const CHUNKS: usize = (MOST_PAGES / CHUNK_PAGES) as usize;
 
-/// So many numbers ahead entries are mapped: more than are given out between two looks at [`Table::has_room`].
+/// So many numbers ahead entries are mapped: more than are given out between two looks at
+/// [`Table::has_room`].
 const AHEAD_PAGES: u64 = 1 << 20;
 
 /// Where a page is.
@@ -116,7 +119,8 @@ impl Entry {
 
 /// See the module.
 pub(super) struct Table {
-    /// Where each chunk's entries begin, of durable pages and behind them of volatile ones; null: not mapped yet. Never changed once it is not null.
+    /// Where each chunk's entries begin, of durable pages and behind them of volatile ones; null: not mapped
+    /// yet. Never changed once it is not null.
     chunks: Box<[AtomicPtr<Entry>; 2 * CHUNKS]>,
     is_huge: bool,
     numbers: Mutex<Numbers>,
@@ -189,11 +193,13 @@ impl Table {
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: a chunk stays mapped as long as `self` lives and holds so many words; zeroed memory is a valid `Entry`, which is only changed atomically.
+        // SAFETY: a chunk stays mapped as long as `self` lives and holds so many words; zeroed memory is a
+        // valid `Entry`, which is only changed atomically.
         Some(unsafe { &*chunk.add((id.0 % CHUNK_PAGES) as usize) })
     }
 
-    /// The chunk that has a page's entry; `None` for what cannot be a page's number. Every look at a page goes through here, hence shifts and masks instead of a look-up by sort.
+    /// The chunk that has a page's entry; `None` for what cannot be a page's number. Every look at a page
+    /// goes through here, hence shifts and masks instead of a look-up by sort.
     #[inline]
     fn chunk(&self, id: PageId) -> Option<&AtomicPtr<Entry>> {
         const SORT: u64 = PageId::FIRST_VOLATILE / CHUNK_PAGES;
@@ -334,7 +340,8 @@ impl Table {
         durable.next = durable.next.max(next);
     }
 
-    /// Makes all numbers reusable that were given out and whose page does not exist; those that wait for a checkpoint stay. Takes no new memory for entries that were never used.
+    /// Makes all numbers reusable that were given out and whose page does not exist; those that wait for a
+    /// checkpoint stay. Takes no new memory for entries that were never used.
     pub fn find_reusable(&self) {
         let mut numbers = self.numbers();
         let next = numbers.durable.next;

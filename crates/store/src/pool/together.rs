@@ -1,7 +1,9 @@
 //! Pages whose images lie next to each other on the device, loaded by one request.
 //!
-//! To a drive the next few kilobytes of a read cost much less than another read (the affine model's setup and transfer cost: Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §2).
-//! Leaves that were written in key order lie in key order, so a scan gets those behind the one that it needs along with it.
+//! To a drive the next few kilobytes of a read cost much less than another read (the affine model's setup and
+//! transfer cost: Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure
+//! Design", §2). Leaves that were written in key order lie in key order, so a scan gets those behind the one
+//! that it needs along with it.
 
 use super::table::Place;
 use super::{Access, Pool};
@@ -12,8 +14,10 @@ use crate::segment::{GAP_BYTES, Location};
 const TOGETHER_BYTES: u64 = 32 << 10;
 
 impl Pool {
-    /// Loads the first of these pages, if it is on the device, and with the same request those of the others that lie close to it and are not in memory either: as if a scan had loaded them. Does nothing if there are none, or
-    /// if there is no memory for them; who needs a page reads it in any case, and meets the errors. Parks.
+    /// Loads the first of these pages, if it is on the device, and with the same request those of the others
+    /// that lie close to it and are not in memory either: as if a scan had loaded them. Does nothing if there
+    /// are none, or if there is no memory for them; who needs a page reads it in any case, and meets the
+    /// errors. Parks.
     pub fn load_together(&self, ids: &[PageId], access: Access) {
         let near = self.side_by_side(ids);
         if near.len() < 2 {
@@ -31,7 +35,8 @@ impl Pool {
         if claims.is_empty() {
             return;
         }
-        // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class, and all begin at multiples of 4096.
+        // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class,
+        // and all begin at multiples of 4096.
         let are_read = unsafe { self.images.read_together(&images) };
         for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
             if is_read {

@@ -7,7 +7,8 @@ use super::table::{Place, Word};
 use crate::header::PageId;
 
 impl<'a> Section<'a> {
-    /// The page does not exist any longer, if it did. It is not loaded for that. Nobody refers to it but the caller.
+    /// The page does not exist any longer, if it did. It is not loaded for that. Nobody refers to it but the
+    /// caller.
     ///
     /// # Errors
     /// [`Denied`], and then the page is still there.

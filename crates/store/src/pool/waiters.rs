@@ -30,7 +30,8 @@ struct Waiting {
     waker: Waker,
 }
 
-/// A place in the queue, until this is dropped or its owner woken. One that stayed behind would take a wake-up that is another one's.
+/// A place in the queue, until this is dropped or its owner woken. One that stayed behind would take a
+/// wake-up that is another one's.
 #[must_use = "who has no place is not woken"]
 pub(super) struct Place<'a> {
     waiters: &'a Waiters,
@@ -45,14 +46,16 @@ impl Drop for Place<'_> {
     }
 }
 
-/// To be called between a change and waking those who wait for it: either they are seen waiting, or they see the change.
+/// To be called between a change and waking those who wait for it: either they are seen waiting, or they see
+/// the change.
 #[inline]
 pub(super) fn changed() {
     fence(Ordering::SeqCst);
 }
 
 impl Waiters {
-    /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on every change of it wakes him.
+    /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on
+    /// every change of it wakes him.
     pub fn enter(&self, key: u64) -> Place<'_> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.given += 1;

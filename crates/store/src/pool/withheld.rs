@@ -2,13 +2,14 @@
 //!
 //! 1. *Begun*: [`Pool::withhold`] makes an empty set.
 //! 2. *Written*: a page joins the set in the section that makes it.
-//! 3. *Committed*: [`Section::release`] ends the set. Checkpoints that are cut from then on have its pages, and only then
-//!    is the commit logged.
+//! 3. *Committed*: [`Section::release`] ends the set. Checkpoints that are cut from then on have its pages,
+//!    and only then is the commit logged.
 //! 4. *Given up*: a page leaves the set in the section that frees it.
 //!
-//! A checkpoint has none of the pages that were withheld at its cut. So a crash leaves nothing of a value that was not
-//! committed: its pages do not exist when the store is opened, and their places are free. As no section is under way
-//! at a cut, a page is in the set for as long as it exists, or for as long as it is not released.
+//! A checkpoint has none of the pages that were withheld at its cut. So a crash leaves nothing of a value
+//! that was not committed: its pages do not exist when the store is opened, and their places are free. As no
+//! section is under way at a cut, a page is in the set for as long as it exists, or for as long as it is not
+//! released.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ impl Pool {
         self.withheld.sets().pages.contains_key(&set)
     }
 
-    /// All pages that are withheld. For a cut, after which the next ones are not part of the checkpoint anyway.
+    /// All pages that are withheld. For a cut, after which the next ones are not part of the checkpoint
+    /// anyway.
     pub fn withheld_pages(&self) -> Vec<PageId> {
         let sets = self.withheld.sets();
         sets.pages.values().flatten().copied().collect()
@@ -71,8 +73,8 @@ impl Section<'_> {
         self.epoch()
     }
 
-    /// The page that joined the set last, which this section is going to free. `None` if the set has no more than
-    /// `kept` pages, or was released; an empty one is ended.
+    /// The page that joined the set last, which this section is going to free. `None` if the set has no more
+    /// than `kept` pages, or was released; an empty one is ended.
     pub fn last_withheld(&self, set: Withheld, kept: usize) -> Option<PageId> {
         let mut sets = self.pool.withheld.sets();
         let pages = sets.pages.get(&set)?;

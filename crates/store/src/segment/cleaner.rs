@@ -1,7 +1,8 @@
 //! The cleaner makes segments free by moving what is live in them to others.
 //!
-//! It reads what the survey has found live in a segment and still is, and gathers these images once more, as they are. Pages are told their new places when the unit with
-//! these is written, so nobody ever refers to what is not on the device. An image that cannot be read stays where it is, and its segment with it.
+//! It reads what the survey has found live in a segment and still is, and gathers these images once more, as
+//! they are. Pages are told their new places when the unit with these is written, so nobody ever refers to
+//! what is not on the device. An image that cannot be read stays where it is, and its segment with it.
 
 use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
@@ -13,7 +14,8 @@ use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, pol
 use crate::header::{Header, PageId};
 use crate::lane::{Block, Role};
 
-/// A cleaner has one read under way at a time, so there may be one for so many of the requests that saturate the drive, within these bounds.
+/// A cleaner has one read under way at a time, so there may be one for so many of the requests that saturate
+/// the drive, within these bounds.
 const CLEANERS_SHARE: u32 = 2;
 const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;
@@ -21,7 +23,8 @@ const CLEANERS_MAX: u32 = 32;
 /// What is read at once, but for larger images.
 const READ_BYTES: u32 = 64 << 10;
 
-/// What lies between two images that are read together, and is read along with them: another read costs a drive about as much as so much more of the same one, and the processor something, too.
+/// What lies between two images that are read together, and is read along with them: another read costs a
+/// drive about as much as so much more of the same one, and the processor something, too.
 pub(crate) const GAP_BYTES: u32 = 8 << 10;
 
 /// An image on its way to another place.
@@ -108,7 +111,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Moves a page if it still is where it was. `image` was read with others; if that is not what it should be, it is read once more, alone.
+    /// Moves a page if it still is where it was. `image` was read with others; if that is not what it should
+    /// be, it is read once more, alone.
     fn move_page(
         &self,
         victim: &mut Victim,

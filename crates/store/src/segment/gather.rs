@@ -18,11 +18,13 @@ use crate::page::Page;
 /// Less than this is not left of a unit that is sent away early: hardly an image would fit.
 const REST_BYTES: u32 = 8 << 10;
 
-/// A unit that is to be written is left to those who fill it for so long, again and again as long as they do, but not more often than this.
+/// A unit that is to be written is left to those who fill it for so long, again and again as long as they do,
+/// but not more often than this.
 const FILLING_TURN: Nanos = Nanos(2_000_000);
 const FILLING_TURNS: usize = 25;
 
-/// Who is in no hurry leaves it at so much on its way to the device: enough to keep a drive writing, and so little that those who read meanwhile hardly wait for it.
+/// Who is in no hurry leaves it at so much on its way to the device: enough to keep a drive writing, and so
+/// little that those who read meanwhile hardly wait for it.
 pub(super) const PACED_BYTES: u64 = 2 << 20;
 
 /// Where the next image goes.
@@ -68,8 +70,10 @@ impl Target {
 }
 
 impl Segments {
-    /// Packs a page, to which the caller has the latch, into an open unit of `stream`, with checksum and sequence. The image becomes live. Never waits and never yields.
-    /// The page is at most of the [`Segments::largest_class`]. `old` is where its last image is, or was: pages that change soon again are gathered apart.
+    /// Packs a page, to which the caller has the latch, into an open unit of `stream`, with checksum and
+    /// sequence. The image becomes live. Never waits and never yields. The page is at most of the
+    /// [`Segments::largest_class`]. `old` is where its last image is, or was: pages that change soon again
+    /// are gathered apart.
     ///
     /// # Errors
     /// [`NotAppended`]: what to wait for.
@@ -112,7 +116,8 @@ impl Segments {
         Ok(Appended { location: place.location, unit: place.unit })
     }
 
-    /// Gathers a whole image once more, for the cleaner. `before` is called with its new place before it can get to the device.
+    /// Gathers a whole image once more, for the cleaner. `before` is called with its new place before it can
+    /// get to the device.
     pub(super) fn append_image(
         &self,
         target: Target,
@@ -136,7 +141,8 @@ impl Segments {
     fn image(&self, place: &Place) -> &mut [u8] {
         let bytes = place.location.length_bytes() as usize;
         let memory = self.buffers.memory(place.unit).wrapping_add(place.start as usize);
-        // SAFETY: these bytes of the unit's buffer were given to the caller alone, and the unit is not written before it calls `end_copy`.
+        // SAFETY: these bytes of the unit's buffer were given to the caller alone, and the unit is not
+        // written before it calls `end_copy`.
         unsafe { std::slice::from_raw_parts_mut(memory, bytes) }
     }
 
@@ -186,7 +192,8 @@ impl Segments {
 
     fn zero(&self, unit: UnitSequence, range: Range<u32>) {
         let memory = self.buffers.memory(unit).wrapping_add(range.start as usize);
-        // SAFETY: the range lies within the unit's buffer and holds no image; only whoever has the target's lock touches it.
+        // SAFETY: the range lies within the unit's buffer and holds no image; only whoever has the target's
+        // lock touches it.
         unsafe { memory.write_bytes(0, range.len()) };
     }
 
@@ -214,7 +221,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Ends the open unit of a target, if there is one: with zeros to its end if it is `full`, else where its last image ends; the next one begins there.
+    /// Ends the open unit of a target, if there is one: with zeros to its end if it is `full`, else where its
+    /// last image ends; the next one begins there.
     pub(super) fn seal(&self, target: Target, gathering: &mut Gathering, full: bool) {
         let (Some(open), Some((segment, next))) = (gathering.unit.take(), gathering.segment) else { return };
         let taken = open.taken_bytes();
@@ -241,7 +249,8 @@ impl Segments {
         self.send(self.buffers.seal(open.unit, length));
     }
 
-    /// Waits until nobody fills the open ones of these units any more: soon full, they are written as a whole.
+    /// Waits until nobody fills the open ones of these units any more: soon full, they are written as a
+    /// whole.
     ///
     /// # Errors
     /// Those of the clock.
@@ -264,7 +273,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Waits while much is on its way to the device, unless somebody waits for room, or pages are written one by one, each in its place.
+    /// Waits while much is on its way to the device, unless somebody waits for room, or pages are written one
+    /// by one, each in its place.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
@@ -295,7 +305,8 @@ impl Segments {
 
     fn write(&self, ready: Ready) {
         let memory = self.buffers.memory(ready.unit);
-        // SAFETY: the unit is sealed and nobody copies into it; its buffer is not used again before `written`.
+        // SAFETY: the unit is sealed and nobody copies into it; its buffer is not used again before
+        // `written`.
         let result = unsafe {
             lane::write(&self.devices, Role::Data, Op::Write, ready.offset_bytes, memory, ready.length_bytes)
         };

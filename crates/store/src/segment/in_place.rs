@@ -1,4 +1,5 @@
-//! Pages that always stay at the same place, one write per page: the baseline for measurements. Nothing here is safe against crashes.
+//! Pages that always stay at the same place, one write per page: the baseline for measurements. Nothing here
+//! is safe against crashes.
 
 use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;

@@ -2,7 +2,8 @@
 
 use crate::class::{CLASSES, class_bytes};
 
-/// Unit of offsets and lengths in a [`Location`]: images are not filled up to more than this, whatever the sectors of the device. A page header fits into one.
+/// Unit of offsets and lengths in a [`Location`]: images are not filled up to more than this, whatever the
+/// sectors of the device. A page header fits into one.
 pub(crate) const GRAIN_BYTES: u32 = 64;
 
 /// For images of 1 MiB at most.
@@ -19,7 +20,8 @@ pub(crate) const DEVICE_BYTES_MAX: u64 = OFFSET_GRAINS * GRAIN_BYTES as u64;
 pub(crate) struct Location(u64);
 
 impl Location {
-    /// An image of `length_bytes` at `offset_bytes`, both multiples of [`GRAIN_BYTES`], the length at most 1 MiB; the page's size class is `class`.
+    /// An image of `length_bytes` at `offset_bytes`, both multiples of [`GRAIN_BYTES`], the length at most 1
+    /// MiB; the page's size class is `class`.
     pub fn new(offset_bytes: u64, length_bytes: u32, class: usize) -> Self {
         let (offset, length) = (offset_bytes / u64::from(GRAIN_BYTES), u64::from(length_bytes / GRAIN_BYTES));
         debug_assert!(offset < OFFSET_GRAINS && class < 1 << CLASS_BITS);
@@ -32,7 +34,8 @@ impl Location {
         (bits & ((1 << GRAINS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
     }
 
-    /// From a device; `None` for what no store ever wrote: a size class that there is not, or an image longer than its page.
+    /// From a device; `None` for what no store ever wrote: a size class that there is not, or an image longer
+    /// than its page.
     pub fn decode(bits: u64) -> Option<Self> {
         let fits = |location: &Self| {
             location.class() < CLASSES && u64::from(location.length_bytes()) <= class_bytes(location.class())
@@ -45,7 +48,8 @@ impl Location {
         self.0
     }
 
-    /// The bytes of the device that must be read for it, as whole sectors: the first one, how many, and how many of these come before the image.
+    /// The bytes of the device that must be read for it, as whole sectors: the first one, how many, and how
+    /// many of these come before the image.
     pub fn span(self, sector_bytes: u32) -> (u64, u32, u32) {
         let skip = (self.offset_bytes() % u64::from(sector_bytes)) as u32;
         let length = (skip + self.length_bytes()).next_multiple_of(sector_bytes);

@@ -1,10 +1,14 @@
-//! Every page write is a large aligned one: page images are gathered into write units, units into segments, and a cleaner makes whole segments free again.
+//! Every page write is a large aligned one: page images are gathered into write units, units into segments,
+//! and a cleaner makes whole segments free again.
 //!
 //! Invariants:
-//! - What a completed checkpoint refers to is not overwritten before the next one is complete: a segment without live bytes becomes free only with the first checkpoint
-//!   whose epoch is not older than the moment it lost its last live byte.
-//! - A location is handed out before its unit is on the device; nobody reads it, and no page leaves memory on account of it, until [`Segments::is_written`].
-//! - An image's write sequence is at least its segment's opening sequence; so what an earlier owner of the place left there is never taken for it.
+//! - What a completed checkpoint refers to is not overwritten before the next one is complete: a segment
+//!   without live bytes becomes free only with the first checkpoint whose epoch is not older than the moment
+//!   it lost its last live byte.
+//! - A location is handed out before its unit is on the device; nobody reads it, and no page leaves memory on
+//!   account of it, until [`Segments::is_written`].
+//! - An image's write sequence is at least its segment's opening sequence; so what an earlier owner of the
+//!   place left there is never taken for it.
 
 mod cleaner;
 mod gather;
@@ -61,7 +65,8 @@ pub(crate) enum Stream {
     Map,
 }
 
-/// Number of a write unit, in the order in which they were opened, with gaps; also the write sequence of the images in it. From 1 on.
+/// Number of a write unit, in the order in which they were opened, with gaps; also the write sequence of the
+/// images in it. From 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct UnitSequence(pub u64);
 
@@ -77,7 +82,8 @@ pub(crate) struct Appended {
 /// Why nothing was gathered.
 #[derive(Debug)]
 pub(crate) enum NotAppended {
-    /// All buffers are on their way to the device: call [`Segments::wait_for_room`] with no latch in hand, then try again.
+    /// All buffers are on their way to the device: call [`Segments::wait_for_room`] with no latch in hand,
+    /// then try again.
     NoBuffer,
     /// There is no free segment; likewise.
     NoSegment,
@@ -137,7 +143,8 @@ impl Segments {
     /// # Errors
     /// If there is no memory for the buffers.
     pub fn new(layout: &Layout, devices: Devices, crew: Crew, poison: Poison) -> Result<Arc<Self>, Error> {
-        // A store may have been made where sectors were smaller, and copied here. New images lie as this device wants them.
+        // A store may have been made where sectors were smaller, and copied here. New images lie as this
+        // device wants them.
         let sector_bytes = layout.sector_bytes.max(devices.device(Role::Data).geometry().offset_align_bytes);
         let layout = &Layout { sector_bytes, ..layout.clone() };
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
@@ -209,13 +216,15 @@ impl Segments {
         })
     }
 
-    /// Sends the units of changed pages, large values and the page table on their way in which something is by now, and waits until they are written (not flushed). One that others are filling is
-    /// given a moment to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
+    /// Sends the units of changed pages, large values and the page table on their way in which something is
+    /// by now, and waits until they are written (not flushed). One that others are filling is given a moment
+    /// to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if one cannot be.
     pub fn write_all(&self) -> Result<(), Error> {
-        // Looked at first: a unit that somebody opens from now on may stay open for as long as nobody fills it.
+        // Looked at first: a unit that somebody opens from now on may stay open for as long as nobody fills
+        // it.
         let mut left: Vec<UnitSequence> = self.buffers.unwritten().collect();
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
         left.retain(|unit| !open.contains(&Some(*unit)));
@@ -251,17 +260,20 @@ impl Segments {
         self.space.set_epoch(epoch);
     }
 
-    /// A checkpoint is writing pages from now on, or no longer: meanwhile pages may take segments that are otherwise kept, as the checkpoint makes segments free.
+    /// A checkpoint is writing pages from now on, or no longer: meanwhile pages may take segments that are
+    /// otherwise kept, as the checkpoint makes segments free.
     pub fn set_checkpointing(&self, checkpointing: bool) {
         self.space.set_checkpointing(checkpointing);
         if !checkpointing {
-            // Should it have failed for want of room, another one is needed still, and those who wait must see whether there is hope.
+            // Should it have failed for want of room, another one is needed still, and those who wait must
+            // see whether there is hope.
             self.tend();
             self.wake_all();
         }
     }
 
-    /// So many bytes are what the page table takes when it is written as a whole: so much room is kept for it.
+    /// So many bytes are what the page table takes when it is written as a whole: so much room is kept for
+    /// it.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.space.set_map_bytes(bytes);
     }
@@ -271,12 +283,14 @@ impl Segments {
         self.space.is_map_long()
     }
 
-    /// The checkpoint of this epoch is durable: segments that nothing refers to since then, or earlier, are free.
+    /// The checkpoint of this epoch is durable: segments that nothing refers to since then, or earlier, are
+    /// free.
     pub fn free_pending(&self, epoch: Epoch) {
         self.free(self.space.free_pending(epoch));
     }
 
-    /// A page table that begins with the image at `first` is durable and needs no older one: segments of the page table that were opened before are free.
+    /// A page table that begins with the image at `first` is durable and needs no older one: segments of the
+    /// page table that were opened before are free.
     pub fn release_map_before(&self, first: Location) {
         self.free(self.space.release_map_before(first));
     }
@@ -311,7 +325,8 @@ impl Segments {
         self.adopt_as(location, State::Map)
     }
 
-    /// While a store is opened: a record that is going to be replayed refers to what was written at `location`, so nothing else may be until [`Segments::let_go`].
+    /// While a store is opened: a record that is going to be replayed refers to what was written at
+    /// `location`, so nothing else may be until [`Segments::let_go`].
     ///
     /// # Errors
     /// [`Error::Corrupt`] if there is no such place.
@@ -338,8 +353,9 @@ impl Segments {
         }
     }
 
-    /// While a store is opened: the write sequences as the checkpoint knew them. Units are numbered from far behind `next` on, so that what was written after that
-    /// checkpoint, and is forgotten, is never taken for what is written from now on.
+    /// While a store is opened: the write sequences as the checkpoint knew them. Units are numbered from far
+    /// behind `next` on, so that what was written after that checkpoint, and is forgotten, is never taken for
+    /// what is written from now on.
     pub fn restore_sequences(&self, next: UnitSequence, openings: &[(u64, UnitSequence)]) {
         self.space.restore_openings(openings);
         self.buffers.skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));

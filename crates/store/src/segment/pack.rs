@@ -1,7 +1,8 @@
 //! From a page to its image and back.
 //!
-//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole grains (see [`crate::header`]). Images are made of pages that can be
-//! trusted, and taken apart only after [`verify`]; still, no bytes make anything here panic or reach outside of them.
+//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole
+//! grains (see [`crate::header`]). Images are made of pages that can be trusted, and taken apart only after
+//! [`verify`]; still, no bytes make anything here panic or reach outside of them.
 
 use super::location::{GRAIN_BYTES, Location};
 use crate::Error;
@@ -48,15 +49,16 @@ impl Used {
     }
 }
 
-/// Makes the image of `page`, of exactly the bytes of `image`: at least [`Used::image_bytes`]. The caller has the page's latch.
+/// Makes the image of `page`, of exactly the bytes of `image`: at least [`Used::image_bytes`]. The caller has
+/// the page's latch.
 pub(crate) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, image: &mut [u8]) {
     let used = Used::of(page);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
     assert!(front + back <= image.len() && used.page_bytes == page.len_bytes());
     let (front_image, rest) = image.split_at_mut(front);
     let (back_image, fill) = rest.split_at_mut(back);
-    // SAFETY: `Used` lies within the page, and both parts of the image are as long as what is copied to them. Nobody changes the page, as the caller has its latch;
-    // optimistic readers only read.
+    // SAFETY: `Used` lies within the page, and both parts of the image are as long as what is copied to them.
+    // Nobody changes the page, as the caller has its latch; optimistic readers only read.
     unsafe {
         front_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr(), front);
         back_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr().add(used.back_start as usize), back);
@@ -151,7 +153,8 @@ fn page_bytes(class: u8) -> u32 {
     class_bytes(usize::from(class).min(crate::class::CLASSES - 1)) as u32
 }
 
-/// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not use stays whatever it is.
+/// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not
+/// use stays whatever it is.
 pub(crate) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);

@@ -1,7 +1,9 @@
 //! Which pages are put together, and which segment is cleaned next.
 //!
-//! Both go by age: how much had been written to the store since a segment's youngest image was changed. Pages whose last image lies in a young segment change often, and are gathered apart from
-//! those that change rarely; what the cleaner moves is gathered by its age as well. So segments become garbage as a whole, or hardly at all.
+//! Both go by age: how much had been written to the store since a segment's youngest image was changed. Pages
+//! whose last image lies in a young segment change often, and are gathered apart from those that change
+//! rarely; what the cleaner moves is gathered by its age as well. So segments become garbage as a whole, or
+//! hardly at all.
 //!
 //! The exponent and the thresholds are those that did best over uniform and skewed updates together.
 
@@ -31,7 +33,8 @@ const HOT_SHARE: f64 = 0.5;
 /// An image is young if less than this share of all that is live was written since.
 const YOUNG_SHARE: f64 = 1.0;
 
-/// Nothing is moved out of a segment that is fuller than this: it would cost more than twenty bytes moved for one that is won.
+/// Nothing is moved out of a segment that is fuller than this: it would cost more than twenty bytes moved for
+/// one that is won.
 const FULLEST: f64 = 0.95;
 
 /// Where a page goes that was changed so long after its last change.
@@ -50,15 +53,17 @@ pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
     }
 }
 
-/// What cleaning a segment is worth: bytes won for each byte moved, times the root of its age, as what is left in an old segment will stay for long (Rosenblum and Ousterhout's cost-benefit, with
-/// a weaker age). `None` if it is not worth it. `filled_bytes` were put into it, of which `live_bytes` are left.
+/// What cleaning a segment is worth: bytes won for each byte moved, times the root of its age, as what is
+/// left in an old segment will stay for long (Rosenblum and Ousterhout's cost-benefit, with a weaker age).
+/// `None` if it is not worth it. `filled_bytes` were put into it, of which `live_bytes` are left.
 pub(super) fn worth(live_bytes: u64, filled_bytes: u64, age_bytes: u64) -> Option<f64> {
     let live_share = live_bytes as f64 / filled_bytes.max(1) as f64;
     let worth = (1.0 - live_share) / live_share.max(1e-3) * (age_bytes as f64 + 1.0).sqrt();
     (live_share <= FULLEST).then_some(worth)
 }
 
-/// The same when hardly a segment is free to move things to: only what is live counts, of all that it takes. What fills less than half a segment certainly finds place in one, however badly it packs.
+/// The same when hardly a segment is free to move things to: only what is live counts, of all that it takes.
+/// What fills less than half a segment certainly finds place in one, however badly it packs.
 pub(super) fn worth_now(live_bytes: u64, taken_bytes: u64) -> Option<f64> {
     worth(live_bytes, taken_bytes, 0)
 }

@@ -7,7 +7,8 @@ use crate::header::PageId;
 use crate::lane::{self, Block, Role};
 
 impl Segments {
-    /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it. Parks.
+    /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it.
+    /// Parks.
     ///
     /// # Errors
     /// As [`Segments::read`]; [`Error::Corrupt`] if there is no such place.
@@ -21,13 +22,15 @@ impl Segments {
         Ok(block)
     }
 
-    /// Reads and verifies the image at `location` into `memory` (a frame of that class) and unpacks it. Parks.
+    /// Reads and verifies the image at `location` into `memory` (a frame of that class) and unpacks it.
+    /// Parks.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if what is there is not the image, also when read again.
     ///
     /// # Safety
-    /// `memory` has the bytes of the location's class, is aligned to 4096, and is used by nobody else until this returns.
+    /// `memory` has the bytes of the location's class, is aligned to 4096, and is used by nobody else until
+    /// this returns.
     pub unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         let expected = self.expected(location, id);
         // SAFETY: passed on from the caller.
@@ -40,7 +43,8 @@ impl Segments {
         }
     }
 
-    /// Reads images that lie close together by one request, each into its memory, and verifies and unpacks them: tells of each whether it was what it should be. Parks.
+    /// Reads images that lie close together by one request, each into its memory, and verifies and unpacks
+    /// them: tells of each whether it was what it should be. Parks.
     ///
     /// # Safety
     /// Each memory as for [`Segments::read`], all of them different.
@@ -63,7 +67,8 @@ impl Segments {
             let Some(header) = pack::verify(image, expected).ok().filter(|_| length <= page_bytes) else {
                 return false;
             };
-            // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has initialised, and nobody else uses it.
+            // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has
+            // initialised, and nobody else uses it.
             let page = unsafe { std::slice::from_raw_parts_mut(*memory, page_bytes) };
             page[..length].copy_from_slice(image);
             pack::unpack(header, 0, page);
@@ -100,14 +105,16 @@ impl Segments {
         // SAFETY: what is read is not longer than the page; the rest is passed on from the caller.
         let read = unsafe { lane::read(&self.devices, Role::Data, offset, memory, length) };
         read.map_err(|failure| failure.error(format!("read page {} at byte {offset}", expected.page.0)))?;
-        // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has initialised, and nobody else uses them.
+        // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has
+        // initialised, and nobody else uses them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
         let header = pack::verify(&bytes[skipped as usize..], expected)?;
         pack::unpack(header, skipped as usize, bytes);
         Ok(())
     }
 
-    /// An image whose sectors are more bytes than its page: it was written where sectors were smaller than this device's.
+    /// An image whose sectors are more bytes than its page: it was written where sectors were smaller than
+    /// this device's.
     ///
     /// # Safety
     /// As for [`Segments::read`].
@@ -118,7 +125,8 @@ impl Segments {
         block.read(&self.devices, Role::Data, offset)?;
         let image = &block.bytes()[skipped as usize..][..expected.location.length_bytes() as usize];
         let header = pack::verify(image, expected)?;
-        // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has initialised, and nobody else uses it.
+        // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has
+        // initialised, and nobody else uses it.
         let page = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes) };
         page[..image.len()].copy_from_slice(image);
         pack::unpack(header, 0, page);

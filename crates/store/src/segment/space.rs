@@ -7,8 +7,8 @@
 //!  Free ── take_log ──► Log ─── the log has moved elsewhere ───────────────────────────────────────────────────┘
 //! ```
 //!
-//! Room is counted in bytes, as segments have several [sizes](super::sizes). Numbers of segments, such as those that are kept for the
-//! cleaner, are of the largest size that the store has.
+//! Room is counted in bytes, as segments have several [sizes](super::sizes). Numbers of segments, such as
+//! those that are kept for the cleaner, are of the largest size that the store has.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,8 @@ use crate::epoch::Epoch;
 use crate::layout::Layout;
 use crate::layout::sizes::Sizes;
 
-/// Segments that only the page table may take, besides those that it needs when it is written as a whole: without it no checkpoint frees anything.
+/// Segments that only the page table may take, besides those that it needs when it is written as a whole:
+/// without it no checkpoint frees anything.
 const RESERVED_FOR_MAP: u64 = 2;
 
 /// Segments for the pages of a checkpoint, before which nothing that the cleaner has won is free.
@@ -33,7 +34,8 @@ const RESERVED_FOR_CHECKPOINT: u64 = 1;
 /// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
 const RESERVED_FOR_CLEANER: u64 = 4;
 
-/// With no more free segments than these and those that are kept from the cleaner, it takes the emptiest segments, whatever their age: each must win more than it costs.
+/// With no more free segments than these and those that are kept from the cleaner, it takes the emptiest
+/// segments, whatever their age: each must win more than it costs.
 const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 
 /// Who writes looks before every commit if no more segments than these are free beyond those that are kept.
@@ -42,7 +44,9 @@ const NEAR: u64 = 4;
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: u64 = 2;
 
-/// Whether more must be cleaned, only so many of the segments tell that are being cleaned: they are not free yet when the next checkpoint begins, and with many cleaners nothing would be left for what is written meanwhile.
+/// Whether more must be cleaned, only so many of the segments tell that are being cleaned: they are not free
+/// yet when the next checkpoint begins, and with many cleaners nothing would be left for what is written
+/// meanwhile.
 const MOVING_COUNTED: u64 = 4;
 
 /// The cleaner chooses so many segments at a time, or this share of all.
@@ -52,20 +56,24 @@ const VICTIMS_SHARE: usize = 64;
 /// The store begins to look old: no segment is older.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// A checkpoint is asked for when more segments than this part of what is spare would be free after it, but at most the second and at least the third of these parts of all segments: rarely, as a page that changes several
-/// times in between is written once; but what waits for it is room that the cleaner lacks.
+/// A checkpoint is asked for when more segments than this part of what is spare would be free after it, but
+/// at most the second and at least the third of these parts of all segments: rarely, as a page that changes
+/// several times in between is written once; but what waits for it is room that the cleaner lacks.
 const PENDING_SHARE: u64 = 8;
 const PENDING_SHARE_MOST: u64 = 12;
 const PENDING_SHARE_LEAST: u64 = 32;
 
-/// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store begins a segment.
+/// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store
+/// begins a segment.
 const MAP_SPARE: u64 = 2;
 
-/// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free; where the
-/// store may grow, that is cheaper than to pay more.
+/// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have
+/// changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free;
+/// where the store may grow, that is cheaper than to pay more.
 const WRITTEN_PER_FREED_MAX: u64 = 2;
 
-/// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
+/// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last
+/// one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
 const AHEAD_SHARE: u64 = 4;
 
 /// What a segment is.
@@ -149,7 +157,8 @@ pub(super) struct Inner {
     taken_by_checkpoint: u64,
     /// Bytes that the page table needs when it is written as a whole.
     map_bytes: u64,
-    /// Bytes that are dirty in memory, when they were last looked at: they must find a place before a checkpoint makes others free.
+    /// Bytes that are dirty in memory, when they were last looked at: they must find a place before a
+    /// checkpoint makes others free.
     dirty_bytes: u64,
     /// Bytes for large values that are going to be written, or are being written.
     wanted_bytes: u64,
@@ -182,8 +191,9 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is cleaned. Whoever lets writers in keeps this above what
-    /// is dirty in memory, as dirty pages that find no place would stay there for ever.
+    /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is
+    /// cleaned. Whoever lets writers in keeps this above what is dirty in memory, as dirty pages that find no
+    /// place would stay there for ever.
     pub fn available_bytes(&self) -> u64 {
         let usable = self.bytes.saturating_sub(self.reserved_bytes + self.map_bytes + self.damaged_bytes);
         (usable / 100 * FULLEST_PERCENT).saturating_sub(self.live_bytes)
@@ -280,7 +290,8 @@ impl Space {
         self.words.get(index).live_bytes.load(Ordering::Acquire)
     }
 
-    /// While a store is opened: with which unit each segment was opened. So their order is known, and what was gathered since is taken for as much as the segments opened since could take.
+    /// While a store is opened: with which unit each segment was opened. So their order is known, and what
+    /// was gathered since is taken for as much as the segments opened since could take.
     pub fn restore_openings(&self, openings: &[(u64, UnitSequence)]) {
         let mut youngest_first = openings.to_vec();
         youngest_first.sort_unstable_by_key(|(_, opening)| Reverse(opening.0));
@@ -364,7 +375,8 @@ impl Space {
         self.known_age_of(self.index_of(location.offset_bytes())?)
     }
 
-    /// How much was gathered since the youngest image in the segment was changed. `None` if that was before the store was opened: it has known nothing of the time since.
+    /// How much was gathered since the youngest image in the segment was changed. `None` if that was before
+    /// the store was opened: it has known nothing of the time since.
     pub fn known_age_of(&self, index: usize) -> Option<u64> {
         (self.changed_at(index) > EARLIEST_BYTES).then(|| self.age_of(index))
     }
@@ -390,7 +402,8 @@ impl Space {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// The segments that are worth most to be cleaned and are on the device as a whole, the best first: a bounded share of all.
+    /// The segments that are worth most to be cleaned and are on the device as a whole, the best first: a
+    /// bounded share of all.
     pub fn victims(&self, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
         let inner = self.lock();
         let mut worth = self.worth_of_all(&inner).collect::<Vec<_>>();
@@ -412,7 +425,8 @@ impl Space {
         is_same
     }
 
-    /// Whether what is live in one more segment has a place to go: only as many are cleaned at a time as there are free segments to move them to, or none might get to its end.
+    /// Whether what is live in one more segment has a place to go: only as many are cleaned at a time as
+    /// there are free segments to move them to, or none might get to its end.
     pub fn may_clean(&self) -> bool {
         self.lock().can_clean()
     }
@@ -458,7 +472,8 @@ impl Space {
             let live = self.live_bytes_of(index);
             let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
             let worth = if emergency {
-                // Gaps between images are won as well, but where they are the cleaner's own: it would make the same ones again, for ever.
+                // Gaps between images are won as well, but where they are the cleaner's own: it would make
+                // the same ones again, for ever.
                 policy::worth_now(live, if segment.packed { filled } else { self.sizes.length(index) })
             } else {
                 policy::worth(live, filled, self.age_of(index))
@@ -480,7 +495,8 @@ impl Space {
         });
     }
 
-    /// An image there, of a page that was last changed when the store had gathered so much, or just now, is live from now on.
+    /// An image there, of a page that was last changed when the store had gathered so much, or just now, is
+    /// live from now on.
     #[inline]
     pub fn add_live(&self, location: Location, changed_at_bytes: Option<u64>) {
         let bytes = u64::from(location.length_bytes());
@@ -493,7 +509,8 @@ impl Space {
         self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So much of the segment was left empty as a unit had to be written before it was full. Moved to other units, the images take less: like garbage, it can be won.
+    /// So much of the segment was left empty as a unit had to be written before it was full. Moved to other
+    /// units, the images take less: like garbage, it can be won.
     pub fn add_padding(&self, index: usize, bytes: u64) {
         self.words.get(index).filled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -541,7 +558,8 @@ impl Space {
         })
     }
 
-    /// The page table's segments that were closed before the one with `first` was opened, on their way to be free.
+    /// The page table's segments that were closed before the one with `first` was opened, on their way to be
+    /// free.
     pub fn release_map_before(&self, first: Location) -> Vec<usize> {
         let opening = UnitSequence(self.opening(first));
         self.lock().take_out(|index, segment| segment.state == State::Map && self.opening_of(index) < opening)
@@ -554,7 +572,8 @@ impl Space {
         inner.free.insert(index as u32);
     }
 
-    /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of what others may need.
+    /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of
+    /// what others may need.
     pub fn take_log(&self, bytes: u64) -> Option<Range<u64>> {
         let mut inner = self.lock();
         let kept = inner.reserved() + inner.kept_for_dirty() + inner.wanted_bytes;
@@ -569,7 +588,8 @@ impl Space {
         None
     }
 
-    /// The device has so many bytes now. The first of its new segments that have at least so many bytes together are the log's.
+    /// The device has so many bytes now. The first of its new segments that have at least so many bytes
+    /// together are the log's.
     pub fn grow_for_log(&self, capacity_bytes: u64, bytes: u64) -> Option<Range<u64>> {
         let mut inner = self.lock();
         let first = inner.segments.len();
@@ -747,7 +767,8 @@ impl Space {
         self.lock().map_bytes = bytes;
     }
 
-    /// Whether the page table takes so many segments, besides the open one, that it should be written as a whole, which frees them: sooner where free segments are few.
+    /// Whether the page table takes so many segments, besides the open one, that it should be written as a
+    /// whole, which frees them: sooner where free segments are few.
     pub fn is_map_long(&self) -> bool {
         let inner = self.lock();
         let segment = inner.largest_bytes;
@@ -757,7 +778,8 @@ impl Space {
         inner.tally.map > whole + more
     }
 
-    /// Bytes of the segments that values of so many bytes take: those that are open have no room for them, and their pages may leave gaps.
+    /// Bytes of the segments that values of so many bytes take: those that are open have no room for them,
+    /// and their pages may leave gaps.
     pub fn bytes_for(&self, bytes: u64) -> u64 {
         let inner = self.lock();
         inner.whole_above(bytes) + inner.largest_bytes
@@ -874,7 +896,8 @@ impl Inner {
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if self.checkpointing => RESERVED_FOR_MAP * self.largest_bytes,
             Stream::Fresh => self.reserved(),
-            // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may need.
+            // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may
+            // need.
             Stream::Overflow => self.reserved() + self.kept_for_dirty(),
         }
     }

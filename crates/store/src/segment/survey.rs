@@ -1,7 +1,8 @@
 //! What is live in the segments that are cleaned next.
 //!
-//! The page table says it, which is gone through once for several segments: so the cleaner reads what it moves, and little else. What it says may be old when a segment's turn comes, but never leaves out what is still live
-//! there: nothing is put into a segment that is full.
+//! The page table says it, which is gone through once for several segments: so the cleaner reads what it
+//! moves, and little else. What it says may be old when a segment's turn comes, but never leaves out what is
+//! still live there: nothing is put into a segment that is full.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
@@ -51,7 +52,8 @@ impl Drop for Making<'_> {
 }
 
 impl Segments {
-    /// The segment that is worth most to be cleaned, of those that are on the device as a whole, and what is live in it. It is in hand from now on. `None` if there is none, or no room for what would be moved.
+    /// The segment that is worth most to be cleaned, of those that are on the device as a whole, and what is
+    /// live in it. It is in hand from now on. `None` if there is none, or no room for what would be moved.
     pub(super) fn next_victim(&self, tenant: &dyn Tenant) -> Option<Surveyed> {
         while self.space.may_clean() {
             let emergency = self.space.is_emergency();
@@ -130,8 +132,9 @@ pub(super) struct Extent {
     pub images: Range<usize>,
 }
 
-/// Puts images, in the order of their bytes, together to reads of whole sectors, of at most `length_max` bytes each, unless a single image has more.
-/// Garbage of at most `gap_max` bytes is read along rather than to read twice.
+/// Puts images, in the order of their bytes, together to reads of whole sectors, of at most `length_max`
+/// bytes each, unless a single image has more. Garbage of at most `gap_max` bytes is read along rather than
+/// to read twice.
 pub(super) fn extents(
     live: &[(PageId, Location)],
     sector_bytes: u32,

@@ -17,7 +17,8 @@ impl<T: Default> Table<T> {
         Self { parts: [const { OnceLock::new() }; PARTS] }
     }
 
-    /// The entry of this number, if it or one beside it was ever asked for with [`Table::get`]. Whatever the number is, this takes no memory.
+    /// The entry of this number, if it or one beside it was ever asked for with [`Table::get`]. Whatever the
+    /// number is, this takes no memory.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<&T> {
         let shifted = index.checked_add(FIRST)?;

@@ -1,8 +1,10 @@
 //! Write units: a fixed number of aligned buffers, and how images are placed in the one that is open.
 //!
-//! A unit is a range of a segment that is written with one request. It ends where a multiple of the desirable write size ends, and begins at one unless an earlier unit was sent away half full.
-//! Its images lie back to back, but for two rules: one that can be read with no more sectors than its page has is not moved to where it needs more; and where packs matter (see
-//! [`crate::layout::Layout::pack_bytes`]), no image crosses from one to the next that fits into one. What is left empty is zeros.
+//! A unit is a range of a segment that is written with one request. It ends where a multiple of the desirable
+//! write size ends, and begins at one unless an earlier unit was sent away half full. Its images lie back to
+//! back, but for two rules: one that can be read with no more sectors than its page has is not moved to where
+//! it needs more; and where packs matter (see [`crate::layout::Layout::pack_bytes`]), no image crosses from
+//! one to the next that fits into one. What is left empty is zeros.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, PoisonError};
@@ -22,7 +24,8 @@ const MOST_BUFFERS: u64 = 256;
 /// Every stream may have one open, and others must be on their way meanwhile.
 const FEWEST_BUFFERS: u64 = 16;
 
-/// Of stores with smaller units than users may have: they are opened by the thousand, and hardly use their buffers.
+/// Of stores with smaller units than users may have: they are opened by the thousand, and hardly use their
+/// buffers.
 const BUFFERS_OF_SMALL: u64 = 64;
 
 /// How many buffers there are.
@@ -30,7 +33,8 @@ const BUFFERS_OF_SMALL: u64 = 64;
 pub(super) enum Fleet {
     /// Enough for the bandwidth of a drive.
     Bandwidth,
-    /// As many as any drive can use: each request is a page, so that it is their number that counts. Of a buffer only what is used is backed by memory.
+    /// As many as any drive can use: each request is a page, so that it is their number that counts. Of a
+    /// buffer only what is used is backed by memory.
     Depth,
 }
 
@@ -53,7 +57,8 @@ struct Free {
     next_sequence: u64,
 }
 
-/// A unit's number says which buffer it has: its remainder by the number of buffers. So whether it is written is one load.
+/// A unit's number says which buffer it has: its remainder by the number of buffers. So whether it is written
+/// is one load.
 #[derive(Default)]
 #[repr(align(64))]
 struct Buffer {
@@ -170,7 +175,8 @@ impl Buffers {
         (before == SEALED | 1).then(|| self.ready(unit))
     }
 
-    /// Nothing more will be placed in the unit, of which this many bytes are used. Returns it if nobody is copying any more.
+    /// Nothing more will be placed in the unit, of which this many bytes are used. Returns it if nobody is
+    /// copying any more.
     pub fn seal(&self, unit: UnitSequence, length_bytes: u32) -> Option<Ready> {
         self.of(unit).length_bytes.store(length_bytes, Ordering::Relaxed);
         let before = self.of(unit).copies.fetch_or(SEALED, Ordering::AcqRel);
@@ -247,7 +253,8 @@ impl Open {
         Self { unit, offset_bytes, length_bytes, rules, next: 0, image_bytes: 0, gaps: Default::default() }
     }
 
-    /// A place for an image of a page of `page_bytes`, from the unit's beginning, and what has to be filled with zeros now as nothing will be put there any more.
+    /// A place for an image of a page of `page_bytes`, from the unit's beginning, and what has to be filled
+    /// with zeros now as nothing will be put there any more.
     pub fn place(&mut self, bytes: u32, page_bytes: u32) -> Option<(u32, Range<u32>)> {
         let (rules, phase) = (self.rules, (self.offset_bytes % u64::from(self.rules.pack_bytes)) as u32);
         let start_from = |from: u32| rules.start(phase + from, bytes, page_bytes) - phase;
@@ -303,7 +310,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Images do not overlap, cross neither packs nor sectors where they must not, and together with the zeros cover what is taken, in a unit of which a part was sent away before.
+        /// Images do not overlap, cross neither packs nor sectors where they must not, and together with the
+        /// zeros cover what is taken, in a unit of which a part was sent away before.
         #[test]
         fn images_are_placed_by_the_rules(
             images in prop::collection::vec((0u32..8, 1u32..=64), 1..400),

@@ -1,4 +1,5 @@
-//! What is done in time, so that segments do not run out: cleaning, growing, discarding, asking for checkpoints.
+//! What is done in time, so that segments do not run out: cleaning, growing, discarding, asking for
+//! checkpoints.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, PoisonError};
@@ -14,18 +15,20 @@ use crate::lane::{self, Role};
 use crate::layout::LogPlace;
 use crate::task::{park, waker, yield_now};
 
-/// The device grows before pages fill more than this of what they may: what is kept for the cleaner is not part of it.
+/// The device grows before pages fill more than this of what they may: what is kept for the cleaner is not
+/// part of it.
 const GROWN_BEFORE_PERCENT: u64 = 90;
 
 /// It grows before it is fuller than this if cleaning is not cheap even so, or segments run short.
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
-/// A device grows by this part of itself at a time, and small ones by as much as they are, up to so many bytes: commits do not wait for it,
-/// and it does not have to be done often.
+/// A device grows by this part of itself at a time, and small ones by as much as they are, up to so many
+/// bytes: commits do not wait for it, and it does not have to be done often.
 const GROWTH_DIVISOR: u64 = 16;
 const GROWTH_OF_SMALL_BYTES_MAX: u64 = 16 << 20;
 
-/// After the disk had no room for growth, it is asked again so much later, and only if there is need: somebody may have made room.
+/// After the disk had no room for growth, it is asked again so much later, and only if there is need:
+/// somebody may have made room.
 const GROWTH_RETRY: Nanos = Nanos(200_000_000);
 
 /// What goes on in the background.
@@ -136,8 +139,9 @@ impl Segments {
         self.upkeep.pressure.store(pressure as u8, Ordering::Release);
     }
 
-    /// Whether more pages may become dirty, with so many bytes that are, or soon will be. Dirty pages need segments before a checkpoint can make others free, so writers have to stop while there
-    /// are just enough; has more made free then. Who only removes may take from what is kept for the cleaner.
+    /// Whether more pages may become dirty, with so many bytes that are, or soon will be. Dirty pages need
+    /// segments before a checkpoint can make others free, so writers have to stop while there are just
+    /// enough; has more made free then. Who only removes may take from what is kept for the cleaner.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         if self.in_place.is_some() {
             return Room {
@@ -163,7 +167,8 @@ impl Segments {
         Room { to_grow, to_remove, for_large, is_near: room.is_near }
     }
 
-    /// Whether those who write large values, with which so many bytes would be live besides those that are, may expect the room that they lack.
+    /// Whether those who write large values, with which so many bytes would be live besides those that are,
+    /// may expect the room that they lack.
     fn pressure_for_large(&self, more_bytes: u64) -> Pressure {
         self.tend();
         let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
@@ -173,7 +178,8 @@ impl Segments {
         if is_full && !grows { Pressure::Full } else { Pressure::Tight }
     }
 
-    /// Large values of so many bytes are going to be written: segments are made free for them, and those who want to write more have to wait, until this is dropped.
+    /// Large values of so many bytes are going to be written: segments are made free for them, and those who
+    /// want to write more have to wait, until this is dropped.
     pub fn want(self: &Arc<Self>, bytes: u64) -> Wanted {
         let bytes = self.space.bytes_for(bytes);
         self.space.want(bytes);
@@ -188,7 +194,8 @@ impl Segments {
         }
     }
 
-    /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster than those that there are make others free.
+    /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster
+    /// than those that there are make others free.
     fn begin_cleaning(&self, tenant: Arc<dyn Tenant>) {
         let most = self.cleaners_max();
         let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
@@ -245,7 +252,8 @@ impl Segments {
         self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_growing()
     }
 
-    /// Has the device grown if free segments are short, or more than half of what is cleaned next would have to be moved, and there is no plenty of room. Returns whether it is growing.
+    /// Has the device grown if free segments are short, or more than half of what is cleaned next would have
+    /// to be moved, and there is no plenty of room. Returns whether it is growing.
     pub(super) fn grow_if_short(&self, are_segments_short: bool, dirty_bytes: u64) -> bool {
         // Only who may grow goes through all segments for it.
         self.may_grow()
@@ -254,7 +262,8 @@ impl Segments {
             && self.begin_growing()
     }
 
-    /// Whether the device is as large as at first, and a checkpoint writes no more than a segment: a store of few records stays small.
+    /// Whether the device is as large as at first, and a checkpoint writes no more than a segment: a store of
+    /// few records stays small.
     fn is_new_with_little(&self, dirty: Dirty) -> bool {
         let capacity_bytes = self.devices.device(Role::Data).capacity_bytes();
         capacity_bytes <= self.upkeep.first_bytes.load(Ordering::Relaxed)
@@ -276,8 +285,8 @@ impl Segments {
         from_ns == 0 || lane::now(&self.devices).0 >= from_ns
     }
 
-    /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become dirty: there
-    /// may be no room for them.
+    /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become
+    /// dirty: there may be no room for them.
     pub fn has_growth_failed(&self) -> bool {
         self.upkeep.growth_from_ns.load(Ordering::Acquire) != 0
     }
@@ -333,7 +342,8 @@ impl Segments {
         self.wake_all();
     }
 
-    /// Free segments side by side for the log, of at least so many bytes. `None` if there are none at present.
+    /// Free segments side by side for the log, of at least so many bytes. `None` if there are none at
+    /// present.
     pub fn take_free_log(&self, bytes: u64) -> Option<LogPlace> {
         self.space.take_log(bytes).map(place)
     }
@@ -356,8 +366,8 @@ impl Segments {
         range.map(place)
     }
 
-    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more but what `make_current` writes, which makes the device's
-    /// new length durable before it is shorter.
+    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more but what
+    /// `make_current` writes, which makes the device's new length durable before it is shorter.
     ///
     /// # Errors
     /// What `make_current` returns.
@@ -422,7 +432,8 @@ impl Segments {
         });
     }
 
-    /// Tells the device that a segment's content is no longer needed. One that cannot be told is not told again.
+    /// Tells the device that a segment's content is no longer needed. One that cannot be told is not told
+    /// again.
     fn discard(&self, index: usize) {
         let range = self.space.range(index);
         let length = (range.end - range.start) as u32;
@@ -453,7 +464,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Waits until [`Segments::append`] may find a buffer and a segment for this stream. Call with no latch in hand.
+    /// Waits until [`Segments::append`] may find a buffer and a segment for this stream. Call with no latch
+    /// in hand.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].

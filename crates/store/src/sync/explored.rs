@@ -1,5 +1,7 @@
-//! Stand-ins for the standard library's atomics, locks and threads. Within [`explore`] each access is a point at which another thread may go on, as shuttle decides from a seed; all threads are coroutines on one. Outside they
-//! are what they stand for, of the same layout, so that memory full of zeros is still memory full of atomics.
+//! Stand-ins for the standard library's atomics, locks and threads. Within [`explore`] each access is a point
+//! at which another thread may go on, as shuttle decides from a seed; all threads are coroutines on one.
+//! Outside they are what they stand for, of the same layout, so that memory full of zeros is still memory
+//! full of atomics.
 //!
 //! All accesses are in one order here. What weaker orderings allow is tried out by loom, in `tests/loom`.
 
@@ -44,8 +46,10 @@ impl Drop for Exploring {
     }
 }
 
-/// Runs `model` under so many schedules, half of them random, the others with a few changes of priority at places that are drawn (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010). The model
-/// makes threads by [`shuttle::thread::spawn`]. Panics as the model does, with the schedule; also if all threads wait.
+/// Runs `model` under so many schedules, half of them random, the others with a few changes of priority at
+/// places that are drawn (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010). The model makes
+/// threads by [`shuttle::thread::spawn`]. Panics as the model does, with the schedule; also if all threads
+/// wait.
 ///
 /// `FLASHGRAIN_SCHEDULES` multiplies the number, `FLASHGRAIN_SEED` chooses others.
 pub(crate) fn explore(schedules: usize, model: impl Fn() + Send + Sync + Copy + 'static) {

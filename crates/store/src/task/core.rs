@@ -13,10 +13,12 @@ use super::home::{Home, Job};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
-/// So often a task that never waits goes on at once; then its worker looks for others, for answers and for upkeep.
+/// So often a task that never waits goes on at once; then its worker looks for others, for answers and for
+/// upkeep.
 const STEPS_MAX: u32 = 256;
 
-/// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to this.
+/// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to
+/// this.
 const DRAWN_STEPS_MAX: usize = 3;
 
 /// A task of a scheduler: its place, and which of the tasks that had it.
@@ -129,8 +131,9 @@ impl Core {
     #[inline]
     pub fn running<T>(act: impl FnOnce(Option<&Self>) -> T) -> T {
         let running = RUNNING.get();
-        // SAFETY: not null only during `enter`, which borrows the core; whoever asks runs within that call, be it on a coroutine's stack. A coroutine that is
-        // left suspended inside `act` goes on within a later `enter` of the same core, or is unwound while the core still lives.
+        // SAFETY: not null only during `enter`, which borrows the core; whoever asks runs within that call,
+        // be it on a coroutine's stack. A coroutine that is left suspended inside `act` goes on within a
+        // later `enter` of the same core, or is unwound while the core still lives.
         act(unsafe { running.as_ref() })
     }
 
@@ -188,7 +191,8 @@ impl Core {
         }
     }
 
-    /// Lets other foreground tasks go on, if any could, while the processor fetches what the current one has prefetched.
+    /// Lets other foreground tasks go on, if any could, while the processor fetches what the current one has
+    /// prefetched.
     #[inline]
     pub fn overlap(&self, current: TaskId) {
         let others = !self.fetching.borrow().is_empty() || !self.ready(Class::Foreground).borrow().is_empty();
@@ -213,7 +217,8 @@ impl Core {
         }
     }
 
-    /// Calls `wait`, during which the current task does not count towards the bound on tasks: those that it waits for may need its place.
+    /// Calls `wait`, during which the current task does not count towards the bound on tasks: those that it
+    /// waits for may need its place.
     pub fn stand_aside(&self, current: TaskId, wait: impl FnOnce()) {
         let counts = self.class_of(current) == Some(Class::Foreground);
         if counts {
@@ -228,14 +233,15 @@ impl Core {
     #[inline]
     fn switch(&self) {
         let yielder = self.yielder.get();
-        // SAFETY: the yielder belongs to the coroutine that runs now, which set it when it last began to run, here or in `serve`; it lives on that
-        // coroutine's stack, which stays until the coroutine has ended.
+        // SAFETY: the yielder belongs to the coroutine that runs now, which set it when it last began to run,
+        // here or in `serve`; it lives on that coroutine's stack, which stays until the coroutine has ended.
         unsafe { &*yielder }.suspend(Pause::Task);
         self.yielder.set(yielder);
     }
 }
 
-/// What `work` returns or panics with. A coroutine that is being dropped is unwound by a panic, too, which nobody may hold up.
+/// What `work` returns or panics with. A coroutine that is being dropped is unwound by a panic, too, which
+/// nobody may hold up.
 pub(super) fn catch<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     match result {
@@ -249,7 +255,8 @@ pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder) {
     let next = || core.slot(core.current.get()?, |slot| slot.job.take()).flatten();
     while let Some(job) = next() {
         core.yielder.set(yielder);
-        // A user's task catches its panic for who joins it; nobody waits for the result of the others. The worker goes on.
+        // A user's task catches its panic for who joins it; nobody waits for the result of the others. The
+        // worker goes on.
         if let Err(panic) = catch(job.run) {
             core.home.note_panic(&*panic);
         }

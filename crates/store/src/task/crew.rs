@@ -53,7 +53,8 @@ impl Crew {
         self.0.upkeep_version.fetch_add(1, Ordering::Release);
     }
 
-    /// Has `tell` told of panics in background tasks and in the upkeep: whoever waits for what they were to do must not wait any longer.
+    /// Has `tell` told of panics in background tasks and in the upkeep: whoever waits for what they were to
+    /// do must not wait any longer.
     pub fn when_panicked(&self, tell: &WhenPanicked) {
         self.0.homes.iter().for_each(|home| home.when_panicked(tell));
     }
@@ -73,12 +74,14 @@ impl Crew {
         &self.0.homes
     }
 
-    /// Has `job` run as a background task: of the calling worker if it is one of these, else of the next in turn. It begins soon, whatever else is going on.
+    /// Has `job` run as a background task: of the calling worker if it is one of these, else of the next in
+    /// turn. It begins soon, whatever else is going on.
     pub fn spawn(&self, job: impl FnOnce() + Send + 'static) {
         self.send(Job { run: Box::new(job), class: Class::Background });
     }
 
-    /// Has `job` run for the caller, who will probably wait for what it does: in the background only if he runs there himself.
+    /// Has `job` run for the caller, who will probably wait for what it does: in the background only if he
+    /// runs there himself.
     pub fn send_out(&self, job: impl FnOnce() + Send + 'static) {
         let class = match Core::current(|current| current.and_then(|(core, task)| core.class_of(task))) {
             Some(Class::Background) => Class::Background,

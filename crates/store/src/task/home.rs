@@ -22,8 +22,9 @@ pub(super) struct Job {
 
 /// The part of a scheduler that other threads see.
 ///
-/// Nothing is lost between a sender and a worker that is about to sleep: the sender leaves its mail before it looks whether the worker sleeps, the worker says
-/// that it sleeps before it looks for mail, and both in one order that all threads see.
+/// Nothing is lost between a sender and a worker that is about to sleep: the sender leaves its mail before it
+/// looks whether the worker sleeps, the worker says that it sleeps before it looks for mail, and both in one
+/// order that all threads see.
 #[derive(Default)]
 pub(crate) struct Home {
     mail: Mutex<Mail>,
@@ -66,7 +67,8 @@ impl Home {
         handle
     }
 
-    /// A job that comes when the worker has ended is given up like one that has not begun by then: kept, it would keep what it owns, which may be all of the store and this home itself.
+    /// A job that comes when the worker has ended is given up like one that has not begun by then: kept, it
+    /// would keep what it owns, which may be all of the store and this home itself.
     pub(super) fn send(&self, job: Job) {
         let mut given_up = None;
         self.post(|mail| match mail.is_closed {

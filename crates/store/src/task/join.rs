@@ -8,8 +8,8 @@ use std::thread;
 use super::core::catch;
 use super::park::{Waker, park, stand_aside, waker};
 
-/// The result of a task, when it has one: [`JoinHandle::join`] waits for it, in a task or on any thread, and so does `.await` in any
-/// async runtime. A task whose handle is dropped goes on.
+/// The result of a task, when it has one: [`JoinHandle::join`] waits for it, in a task or on any thread, and
+/// so does `.await` in any async runtime. A task whose handle is dropped goes on.
 #[must_use = "a task goes on without its handle, but then nobody learns of its result or panic"]
 pub struct JoinHandle<T> {
     shared: Arc<Shared<T>>,
@@ -99,7 +99,8 @@ impl<T> Drop for Promise<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the task to end; its result, or what it panicked with. A task whose store is closed before counts as panicked, too.
+    /// Waits for the task to end; its result, or what it panicked with. A task whose store is closed before
+    /// counts as panicked, too.
     ///
     /// # Errors
     /// The panic's payload, as of [`std::thread::JoinHandle::join`].

@@ -1,11 +1,13 @@
 //! Cooperative tasks with stacks of their own, and the scheduler of one worker (LeanStore's NVMe paper §3.2).
 //!
-//! A task runs until it parks, yields or ends; it never changes its thread. Whoever has a [`Waker`] of it may wake it, from any thread.
-//! The same code runs on an ordinary thread, where parking blocks the thread.
+//! A task runs until it parks, yields or ends; it never changes its thread. Whoever has a [`Waker`] of it may
+//! wake it, from any thread. The same code runs on an ordinary thread, where parking blocks the thread.
 //!
-//! There are three classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded number at a time, the others wait without a
-//! stack. [`Class::Background`] tasks are the store's own: foreground tasks may wait for them, so they always begin at once, and each round of a worker
-//! has a share for either class, so that neither starves the other. [`Class::Errand`] tasks begin at once, too, and then take their turns with the foreground tasks that they are for.
+//! There are three classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded
+//! number at a time, the others wait without a stack. [`Class::Background`] tasks are the store's own:
+//! foreground tasks may wait for them, so they always begin at once, and each round of a worker has a share
+//! for either class, so that neither starves the other. [`Class::Errand`] tasks begin at once, too, and then
+//! take their turns with the foreground tasks that they are for.
 
 mod core;
 mod crew;

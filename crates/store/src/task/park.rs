@@ -54,8 +54,8 @@ pub(crate) fn waker() -> Waker {
     }))
 }
 
-/// Waits until a [`waker`] of the caller is used; returns at once if one was since the last park. May return for no reason: look at what
-/// was waited for.
+/// Waits until a [`waker`] of the caller is used; returns at once if one was since the last park. May return
+/// for no reason: look at what was waited for.
 #[inline]
 pub(crate) fn park() {
     Unwaiting::assert_none();
@@ -78,7 +78,8 @@ pub(crate) fn yield_now() {
     });
 }
 
-/// To be called between prefetching and using what is probably not in the processor's cache: other tasks go on meanwhile, if any could. Does nothing on an ordinary thread.
+/// To be called between prefetching and using what is probably not in the processor's cache: other tasks go
+/// on meanwhile, if any could. Does nothing on an ordinary thread.
 #[inline]
 pub(crate) fn overlap() {
     Unwaiting::assert_none();
@@ -89,7 +90,8 @@ pub(crate) fn overlap() {
     });
 }
 
-/// To be called once per operation that may not wait for anything: now and then the others run before. Does nothing on an ordinary thread.
+/// To be called once per operation that may not wait for anything: now and then the others run before. Does
+/// nothing on an ordinary thread.
 #[inline]
 pub(crate) fn go_on() {
     Unwaiting::assert_none();

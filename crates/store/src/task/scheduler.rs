@@ -16,7 +16,8 @@ use super::stack::TaskStack;
 /// So often a round goes on with a task that the processor has fetched memory for.
 const FETCHING_TURNS: usize = 512;
 
-/// The most tasks of a class that run in a round, where their order is drawn: the fewer, the more finely workers interleave.
+/// The most tasks of a class that run in a round, where their order is drawn: the fewer, the more finely
+/// workers interleave.
 const DRAWN_ROUND_MAX: usize = 6;
 
 /// Tasks of one worker. Used from one thread at a time; several may take turns on one thread.
@@ -79,18 +80,21 @@ impl Scheduler {
         self.core.wake(task);
     }
 
-    /// Calls `act`, which is nobody's task and whose background work is this worker's. Its panic is told to whoever hears of those.
+    /// Calls `act`, which is nobody's task and whose background work is this worker's. Its panic is told to
+    /// whoever hears of those.
     pub fn enter(&self, act: impl FnOnce()) {
         if let Err(panic) = self.core.enter(|| catch(act)) {
             self.core.home.note_panic(&*panic);
         }
     }
 
-    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it waits or gives way; those that overlap take several turns. While foreground tasks use up their
-    /// share, background tasks get a quarter of it. Returns how many ran.
+    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it
+    /// waits or gives way; those that overlap take several turns. While foreground tasks use up their share,
+    /// background tasks get a quarter of it. Returns how many ran.
     ///
     /// # Errors
-    /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call. All others have run.
+    /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call.
+    /// All others have run.
     pub fn run(&mut self, foreground: usize, background: usize) -> std::io::Result<usize> {
         let begun = self.begin_jobs();
         let core = Rc::clone(&self.core);
@@ -115,7 +119,8 @@ impl Scheduler {
         count
     }
 
-    /// Runs ready tasks, a few of them in turns while the processor fetches memory for the others (interleaved execution: Psaropoulos et al., VLDB 2018).
+    /// Runs ready tasks, a few of them in turns while the processor fetches memory for the others
+    /// (interleaved execution: Psaropoulos et al., VLDB 2018).
     fn run_foreground(&mut self, limit: usize) -> usize {
         let core = Rc::clone(&self.core);
         let mut ready = core.ready(Class::Foreground).borrow().len().min(limit);
@@ -221,7 +226,8 @@ impl Scheduler {
 }
 
 impl Drop for Scheduler {
-    /// Unfinished tasks are unwound: what they own is dropped on their own stacks. Their memory must not be in use by a device any longer. Jobs that have not begun are given up.
+    /// Unfinished tasks are unwound: what they own is dropped on their own stacks. Their memory must not be
+    /// in use by a device any longer. Jobs that have not begun are given up.
     fn drop(&mut self) {
         let slots = self.core.slots.take();
         Core::leave(|| {
@@ -379,7 +385,8 @@ mod tests {
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 
-    /// A store could not be opened again: what had been sent to a worker in its last moments kept the store's files.
+    /// A store could not be opened again: what had been sent to a worker in its last moments kept the store's
+    /// files.
     #[test]
     fn regression_what_has_not_begun_when_the_worker_ends_is_given_up() {
         let (home, mut scheduler) = scheduler();

@@ -6,17 +6,20 @@ use std::mem::ManuallyDrop;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
-/// Bytes of a stack, of which the system gives only the pages that are used. The store itself needs a few KiB; a user's task may call anything. Below each
-/// stack is a guard page: overrunning it ends the process instead of corrupting memory.
+/// Bytes of a stack, of which the system gives only the pages that are used. The store itself needs a few
+/// KiB; a user's task may call anything. Below each stack is a guard page: overrunning it ends the process
+/// instead of corrupting memory.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Places at which stacks begin, so that the innermost calls of tasks that take turns do not compete for the same sets of the processor's first cache.
+/// Places at which stacks begin, so that the innermost calls of tasks that take turns do not compete for the
+/// same sets of the processor's first cache.
 const COLOURS: usize = 8;
 
 /// The processor's page by the colours.
 const COLOUR_BYTES: usize = 4096 / COLOURS;
 
-/// A thread keeps so many stacks of schedulers that have ended: whoever opens store after store on it need not ask the kernel for each.
+/// A thread keeps so many stacks of schedulers that have ended: whoever opens store after store on it need
+/// not ask the kernel for each.
 const SPARES_MAX: usize = 32;
 
 thread_local! {
@@ -57,7 +60,8 @@ impl Drop for TaskStack {
     }
 }
 
-// SAFETY: the part of a stack with a guard page from its limit up to less than a page below its base; the bases of both are aligned to 512 bytes at least.
+// SAFETY: the part of a stack with a guard page from its limit up to less than a page below its base; the
+// bases of both are aligned to 512 bytes at least.
 unsafe impl Stack for TaskStack {
     #[inline]
     fn base(&self) -> StackPointer {

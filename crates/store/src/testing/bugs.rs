@@ -1,8 +1,9 @@
 //! Mistakes that an engineer could make, planted one at a time to prove that the campaigns find them.
 //!
-//! Each is made at one place of the store (`planted!(Name)` there), or at two where a second line of defence would hide it, and only where it matters: a store with a bug works, until what the
-//! bug leaves out is needed. A bug is planted for the calling thread alone, so that tests run side by side; it takes effect in stores whose workers run on that thread
-//! ([`Simulated`](crate::Simulated)).
+//! Each is made at one place of the store (`planted!(Name)` there), or at two where a second line of defence
+//! would hide it, and only where it matters: a store with a bug works, until what the bug leaves out is
+//! needed. A bug is planted for the calling thread alone, so that tests run side by side; it takes effect in
+//! stores whose workers run on that thread ([`Simulated`](crate::Simulated)).
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -22,7 +23,8 @@ pub enum Finder {
     Errors,
     /// Bits that flip, and writes and reads that go astray.
     Decay,
-    /// Comparison with a model while nothing goes wrong at all: what transactions, snapshots and scans see, and what is there after a close.
+    /// Comparison with a model while nothing goes wrong at all: what transactions, snapshots and scans see,
+    /// and what is there after a close.
     Model,
     /// Histories of concurrent transactions.
     Isolation,
@@ -73,51 +75,66 @@ bugs! {
     LogSkipsFlush: "log-skips-flush", Crash;
     /// A commit counts as durable when it is written: a power cut takes acknowledged commits away.
     LogAcknowledgesWritten: "log-acknowledges-written", Crash;
-    /// A durable write of the log is taken for a flush of what was written before it: acknowledged commits are cut off behind a hole.
+    /// A durable write of the log is taken for a flush of what was written before it: acknowledged commits
+    /// are cut off behind a hole.
     DsyncTakenForFlush: "dsync-taken-for-flush", Crash;
     /// The log is flushed on the device of the pages, which is another one: acknowledged commits are lost.
     LogFlushesOtherDevice: "log-flushes-other-device", Errors;
-    /// A failed flush of the log is tried again as if nothing had happened: what the first one dropped was acknowledged and is gone.
+    /// A failed flush of the log is tried again as if nothing had happened: what the first one dropped was
+    /// acknowledged and is gone.
     FailedFlushRetried: "failed-flush-retried", Errors;
-    /// The log's ring is used again from a checkpoint's cut on, not from its end: a crash in between leaves the older checkpoint without its log.
+    /// The log's ring is used again from a checkpoint's cut on, not from its end: a crash in between leaves
+    /// the older checkpoint without its log.
     RingReusedTooEarly: "ring-reused-too-early", Crash;
-    /// A checkpoint replays the log from its end at the cut, although commits before it are not applied: they are lost.
+    /// A checkpoint replays the log from its end at the cut, although commits before it are not applied: they
+    /// are lost.
     ReplayStartsTooLate: "replay-starts-too-late", Crash;
-    /// Timestamps go on where the checkpoint was, not where the log ends: recovered commits and new ones share numbers, and the next recovery takes some for done.
+    /// Timestamps go on where the checkpoint was, not where the log ends: recovered commits and new ones
+    /// share numbers, and the next recovery takes some for done.
     TimestampsRepeat: "timestamps-repeat", Crash;
     /// After recovery the log goes on in its last block, not behind it: durable commits are overwritten.
     LastBlockOverwritten: "last-block-overwritten", Crash;
-    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain: commits come back that never were.
+    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain:
+    /// commits come back that never were.
     ChainNotVerified: "chain-not-verified", Crash;
     /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
     TornRecordKept: "torn-record-kept", Crash;
-    /// A damaged block is taken for the log's end although the checkpoint, the witness or a later one knows that it was durable: acknowledged commits vanish silently.
+    /// A damaged block is taken for the log's end although the checkpoint, the witness or a later one knows
+    /// that it was durable: acknowledged commits vanish silently.
     DamageTakenForTornTail: "damage-taken-for-torn-tail", Decay;
     /// The checksum of a log block is not verified: flipped bits become data.
     LogChecksumIgnored: "log-checksum-ignored", Decay;
     /// An idle log is not settled: damage to its last group is taken for a torn tail.
     LogNeverSettles: "log-never-settles", Decay;
-    /// A store that was closed and opened again still says that it is closed: after a crash its log is not replayed.
+    /// A store that was closed and opened again still says that it is closed: after a crash its log is not
+    /// replayed.
     StaysClosedWhenOpened: "stays-closed-when-opened", Crash;
 
-    /// What recovery erases behind the log's end is not flushed before the log goes on, and the chain is not verified: after another crash commits come back that never were.
+    /// What recovery erases behind the log's end is not flushed before the log goes on, and the chain is not
+    /// verified: after another crash commits come back that never were.
     ErasedNotFlushed: "erased-not-flushed", Crash;
-    /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not verified: commits come back that never were.
+    /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not
+    /// verified: commits come back that never were.
     LogWindowNotWatched: "log-window-not-watched", Crash;
 
-    /// When the log moves, it goes on in its new place before the superblock says so: a crash in between loses what was acknowledged.
+    /// When the log moves, it goes on in its new place before the superblock says so: a crash in between
+    /// loses what was acknowledged.
     LogMovedBeforeSuperblock: "log-moved-before-superblock", Crash;
-    /// The log's old place is used again before the superblock names the new one: a crash in between leaves a store without its log.
+    /// The log's old place is used again before the superblock names the new one: a crash in between leaves a
+    /// store without its log.
     OldRingFreedTooEarly: "old-ring-freed-too-early", Crash;
 
     // Checkpoints.
-    /// A superblock is written before the pages that it refers to are flushed: after a crash they are not there.
+    /// A superblock is written before the pages that it refers to are flushed: after a crash they are not
+    /// there.
     CheckpointSkipsFlush: "checkpoint-skips-flush", Crash;
     /// Of the write units of a checkpoint, or of large values, only the first is waited for.
     OneUnitAwaited: "one-unit-awaited", Crash;
-    /// A superblock is written before the log is durable up to its cut: it vouches for commits that are not there.
+    /// A superblock is written before the log is durable up to its cut: it vouches for commits that are not
+    /// there.
     CheckpointBeforeLog: "checkpoint-before-log", Crash;
-    /// A checkpoint goes on after the flush of its pages has failed, and a later flush counts: pages are gone that were dropped.
+    /// A checkpoint goes on after the flush of its pages has failed, and a later flush counts: pages are gone
+    /// that were dropped.
     CheckpointForgivesFlush: "checkpoint-forgives-flush", Errors;
     /// A superblock counts as current before it is flushed: what the older one needs is used again.
     SuperblockNotFlushed: "superblock-not-flushed", Crash;
@@ -133,15 +150,18 @@ bugs! {
     OlderSuperblockTaken: "older-superblock-taken", Model;
     /// Segments become free, and are discarded, before the superblock that no longer needs them is written.
     FreedBeforeSuperblock: "freed-before-superblock", Crash;
-    /// A page that changes while a checkpoint is made is not kept as it was at the cut: the checkpoint lacks what was committed before.
+    /// A page that changes while a checkpoint is made is not kept as it was at the cut: the checkpoint lacks
+    /// what was committed before.
     ChangedPageNotKept: "changed-page-not-kept", Crash;
     /// Freed pages stay in the page table: they come back after a restart, and take the places of others.
     FreedPageLeftInMap: "freed-page-left-in-map", Crash;
-    /// A page table that is written as a whole has pages where they moved after the cut: the images there may never have been written.
+    /// A page table that is written as a whole has pages where they moved after the cut: the images there may
+    /// never have been written.
     MapHasLaterPlaces: "map-has-later-places", Crash;
     /// A page table that is written as a whole lacks pages that are just being loaded.
     LoadingPageLeftOutOfMap: "loading-page-left-out-of-map", Crash;
-    /// A checkpoint does not note which page numbers were given out since the last one: new pages take the places of old ones.
+    /// A checkpoint does not note which page numbers were given out since the last one: new pages take the
+    /// places of old ones.
     NextPageForgotten: "next-page-forgotten", Crash;
 
     // Segments and the pool.
@@ -153,7 +173,8 @@ bugs! {
     ReplayedLargeNotCounted: "replayed-large-not-counted", Crash;
     /// While the log is replayed, other pages may be written over the large values that it refers to.
     LargeNotHeldForReplay: "large-not-held-for-replay", Crash;
-    /// The cleaner points the page table at new places before anything is written there: a checkpoint may refer to them.
+    /// The cleaner points the page table at new places before anything is written there: a checkpoint may
+    /// refer to them.
     CleanerPointsAhead: "cleaner-points-ahead", Crash;
     /// The cleaner puts the image that it has moved in the place of a newer one.
     CleanerMovesStale: "cleaner-moves-stale", Model;
@@ -161,43 +182,56 @@ bugs! {
     PageChecksumIgnored: "page-checksum-ignored", Decay;
     /// The number of a page that was read is not verified: a misdirected read or write becomes data.
     PageNumberIgnored: "page-number-ignored", Decay;
-    /// The write sequence of a page that was read is not verified: after a lost write an old image becomes data.
+    /// The write sequence of a page that was read is not verified: after a lost write an old image becomes
+    /// data.
     PageSequenceIgnored: "page-sequence-ignored", Decay;
-    /// A page leaves memory before the unit with its image is written: who reads it finds what was there before.
+    /// A page leaves memory before the unit with its image is written: who reads it finds what was there
+    /// before.
     EvictedBeforeWritten: "evicted-before-written", Model;
-    /// A record that is known without its page stays as it is when it is changed in its page: reads return what was there before.
+    /// A record that is known without its page stays as it is when it is changed in its page: reads return
+    /// what was there before.
     RecordNotAmended: "record-not-amended", Model;
-    /// A failed write of pages is taken for done, and poisons nothing: the pages are gone when they have left memory.
+    /// A failed write of pages is taken for done, and poisons nothing: the pages are gone when they have left
+    /// memory.
     FailedWriteForgotten: "failed-write-forgotten", Errors;
 
     // Transactions.
     /// Transactions are committed without looking whether somebody was faster: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
-    /// The table of recent commits misses one: a transaction overwrites what another one has committed since its snapshot.
+    /// The table of recent commits misses one: a transaction overwrites what another one has committed since
+    /// its snapshot.
     RecentCommitMissed: "recent-commit-missed", Isolation;
-    /// A checkpoint's replay start does not ask the indexes: commits that an index has in memory alone are gone after a crash.
+    /// A checkpoint's replay start does not ask the indexes: commits that an index has in memory alone are
+    /// gone after a crash.
     IndexReplayIgnored: "index-replay-ignored", AppendOnly;
     /// Removals of others do not count in validation: two transactions take the same record away.
     RemovalNotValidated: "removal-not-validated", Isolation;
     /// A bulk removal is not validated: it removes a part of what another commit wrote after the look.
     RangeRemovalNotValidated: "range-removal-not-validated", Isolation;
-    /// A read without a snapshot that finds nothing does not wait until the removal can be seen: the next read shows what was before.
+    /// A read without a snapshot that finds nothing does not wait until the removal can be seen: the next
+    /// read shows what was before.
     AbsenceNotAwaited: "absence-not-awaited", Isolation;
     /// A backup has the trees that there were before its snapshot: one that was made in between is missing.
     BackupMissesNewTree: "backup-misses-new-tree", Model;
-    /// What a commit finds before it has its locks counts, although others have changed it until then: updates get lost.
+    /// What a commit finds before it has its locks counts, although others have changed it until then:
+    /// updates get lost.
     ChangedLeafTrusted: "changed-leaf-trusted", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.
     VisibleBeforeApplied: "visible-before-applied", Isolation;
-    /// A read without a snapshot returns what cannot be seen yet: the next one returns what the same commit is about to replace.
+    /// A read without a snapshot returns what cannot be seen yet: the next one returns what the same commit
+    /// is about to replace.
     ReadDoesNotWaitForVisible: "read-does-not-wait-for-visible", Isolation;
-    /// A transaction reads the newest versions instead of those of its snapshot: it sees others' commits in part.
+    /// A transaction reads the newest versions instead of those of its snapshot: it sees others' commits in
+    /// part.
     SnapshotReadsNewest: "snapshot-reads-newest", Isolation;
-    /// Of the keys of a commit only the first is locked: commits are applied in another order than they are logged.
+    /// Of the keys of a commit only the first is locked: commits are applied in another order than they are
+    /// logged.
     OnlyFirstKeyLocked: "only-first-key-locked", Isolation;
-    /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the record.
+    /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the
+    /// record.
     OldVersionDropped: "old-version-dropped", Model;
-    /// A commit that keeps nothing of what it replaces does not say so: a snapshot that comes before it can be seen misses the record.
+    /// A commit that keeps nothing of what it replaces does not say so: a snapshot that comes before it can
+    /// be seen misses the record.
     UnkeptNotSaid: "unkept-not-said", Model;
     /// Old versions are given up while the oldest snapshot that sees them is still in use.
     HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
@@ -221,7 +255,8 @@ bugs! {
     ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
 
     // Large values.
-    /// A large value is not flushed before its commit is logged: after a crash the commit is there and its value is not.
+    /// A large value is not flushed before its commit is logged: after a crash the commit is there and its
+    /// value is not.
     LargeNotFlushed: "large-not-flushed", Crash;
     /// Checkpoints have the pages of large values that are not committed: after a crash they stay for good.
     UncommittedInMap: "uncommitted-in-map", Isolation;

@@ -6,14 +6,16 @@ use crate::log::Timestamp;
 use crate::task::TaskId;
 use crate::{Db, Snapshot};
 
-/// Hears of a commit of the calling task: the first half of the store's id as a little-endian number, and the number that the log gave the commit.
+/// Hears of a commit of the calling task: the first half of the store's id as a little-endian number, and the
+/// number that the log gave the commit.
 pub type Observer = Box<dyn FnMut(u64, u64)>;
 
 thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// From now on, `observer` is called at every commit of this thread's stores when it gets its number, in the order of the numbers and by the task that commits. It must not use the store.
+/// From now on, `observer` is called at every commit of this thread's stores when it gets its number, in the
+/// order of the numbers and by the task that commits. It must not use the store.
 pub fn observe(observer: Option<Observer>) {
     OBSERVER.set(observer);
 }

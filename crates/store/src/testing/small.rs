@@ -6,7 +6,8 @@ use crate::pool::LEAST_BUDGET_BYTES;
 use crate::store_id::StoreId;
 use crate::{Builder, Durability};
 
-/// A store that is smaller than users may make one, so that little work fills its units, segments and log, and each of its bytes can be damaged in turn.
+/// A store that is smaller than users may make one, so that little work fills its units, segments and log,
+/// and each of its bytes can be damaged in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Small {
     /// A write unit; a power of two.
@@ -98,8 +99,9 @@ impl Builder {
             .durability(Durability::Sync)
     }
 
-    /// Of a store under [`Simulated`](crate::Simulated): workers whose queue fails as a whole step again, as those do that have threads, but panic when that fails so many times in a row, too. They panic at once unless
-    /// this is called.
+    /// Of a store under [`Simulated`](crate::Simulated): workers whose queue fails as a whole step again, as
+    /// those do that have threads, but panic when that fails so many times in a row, too. They panic at once
+    /// unless this is called.
     pub fn step_retries(mut self, retries: u32) -> Self {
         self.options.step_retries = retries;
         self

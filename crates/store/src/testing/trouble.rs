@@ -1,7 +1,10 @@
-//! Errors that no drive has to be in trouble for just then: a page that is not in memory and cannot be read, a write of somebody else that has failed.
+//! Errors that no drive has to be in trouble for just then: a page that is not in memory and cannot be read,
+//! a write of somebody else that has failed.
 //!
-//! A small store has most pages in memory, and a request of it fails for the one who waits for it. The calls that may wait for a drive are few, though, and what they tell their callers can be told at each of them:
-//! `trouble!(Name)` asks there. As with [bugs](super::Bug), only stores are concerned whose workers run on the calling thread.
+//! A small store has most pages in memory, and a request of it fails for the one who waits for it. The calls
+//! that may wait for a drive are few, though, and what they tell their callers can be told at each of them:
+//! `trouble!(Name)` asks there. As with [bugs](super::Bug), only stores are concerned whose workers run on
+//! the calling thread.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -23,7 +26,8 @@ pub enum Trouble {
     Pages,
     /// There is no memory for a page, as those that have changed cannot be written.
     Frame,
-    /// A page cannot be changed before its old state is written, there is no buffer for that, and there will be none.
+    /// A page cannot be changed before its old state is written, there is no buffer for that, and there will
+    /// be none.
     Room,
     /// The same, and it is known at once.
     Write,
@@ -43,13 +47,15 @@ impl Trouble {
     /// All there are.
     pub const ALL: [Self; 6] = [Self::Page, Self::Pages, Self::Frame, Self::Room, Self::Write, Self::Poison];
 
-    /// From now on, until what is returned is dropped, the `nth` occasion for it on the calling thread is taken, counted from 1.
+    /// From now on, until what is returned is dropped, the `nth` occasion for it on the calling thread is
+    /// taken, counted from 1.
     pub fn at(self, nth: u64) -> Troubled {
         NOW.set(Some(Plan { trouble: self, nth, asked: 0 }));
         Troubled { _of_this_thread: PhantomData }
     }
 
-    /// Nothing happens, but until what is returned is dropped, `listener` hears of every occasion for it on the calling thread.
+    /// Nothing happens, but until what is returned is dropped, `listener` hears of every occasion for it on
+    /// the calling thread.
     pub fn listen(self, listener: Listener) -> Troubled {
         LISTENER.set(Some(listener));
         self.at(u64::MAX)

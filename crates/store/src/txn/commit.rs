@@ -1,8 +1,10 @@
 //! The way of a commit.
 //!
-//! It is validated, which brings the leaves into memory; its keys are locked; keys whose leaf has changed meanwhile are validated again; it is logged, which gives it its timestamp; it is applied; then it
-//! can be seen, its locks are given back, and it waits for the log. Of two commits with a common key the one with the smaller timestamp is applied first. Nothing fails between log and
-//! application but a device; that poisons the store.
+//! It is validated, which brings the leaves into memory; its keys are locked; keys whose leaf has changed
+//! meanwhile are validated again; it is logged, which gives it its timestamp; it is applied; then it can be
+//! seen, its locks are given back, and it waits for the log. Of two commits with a common key the one with
+//! the smaller timestamp is applied first. Nothing fails between log and application but a device; that
+//! poisons the store.
 
 use std::task::Poll;
 
@@ -58,7 +60,8 @@ impl Written<'_> {
 /// Operations of a commit between two looks whether what is dirty finds a place.
 const OPERATIONS_PER_PAUSE: usize = 32;
 
-/// Commits with more keys are validated with their locks only: of what they look at before, much would have left memory again.
+/// Commits with more keys are validated with their locks only: of what they look at before, much would have
+/// left memory again.
 const EARLY_KEYS_MAX: usize = 256;
 
 /// Bytes of pages that the beginning of a commit may make dirty; as it goes on it looks for itself.
@@ -70,7 +73,8 @@ impl Transactions {
     /// Commits one operation on its own: the last committer wins.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds; [`Error::Full`]; [`Error::Poisoned`].
+    /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds;
+    /// [`Error::Full`]; [`Error::Poisoned`].
     pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
         written.check()?;
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
@@ -88,7 +92,8 @@ impl Transactions {
         self.finish(logged, durability)
     }
 
-    /// Commits operations on different keys together. With a snapshot, as the transaction that has it: only if nobody has changed the keys it wrote, or those in `reads`, since.
+    /// Commits operations on different keys together. With a snapshot, as the transaction that has it: only
+    /// if nobody has changed the keys it wrote, or those in `reads`, since.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
@@ -108,7 +113,8 @@ impl Transactions {
         let logged = with_memory(|values| {
             let mut priors = vec![Prior::default(); writes.len()];
             if reads.len() + writes.len() <= EARLY_KEYS_MAX {
-                // Without the locks, which others may wait for: it may have to wait itself for leaves to be read.
+                // Without the locks, which others may wait for: it may have to wait itself for leaves to be
+                // read.
                 self.validate(snapshot, reads, writes, &mut priors, values)?;
             }
             preempt!();
@@ -130,10 +136,12 @@ impl Transactions {
         logged?.map(|logged| self.finish(logged, durability)).transpose()
     }
 
-    /// Removes the keys that `look` finds in a tree, while nobody else commits anything: for those who would lose to others time and again.
+    /// Removes the keys that `look` finds in a tree, while nobody else commits anything: for those who would
+    /// lose to others time and again.
     ///
     /// # Errors
-    /// Those of `look`, and then nothing has changed; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
+    /// Those of `look`, and then nothing has changed; otherwise as [`Transactions::write`], and
+    /// [`Error::BatchLength`].
     pub fn remove_alone<T>(
         &self,
         tree: &Tree,
@@ -164,7 +172,8 @@ impl Transactions {
         Ok(found)
     }
 
-    /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it. One at a time, and with no commit under way.
+    /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it. One at a
+    /// time, and with no commit under way.
     ///
     /// # Errors
     /// Those of `prepare`, and then nothing has changed; those of `apply`, which poison; [`Error::Poisoned`].
@@ -192,8 +201,9 @@ impl Transactions {
         self.locks.lock_many(written.chain(read).map(Stripe::of).collect())
     }
 
-    /// Prepares all writes, but for those that were prepared before and are still as they were, and makes sure that
-    /// nobody has committed a key since the snapshot. What is read of records is appended to `values`.
+    /// Prepares all writes, but for those that were prepared before and are still as they were, and makes
+    /// sure that nobody has committed a key since the snapshot. What is read of records is appended to
+    /// `values`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has; the indexes'.
@@ -219,8 +229,8 @@ impl Transactions {
         })
     }
 
-    /// Makes sure that nobody has committed a key since the snapshot; `prior` is what its index has found. `false` if that
-    /// cannot be told without waiting.
+    /// Makes sure that nobody has committed a key since the snapshot; `prior` is what its index has found.
+    /// `false` if that cannot be told without waiting.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has, or if the index cannot tell; the index's.

@@ -1,16 +1,18 @@
 //! Which keys were committed lately, so that the first committer wins without anybody reading.
 //!
-//! Keys fall into a fixed number of *groups* by their hash, and the table has the newest commit of each group. So:
+//! Keys fall into a fixed number of *groups* by their hash, and the table has the newest commit of each
+//! group. So:
 //!
-//! - A commit is never missed: a group forgets one only for a newer one, and all commits of earlier runs of the store are
-//!   older than every snapshot.
-//! - The table may blame a key for the commit of another key of its group. Then the index is asked, and only if that cannot
-//!   tell either is a commit refused that nobody was in the way of; such refusals are counted.
-//! - Its memory does not depend on how many commits, snapshots and keys there are. The longer a snapshot lives, the more
-//!   groups have newer commits: with as many of them as there are groups, nearly every key has to be asked for.
+//! - A commit is never missed: a group forgets one only for a newer one, and all commits of earlier runs of
+//!   the store are older than every snapshot.
+//! - The table may blame a key for the commit of another key of its group. Then the index is asked, and only
+//!   if that cannot tell either is a commit refused that nobody was in the way of; such refusals are counted.
+//! - Its memory does not depend on how many commits, snapshots and keys there are. The longer a snapshot
+//!   lives, the more groups have newer commits: with as many of them as there are groups, nearly every key
+//!   has to be asked for.
 //!
-//! A group's keys have one lock in common, and its commit is written and checked while that is held. Who looks without
-//! the lock may be wrong, and has to look again.
+//! A group's keys have one lock in common, and its commit is written and checked while that is held. Who
+//! looks without the lock may be wrong, and has to look again.
 
 use crate::hash::hash;
 use crate::index::TreeId;
@@ -65,7 +67,8 @@ impl CommitTable {
         &self.groups[key.first_bits(GROUPS_BITS) as usize]
     }
 
-    /// The key is committed, by a commit that is newer than all others of keys with its lock. Called with that lock.
+    /// The key is committed, by a commit that is newer than all others of keys with its lock. Called with
+    /// that lock.
     #[inline]
     pub fn note(&self, key: KeyHash, timestamp: Timestamp) {
         self.group(key).store(timestamp.0, Ordering::Relaxed);
@@ -104,7 +107,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever was committed in whatever order of keys, no commit is missed; and nothing is newer than the last one.
+        /// Whatever was committed in whatever order of keys, no commit is missed; and nothing is newer than
+        /// the last one.
         #[test]
         fn no_commit_is_missed(commits in proptest::collection::vec(0_u32..5000, 1..600)) {
             let table = CommitTable::new();

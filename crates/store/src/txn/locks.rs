@@ -1,7 +1,7 @@
 //! Locks of keys, from a commit's validation to the moment when it is applied.
 //!
-//! A key's lock is one of a fixed number of stripes. They are taken in ascending order, so nobody waits in a circle. Who has to wait parks; this may be for a page to be read, but
-//! never for a device's flush.
+//! A key's lock is one of a fixed number of stripes. They are taken in ascending order, so nobody waits in a
+//! circle. Who has to wait parks; this may be for a page to be read, but never for a device's flush.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, PoisonError};
@@ -9,7 +9,8 @@ use crate::sync::{Mutex, PoisonError};
 use super::commit_table::KeyHash;
 use crate::task::{Waker, park, waker};
 
-/// Stripes; a power of two. With 64 commits under way, two of them share one by accident in one of a hundred commits or so.
+/// Stripes; a power of two. With 64 commits under way, two of them share one by accident in one of a hundred
+/// commits or so.
 const STRIPES: usize = 1 << 13;
 
 /// Lists of waiters; a power of two.
@@ -123,7 +124,8 @@ impl Locks {
         let mut own = None;
         loop {
             let mut list = self.list(stripe).lock().unwrap_or_else(PoisonError::into_inner);
-            // Parking may have ended for another reason: then the last place in the list is still there, and the lock must not be handed to it.
+            // Parking may have ended for another reason: then the last place in the list is still there, and
+            // the lock must not be handed to it.
             if let Some(ticket) = own {
                 list.waiting.retain(|waiting| waiting.ticket != ticket);
             }

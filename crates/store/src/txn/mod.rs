@@ -1,7 +1,7 @@
 //! Transactions: private write sets, snapshots, first-committer-wins.
 //!
-//! A transaction sees the store as of its [snapshot](read) and its own writes, which nobody else sees before it
-//! [commits](commit). This folder keeps the log's record of a commit, the [locks](locks) of keys, the
+//! A transaction sees the store as of its [snapshot](read) and its own writes, which nobody else sees before
+//! it [commits](commit). This folder keeps the log's record of a commit, the [locks](locks) of keys, the
 //! [table of recent commits](commit_table), the order in which commits become [visible](visible), and
 //! [admission](throttle). What becomes of a record, and of its older versions, is the business of the tree's
 //! [index](crate::index).
@@ -39,7 +39,8 @@ pub use throttle::ThrottleReason;
 pub(crate) use throttle::{Load, Space, ThrottleStats};
 use visible::Visible;
 
-/// Told of the reference to a large value that nobody sees any more. Who reads without a snapshot may just have seen it, and finds another version when he looks again.
+/// Told of the reference to a large value that nobody sees any more. Who reads without a snapshot may just
+/// have seen it, and finds another version when he looks again.
 pub(crate) type GiveBackLarge = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// What all transactions of a store share.
@@ -84,7 +85,8 @@ impl Transactions {
         }
     }
 
-    /// From where on the log must be replayed if all that is applied now is on the device, and the last timestamp before that. For the checkpoint's cut.
+    /// From where on the log must be replayed if all that is applied now is on the device, and the last
+    /// timestamp before that. For the checkpoint's cut.
     pub fn replay_start(&self) -> (Lsn, Timestamp) {
         let applied = self.visible.replay_start(&self.log);
         match self.indexes.replay_from() {
@@ -123,7 +125,8 @@ impl Transactions {
         self.indexes.settle(&self.snapshots, self.visible.get(), idle, &give_back)
     }
 
-    /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may wait. Only the first one counts.
+    /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may
+    /// wait. Only the first one counts.
     pub fn when_large_is_gone(&self, give_back: GiveBackLarge) {
         let _first_stays = self.large.set(give_back);
     }
@@ -139,7 +142,8 @@ impl Transactions {
         self.indexes.forget(tree);
     }
 
-    /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that no snapshot needs.
+    /// To be called when the store has been idle for a moment: gives up all old versions and tombstones that
+    /// no snapshot needs.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
@@ -148,7 +152,8 @@ impl Transactions {
         self.collect(true)
     }
 
-    /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that commits under way may make dirty.
+    /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that
+    /// commits under way may make dirty.
     pub fn watch(&self, devices: Devices, gauges: impl Fn(u64) -> Load + Send + Sync + 'static) {
         let indexes = Arc::clone(&self.indexes);
         let load = move |charged_bytes| Load { index_debt: indexes.debt(), ..gauges(charged_bytes) };
@@ -168,7 +173,8 @@ impl Transactions {
         self.throttle.stats()
     }
 
-    /// Calls `act` while no commit is under way and none can begin; `None` if there are snapshots, or old versions for those that were.
+    /// Calls `act` while no commit is under way and none can begin; `None` if there are snapshots, or old
+    /// versions for those that were.
     ///
     /// # Errors
     /// Those of `act`, and of giving old versions up.

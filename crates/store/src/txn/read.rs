@@ -50,12 +50,13 @@ impl Transactions {
         Ok(Snapshot { transactions: Arc::clone(self), timestamp, origin: Origin::here() })
     }
 
-    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version; `None` if there
-    /// is no such record. If this may not wait, it begins to load what the newest value takes that is not in memory.
+    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version;
+    /// `None` if there is no such record. If this may not wait, it begins to load what the newest value takes
+    /// that is not in memory.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed while it was
-    /// applied may have changed the record.
+    /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed
+    /// while it was applied may have changed the record.
     #[inline]
     pub fn look_up(
         &self,
@@ -86,9 +87,9 @@ impl Transactions {
         crate::index::waiting(|may| self.look_up(tree, key, snapshot, may, into))
     }
 
-    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss what it has
-    /// removed. The reader waits until it can be seen: else the next record that it reads could be one that the same commit,
-    /// or an earlier one, is going to change.
+    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss
+    /// what it has removed. The reader waits until it can be seen: else the next record that it reads could
+    /// be one that the same commit, or an earlier one, is going to change.
     #[inline]
     fn wait_until_visible(&self, newest: Option<Timestamp>) -> Result<(), Error> {
         if newest.is_none() && planted!(AbsenceNotAwaited) {

@@ -9,8 +9,8 @@
 //! rename tree   6, tree, length of its new name, name
 //! ```
 //!
-//! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages and catalog
-//! entries have formats of their own.
+//! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages
+//! and catalog entries have formats of their own.
 
 use crate::index::TreeId;
 use crate::varint;

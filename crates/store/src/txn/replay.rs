@@ -1,7 +1,8 @@
-//! Doing operations of the log again, many at a time: sorted by key, of each key only the last, side by side as tasks, so that each leaf is visited once and its faults overlap.
+//! Doing operations of the log again, many at a time: sorted by key, of each key only the last, side by side
+//! as tasks, so that each leaf is visited once and its faults overlap.
 //!
-//! Every version says which commit made it, so indexes leave alone what they have, and the log may be replayed from
-//! anywhere before what is missing, also twice.
+//! Every version says which commit made it, so indexes leave alone what they have, and the log may be
+//! replayed from anywhere before what is missing, also twice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -239,8 +240,8 @@ mod tests {
         }
     }
 
-    /// The log begins before the checkpoint: its trees may have what a later commit has put in the place of what is
-    /// removed here, and a large value of it must not be freed.
+    /// The log begins before the checkpoint: its trees may have what a later commit has put in the place of
+    /// what is removed here, and a large value of it must not be freed.
     #[test]
     fn what_later_commits_have_put_is_not_given_back_by_an_earlier_removal() {
         let (tree, map) = tree(1, &history(&Poison::default(), 0));

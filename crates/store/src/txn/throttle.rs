@@ -1,4 +1,5 @@
-//! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit, the longer the nearer a limit is; gradually, so that nobody stands still.
+//! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit,
+//! the longer the nearer a limit is; gradually, so that nobody stands still.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -106,7 +107,8 @@ const LOOK_EVERY: usize = 32;
 const PATIENCE: Nanos = Nanos(10_000_000);
 const PATIENCE_DOUBLINGS: u32 = 5;
 
-/// How long it waits before it is refused: on a full device, and on one where segments are being made free, which may take long.
+/// How long it waits before it is refused: on a full device, and on one where segments are being made free,
+/// which may take long.
 const PATIENCE_IF_FULL: Nanos = Nanos(200_000_000);
 const PATIENCE_IF_TIGHT: Nanos = Nanos(60_000_000_000);
 
@@ -164,7 +166,8 @@ impl Drop for Admitted<'_> {
 }
 
 impl Admitted<'_> {
-    /// To be called now and then while the commit is applied: waits for a checkpoint while what is dirty just finds a place. Nothing is refused any more.
+    /// To be called now and then while the commit is applied: waits for a checkpoint while what is dirty just
+    /// finds a place. Nothing is refused any more.
     pub fn pause(&self) -> Result<(), Error> {
         let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
         for times in 0..PAUSES_MAX {
@@ -217,7 +220,8 @@ impl Throttle {
         self.is_near.store(true, Ordering::Relaxed);
     }
 
-    /// To be called before a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some of them put something. What is let in has room.
+    /// To be called before a commit of so many operations, which make about so many `bytes` of pages dirty;
+    /// `grows`: some of them put something. What is let in has room.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for more, and will not be; [`Error::Poisoned`].

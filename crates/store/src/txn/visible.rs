@@ -11,13 +11,15 @@ use crate::task::{Waker, park, waker};
 /// Commits that may be under way, logged and not visible yet; a power of two.
 const SLOTS: u64 = 1 << 16;
 
-/// See the module. Every atomic access is sequentially consistent: who marks a commit as applied looks at its neighbours, and of two neighbours one must see the other.
+/// See the module. Every atomic access is sequentially consistent: who marks a commit as applied looks at its
+/// neighbours, and of two neighbours one must see the other.
 pub(crate) struct Visible {
     /// The last commit that can be seen; so can all before it.
     visible: AtomicU64,
     /// The last timestamp given.
     given: AtomicU64,
-    /// By timestamp modulo their number: the last commit that was applied there, and where the record of the last one given begins.
+    /// By timestamp modulo their number: the last commit that was applied there, and where the record of the
+    /// last one given begins.
     slots: Box<[Slot]>,
     waiting: Mutex<Vec<(Timestamp, Waker)>>,
     waiters: AtomicUsize,
@@ -121,7 +123,8 @@ impl Visible {
         ready.into_iter().for_each(|waker| waker.wake());
     }
 
-    /// From where on the log must be replayed if all that is applied now is on the device, and the last timestamp before that.
+    /// From where on the log must be replayed if all that is applied now is on the device, and the last
+    /// timestamp before that.
     pub fn replay_start(&self, log: &Log) -> (Lsn, Timestamp) {
         let (end, last) = log.end_and_last();
         let visible = self.get();

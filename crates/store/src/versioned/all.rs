@@ -1,5 +1,5 @@
-//! All indexes of a store together: the history of trees that are changed in place, and those that keep their versions
-//! themselves.
+//! All indexes of a store together: the history of trees that are changed in place, and those that keep their
+//! versions themselves.
 
 use crate::Error;
 use crate::index::{Index, Indexes, OldVersions, Snapshots, TreeId};

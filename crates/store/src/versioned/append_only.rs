@@ -1,7 +1,7 @@
 //! A tree that only adds: every version is a record of its own, by key and timestamp.
 //!
-//! No release contains it. It is the smallest index that keeps versions natively and reads nothing before it writes, and
-//! uses every part of the boundary that in-place trees do not:
+//! No release contains it. It is the smallest index that keeps versions natively and reads nothing before it
+//! writes, and uses every part of the boundary that in-place trees do not:
 //!
 //! 1. A commit's versions go to plain memory.
 //! 2. Before a checkpoint cuts, what is in memory is put into pages. What comes in between pins the log.

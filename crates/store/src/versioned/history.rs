@@ -1,14 +1,18 @@
 //! Versions that were replaced while a snapshot may still see them.
 //!
-//! They are kept in plain memory, and where there are many in indexes of their own, whose pages are volatile: they leave memory like all others, and are gone after a restart, as snapshots are. A
-//! version is found by tree, key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before that one see it.
+//! They are kept in plain memory, and where there are many in indexes of their own, whose pages are volatile:
+//! they leave memory like all others, and are gone after a restart, as snapshots are. A version is found by
+//! tree, key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before
+//! that one see it.
 //!
-//! *Generations.* Nothing is ever taken out of a generation; it is given up as a whole when no snapshot is left that sees anything in it. So that a long snapshot does not keep alive what
-//! only short ones needed, a version goes to the generation of the oldest snapshot that sees it: then a generation that has to stay for a long snapshot has at most one version
-//! of each key.
+//! *Generations.* Nothing is ever taken out of a generation; it is given up as a whole when no snapshot is
+//! left that sees anything in it. So that a long snapshot does not keep alive what only short ones needed, a
+//! version goes to the generation of the oldest snapshot that sees it: then a generation that has to stay for
+//! a long snapshot has at most one version of each key.
 //!
-//! *Tombstones.* A record that is removed while there are snapshots leaves a tombstone in its tree, which leads to its older versions. Tombstones are noted in generations of their
-//! own, and taken out of the tree when these are given up: when no snapshot is older than the removal.
+//! *Tombstones.* A record that is removed while there are snapshots leaves a tombstone in its tree, which
+//! leads to its older versions. Tombstones are noted in generations of their own, and taken out of the tree
+//! when these are given up: when no snapshot is older than the removal.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +34,8 @@ const RECORDS_MAX: u64 = 1 << 11;
 /// Generations with fewer records are kept while the store is busy: others would follow at once.
 const RECORDS_MIN: u64 = 1 << 9;
 
-/// The share of the plain memory that one generation may take: that of a snapshot that stays for long gets all that is replaced, and must leave some to the others.
+/// The share of the plain memory that one generation may take: that of a snapshot that stays for long gets
+/// all that is replaced, and must leave some to the others.
 const GENERATION_SHARE: u64 = 4;
 
 /// Makes empty maps with volatile pages.
@@ -122,7 +127,8 @@ impl Generation {
         self.records.load(Ordering::Relaxed) >= RECORDS_MAX
     }
 
-    /// Whether no snapshot sees anything in it, and nobody uses it: whoever does has it from its list, under the lock.
+    /// Whether no snapshot sees anything in it, and nobody uses it: whoever does has it from its list, under
+    /// the lock.
     fn is_unneeded(self: &Arc<Self>, records_min: u64, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let from = Timestamp(self.seen_from.load(Ordering::Relaxed));
         let until = Timestamp(self.seen_until.load(Ordering::Relaxed));
@@ -134,7 +140,8 @@ impl Generation {
     }
 }
 
-/// Whether a record with so long a name, and so much kept, fits into a map: one that was made before trees with larger nodes may not take theirs.
+/// Whether a record with so long a name, and so much kept, fits into a map: one that was made before trees
+/// with larger nodes may not take theirs.
 fn takes(map: &dyn OrderedMap, (name_bytes, kept_bytes): (usize, usize)) -> bool {
     let limits = map.limits();
     name_bytes <= limits.key_bytes && kept_bytes <= limits.value_bytes
@@ -145,8 +152,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl History {
-    /// Up to `recent_bytes` of plain memory; the rest goes to maps that `make` makes. Their keys must hold an eighth and
-    /// 20 bytes more than any tree's, their values eight bytes more than any tree's.
+    /// Up to `recent_bytes` of plain memory; the rest goes to maps that `make` makes. Their keys must hold an
+    /// eighth and 20 bytes more than any tree's, their values eight bytes more than any tree's.
     pub fn new(make: MakeMap, recent_bytes: u64, poison: Poison) -> Self {
         Self {
             make,
@@ -285,7 +292,8 @@ impl History {
         generation.put((tree, key), &name, noted)
     }
 
-    /// The generation for snapshots from `oldest` on that takes a record of these lengths; `note` is told before it can be given up.
+    /// The generation for snapshots from `oldest` on that takes a record of these lengths; `note` is told
+    /// before it can be given up.
     fn generation(
         &self,
         list: &Mutex<Vec<Arc<Generation>>>,
@@ -399,8 +407,9 @@ pub(super) type Name = SmallVec<[u8; 64]>;
 /// Bytes of a key that are followed by how many of them count.
 const CHUNK_BYTES: usize = 8;
 
-/// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into pieces of eight bytes, the last one filled up with zeros, each
-/// followed by a byte that says how many of them count, or nine if more pieces follow.
+/// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into
+/// pieces of eight bytes, the last one filled up with zeros, each followed by a byte that says how many of
+/// them count, or nine if more pieces follow.
 pub(super) fn version_name(tree: TreeId, key: &[u8], timestamp: Timestamp) -> Name {
     let mut name = Name::with_capacity(version_name_bytes(key.len()));
     name.extend_from_slice(&tree.0.to_be_bytes());

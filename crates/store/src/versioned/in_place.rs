@@ -56,7 +56,8 @@ fn with_room(commit: &Commit<'_>, mut act: impl FnMut() -> Result<(), Error>) ->
 }
 
 impl<M: OrderedMap + 'static> InPlace<M> {
-    /// The newest version of a key; `None` if the map would have to wait and may not. Appends its value to `into`.
+    /// The newest version of a key; `None` if the map would have to wait and may not. Appends its value to
+    /// `into`.
     #[inline]
     fn newest(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<Option<Version>>, Error> {
         let start = into.len();
@@ -100,8 +101,8 @@ impl<M: OrderedMap + 'static> InPlace<M> {
         Ok(Poll::Ready(()))
     }
 
-    /// Makes a version of a key, whose newest one is `newest`; `old` is its value, with the version, if that was read
-    /// already.
+    /// Makes a version of a key, whose newest one is `newest`; `old` is its value, with the version, if that
+    /// was read already.
     fn make(
         &self,
         written: &Written<'_>,

@@ -20,7 +20,8 @@ thread_local! {
     static IS_FULL_THEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Of the accesses to maps on the calling thread, the `nth` from now on fails, counted from 1, as one does whose page cannot be read; none if it is 0.
+/// Of the accesses to maps on the calling thread, the `nth` from now on fails, counted from 1, as one does
+/// whose page cannot be read; none if it is 0.
 pub(crate) fn fail_at(nth: u64) {
     FAILS_IN.set(nth);
     IS_FULL_THEN.set(false);

@@ -7,22 +7,23 @@ use crate::btree::Change;
 use crate::header::PageId;
 use crate::index::{Census, Direction, LeafHint, Limits, Piece};
 
-/// Keys in order, and one value for each. Values are bytes that begin with a version; a map only gives their first eight
-/// bytes out alone, which is cheaper than a whole value.
+/// Keys in order, and one value for each. Values are bytes that begin with a version; a map only gives their
+/// first eight bytes out alone, which is cheaper than a whole value.
 pub(crate) trait OrderedMap: Send + Sync {
-    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a neighbour was found, which then
-    /// saves the way to the key; it becomes where the key was found.
+    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a neighbour was
+    /// found, which then saves the way to the key; it becomes where the key was found.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
     fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error>;
 
-    /// As [`OrderedMap::get`], if what that takes is in memory. Otherwise begins to load it, does not wait for it, and
-    /// `into` stays as it is. What a following change of the key needs is in memory afterwards, most likely.
+    /// As [`OrderedMap::get`], if what that takes is in memory. Otherwise begins to load it, does not wait
+    /// for it, and `into` stays as it is. What a following change of the key needs is in memory afterwards,
+    /// most likely.
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool>;
 
-    /// As [`OrderedMap::get`], for those who will not change the key: what a change of it takes may not be in memory
-    /// afterwards, and the value may be known without that.
+    /// As [`OrderedMap::get`], for those who will not change the key: what a change of it takes may not be in
+    /// memory afterwards, and the value may be known without that.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
@@ -30,14 +31,14 @@ pub(crate) trait OrderedMap: Send + Sync {
         self.get(key, into, &mut None)
     }
 
-    /// As [`OrderedMap::read`], if that can be done without waiting. Otherwise begins to load what it takes, and `into`
-    /// stays as it is.
+    /// As [`OrderedMap::read`], if that can be done without waiting. Otherwise begins to load what it takes,
+    /// and `into` stays as it is.
     fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         self.get_at_hand(key, into, &mut None)
     }
 
-    /// The first eight bytes of the value of `key`, little-endian; `hint` as with [`OrderedMap::get`]. What a following
-    /// change of the key needs is in memory afterwards, most likely.
+    /// The first eight bytes of the value of `key`, little-endian; `hint` as with [`OrderedMap::get`]. What a
+    /// following change of the key needs is in memory afterwards, most likely.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
@@ -51,8 +52,8 @@ pub(crate) trait OrderedMap: Send + Sync {
         false
     }
 
-    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be called several
-    /// times; it must not wait, and its last answer counts.
+    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
+    /// called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
     /// As [`OrderedMap::get`], and [`Error::Full`]; then nothing has changed.
@@ -62,15 +63,16 @@ pub(crate) trait OrderedMap: Send + Sync {
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error>;
 
-    /// Changes the value of a key, which a look-up has found at `hint`. That becomes where the key is afterwards:
-    /// [of another key](LeafHint::of_another_key), it is what changes of keys beside it may begin with.
+    /// Changes the value of a key, which a look-up has found at `hint`. That becomes where the key is
+    /// afterwards: [of another key](LeafHint::of_another_key), it is what changes of keys beside it may begin
+    /// with.
     ///
     /// # Errors
     /// As [`OrderedMap::update`].
     fn change_at(&self, key: &[u8], hint: &mut Option<LeafHint>, change: Change<'_>) -> Result<(), Error>;
 
-    /// Begins to go through the keys from `lower` up to but without `upper`. At most `ahead` nodes are loaded before they
-    /// are asked for.
+    /// Begins to go through the keys from `lower` up to but without `upper`. At most `ahead` nodes are loaded
+    /// before they are asked for.
     fn scan(
         self: Arc<Self>,
         direction: Direction,
@@ -92,8 +94,8 @@ pub(crate) trait OrderedMap: Send + Sync {
         record: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<Census, Error>;
 
-    /// Whether it was being cleared when the store ended, so that its records cannot be gone through any more. Nobody uses
-    /// it.
+    /// Whether it was being cleared when the store ended, so that its records cannot be gone through any
+    /// more. Nobody uses it.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
@@ -112,10 +114,11 @@ pub(crate) trait OrderedMap: Send + Sync {
     fn destroy(&self) -> Result<(), Error>;
 }
 
-/// A walk through a map. It holds nothing between its steps but keys, so records that are changed meanwhile may or may not
-/// be in it.
+/// A walk through a map. It holds nothing between its steps but keys, so records that are changed meanwhile
+/// may or may not be in it.
 pub(crate) trait Pieces: Send {
-    /// Puts the next records into `piece`, in key order whatever the direction; at least one. `false` if there are no more.
+    /// Puts the next records into `piece`, in key order whatever the direction; at least one. `false` if
+    /// there are no more.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].

@@ -1,4 +1,5 @@
-//! The first records of a generation, in plain memory: most generations are given up before they have more, and no page was ever made for them.
+//! The first records of a generation, in plain memory: most generations are given up before they have more,
+//! and no page was ever made for them.
 
 use std::ops::Range;
 
@@ -14,7 +15,8 @@ const PARTS: usize = 8;
 /// Chains of a part, by the key's hash.
 const CHAINS: usize = 256;
 
-/// Before a record: where the one before it in its chain begins, one more than that, or zero; the bytes of its name; those of what is kept.
+/// Before a record: where the one before it in its chain begins, one more than that, or zero; the bytes of
+/// its name; those of what is kept.
 const HEADER_WORDS: usize = 3;
 const HEADER_BYTES: usize = 4 * HEADER_WORDS;
 

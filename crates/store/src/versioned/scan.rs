@@ -48,7 +48,8 @@ impl<M: OrderedMap> VisibleRecords<M> {
         Ok(if is_there { Fate::Becomes(older) } else { Fate::Goes })
     }
 
-    /// Takes leftover tombstones out of the map: their history ended with the run of the store that made them.
+    /// Takes leftover tombstones out of the map: their history ended with the run of the store that made
+    /// them.
     fn sweep(&mut self) {
         for (key, tombstone) in std::mem::take(&mut self.leftovers) {
             if self.history.check().is_err() {

@@ -11,8 +11,9 @@ use crate::Error;
 use crate::lane::Devices;
 use crate::task::{Crew, JoinHandle, Schedule, yield_now};
 
-/// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until the next answer. For tests and
-/// simulations: it panics where a real worker would try again, if nobody has said that it may, too.
+/// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until
+/// the next answer. For tests and simulations: it panics where a real worker would try again, if nobody has
+/// said that it may, too.
 pub(crate) struct Harness {
     workers: Vec<Member>,
     crew: Crew,
@@ -57,7 +58,8 @@ thread_local! {
     static SPENDING: Cell<Option<Spending>> = const { Cell::new(None) };
 }
 
-/// Has what the calling task did since it began to run cost so much instead of [`CpuCosts::task_ns`], and goes on when its processor has done that. Nothing where processors cost nothing.
+/// Has what the calling task did since it began to run cost so much instead of [`CpuCosts::task_ns`], and
+/// goes on when its processor has done that. Nothing where processors cost nothing.
 pub(crate) fn spend(cpu: Nanos) {
     if let Some(spending) = SPENDING.get() {
         SPENDING.set(Some(Spending { cpu: spending.cpu + cpu, ran: spending.ran + 1 }));
@@ -74,11 +76,13 @@ pub struct CpuCosts {
     pub request_ns: u64,
 }
 
-/// Processors that have costs look for what there is to do this often: it would take long to step many of them at every single event.
+/// Processors that have costs look for what there is to do this often: it would take long to step many of
+/// them at every single event.
 const GLANCE_NS: u64 = 500;
 
 impl Member {
-    /// When the step begins that is made now: as soon as the one before has ended, if there was something to do, as short steps would otherwise cost half a glance more each.
+    /// When the step begins that is made now: as soon as the one before has ended, if there was something to
+    /// do, as short steps would otherwise cost half a glance more each.
     fn begin(&self, now: Nanos) -> Nanos {
         let goes_on = self.worker.has_ready() && now.since(self.free_at) < Nanos(GLANCE_NS);
         if goes_on { self.free_at } else { now }
@@ -138,7 +142,8 @@ impl Harness {
         })
     }
 
-    /// From now on, what workers do takes time on simulated devices. All that a step does happens at its beginning; its worker is busy until the costs have passed.
+    /// From now on, what workers do takes time on simulated devices. All that a step does happens at its
+    /// beginning; its worker is busy until the costs have passed.
     pub fn set_costs(&mut self, costs: CpuCosts) {
         self.costs = costs;
     }
@@ -148,8 +153,8 @@ impl Harness {
         self.step_retries = retries;
     }
 
-    /// From now on, it is drawn from `seed` in which order workers step, which ready task of theirs runs next and how long, and now and then that time passes although
-    /// tasks are ready.
+    /// From now on, it is drawn from `seed` in which order workers step, which ready task of theirs runs next
+    /// and how long, and now and then that time passes although tasks are ready.
     pub fn set_schedule(&mut self, seed: u64) {
         self.schedule = Schedule::seeded(seed, 0);
         for (stream, member) in (1..).zip(&mut self.workers) {
@@ -176,7 +181,8 @@ impl Harness {
         self.workers[worker].worker.home().run(job)
     }
 
-    /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. Panics as it does, and if it can never end.
+    /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. Panics as it
+    /// does, and if it can never end.
     pub fn run<T: Send + 'static>(&mut self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let handle = self.spawn(0, job);
         while !handle.is_finished() {
@@ -186,7 +192,8 @@ impl Harness {
         handle.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs until every task has ended or waits for something that nobody is going to do, and nothing is in flight.
+    /// Runs until every task has ended or waits for something that nobody is going to do, and nothing is in
+    /// flight.
     ///
     /// # Panics
     /// If that never comes.
@@ -205,7 +212,8 @@ impl Harness {
         self.workers.iter().fold(Nanos(0), |sum, member| sum + member.spent)
     }
 
-    /// Steps every worker once whose processor is free, and lets time pass if that did nothing; `false` if nothing is going to happen any more.
+    /// Steps every worker once whose processor is free, and lets time pass if that did nothing; `false` if
+    /// nothing is going to happen any more.
     pub fn turn(&mut self) -> bool {
         let busy = self.step_all();
         if !busy {
@@ -227,7 +235,8 @@ impl Harness {
         }
     }
 
-    /// Whether time is to pass although there was something to do: where processors cost nothing, tasks that only ask whether others have gone on would keep it from passing for those others.
+    /// Whether time is to pass although there was something to do: where processors cost nothing, tasks that
+    /// only ask whether others have gone on would keep it from passing for those others.
     fn is_long_busy(&mut self) -> bool {
         self.busy_turns += 1;
         self.costs == CpuCosts::default() && self.busy_turns.is_multiple_of(BUSY_TURNS)
@@ -273,7 +282,8 @@ impl Harness {
         simulations.map(|simulation| simulation.now()).max().unwrap_or(Nanos(0))
     }
 
-    /// Lets time pass until something is answered, a timer has run down or a processor is free; `false` if there is nothing to wait for.
+    /// Lets time pass until something is answered, a timer has run down or a processor is free; `false` if
+    /// there is nothing to wait for.
     fn pass(&mut self) -> bool {
         if self.devices.is_simulated() {
             return self.pass_virtually(None);

@@ -10,11 +10,13 @@ use crate::Error;
 use crate::lane::{Devices, Lane, enter};
 use crate::task::{Bell, Crew, Home, KnownUpkeep, Schedule, Scheduler};
 
-/// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches memory: as many as hide its latency. And few, as what they ask of the drive is handed over
-/// when all of them wait: with 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
+/// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches
+/// memory: as many as hide its latency. And few, as what they ask of the drive is handed over when all of
+/// them wait: with 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
 const FOREGROUND_SHARE: usize = 4;
 
-/// Where much is in flight the drive has enough to do while more tasks run: a step lets one run for so many requests, if that is more.
+/// Where much is in flight the drive has enough to do while more tasks run: a step lets one run for so many
+/// requests, if that is more.
 const IN_FLIGHT_PER_TASK: usize = 4;
 
 /// Background tasks that a step lets run at most, unless foreground tasks use up their share.
@@ -108,7 +110,8 @@ impl Worker {
         self.scheduler.set_schedule(schedule);
     }
 
-    /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is answered. Does not wait.
+    /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is
+    /// answered. Does not wait.
     ///
     /// # Errors
     /// [`Error::Device`] if a queue itself fails; nothing is lost, and another step may succeed.

@@ -11,14 +11,16 @@ use crate::Error;
 use crate::lane::{Devices, PAUSE};
 use crate::task::Crew;
 
-/// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are unwound.
+/// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are
+/// unwound.
 pub(crate) struct Workers {
     crew: Crew,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
-    /// Starts `count` workers, at least one, each on a thread of its own; pinned to a processor each if asked for.
+    /// Starts `count` workers, at least one, each on a thread of its own; pinned to a processor each if asked
+    /// for.
     ///
     /// # Errors
     /// [`Error::Device`] if a device refuses a channel, or the system a thread or a processor.

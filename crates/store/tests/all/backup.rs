@@ -212,7 +212,8 @@ fn a_task_copies_its_store_in_virtual_time_the_same_every_time() {
     assert_eq!(first, play());
 }
 
-/// Whatever happens to the target: the copy is complete and acknowledged, or cannot be opened, and the source goes on.
+/// Whatever happens to the target: the copy is complete and acknowledged, or cannot be opened, and the source
+/// goes on.
 fn copy_with(fault: impl Fn(&mut Pcg64, u64) -> Fault, seeds: std::ops::Range<u64>) {
     let (clean_source, clean) = (drive(1), drive(2));
     let (simulated, copied) = copy_in_virtual_time(&clean_source, &clean);

@@ -67,7 +67,8 @@ fn a_store_of_another_format_version() {
     let file = fs::OpenOptions::new().read(true).write(true).open(folder.path().join(DATA_FILE)).unwrap();
     let mut head = vec![0; 256 << 10];
     file.read_exact_at(&mut head, 0).unwrap();
-    // Wherever a superblock or label is: its version, and the checksum before it, which covers the rest of the sector.
+    // Wherever a superblock or label is: its version, and the checksum before it, which covers the rest of
+    // the sector.
     for (number, sector) in head.chunks_exact_mut(512).enumerate() {
         if sector.starts_with(b"flshgrn") {
             sector[12..16].copy_from_slice(&99_u32.to_le_bytes());

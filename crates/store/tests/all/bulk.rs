@@ -98,7 +98,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Who adds a record always renews another one with it: a removal of both as one never takes only one of the two.
+/// Who adds a record always renews another one with it: a removal of both as one never takes only one of the
+/// two.
 #[test]
 fn a_removal_is_before_or_after_each_commit_beside_it() {
     const WRITERS: u8 = 2;
@@ -162,7 +163,8 @@ pub fn random_cut(random: &mut Pcg64) -> PowerCut {
     PowerCut { survivors, tear, in_flight: random.random_bool(0.7), seed: random.random() }
 }
 
-/// Prepares a store and does something to it while the power fails; then `look` sees what is left, and whether the deed had been acknowledged.
+/// Prepares a store and does something to it while the power fails; then `look` sees what is left, and
+/// whether the deed had been acknowledged.
 fn cut_during(
     seeds: std::ops::Range<u64>,
     prepare: impl Fn(&Db) + Send + Clone + 'static,
@@ -280,7 +282,8 @@ fn of_a_load_a_power_cut_leaves_whole_steps_in_key_order() {
     assert!(partial.load(Ordering::Relaxed), "it was never cut in the middle");
 }
 
-/// Records a second, and bytes written to the drive for each byte of keys and values: a load, single inserts, and inserts that do not wait for the drive.
+/// Records a second, and bytes written to the drive for each byte of keys and values: a load, single inserts,
+/// and inserts that do not wait for the drive.
 #[test]
 #[ignore = "a measurement: cargo test --release -p flashgrain --test all bulk::speed -- --ignored --nocapture"]
 fn speed_of_loading() {

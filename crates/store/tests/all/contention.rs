@@ -1,4 +1,5 @@
-//! Threads that change neighbouring records all the time: their leaf is parted until each has its own, and nothing is lost meanwhile.
+//! Threads that change neighbouring records all the time: their leaf is parted until each has its own, and
+//! nothing is lost meanwhile.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use flashgrain::{Db, ErrorKind, Readable, Tree};
 use flashgrain_device::{Device, MemoryDevice};
 
-/// They were looked for in pages that were free, or another tree's: giving old versions up failed, and they stayed.
+/// They were looked for in pages that were free, or another tree's: giving old versions up failed, and they
+/// stayed.
 #[test]
 fn regression_tombstones_of_a_dropped_tree_are_not_looked_for_in_it() {
     let db = Db::in_memory(8 << 20).unwrap();

@@ -1,6 +1,8 @@
-//! The file format, as `docs/store-format.md` has it: a reader that knows nothing but that document finds everything in a store that was closed.
+//! The file format, as `docs/store-format.md` has it: a reader that knows nothing but that document finds
+//! everything in a store that was closed.
 //!
-//! A change of the format turns this red. Then the version of the format goes up, and the document and this reader follow.
+//! A change of the format turns this red. Then the version of the format goes up, and the document and this
+//! reader follow.
 
 use std::collections::BTreeMap;
 use std::fs;

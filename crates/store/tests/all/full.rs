@@ -135,7 +135,8 @@ fn once<T>(device: &Arc<dyn Device>, act: impl FnOnce(&Db, &Tree) -> T) -> T {
     result
 }
 
-/// They are written before their commit, and by one process after the other, each of which opens segments of its own.
+/// They are written before their commit, and by one process after the other, each of which opens segments of
+/// its own.
 #[test]
 fn large_values_leave_room_for_removes() {
     for seed in 0..rounds() {
@@ -182,7 +183,8 @@ fn large_values_leave_room_for_removes() {
     }
 }
 
-/// Each large value is written alone, so that much of its unit stays empty; the cleaner wins that back, like garbage.
+/// Each large value is written alone, so that much of its unit stays empty; the cleaner wins that back, like
+/// garbage.
 #[test]
 fn values_that_are_inserted_singly_fill_as_much_of_a_device_as_many_at_a_time() {
     let filled_percent = |batch: u32| {

@@ -1,4 +1,5 @@
-//! Every call that takes a handle of a tree refuses one of another store, of an earlier opening and of a dropped tree, before it does anything.
+//! Every call that takes a handle of a tree refuses one of another store, of an earlier opening and of a
+//! dropped tree, before it does anything.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -81,8 +81,8 @@ fn a_refused_commit_leaves_nothing_of_its_large_values() {
     assert_eq!(tree.get("key").unwrap().unwrap(), "small");
 }
 
-/// It took the pages of values that were written, and not yet committed, if their writers came just after it had looked for some.
-/// Closing gave up no old versions, so that the pages of large ones stayed for good.
+/// It took the pages of values that were written, and not yet committed, if their writers came just after it
+/// had looked for some. Closing gave up no old versions, so that the pages of large ones stayed for good.
 #[test]
 fn regression_a_closed_store_has_no_pages_of_old_versions() {
     let device = device();

@@ -1,4 +1,6 @@
-//! Long random histories of every operation, against sorted maps: on a disk, on a device of fixed size, and by several tasks at once on a simulated drive. A failure names the seed, which replays it; `FLASHGRAIN_HISTORIES` runs more.
+//! Long random histories of every operation, against sorted maps: on a disk, on a device of fixed size, and
+//! by several tasks at once on a simulated drive. A failure names the seed, which replays it;
+//! `FLASHGRAIN_HISTORIES` runs more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -246,7 +248,8 @@ impl History {
         transaction.commit().unwrap();
     }
 
-    /// Sorted records over what is there; sometimes a key comes twice, and what was before it stays or not by whole steps.
+    /// Sorted records over what is there; sometimes a key comes twice, and what was before it stays or not by
+    /// whole steps.
     fn load(&mut self) {
         let index = self.tree();
         let count = if self.below(10) == 0 { 1500 } else { 30 };
@@ -394,7 +397,8 @@ fn a_store_on_a_device_of_fixed_size_is_sorted_maps() {
     }
 }
 
-/// Histories of several tasks on several workers, each on trees of its own, in virtual time; when all have ended.
+/// Histories of several tasks on several workers, each on trees of its own, in virtual time; when all have
+/// ended.
 fn play_together(seed: u64) -> (std::time::Duration, u64) {
     let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
     let drive = SimDevice::new(&config, "sim:905p", seed).unwrap();

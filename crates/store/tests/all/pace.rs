@@ -18,7 +18,8 @@ fn store(folder: &tempfile::TempDir, cache_bytes: u64, records: u64) -> (Db, fla
     (db, tree)
 }
 
-/// Old versions fill the memory, but whoever needs it writes them: nobody waits for a checkpoint, which would not.
+/// Old versions fill the memory, but whoever needs it writes them: nobody waits for a checkpoint, which would
+/// not.
 #[test]
 fn a_snapshot_that_is_held_keeps_no_commit_waiting() {
     let folder = tempfile::tempdir().unwrap();

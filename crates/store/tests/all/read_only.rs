@@ -9,7 +9,8 @@ fn small(path: &Path) -> Builder {
     Db::builder().path(path).cache_bytes(8 << 20).workers(1).log_bytes(1 << 20)
 }
 
-/// A store that was closed, and one as a crash left it, with a log that has to be replayed; both with the same records.
+/// A store that was closed, and one as a crash left it, with a log that has to be replayed; both with the
+/// same records.
 fn closed_and_crashed(folder: &Path) -> [std::path::PathBuf; 2] {
     let (path, crashed) = (folder.join("closed"), folder.join("crashed"));
     let db = small(&path).create().unwrap();

@@ -122,6 +122,7 @@ fn a_scan_whose_leaves_were_pushed_out_asks_for_them_again() {
         }
         loaded(db, || go_on(8))
     };
-    // All that is next is in memory again: half as much as before, and so the scan does not ask for more yet, unless something was pushed out before and it asked for half as much even then.
+    // All that is next is in memory again: half as much as before, and so the scan does not ask for more yet,
+    // unless something was pushed out before and it asked for half as much even then.
     assert!((0..5).any(|_| loaded_after_that() == 0));
 }

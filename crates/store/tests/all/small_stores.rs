@@ -14,7 +14,8 @@ fn bytes_of(store: &Path) -> u64 {
     fs::metadata(store.join(DATA_FILE)).unwrap().len()
 }
 
-/// What a store that is in use has in its file, with nothing under way, opened as after the end of its process.
+/// What a store that is in use has in its file, with nothing under way, opened as after the end of its
+/// process.
 fn open_copy(store: &Path) -> (TempDir, Db) {
     let copy = folder();
     fs::copy(store.join(DATA_FILE), copy.path().join(DATA_FILE)).unwrap();

@@ -1,4 +1,5 @@
-//! Reading and writing a record as one, own errors in transactions, what is refused when a batch grows too long, keys without their values.
+//! Reading and writing a record as one, own errors in transactions, what is refused when a batch grows too
+//! long, keys without their values.
 
 use flashgrain::{Db, Error, ErrorKind, Readable};
 

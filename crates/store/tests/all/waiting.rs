@@ -64,7 +64,8 @@ fn what_is_acknowledged_while_a_store_is_being_closed_is_there_afterwards() {
             .map(|writer| {
                 simulated.spawn(move |db| {
                     let Ok(tree) = db.tree("t") else { return 0 };
-                    // Values in pages of their own are written while their commits have begun and are not logged.
+                    // Values in pages of their own are written while their commits have begun and are not
+                    // logged.
                     let value = vec![7; if writer % 2 == 0 { 300 } else { 9000 }];
                     let insert = |number: &u32| {
                         tree.insert([&[writer][..], &number.to_be_bytes()].concat(), &value).is_ok()

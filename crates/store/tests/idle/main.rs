@@ -1,4 +1,5 @@
-//! A store that nobody uses does nothing: its threads sleep without waking up. In a process of its own, as it counts what all threads do.
+//! A store that nobody uses does nothing: its threads sleep without waking up. In a process of its own, as it
+//! counts what all threads do.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

@@ -1,9 +1,12 @@
 //! `kill -9` at any moment, again and again, with the oracle in another process.
 //!
-//! A child works on the store, on several threads and in several trees, and says what it is about to do and what was acknowledged as durable; its parent kills it, opens the store and compares. Half of the
-//! kills come soon after the child has begun, while it opens the store; and some follow each other without anybody looking in between, so that recoveries are killed, too.
+//! A child works on the store, on several threads and in several trees, and says what it is about to do and
+//! what was acknowledged as durable; its parent kills it, opens the store and compares. Half of the kills
+//! come soon after the child has begun, while it opens the store; and some follow each other without anybody
+//! looking in between, so that recoveries are killed, too.
 //!
-//! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run, `FLASHGRAIN_KILL_DIR` for another drive. `scripts/power-loss.sh` uses child and oracle for power cuts.
+//! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run,
+//! `FLASHGRAIN_KILL_DIR` for another drive. `scripts/power-loss.sh` uses child and oracle for power cuts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod oracle;
@@ -24,7 +27,8 @@ use work::{ACTORS, copies, copy_path, open};
 /// Where the child finds its store; its presence says that this process is the child.
 const CHILD: &str = "FLASHGRAIN_KILL_CHILD";
 
-/// A store that is only to be opened and compared, within the bounds of each actor in the other variable, as `acknowledged:submitted` with spaces between.
+/// A store that is only to be opened and compared, within the bounds of each actor in the other variable, as
+/// `acknowledged:submitted` with spaces between.
 const CHECK: &str = "FLASHGRAIN_KILL_CHECK";
 const BOUNDS: &str = "FLASHGRAIN_KILL_BOUNDS";
 
@@ -42,7 +46,8 @@ fn number(variable: &str, default: u64) -> u64 {
 #[derive(Clone, Default)]
 struct Said {
     bounds: [Bounds; ACTORS],
-    /// The copy that was begun last, with what was acknowledged then, and what was submitted when it was complete.
+    /// The copy that was begun last, with what was acknowledged then, and what was submitted when it was
+    /// complete.
     copy: Option<Copied>,
     /// Whether the last child came to have the store open.
     opened: bool,
@@ -99,7 +104,8 @@ impl Said {
     }
 }
 
-/// Lets a child work on the store until it is killed; what it has said by then goes to `said`. Its life begins with its process, or with its first commit.
+/// Lets a child work on the store until it is killed; what it has said by then goes to `said`. Its life
+/// begins with its process, or with its first commit.
 fn run_child_and_kill(path: &Path, said: &mut Said, life: Duration, from_start: bool) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_killed_store_has_what_it_acknowledged", "--nocapture"])
@@ -134,7 +140,8 @@ fn run_child_and_kill(path: &Path, said: &mut Said, life: Duration, from_start: 
     assert!(began && ended_by_itself.is_none(), "the child ended: {ended_by_itself:?} {other}");
 }
 
-/// Opens the copy that was made last, and removes all. One that is not complete cannot be opened, or is a store all the same.
+/// Opens the copy that was made last, and removes all. One that is not complete cannot be opened, or is a
+/// store all the same.
 fn check_copy(path: &Path, copied: Option<Copied>) {
     if let Some(Copied { number, mut bounds, complete }) = copied {
         match Db::open(copy_path(path, number)) {

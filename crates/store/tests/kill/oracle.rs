@@ -43,7 +43,8 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Takes what the store holds for true if it may be, and says in words what is wrong otherwise; the bounds are then as narrow as what was found.
+    /// Takes what the store holds for true if it may be, and says in words what is wrong otherwise; the
+    /// bounds are then as narrow as what was found.
     pub fn accept(&mut self, db: &Db, bounds: &mut [Bounds; ACTORS]) -> Result<(), String> {
         let trees = Trees::of(db);
         for (writer, bounds) in bounds.iter_mut().take(WRITERS).enumerate() {
@@ -87,7 +88,8 @@ impl Oracle {
         self.done[writer] = to;
     }
 
-    /// Each ticket is there once and without gaps, so that no commit is lost that a later one of another writer has seen; and exactly the commits that are in the store have one.
+    /// Each ticket is there once and without gaps, so that no commit is lost that a later one of another
+    /// writer has seen; and exactly the commits that are in the store have one.
     fn check_tickets(&self, tickets: &Tree) -> Result<(), String> {
         let mut last = [0; WRITERS];
         for (expected, record) in (1_u64..).zip(tickets.iter().map_err(|error| error.to_string())?) {
@@ -134,7 +136,8 @@ fn compare(tree: &Tree, expected: &BTreeMap<String, Vec<u8>>) -> Result<(), Stri
     expected.next().map_or(Ok(()), |(key, _)| Err(format!("{key:?} is lost")))
 }
 
-/// The swept tree is empty, or has consecutive records of one generation: the first while it was being loaded, the last while it was being removed. At which step that is.
+/// The swept tree is empty, or has consecutive records of one generation: the first while it was being
+/// loaded, the last while it was being removed. At which step that is.
 fn accept_swept(tree: &Tree, bounds: Bounds) -> Result<Bounds, String> {
     let mut found: Option<(u64, u64, u64)> = None;
     for record in tree.iter().map_err(|error| error.to_string())? {

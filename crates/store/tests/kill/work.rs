@@ -1,4 +1,5 @@
-//! What the child does to the store until it is killed, all of it known beforehand: what is in the store follows from how far each of its threads came.
+//! What the child does to the store until it is killed, all of it known beforehand: what is in the store
+//! follows from how far each of its threads came.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +14,8 @@ use rand_pcg::Pcg64;
 /// Threads that commit in the child, each on keys of its own.
 pub const WRITERS: usize = 4;
 
-/// The thread that loads a tree and removes its records again, in the words that the child says; the ones before are the writers.
+/// The thread that loads a tree and removes its records again, in the words that the child says; the ones
+/// before are the writers.
 pub const SWEEPER: usize = WRITERS;
 
 /// All that say how far they are.

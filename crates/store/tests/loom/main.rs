@@ -1,4 +1,5 @@
-//! The store's lock-free pieces under all orders that the memory model allows, by [loom](https://docs.rs/loom): the very files of the store, over loom's atomics.
+//! The store's lock-free pieces under all orders that the memory model allows, by
+//! [loom](https://docs.rs/loom): the very files of the store, over loom's atomics.
 //!
 //! Each model is also run with an ordering taken away that it needs, and must then fail.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]

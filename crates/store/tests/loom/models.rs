@@ -65,7 +65,9 @@ fn upgrade() {
     assert_eq!(shared.1.load(Ordering::Relaxed), added, "a lost change");
 }
 
-/// How a page leaves its frame, which is then another page's without anybody having its latch: loaded by a device, into memory that readers of the old one may still look at. (As `pool/evict.rs` and `pool/fault.rs` do it.)
+/// How a page leaves its frame, which is then another page's without anybody having its latch: loaded by a
+/// device, into memory that readers of the old one may still look at. (As `pool/evict.rs` and `pool/fault.rs`
+/// do it.)
 fn reuse() {
     const OLD: u64 = 1;
     const NEW: u64 = 2;
@@ -120,7 +122,8 @@ fn gate() {
     assert_eq!(last, if first == 0 { 2 } else { 1 }, "a section in part");
 }
 
-/// Who waits looks again after he has entered the queue, and who changes looks whether somebody waits: one of them sees the other.
+/// Who waits looks again after he has entered the queue, and who changes looks whether somebody waits: one of
+/// them sees the other.
 fn waiters() {
     let shared = Arc::new((Waiters::default(), AtomicU64::new(0)));
     let other = {

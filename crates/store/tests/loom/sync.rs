@@ -63,7 +63,8 @@ pub(crate) mod atomic {
         }
     }
 
-    /// Loom takes sequential consistency for acquiring and releasing. A fence on either side makes up for that.
+    /// Loom takes sequential consistency for acquiring and releasing. A fence on either side makes up for
+    /// that.
     fn ordered<T>(order: Ordering, access: impl FnOnce(Ordering) -> T) -> T {
         let order = match order {
             Ordering::Acquire | Ordering::AcqRel if is(Without::Acquire) => Ordering::Relaxed,

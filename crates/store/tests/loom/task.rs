@@ -1,4 +1,5 @@
-//! Waiting and waking, of loom's threads. Not by its own way of parking: that ends other waits of the thread, too.
+//! Waiting and waking, of loom's threads. Not by its own way of parking: that ends other waits of the thread,
+//! too.
 
 use std::sync::Arc;
 

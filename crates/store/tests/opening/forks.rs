@@ -6,7 +6,8 @@ use crate::folder;
 
 /// Runs `work` in a forked child; whether all was as it should be, and the child has ended by itself.
 fn in_child(work: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child uses nothing of other threads but memory, which `malloc` of this system takes care of, and ends without destructors.
+    // SAFETY: the child uses nothing of other threads but memory, which `malloc` of this system takes care
+    // of, and ends without destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: ends the child if it hangs.
@@ -70,7 +71,8 @@ fn a_forked_child_is_refused_and_its_parent_goes_on() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let mut byte = [0; 1];
-        // SAFETY: reads one byte of a pipe into memory of that length, or the pipe ends; then this process does.
+        // SAFETY: reads one byte of a pipe into memory of that length, or the pipe ends; then this process
+        // does.
         unsafe {
             libc::alarm(20);
             libc::read(std::os::fd::AsRawFd::as_raw_fd(&wait), byte.as_mut_ptr().cast(), 1);

@@ -19,7 +19,8 @@ const SUSPENDED: u8 = 3;
 /// An operation has ended that ran together with another; the index is its slot.
 const JOINED: u8 = 4;
 
-/// See the module. A server is busy from the moment when a channel takes its command until the operation has ended.
+/// See the module. A server is busy from the moment when a channel takes its command until the operation has
+/// ended.
 #[derive(Debug)]
 pub(crate) struct Flash {
     timing: Timing,
@@ -39,7 +40,8 @@ pub(crate) struct Flash {
 struct Slot {
     op: FlashOp,
     submitted_ns: u64,
-    /// Collection time of the server at submission; when the operation begins, what of its waiting was for collection.
+    /// Collection time of the server at submission; when the operation begins, what of its waiting was for
+    /// collection.
     collect_ns: u64,
     /// The next of the operations that run together with it on other planes.
     joined: Option<u32>,
@@ -116,7 +118,8 @@ impl Flash {
         context.at(now + self.timing.suspend_ns, SUSPENDED, index as u32);
     }
 
-    /// A server that is not busy asks for its channel if it has something to do, or goes on with what was suspended.
+    /// A server that is not busy asks for its channel if it has something to do, or goes on with what was
+    /// suspended.
     #[inline]
     fn go_on(&mut self, index: usize, context: &mut Context<'_>) {
         let server = &mut self.servers[index];
@@ -218,7 +221,8 @@ impl Flash {
         context.at(running.end_ns, ENDED, index as u32);
     }
 
-    /// An event of the array (kinds below [`super::super::FIRST_FTL_KIND`]); at most one operation is done in it.
+    /// An event of the array (kinds below [`super::super::FIRST_FTL_KIND`]); at most one operation is done in
+    /// it.
     #[inline]
     pub fn event(&mut self, kind: u8, index: u32, context: &mut Context<'_>) -> Option<FlashDone> {
         let index = index as usize;
@@ -255,7 +259,8 @@ impl Flash {
         Some(self.done(slot, medium_ns, context))
     }
 
-    /// The operation has ended, after `medium_ns` of work; the next of those that ran together with it ends with an event of its own.
+    /// The operation has ended, after `medium_ns` of work; the next of those that ran together with it ends
+    /// with an event of its own.
     fn done(&mut self, slot: u32, medium_ns: u64, context: &mut Context<'_>) -> FlashDone {
         let now = context.now();
         let Slot { op, submitted_ns, collect_ns, joined, .. } = self.slots[slot];
@@ -277,8 +282,8 @@ impl Flash {
     }
 }
 
-/// Takes out of the server's queue what can run together with the operation `first`, which has just been taken out: the same for the same row
-/// on other planes of its die, of which there are `dies` in all.
+/// Takes out of the server's queue what can run together with the operation `first`, which has just been
+/// taken out: the same for the same row on other planes of its die, of which there are `dies` in all.
 fn join(server: &mut Server, slots: &mut Slab<Slot>, first: u32, dies: u32) {
     let FlashOp { kind, die, row, cause, urgent, .. } = slots[first].op;
     let mut planes = 1_u64 << (die / dies);

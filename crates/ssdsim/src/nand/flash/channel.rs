@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Data that were sensed cross before the next command does, as in MQSim: a chip that is ready for a command waits until no other has data
-/// to give. Numbers are servers of [`super::Flash`].
+/// Data that were sensed cross before the next command does, as in MQSim: a chip that is ready for a command
+/// waits until no other has data to give. Numbers are servers of [`super::Flash`].
 #[derive(Debug, Default)]
 pub(super) struct Channel {
     /// Servers whose data wait to be transferred.

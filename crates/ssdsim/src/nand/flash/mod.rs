@@ -29,15 +29,16 @@ pub(crate) enum Cause {
     Collect,
 }
 
-/// One operation on one die. Pages of the same row on several planes go together where the drive has multi-plane commands.
+/// One operation on one die. Pages of the same row on several planes go together where the drive has
+/// multi-plane commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlashOp {
     pub kind: FlashKind,
     pub cause: Cause,
     /// Goes before everything but what is running: a die that is out of free blocks must collect.
     pub urgent: bool,
-    /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d % channels` and in
-    /// chip `d % (channels * chips_per_channel)`, counted over all channels.
+    /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d %
+    /// channels` and in chip `d % (channels * chips_per_channel)`, counted over all channels.
     pub die: u32,
     /// Row (page of a block, on all planes): its page type decides the latency.
     pub row: u32,

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Reads that may go before a suspended operation, and times that one operation may be suspended: beyond that, programs would starve.
+/// Reads that may go before a suspended operation, and times that one operation may be suspended: beyond
+/// that, programs would starve.
 pub(super) const SUSPENSION_LIMIT: u32 = 16;
 
 /// See the module. Numbers are slots of [`super::Flash`].
@@ -63,8 +64,9 @@ impl Server {
         self.running.take()
     }
 
-    /// Whether there is something to begin; if not, what was suspended goes on. Until then only reads begin: nothing else can be done
-    /// to cells that are being programmed or erased. What is urgent waits for that, and no read goes before it.
+    /// Whether there is something to begin; if not, what was suspended goes on. Until then only reads begin:
+    /// nothing else can be done to cells that are being programmed or erased. What is urgent waits for that,
+    /// and no read goes before it.
     #[inline]
     pub fn has_next(&self) -> bool {
         match &self.suspended {

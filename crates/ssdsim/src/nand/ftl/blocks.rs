@@ -55,8 +55,8 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// `valid` says how many valid units block number `block` of a die has at the start; `None` if it is free. Later blocks of a
-    /// die are younger.
+    /// `valid` says how many valid units block number `block` of a die has at the start; `None` if it is
+    /// free. Later blocks of a die are younger.
     pub fn new(geometry: &Geometry, valid: impl Fn(u32, u32) -> Option<u32>) -> Self {
         let mut all = Vec::with_capacity(geometry.blocks() as usize);
         let mut valid_of_die = vec![0; geometry.dies as usize];

@@ -1,4 +1,5 @@
-//! Garbage collection and wear levelling, for each die by itself: what is still valid in a block is moved, and the block erased.
+//! Garbage collection and wear levelling, for each die by itself: what is still valid in a block is moved,
+//! and the block erased.
 
 use super::blocks::State;
 use super::rows::{Slot, Stream, WHOLE};
@@ -38,7 +39,8 @@ enum Step {
 }
 
 impl Collector {
-    /// Whether a program goes before others of the die. It never overtakes one of the same block: as long as there are any, all are alike.
+    /// Whether a program goes before others of the die. It never overtakes one of the same block: as long as
+    /// there are any, all are alike.
     pub fn programs_are_urgent(&mut self) -> bool {
         if self.programs <= 1 {
             self.programs_urgent = self.urgent;
@@ -96,7 +98,8 @@ impl Ftl {
                 .max_by(|a, b| a.1.total_cmp(&b.1))
                 .map(|(block, _)| block),
             CollectPolicy::Fifo => {
-                // The oldest may be fully valid; going on is only worth it if there is a block to be gained in the end.
+                // The oldest may be fully valid; going on is only worth it if there is a block to be gained
+                // in the end.
                 let spare: u64 =
                     closed.clone().map(|block| u64::from(per_block - blocks[block as usize].valid)).sum();
                 closed
@@ -106,7 +109,8 @@ impl Ftl {
         }
     }
 
-    /// Static wear levelling: the least erased block, if it has fallen too far behind and there is room to move it.
+    /// Static wear levelling: the least erased block, if it has fallen too far behind and there is room to
+    /// move it.
     fn worn_victim(&self, die: u32) -> Option<u32> {
         if self.wear_gap == 0 || self.blocks.free(die) == 0 {
             return None;

@@ -1,4 +1,5 @@
-//! Where everything is at the start: a formula rather than a table, so that a drive needs memory for what is written to it only.
+//! Where everything is at the start: a formula rather than a table, so that a drive needs memory for what is
+//! written to it only.
 
 use std::ops::Range;
 

@@ -5,7 +5,8 @@ use crate::drive::{Context, Stages};
 use crate::nand::flash::Flash;
 
 impl Ftl {
-    /// Parts of units stay: only the content knows that they are zeros now. The change of the mapping takes no time.
+    /// Parts of units stay: only the content knows that they are zeros now. The change of the mapping takes
+    /// no time.
     pub(super) fn discard(&mut self, command: u32, flash: &mut Flash, context: &mut Context<'_>) {
         let entry = &context.commands[command];
         let end_bytes = entry.offset_bytes + u64::from(entry.length_bytes);

@@ -1,7 +1,7 @@
 //! Flushes: what a volatile cache holds must survive a power cut.
 //!
-//! Rows that are full are on their way to flash anyway. Units in rows that are not are copied to a journal, which is programmed at once, many of
-//! them together; so a flush does not change where data go.
+//! Rows that are full are on their way to flash anyway. Units in rows that are not are copied to a journal,
+//! which is programmed at once, many of them together; so a flush does not change where data go.
 
 use std::collections::VecDeque;
 

@@ -21,8 +21,8 @@ pub(super) struct At {
     pub slot: u32,
 }
 
-/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page of one plane. Where the address
-/// decides where data go, *dies* are planes: all those of plane 0 come first.
+/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page
+/// of one plane. Where the address decides where data go, *dies* are planes: all those of plane 0 come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     pub dies: u32,

@@ -1,6 +1,8 @@
-//! A cache of keys, least recently used first out, whose dirty keys belong to groups that are written back together.
+//! A cache of keys, least recently used first out, whose dirty keys belong to groups that are written back
+//! together.
 //!
-//! Nodes stand in one vector and are linked by their numbers; a table with open addressing finds them. Nothing is allocated once it is full.
+//! Nodes stand in one vector and are linked by their numbers; a table with open addressing finds them.
+//! Nothing is allocated once it is full.
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -31,7 +33,8 @@ struct Node {
 }
 
 impl Lru {
-    /// Room for `capacity` keys, at least one; keys are below `keys`, and each `keys_per_group` of them are a group.
+    /// Room for `capacity` keys, at least one; keys are below `keys`, and each `keys_per_group` of them are a
+    /// group.
     pub fn new(capacity: u32, keys: u32, keys_per_group: u32) -> Self {
         Self {
             capacity: capacity.max(1),
@@ -97,8 +100,8 @@ impl Lru {
         }
     }
 
-    /// Puts a key in that is not there, clean. If the key that has to go for it is dirty, all of its group are clean from now on, and the
-    /// group is returned: it must be written.
+    /// Puts a key in that is not there, clean. If the key that has to go for it is dirty, all of its group
+    /// are clean from now on, and the group is returned: it must be written.
     pub fn insert(&mut self, key: u32) -> Option<u32> {
         let mut written = None;
         let node = if (self.nodes.len() as u32) < self.capacity {

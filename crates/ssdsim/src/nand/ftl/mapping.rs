@@ -73,7 +73,8 @@ impl Mapping {
         }
     }
 
-    /// The units are nowhere from now on. Calls `freed` with blocks of `units_per_block` and how many of the units were in them.
+    /// The units are nowhere from now on. Calls `freed` with blocks of `units_per_block` and how many of the
+    /// units were in them.
     pub fn clear(&mut self, units: Range<u32>, units_per_block: u32, mut freed: impl FnMut(u32, u32)) {
         let mut unit = units.start;
         while unit < units.end {
@@ -109,7 +110,8 @@ impl Mapping {
         }
     }
 
-    /// Unmaps whole parts from `part` on that are as at the start and end by `limit`; returns the unit behind the last of them.
+    /// Unmaps whole parts from `part` on that are as at the start and end by `limit`; returns the unit behind
+    /// the last of them.
     fn take_run_as_at_start(&mut self, mut part: u32, limit: u32) -> u32 {
         while let Some(next) = self.parts.get_mut(part as usize)
             && matches!(next, Part::AsAtStart)

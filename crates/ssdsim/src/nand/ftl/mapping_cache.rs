@@ -1,8 +1,8 @@
-//! How much of the mapping table is in memory (DFTL; MQSim). A miss reads a unit of the table from flash; a dirty entry that has to go
-//! rewrites one.
+//! How much of the mapping table is in memory (DFTL; MQSim). A miss reads a unit of the table from flash; a
+//! dirty entry that has to go rewrites one.
 //!
-//! What is modelled is the time. Where everything is, the simulation knows anyway. Collection changes entries that are in
-//! memory, and, as in MQSim, the others at no cost.
+//! What is modelled is the time. Where everything is, the simulation knows anyway. Collection changes entries
+//! that are in memory, and, as in MQSim, the others at no cost.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -139,7 +139,8 @@ impl Ftl {
         true
     }
 
-    /// Die and row of the part of the table that holds the unit's entry; `None` if it was never written or is still in memory.
+    /// Die and row of the part of the table that holds the unit's entry; `None` if it was never written or is
+    /// still in memory.
     fn table_place(&self, unit: u32) -> Option<(u32, u32)> {
         let table_unit = self.geometry.table_unit(unit);
         let Some(place) = self.mapping.get(table_unit) else {
@@ -162,7 +163,8 @@ impl Ftl {
         let index = unit / self.geometry.entries_per_unit;
         let place = self.table_place(unit);
         let Some(table) = &mut self.table else { return };
-        // A unit of the table that is being read may have been put into a row in memory since: those who wait for it wait for the read.
+        // A unit of the table that is being read may have been put into a row in memory since: those who wait
+        // for it wait for the read.
         if let Some(waiters) = &mut table.fetches[index as usize] {
             waiters.push(waiter);
             return;
@@ -206,7 +208,8 @@ impl Ftl {
         self.pump(flash, context);
     }
 
-    /// The unit's entry changes, because it goes to `row`: the row is not programmed before the entry is in memory.
+    /// The unit's entry changes, because it goes to `row`: the row is not programmed before the entry is in
+    /// memory.
     pub(super) fn table_changes(
         &mut self,
         unit: u32,
@@ -242,7 +245,8 @@ impl Ftl {
         while let Some(table) = &self.table
             && let Some(&index) = table.writes.front()
         {
-            // Of single entries only some are known: the rest of the unit must be read before it is written again.
+            // Of single entries only some are known: the rest of the unit must be read before it is written
+            // again.
             let covered = if table.caches_whole_units() { WHOLE } else { 0 };
             let unit = self.geometry.host_units + index;
             let open = self.mapping.get(unit).and_then(|place| self.open_slot(place));

@@ -1,5 +1,5 @@
-//! A seeded permutation of `0..size` that needs no memory: a Feistel network on as many bits as `size` needs, applied again
-//! while the result is outside (cycle walking).
+//! A seeded permutation of `0..size` that needs no memory: a Feistel network on as many bits as `size` needs,
+//! applied again while the result is outside (cycle walking).
 
 const ROUNDS: u32 = 4;
 

@@ -102,7 +102,8 @@ impl Placement {
         die
     }
 
-    /// The next of the dies that small writes go to, or of the next group of dies if the blocks of these are full.
+    /// The next of the dies that small writes go to, or of the next group of dies if the blocks of these are
+    /// full.
     fn small_die(&mut self, has_room: impl Fn(u32) -> bool) -> Option<u32> {
         let (dies, group) = (self.opened.len() as u32, self.small.len() as u32);
         for _ in 0..=dies.div_ceil(group) {
@@ -126,7 +127,8 @@ impl Placement {
 }
 
 impl Ftl {
-    /// Where `unit` of a write goes, if it is in no open row already. `known` is where the units before it went.
+    /// Where `unit` of a write goes, if it is in no open row already. `known` is where the units before it
+    /// went.
     pub(super) fn target(&mut self, known: Option<Target>, unit: u32, command: &Command) -> Target {
         let Self { geometry, blocks, placement, .. } = self;
         let has_room = |die: u32| blocks.valid_of_die[die as usize] < geometry.valid_limit;
@@ -165,7 +167,8 @@ impl Ftl {
         })
     }
 
-    /// The row that the stream fills on this die; `None` if the die has too few free blocks to open one for hosts.
+    /// The row that the stream fills on this die; `None` if the die has too few free blocks to open one for
+    /// hosts.
     pub(super) fn row_on(
         &mut self,
         stream: Stream,

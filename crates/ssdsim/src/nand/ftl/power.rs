@@ -4,8 +4,8 @@ use super::Ftl;
 use super::blocks::State;
 
 impl Ftl {
-    /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as if it had been programmed: the
-    /// content knows what was lost.
+    /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as
+    /// if it had been programmed: the content knows what was lost.
     pub fn power_cycle(&mut self) {
         let rows_per_block = self.geometry.rows_per_block;
         for block in &mut self.blocks.all {

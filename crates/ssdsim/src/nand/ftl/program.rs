@@ -9,7 +9,8 @@ use crate::drive::Context;
 use crate::nand::flash::{Cause, Flash, FlashDone, FlashKind, FlashOp};
 
 impl Ftl {
-    /// The row takes no more units, and is programmed as soon as what it misses of units that were written in part has been read.
+    /// The row takes no more units, and is programmed as soon as what it misses of units that were written in
+    /// part has been read.
     pub(super) fn seal(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
         let entry = &mut self.rows[row];
         let (stream, die, block, number) = (entry.stream, entry.die, entry.block, entry.row);
@@ -33,7 +34,8 @@ impl Ftl {
             let entry = &self.rows[row];
             let here = self.geometry.place(entry.block, entry.row, index as u32);
             let at = self.geometry.at(before);
-            // What has been overwritten or discarded since needs no completion; what is in memory needs no reading.
+            // What has been overwritten or discarded since needs no completion; what is in memory needs no
+            // reading.
             let on_flash = at.row < self.blocks.get(at.block).programmed;
             if !on_flash || self.mapping.get(unit) != Some(here) {
                 continue;

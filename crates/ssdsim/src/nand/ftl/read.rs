@@ -1,4 +1,5 @@
-//! Reads: every unit is looked up, units of the same row are read together, and only the bytes that are asked for cross the channel.
+//! Reads: every unit is looked up, units of the same row are read together, and only the bytes that are asked
+//! for cross the channel.
 
 use std::ops::Range;
 

@@ -33,7 +33,8 @@ pub(super) struct Slot {
 /// All parts of a unit.
 pub(super) const WHOLE: u64 = u64::MAX;
 
-/// Which parts of a unit of `unit_bytes` the bytes from `start` to `end` cover wholly; a part is the 64th of the unit.
+/// Which parts of a unit of `unit_bytes` the bytes from `start` to `end` cover wholly; a part is the 64th of
+/// the unit.
 pub(super) fn covered(start: u32, end: u32, unit_bytes: u32) -> u64 {
     let part = |byte: u32, up: u64| (u64::from(byte) * 64 + up) / u64::from(unit_bytes);
     let (first, end) = (part(start, u64::from(unit_bytes) - 1), part(end, 0));
@@ -61,7 +62,8 @@ pub(super) struct Row {
     pub table: u32,
     /// Slots that a power cut would lose.
     pub volatile: u32,
-    /// The next row of the block, if that must wait for this one: rows of a block are programmed in their order.
+    /// The next row of the block, if that must wait for this one: rows of a block are programmed in their
+    /// order.
     pub next: Option<u32>,
     /// Commands that are done when it is programmed.
     pub writers: Vec<u32>,

@@ -7,7 +7,8 @@ use super::mapping::Mapping;
 use super::steady::Steady;
 use crate::config::{CollectPolicy, StartState};
 
-/// All randomness of a start is the same for every drive of a configuration: it decides places only, and any choice is as good as another.
+/// All randomness of a start is the same for every drive of a configuration: it decides places only, and any
+/// choice is as good as another.
 const SEED: u64 = 0x5eed_f1a5_4000_0001;
 
 /// Mapping and blocks in the state `start`.
@@ -27,7 +28,8 @@ pub(super) fn start(geometry: &Geometry, state: StartState, policy: CollectPolic
             (DefaultMap::Filled(striped), blocks)
         }
         StartState::SteadyRandom { working_set } => {
-            // Collection keeps `collect_below` blocks free; those that are open at the moment have just been opened.
+            // Collection keeps `collect_below` blocks free; those that are open at the moment have just been
+            // opened.
             let closed = geometry.blocks_per_die - geometry.collect_below - (OPEN_BLOCKS_PER_DIE - 1);
             let steady = Steady::new(geometry, working_set, policy, closed, SEED);
             let blocks =

@@ -1,10 +1,11 @@
 //! The steady state under uniform random writes of single units, constructed rather than simulated.
 //!
-//! In it, blocks that were written longer ago have fewer valid units. With `n` units per block, of which `x` are still valid when a block is
-//! collected, every block passes through all counts from `n` down to `x`, and stays at a count `j` for a time proportional to `1/j`. So the
-//! share of blocks between two counts is proportional to the difference of their logarithms (harmonic numbers, to be exact:
-//! Desnoyers, "Analytic models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives `x`.
-//! First-in-first-out collection is the same without the shift by one half that integer counts bring.
+//! In it, blocks that were written longer ago have fewer valid units. With `n` units per block, of which `x`
+//! are still valid when a block is collected, every block passes through all counts from `n` down to `x`, and
+//! stays at a count `j` for a time proportional to `1/j`. So the share of blocks between two counts is
+//! proportional to the difference of their logarithms (harmonic numbers, to be exact: Desnoyers, "Analytic
+//! models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives
+//! `x`. First-in-first-out collection is the same without the shift by one half that integer counts bring.
 
 use super::geometry::{Geometry, Place};
 use super::permutation::Permutation;
@@ -25,15 +26,18 @@ pub(super) struct Steady {
     /// Of all units; of the rounds over all dies, where units stay on the die of their address.
     permutation: Permutation,
     by_address: bool,
-    /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The same in every die.
+    /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The same in
+    /// every die.
     valid_before: Vec<u32>,
-    /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of the die.
+    /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of
+    /// the die.
     hints: Vec<u32>,
     hint_shift: u32,
 }
 
 impl Steady {
-    /// `working_set` of the capacity was written. `closed_blocks` of every die hold it, of the rest nothing is known here.
+    /// `working_set` of the capacity was written. `closed_blocks` of every die hold it, of the rest nothing
+    /// is known here.
     pub fn new(
         geometry: &Geometry,
         working_set: f64,
@@ -162,7 +166,8 @@ fn valid_counts(units_per_block: u32, blocks: u32, total: u32, shift: f64) -> Ve
     let full = f64::from(units_per_block) + shift;
     let mean = f64::from(total) / f64::from(blocks);
     let fewest = fewest_valid(f64::from(units_per_block), mean, shift) + shift;
-    // What the expected counts add up to is handed out as integers, so that the remainders do not add up to an error.
+    // What the expected counts add up to is handed out as integers, so that the remainders do not add up to
+    // an error.
     let mut handed_out = 0;
     let mut expected = 0.0;
     let counts: Vec<f64> = (0..blocks)
@@ -188,8 +193,8 @@ fn valid_counts(units_per_block: u32, blocks: u32, total: u32, shift: f64) -> Ve
     counts
 }
 
-/// Valid units of the block that is collected next, if blocks have `mean` valid units of `units_per_block` on average: the solution `x` of
-/// `mean = (n - x) / ln((n + shift) / (x + shift))`.
+/// Valid units of the block that is collected next, if blocks have `mean` valid units of `units_per_block` on
+/// average: the solution `x` of `mean = (n - x) / ln((n + shift) / (x + shift))`.
 fn fewest_valid(units_per_block: f64, mean: f64, shift: f64) -> f64 {
     let (mut low, mut high) = (0.0, units_per_block);
     for _ in 0..200 {

@@ -1,7 +1,7 @@
 //! Writes: into the cache as long as there is room, or through to flash.
 //!
-//! Writes take room in the order in which they arrive; one that finds none waits, and all behind it. What is in the cache is in rows of
-//! open blocks; these are programmed as soon as they are full, which makes room.
+//! Writes take room in the order in which they arrive; one that finds none waits, and all behind it. What is
+//! in the cache is in rows of open blocks; these are programmed as soon as they are full, which makes room.
 
 use std::collections::VecDeque;
 
@@ -116,7 +116,8 @@ impl Ftl {
                     self.collectors[die as usize].urgent = true;
                     return;
                 }
-                // Something is on its way to flash and will make room; or all that is cached is in rows that are not full.
+                // Something is on its way to flash and will make room; or all that is cached is in rows that
+                // are not full.
                 Err(Full::Cache) if self.flushes.under_way() => return,
                 Err(Full::Cache) => {
                     let fullest = self.placement.open_host_rows().max_by_key(|row| self.rows[*row].cached);

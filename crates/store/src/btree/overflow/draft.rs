@@ -3,8 +3,8 @@
 //! 1. *Begun*: [`Overflow::begin`].
 //! 2. *Written*: [`Overflow::append`] writes one page after another, of full size but for the last.
 //! 3. *Sealed*: [`Overflow::seal`] writes the pages with the numbers of the others. Now it can be read.
-//! 4. *Completed*: [`Overflow::complete`] has checkpoints take its pages in, which they leave out before, and gives what
-//!    the log is to have of it.
+//! 4. *Completed*: [`Overflow::complete`] has checkpoints take its pages in, which they leave out before, and
+//!    gives what the log is to have of it.
 //!
 //! Until it is completed its pages are [withheld](Withheld), and [`Overflow::discard`] frees them.
 
@@ -97,9 +97,9 @@ impl Overflow {
         Ok(reference.encode())
     }
 
-    /// Ends the withholding of a sealed value's pages; what the log is to have of it, whose [first part](super::kept) its
-    /// record keeps. The log must not have it before the pages are durable: write all units and flush the data device
-    /// first. If it is not committed after all, free it.
+    /// Ends the withholding of a sealed value's pages; what the log is to have of it, whose [first
+    /// part](super::kept) its record keeps. The log must not have it before the pages are durable: write all
+    /// units and flush the data device first. If it is not committed after all, free it.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a page of it is gone.

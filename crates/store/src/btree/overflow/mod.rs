@@ -11,13 +11,16 @@
 //!   in the log, behind it:  | epoch u32 | completed u32 | pages u32 | page id u64, location u64, ... |
 //! ```
 //!
-//! *Completed* is the epoch in which the last page was written and checkpoints began to have the value; 0: the same in which it was begun.
+//! *Completed* is the epoch in which the last page was written and checkpoints began to have the value; 0:
+//! the same in which it was begun.
 //!
-//! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level
-//! can be asked for at once. The checksum covers the value.
+//! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their
+//! numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level can
+//! be asked for at once. The checksum covers the value.
 //!
-//! Every page says which value it belongs to: the number of the value's first page and the epoch in which that was made, which together never come again. A record that is replayed
-//! may be older than the checkpoint, and its pages may be others' by now; then they do not say so.
+//! Every page says which value it belongs to: the number of the value's first page and the epoch in which
+//! that was made, which together never come again. A record that is replayed may be older than the
+//! checkpoint, and its pages may be others' by now; then they do not say so.
 
 mod draft;
 mod stored;
@@ -320,10 +323,12 @@ impl Overflow {
         }
     }
 
-    /// Replays the write of a value over the checkpoint of the epoch `cut`: its pages exist from now on, if the checkpoint does not know them. `live` is told of those it did not know. `false`,
-    /// and nothing has changed, if the value was removed before that checkpoint, as the log is going to say: then its pages may be others' by now, and so may their places, and it need
-    /// not come back. A value's first page is freed first; so one that was completed before the cut and whose first page is not there was freed before the cut. Of one that was completed later, the
-    /// checkpoint has no page.
+    /// Replays the write of a value over the checkpoint of the epoch `cut`: its pages exist from now on, if
+    /// the checkpoint does not know them. `live` is told of those it did not know. `false`, and nothing has
+    /// changed, if the value was removed before that checkpoint, as the log is going to say: then its pages
+    /// may be others' by now, and so may their places, and it need not come back. A value's first page is
+    /// freed first; so one that was completed before the cut and whose first page is not there was freed
+    /// before the cut. Of one that was completed later, the checkpoint has no page.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for what no `write` gave; those of `live`; the pool's.
@@ -388,7 +393,8 @@ fn logged_epochs(begun: u64, completed: Epoch) -> u64 {
     if completed == begun { begun } else { completed << 32 | begun }
 }
 
-/// The pages that the log says were written for a large value, and where; and the latest epoch in which that was done.
+/// The pages that the log says were written for a large value, and where; and the latest epoch in which that
+/// was done.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for what no `write` gave.

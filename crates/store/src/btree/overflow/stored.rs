@@ -5,7 +5,8 @@ use crate::Error;
 use crate::checksum::Crc32c;
 use crate::header::PageId;
 
-/// A large value that is being read. It has one page's worth of bytes in memory, and the numbers of all pages.
+/// A large value that is being read. It has one page's worth of bytes in memory, and the numbers of all
+/// pages.
 pub(crate) struct Stored {
     length: u64,
     checksum: u32,
@@ -18,7 +19,8 @@ pub(crate) struct Stored {
     part: Vec<u8>,
     /// Pages before this one were asked for.
     asked: usize,
-    /// Checks the value as a whole if it is read from its beginning to its end: over the pages before this one.
+    /// Checks the value as a whole if it is read from its beginning to its end: over the pages before this
+    /// one.
     so_far: (usize, Crc32c),
 }
 
@@ -62,8 +64,9 @@ impl Overflow {
         }
     }
 
-    /// The bytes from `position` on that one page holds; none at the end. Who reads the whole value in order reads ahead,
-    /// and learns at its end whether its checksum is right; the pages have checksums of their own.
+    /// The bytes from `position` on that one page holds; none at the end. Who reads the whole value in order
+    /// reads ahead, and learns at its end whether its checksum is right; the pages have checksums of their
+    /// own.
     ///
     /// # Errors
     /// As [`Overflow::read`].

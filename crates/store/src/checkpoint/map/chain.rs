@@ -7,7 +7,8 @@ use crate::page::Page;
 /// Looks at a page that was read.
 type Look<'a> = &'a mut dyn FnMut(Page<'_>) -> Result<(), Error>;
 
-/// The places of a chain's pages, the oldest first. `read` gets each page that must be looked at, of which there is one in [`PRIORS`].
+/// The places of a chain's pages, the oldest first. `read` gets each page that must be looked at, of which
+/// there is one in [`PRIORS`].
 ///
 /// # Errors
 /// Those of `read`, and [`Error::Corrupt`] for a chain that does not begin with `first_serial`.

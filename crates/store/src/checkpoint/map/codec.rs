@@ -6,10 +6,12 @@
 //! | kind 3      | n u32  | u32     | u32      | changes u32     | priors, u64s | then of segments
 //! ```
 //!
-//! The page's id is its serial number plus 2^48. Priors are the places of the pages before it in the chain, the nearest first; a page without priors begins the chain.
+//! The page's id is its serial number plus 2^48. Priors are the places of the pages before it in the chain,
+//! the nearest first; a page without priors begins the chain.
 //!
-//! A change of a page is two varints: the difference of its id to that of the change before it (zigzag; to 0 for the first), and its location; 0 if there is no such page any longer. A change of a
-//! segment is likewise the difference of its number and the sequence of the first unit in it. Later changes win.
+//! A change of a page is two varints: the difference of its id to that of the change before it (zigzag; to 0
+//! for the first), and its location; 0 if there is no such page any longer. A change of a segment is likewise
+//! the difference of its number and the sequence of the first unit in it. Later changes win.
 
 use crate::Error;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -66,7 +68,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer of pages of `page_bytes`. `priors` are those of the chain that it goes on with, the nearest first; none to begin a chain.
+    /// A writer of pages of `page_bytes`. `priors` are those of the chain that it goes on with, the nearest
+    /// first; none to begin a chain.
     pub fn new(page_bytes: u32, priors: Vec<Place>, next_serial: u64) -> Self {
         Self {
             page: OwnPage::new(page_bytes),
@@ -159,7 +162,8 @@ impl Writer {
     }
 }
 
-/// A map page that was read. Its checksum was right, so what does not make sense is no damage of the medium; still it is an error and no panic.
+/// A map page that was read. Its checksum was right, so what does not make sense is no damage of the medium;
+/// still it is an error and no panic.
 pub(crate) struct MapPage<'a> {
     page: Page<'a>,
     serial: u64,

@@ -1,8 +1,11 @@
-//! The contract: with k commits acknowledged as durable and n submitted, recovery yields the state after exactly j commits in order, k <= j <= n.
+//! The contract: with k commits acknowledged as durable and n submitted, recovery yields the state after
+//! exactly j commits in order, k <= j <= n.
 //!
-//! A store is worked on by tasks on several workers. In one test the drive's bytes are noted now and then, as a power cut would find them; afterwards, when every commit's number is known, each of
-//! these states is cut in several ways, opened and compared. In the other the power fails at an event of the drive, so that the store meets errors wherever it is, its creation included.
-//! Either way, what is recovered is where the story goes on, for several lives.
+//! A store is worked on by tasks on several workers. In one test the drive's bytes are noted now and then, as
+//! a power cut would find them; afterwards, when every commit's number is known, each of these states is cut
+//! in several ways, opened and compared. In the other the power fails at an event of the drive, so that the
+//! store meets errors wherever it is, its creation included. Either way, what is recovered is where the story
+//! goes on, for several lives.
 //!
 //! FLASHGRAIN_CRASH_SEEDS says how many stories there are, FLASHGRAIN_CRASH_FIRST the first one's seed.
 
@@ -115,7 +118,8 @@ impl Story {
         self.seen.evicted_bytes += stats.written.by_stream_bytes[0];
     }
 
-    /// What is in a store that was just opened, and the last commit in it; it must be all that was committed up to then, and no less than `durable`.
+    /// What is in a store that was just opened, and the last commit in it; it must be all that was committed
+    /// up to then, and no less than `durable`.
     fn look(
         &mut self,
         harness: &mut Harness,
@@ -232,7 +236,8 @@ fn what_a_power_cut_leaves_of_a_moment_is_a_prefix_with_everything_acknowledged(
     total.check();
 }
 
-/// Creates or opens, works, and ends with the power cut at an event, if it comes to it; the drive's events by then.
+/// Creates or opens, works, and ends with the power cut at an event, if it comes to it; the drive's events by
+/// then.
 fn live_until(story: &mut Story, device: &Arc<SimDevice>, event: Option<u64>, is_new: bool) -> u64 {
     if let Some(event) = event {
         let cut = random_cut(&mut story.random);

@@ -83,7 +83,8 @@ fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
     });
 }
 
-/// Who opens a store with little memory writes all that was changed while it is replayed, and finds room for it, as there was room when it was committed.
+/// Who opens a store with little memory writes all that was changed while it is replayed, and finds room for
+/// it, as there was room when it was committed.
 #[test]
 fn a_store_with_little_room_is_recovered_with_little_memory() {
     let mut config = config();
@@ -117,7 +118,8 @@ fn a_store_with_little_room_is_recovered_with_little_memory() {
     }
 }
 
-/// The pages that it had gathered already are not gathered again: the next checkpoint must know where they are.
+/// The pages that it had gathered already are not gathered again: the next checkpoint must know where they
+/// are.
 #[test]
 fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
     let device = super::world::drive(1);
@@ -131,7 +133,8 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
         used.checkpoint().unwrap();
         // More pages than there is room for in the segments that are open, though the log has room.
         (0..4000).step_by(12).for_each(|number| put(number, &[b'b'; 500]));
-        // Nothing is free: everything counts as needed by a record that is going to be replayed. Nothing is cleaned.
+        // Nothing is free: everything counts as needed by a record that is going to be replayed. Nothing is
+        // cleaned.
         let segments = &used.parts().segments;
         let layout = used.superblock().layout;
         segments.stop();
@@ -152,8 +155,8 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
     assert!(harness.run(move || values(&engine)) == expected);
 }
 
-/// More must not become dirty than there is room for while it tries to grow: then no checkpoint can be made, and nothing
-/// ever goes on.
+/// More must not become dirty than there is room for while it tries to grow: then no checkpoint can be made,
+/// and nothing ever goes on.
 #[test]
 fn a_store_that_grows_until_its_disk_is_full_says_so_and_goes_on() {
     for room_bytes in [3 << 20, 5 << 20, 9 << 20] {

@@ -1,4 +1,5 @@
-//! What no store ever wrote, under right checksums: an error where it is opened or read, never a panic, a wait without an end or memory that no store of this size needs.
+//! What no store ever wrote, under right checksums: an error where it is opened or read, never a panic, a
+//! wait without an end or memory that no store of this size needs.
 
 use std::sync::Arc;
 

@@ -176,7 +176,8 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
     }
 }
 
-/// Values that were written and never committed, or replaced under a snapshot, are found after the crash; what is in use is left alone.
+/// Values that were written and never committed, or replaced under a snapshot, are found after the crash;
+/// what is in use is left alone.
 #[test]
 fn what_a_crash_leaves_of_large_values_is_found() {
     let device = drive(1);

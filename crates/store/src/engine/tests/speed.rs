@@ -1,4 +1,5 @@
-//! How long opening and recovering take; prints figures, judges nothing. `cargo test --release -p flashgrain --lib engine::tests::speed -- --ignored --nocapture`; FLASHGRAIN_SPEED_RECORDS says how many.
+//! How long opening and recovering take; prints figures, judges nothing. `cargo test --release -p flashgrain
+//! --lib engine::tests::speed -- --ignored --nocapture`; FLASHGRAIN_SPEED_RECORDS says how many.
 
 use std::sync::Arc;
 

@@ -185,7 +185,8 @@ fn a_store_that_could_not_be_recovered_is_recovered_later() {
     }
 }
 
-/// A checkpoint that writes a page table of several pages after so many others, while somebody finds the store poisoned at the `nth` occasion. How many there were, and page tables begun anew.
+/// A checkpoint that writes a page table of several pages after so many others, while somebody finds the
+/// store poisoned at the `nth` occasion. How many there were, and page tables begun anew.
 fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let device = drive(1);
     let (mut harness, given) = world(&device, 1, options());

@@ -173,7 +173,8 @@ impl Oracle {
     }
 }
 
-/// One task's commits. Each also writes its number to a key of the task's own, so that a commit of which nothing was heard any more can be told from one that never was.
+/// One task's commits. Each also writes its number to a key of the task's own, so that a commit of which
+/// nothing was heard any more can be told from one that never was.
 #[derive(Clone)]
 pub struct Work {
     pub engine: Arc<Engine>,

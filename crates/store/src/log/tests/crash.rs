@@ -1,4 +1,5 @@
-//! Power cuts at random events of random histories, over several openings of the same log: with k records acknowledged as durable and n appended, the first j come back, k <= j <= n.
+//! Power cuts at random events of random histories, over several openings of the same log: with k records
+//! acknowledged as durable and n appended, the first j come back, k <= j <= n.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

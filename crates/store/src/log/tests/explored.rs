@@ -6,7 +6,8 @@ use shuttle::thread::spawn;
 use super::*;
 use crate::sync::explored::explore;
 
-/// Whoever waits is woken by who wrote his record or becomes the one who writes; what is acknowledged can be read back.
+/// Whoever waits is woken by who wrote his record or becomes the one who writes; what is acknowledged can be
+/// read back.
 #[test]
 fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
     explore(200, || {

@@ -11,7 +11,8 @@ use crate::lane::broken::Broken;
 use crate::lane::now;
 use crate::worker::Harness;
 
-/// The time that `committers` tasks of two workers take for so many durable commits each, and the groups written.
+/// The time that `committers` tasks of two workers take for so many durable commits each, and the groups
+/// written.
 fn commits(committers: usize, each: usize) -> (Nanos, LogStats) {
     let devices = Devices::new(volatile_device(1) as _, None);
     let mut harness = Harness::new(&devices, 2);
@@ -213,7 +214,8 @@ fn what_nobody_waits_for_is_written_behind() {
     assert!(log.durable() == log.end() && !log.is_unsettled());
 }
 
-/// Prints rates of durable commits on the disk behind the working directory: `cargo test --release -p flashgrain log::tests::groups::rates -- --ignored --nocapture`.
+/// Prints rates of durable commits on the disk behind the working directory: `cargo test --release -p
+/// flashgrain log::tests::groups::rates -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures: takes seconds, and says nothing on a busy machine"]
 fn rates() {

@@ -1,15 +1,23 @@
 //! Records without their pages: what was read of a page that had to be loaded for it.
 //!
-//! A page stays in memory when one of its records is used, and the others with it. Where keys that are used often lie among many that are not, most of the memory is then taken by records that nobody
-//! asks for. So what had to be read from the device for the sake of one record is kept, too, as that record alone: as long as its page is in memory nobody looks here, and when the page has left, whoever asks for the
-//! record again finds it here, in a twentieth of the memory.
+//! A page stays in memory when one of its records is used, and the others with it. Where keys that are used
+//! often lie among many that are not, most of the memory is then taken by records that nobody asks for. So
+//! what had to be read from the device for the sake of one record is kept, too, as that record alone: as long
+//! as its page is in memory nobody looks here, and when the page has left, whoever asks for the record again
+//! finds it here, in a twentieth of the memory.
 //!
-//! What is here is what the leaf has, always: who changes a record in its leaf changes it here before he gives the leaf's latch back ([`Pool::amend_record`]), and what a reader has found is taken in only if the leaf
-//! has not changed since ([`Pool::keep_record`]). Nothing here is dirty, and nothing depends on what is here: any record may be forgotten at any time.
+//! What is here is what the leaf has, always: who changes a record in its leaf changes it here before he
+//! gives the leaf's latch back ([`Pool::amend_record`]), and what a reader has found is taken in only if the
+//! leaf has not changed since ([`Pool::keep_record`]). Nothing here is dirty, and nothing depends on what is
+//! here: any record may be forgotten at any time.
 //!
-//! The memory is frames of the pool, each a row of records. Several rings of frames, by the keys' hashes, each under a lock of its own; the oldest frame becomes the newest, and of its records those stay that were
-//! used since the frame was half as old. That is what the pool's clock does with pages, so that both can be compared: each time the frames have turned for a while, memory goes to where the least recently used part of
-//! it was of more use ([`Records::balance`]). If records are of little use, as where all keys are looked for as often, they take next to nothing, and only one key in eight is taken in, to see whether that changes.
+//! The memory is frames of the pool, each a row of records. Several rings of frames, by the keys' hashes,
+//! each under a lock of its own; the oldest frame becomes the newest, and of its records those stay that were
+//! used since the frame was half as old. That is what the pool's clock does with pages, so that both can be
+//! compared: each time the frames have turned for a while, memory goes to where the least recently used part
+//! of it was of more use ([`Records::balance`]). If records are of little use, as where all keys are looked
+//! for as often, they take next to nothing, and only one key in eight is taken in, to see whether that
+//! changes.
 
 mod record;
 mod ring;
@@ -43,7 +51,8 @@ const LARGEST_SHARE: u64 = 2;
 /// Frames of a ring.
 const LEAST_FRAMES: u64 = 2;
 
-/// Memory is moved between records and pages by this part of the budget, after twice as many frames have turned: slowly enough for the tails to follow.
+/// Memory is moved between records and pages by this part of the budget, after twice as many frames have
+/// turned: slowly enough for the tails to follow.
 const STEP_SHARE: u64 = 128;
 
 /// The least recently used part of the records, and of the pages, by which their use is judged.
@@ -83,7 +92,8 @@ pub(super) struct Records {
     turns: AtomicU64,
     /// Frames that records take, places included.
     frames: AtomicU64,
-    /// Pages of the clock's tail that were not used so far, less those of them that were not used in the end: those that were, since the last balance.
+    /// Pages of the clock's tail that were not used so far, less those of them that were not used in the end:
+    /// those that were, since the last balance.
     pages_saved: AtomicI64,
     saved: Mutex<Saved>,
 }
@@ -141,7 +151,8 @@ impl Records {
         self.rings.get(((hash >> 32) as usize * self.rings.len()) >> 32).map(Padded::lock)
     }
 
-    /// Of the pages in the tail of the clock, `cooling` were not used so far; of those that came to its end, `left` were not.
+    /// Of the pages in the tail of the clock, `cooling` were not used so far; of those that came to its end,
+    /// `left` were not.
     #[inline]
     pub fn note_pages(&self, cooling: usize, left: usize) {
         self.pages_saved.fetch_add(cooling as i64 - left as i64, Ordering::Relaxed);
@@ -157,7 +168,8 @@ impl Records {
         self.rings.iter().map(|ring| ring.lock().hits).sum()
     }
 
-    /// Moves memory between records and pages, to where the tail was of more use: where more reads of the device were saved for each frame of it.
+    /// Moves memory between records and pages, to where the tail was of more use: where more reads of the
+    /// device were saved for each frame of it.
     fn balance(&self) {
         let (mut saved, mut tail) = (0, 0);
         for ring in &self.rings {
@@ -202,7 +214,8 @@ impl Pool {
         true
     }
 
-    /// Takes in a record whose page had to be loaded, if `is_still` says that its leaf has not changed since `value` was read of it.
+    /// Takes in a record whose page had to be loaded, if `is_still` says that its leaf has not changed since
+    /// `value` was read of it.
     pub fn keep_record(&self, of: &RecordKey<'_>, value: &[u8], is_still: impl Fn() -> bool) {
         let bytes = record_bytes(of.key.len() as u32, value.len() as u32);
         if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
@@ -217,7 +230,8 @@ impl Pool {
         if has_turned {
             self.make_record_room(&mut ring);
         }
-        // Only now, with the ring's lock: whoever changes the leaf from here on changes what is taken in here, too.
+        // Only now, with the ring's lock: whoever changes the leaf from here on changes what is taken in
+        // here, too.
         if ring.has_room(bytes) && is_still() {
             ring.append(&self.frames, of, value);
         }
@@ -228,7 +242,8 @@ impl Pool {
         }
     }
 
-    /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, by everybody who changes it.
+    /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, by
+    /// everybody who changes it.
     #[inline]
     pub fn amend_record(&self, of: &RecordKey<'_>, value: Option<&[u8]>) {
         let Some(ring) = self.records.ring(of.hash) else { return };
@@ -265,7 +280,8 @@ impl Pool {
         !ring.index.is_empty()
     }
 
-    /// For who finds no memory, or whose way down a tree leaves memory under his feet: whether records had some, which they do not get back soon.
+    /// For who finds no memory, or whose way down a tree leaves memory under his feet: whether records had
+    /// some, which they do not get back soon.
     pub fn give_up_records(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.least_frames), Ordering::Relaxed);

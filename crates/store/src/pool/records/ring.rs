@@ -1,4 +1,5 @@
-//! A ring of frames with records: the oldest frame becomes the newest, and keeps those of its records that were used lately.
+//! A ring of frames with records: the oldest frame becomes the newest, and keeps those of its records that
+//! were used lately.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use super::{RECORD_BYTES_MAX, RecordKey, TAIL_SHARE};
 use crate::page::Page;
 use crate::pool::frames::{Frame, Frames};
 
-/// What the records of a frame may take that stay when it becomes the newest: there must be room for another one.
+/// What the records of a frame may take that stay when it becomes the newest: there must be room for another
+/// one.
 const STAYING_BYTES_MAX: u32 = FRAME_BYTES - 2 * RECORD_BYTES_MAX;
 
 /// Percent of a ring's places that are in use before it gets more: few buckets are full until then.

@@ -130,7 +130,8 @@ impl Images for SlowImages {
             });
         };
         for (at, count) in COUNTS.into_iter().zip(counts) {
-            // SAFETY: the caller gives memory for a page, which begins with its header and the counts. Others may still look at what was there before: they use atomics, as this does.
+            // SAFETY: the caller gives memory for a page, which begins with its header and the counts. Others
+            // may still look at what was there before: they use atomics, as this does.
             let word = unsafe { &*memory.add(at as usize).cast::<std::sync::atomic::AtomicU32>() };
             word.store(count, Ordering::Relaxed);
             point();
@@ -269,7 +270,8 @@ fn threads_that_miss_the_same_page_cause_one_read() {
     });
 }
 
-/// Three that need three of seven frames each, while changed pages have the frames and must be written first: whoever leaves the queue leaves nobody behind.
+/// Three that need three of seven frames each, while changed pages have the frames and must be written first:
+/// whoever leaves the queue leaves nobody behind.
 #[test]
 fn threads_that_want_more_memory_than_there_is_take_turns() {
     explore(2000, || {
@@ -291,7 +293,8 @@ fn threads_that_want_more_memory_than_there_is_take_turns() {
     });
 }
 
-/// Each section changes the first two pages, so no checkpoint has one of them changed more often than the other.
+/// Each section changes the first two pages, so no checkpoint has one of them changed more often than the
+/// other.
 #[test]
 fn a_cut_falls_between_sections_and_a_checkpoint_is_the_state_at_its_cut() {
     explore(2000, || {

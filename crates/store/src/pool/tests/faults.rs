@@ -196,7 +196,8 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
     assert_eq!(refused, (Some(ErrorKind::Poisoned), Some(0)));
 }
 
-/// With memory full of changed pages that nobody would write, a split took the memory for its new node from the nodes on its way, found them gone, and began again, for ever.
+/// With memory full of changed pages that nobody would write, a split took the memory for its new node from
+/// the nodes on its way, found them gone, and began again, for ever.
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     let mut world = World::new(LEAST_BUDGET_BYTES, 1);
@@ -206,7 +207,8 @@ fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
-/// With memory full of changed pages that nobody would write, but for one frame, a node took it from the one above, and the look-up began again, for ever.
+/// With memory full of changed pages that nobody would write, but for one frame, a node took it from the one
+/// above, and the look-up began again, for ever.
 #[test]
 fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory() {
     let mut world = World::new(LEAST_BUDGET_BYTES, 1);
@@ -306,7 +308,8 @@ fn regression_pages_are_loaded_ahead_though_others_load_some_of_them() {
     assert_eq!(load_ahead(&ids[200..203], &ids[200..204]), 0);
 }
 
-/// Scans of a small cache asked for ever more pages, each with a task that waited for memory, until the system gave no stack any more: not even to those who were to write pages and so make room.
+/// Scans of a small cache asked for ever more pages, each with a task that waited for memory, until the
+/// system gave no stack any more: not even to those who were to write pages and so make room.
 #[test]
 fn regression_few_tasks_load_ahead_in_a_small_cache() {
     let (mut world, ids) = world_with(2000);

@@ -1,4 +1,5 @@
-//! Long random histories of tasks that create, change, read, move and free pages in a cache that is far too small, with checkpoints meanwhile, against a plain map.
+//! Long random histories of tasks that create, change, read, move and free pages in a cache that is far too
+//! small, with checkpoints meanwhile, against a plain map.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +121,8 @@ impl History {
         });
     }
 
-    /// Calls `act` once with all of the pages locked, unless one of them is gone, or they do not stay in memory together.
+    /// Calls `act` once with all of the pages locked, unless one of them is gone, or they do not stay in
+    /// memory together.
     fn in_section(&self, ids: &[PageId], act: impl FnOnce(&[crate::pool::section::Locked<'_>], &mut Model)) {
         for _ in 0..10 {
             let mut seen = Vec::new();
@@ -168,7 +170,8 @@ impl History {
         self.model.lock().unwrap().get(&id).copied()
     }
 
-    /// A page that had this seed before it was looked at and could not be read is gone now. Its number may be another one's, with another seed.
+    /// A page that had this seed before it was looked at and could not be read is gone now. Its number may be
+    /// another one's, with another seed.
     fn assert_gone(&self, id: PageId, before: Option<u32>, error: &Error) {
         assert!(before.is_none() || self.seed(id) != before, "{id:?}: {error}");
     }
@@ -218,7 +221,8 @@ impl History {
         }
     }
 
-    /// Makes checkpoints until nobody changes pages any more, and one after that; how many. Each is exactly the state at its cut.
+    /// Makes checkpoints until nobody changes pages any more, and one after that; how many. Each is exactly
+    /// the state at its cut.
     pub fn checkpoints(&self) -> usize {
         for count in 1.. {
             let last = self.changing.load(Ordering::SeqCst) == 0;

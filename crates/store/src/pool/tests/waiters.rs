@@ -43,7 +43,8 @@ fn regression_a_place_that_was_left_takes_nobody_s_wake_up() {
     assert!(stays.is_finished(), "it was not woken");
 }
 
-/// As those do who wait for frames: each may find one before he parks, and may wait for something else in between.
+/// As those do who wait for frames: each may find one before he parks, and may wait for something else in
+/// between.
 #[test]
 fn whoever_waits_for_one_of_a_few_gets_it() {
     explore(400, || {

@@ -1,5 +1,6 @@
 //! How much is written for each byte of a changed page, at several shares of the space in use.
-//! `FLASHGRAIN_AMPLIFICATION=1 cargo test --release -p flashgrain --lib amplification -- --nocapture` prints all of it.
+//! `FLASHGRAIN_AMPLIFICATION=1 cargo test --release -p flashgrain --lib amplification -- --nocapture` prints
+//! all of it.
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +28,8 @@ enum Leaves {
 impl Leaves {
     fn used_bytes(self, random: &mut Pcg64) -> u32 {
         match self {
-            // A leaf's share s has the density 1 / (s² ln 2) between a half and 1 (Yao 1978), of which the mean is ln 2.
+            // A leaf's share s has the density 1 / (s² ln 2) between a half and 1 (Yao 1978), of which the
+            // mean is ln 2.
             Self::Grown => (2048.0 / (1.0 - random.random_range(0.0..0.5f64))) as u32,
             Self::Full => 4096,
         }
@@ -144,8 +146,9 @@ fn busy_model(world: &World, layout: &Layout, durable: Durable) -> Arc<Model> {
     model
 }
 
-/// The least that a cleaner can write for each byte of an image, if all images are equally likely to change next and this share of the space is live: the solution of `share = (1 - v) / -ln v`
-/// for the share `v` that is live in the segments that it cleans gives `1 / (1 - v)` (Menon 1995; Desnoyers 2012).
+/// The least that a cleaner can write for each byte of an image, if all images are equally likely to change
+/// next and this share of the space is live: the solution of `share = (1 - v) / -ln v` for the share `v` that
+/// is live in the segments that it cleans gives `1 / (1 - v)` (Menon 1995; Desnoyers 2012).
 fn least(share: f64) -> f64 {
     let (mut low, mut high) = (1e-9_f64, 1.0 - 1e-9);
     for _ in 0..100 {

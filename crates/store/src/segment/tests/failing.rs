@@ -16,7 +16,8 @@ fn who_waits_for_a_buffer_is_told_that_none_will_be_free() {
     assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == ErrorKind::Poisoned));
 }
 
-/// A thread that has units written waits on a queue of its own for those who fill them, and time may fail to pass on it.
+/// A thread that has units written waits on a queue of its own for those who fill them, and time may fail to
+/// pass on it.
 #[test]
 fn units_may_be_written_again_when_their_filling_could_not_be_waited_for() {
     let mut world = World::new(1);
@@ -35,7 +36,8 @@ fn units_may_be_written_again_when_their_filling_could_not_be_waited_for() {
     });
 }
 
-/// Half of the pages of a segment are in units that cannot be read as a whole; while they are moved one by one, all writing ends.
+/// Half of the pages of a segment are in units that cannot be read as a whole; while they are moved one by
+/// one, all writing ends.
 #[cfg(feature = "testing")]
 #[test]
 fn a_segment_that_can_be_cleaned_no_further_stays() {

@@ -259,7 +259,8 @@ fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_th
     });
 }
 
-/// The most units that are on their way to a fast drive at a time while pages are gathered for which nobody waits.
+/// The most units that are on their way to a fast drive at a time while pages are gathered for which nobody
+/// waits.
 fn most_on_their_way(is_paced: bool) -> usize {
     let mut world = World::large();
     let segments = world.segments(&layout(Placement::OutOfPlace));

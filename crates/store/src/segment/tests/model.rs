@@ -1,4 +1,5 @@
-//! Random histories of pages that are changed, freed, checkpointed and cleaned, with power cuts, beside a map that says what each page should be.
+//! Random histories of pages that are changed, freed, checkpointed and cleaned, with power cuts, beside a map
+//! that says what each page should be.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -257,7 +258,8 @@ pub(super) fn small(world: &World) -> Layout {
     }
 }
 
-/// Changes pages so that about half of the space are live, most often those with low numbers. Ends early if the power is cut.
+/// Changes pages so that about half of the space are live, most often those with low numbers. Ends early if
+/// the power is cut.
 fn history(model: &Model, steps: u64, random: &mut Pcg64) -> Result<(), Error> {
     for _ in 0..steps {
         let id = 1 + (random.random_range(0.0..1.0f64).powi(3) * 700.0) as u64;
@@ -363,7 +365,8 @@ fn a_full_store_takes_pages_again_when_some_are_freed() {
     });
 }
 
-/// Two pages of this size leave a gap in each unit: more than the cleaner thinks worth its while, and nothing that it could win.
+/// Two pages of this size leave a gap in each unit: more than the cleaner thinks worth its while, and nothing
+/// that it could win.
 #[test]
 fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     let mut world = World::new(1);
@@ -430,7 +433,8 @@ fn damaged_headers_and_images_are_survived_by_the_cleaner() {
         own.checkpoint().unwrap();
         let [header_of, body_of] = [10, 200].map(|id| own.state().pages[&id]);
         let devices = &own.segments.devices;
-        // The header of one page says nothing, so that those behind it in its unit are not found; another page has a wrong byte.
+        // The header of one page says nothing, so that those behind it in its unit are not found; another
+        // page has a wrong byte.
         for (location, byte) in [(header_of.location, 4), (body_of.location, 300)] {
             let (offset, length, skipped) = location.span(512);
             let mut block = lane::Block::new(length as usize).unwrap();

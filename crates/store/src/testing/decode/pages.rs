@@ -22,7 +22,8 @@ pub fn image(bytes: &[u8]) {
     }
 }
 
-/// A node of a tree: the first two bytes choose what is done with it, the rest is its image. It is searched, gone through and changed.
+/// A node of a tree: the first two bytes choose what is done with it, the rest is its image. It is searched,
+/// gone through and changed.
 pub fn node(bytes: &[u8]) {
     let Some(([seed, choice], bytes)) = bytes.split_first_chunk() else { return };
     for (header, image) in both(bytes) {

@@ -53,7 +53,8 @@ fn the_first_to_commit_wins(kind: IndexKind) {
     });
 }
 
-/// A commit changes, or removes, both records, and two read them one after the other without a snapshot: who has seen it in one record sees it in the other.
+/// A commit changes, or removes, both records, and two read them one after the other without a snapshot: who
+/// has seen it in one record sees it in the other.
 #[test]
 fn regression_single_reads_see_no_commit_in_part() {
     KINDS.into_iter().for_each(single_reads_see_no_commit_in_part);
@@ -89,7 +90,8 @@ fn single_reads_see_no_commit_in_part(kind: IndexKind) {
     });
 }
 
-/// Commits without a snapshot of their own keep what a snapshot sees that comes while they are under way, or it waits for them.
+/// Commits without a snapshot of their own keep what a snapshot sees that comes while they are under way, or
+/// it waits for them.
 #[test]
 fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
     KINDS.into_iter().for_each(a_snapshot_that_comes_during_a_commit);
@@ -157,7 +159,8 @@ fn whoever_has_a_lock_has_it_alone_and_nobody_waits_for_ever() {
     });
 }
 
-/// Commits are applied in any order; what can be seen has been applied, all of it, and whoever waits learns of it.
+/// Commits are applied in any order; what can be seen has been applied, all of it, and whoever waits learns
+/// of it.
 #[test]
 fn commits_become_visible_in_order_whoever_is_applied_first() {
     const COMMITS: u64 = 4;

@@ -1,4 +1,5 @@
-//! Random transactions side by side, judged afterwards: what each has read is what its snapshot held, and of two that wrote the same key, one began after the other had committed.
+//! Random transactions side by side, judged afterwards: what each has read is what its snapshot held, and of
+//! two that wrote the same key, one began after the other had committed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -202,7 +203,8 @@ fn threads_see_their_snapshots(kind: IndexKind) {
     assert_eq!(transactions.old_versions().records, 0);
 }
 
-/// Writers that give all keys the same value in one commit, and readers that come now and then: what a snapshot sees is of one commit, however often it looks.
+/// Writers that give all keys the same value in one commit, and readers that come now and then: what a
+/// snapshot sees is of one commit, however often it looks.
 #[test]
 fn a_snapshot_sees_whole_commits_and_does_not_change() {
     for seed in 0..40 {

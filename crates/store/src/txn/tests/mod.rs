@@ -208,7 +208,8 @@ fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Ve
     gone
 }
 
-/// Whoever finds a reference looks at its record once more if the pages are gone: then that must be another one.
+/// Whoever finds a reference looks at its record once more if the pages are gone: then that must be another
+/// one.
 #[test]
 fn a_large_value_is_given_back_after_its_record_was_replaced() {
     let (transactions, _harness) = store(1);
@@ -307,7 +308,8 @@ fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
     assert_eq!((map.len(), transactions.log.last()), (0, Timestamp(0)));
 }
 
-/// It has replaced some records and kept nothing of them, as there was no snapshot: what was before it can no more be told.
+/// It has replaced some records and kept nothing of them, as there was no snapshot: what was before it can no
+/// more be told.
 #[test]
 fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it() {
     for is_kept in [false, true] {
@@ -322,7 +324,8 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
         let newer = is_kept.then(|| transactions.snapshot().unwrap());
         let write = |key, write| Written { tree: &tree, key, write };
         let writes = [write(b"a", Write::Remove), write(b"c", Write::Put(b"1"))];
-        // Both are looked at before the locks and, as this index never says that they are still so, with them; the tombstone is noted, and what is kept is kept.
+        // Both are looked at before the locks and, as this index never says that they are still so, with
+        // them; the tombstone is noted, and what is kept is kept.
         map::fail_at(if is_kept { 8 } else { 7 });
         let failed = transactions.commit(None, &[], &writes, Durability::None).unwrap_err();
         assert!(map::has_failed() && failed.kind() == crate::ErrorKind::Io);

@@ -88,7 +88,8 @@ fn everyone_gets_through_whatever_the_schedule() {
 
 #[test]
 fn every_completion_is_seen_at_its_own_time_by_whichever_worker() {
-    // The second worker's read is the first on the drive; the first worker's, of a megabyte, takes far longer.
+    // The second worker's read is the first on the drive; the first worker's, of a megabyte, takes far
+    // longer.
     let devices = Devices::new(sim(), None);
     let mut harness = Harness::new(&devices, 2);
     let times = Arc::new(Mutex::new([0; 2]));
@@ -150,7 +151,8 @@ fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
             most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             yield_now();
             running.fetch_sub(1, Ordering::Relaxed);
-            // All of them wait for tasks that have not begun: they would never begin if the waiting kept their places.
+            // All of them wait for tasks that have not begun: they would never begin if the waiting kept
+            // their places.
             crew.run(yield_now).join().unwrap();
         }));
     }

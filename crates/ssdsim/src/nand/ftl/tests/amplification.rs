@@ -11,7 +11,8 @@ use crate::config::{
 const UNIT_BYTES: u64 = 4096;
 const UNITS_PER_BLOCK: f64 = 64.0;
 
-/// `FLASHGRAIN_AMPLIFICATION_UNITS`: units of the drive; more make the drive's reserve of free blocks matter less.
+/// `FLASHGRAIN_AMPLIFICATION_UNITS`: units of the drive; more make the drive's reserve of free blocks matter
+/// less.
 fn units() -> u64 {
     std::env::var("FLASHGRAIN_AMPLIFICATION_UNITS").map_or(1 << 17, |units| units.parse().unwrap())
 }
@@ -33,7 +34,8 @@ fn lambert_w_is_right() {
     }
 }
 
-/// First in, first out: what is valid in the oldest block is what has not been overwritten in one turn of the drive.
+/// First in, first out: what is valid in the oldest block is what has not been overwritten in one turn of the
+/// drive.
 fn fifo(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
 }

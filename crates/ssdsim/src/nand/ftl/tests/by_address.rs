@@ -75,8 +75,8 @@ fn planes_program_together_where_their_next_pages_are_the_same() {
     let program_ns = 500_000;
     let transfers_ns = 4 * u64::from(UNIT);
     assert_eq!(took_ns([0, 8, 16, 24]), 4 * program_ns + transfers_ns, "pages of one plane go one by one");
-    // Planes of the same die are four parts apart. The first write keeps the die busy, the second finds no equal, the others are the
-    // second pages of both planes.
+    // Planes of the same die are four parts apart. The first write keeps the die busy, the second finds no
+    // equal, the others are the second pages of both planes.
     assert_eq!(took_ns([0, 4, 8, 12]), 3 * program_ns + transfers_ns);
 }
 
@@ -101,7 +101,8 @@ fn a_table_that_is_not_written_back_is_read_until_it_stays_in_memory() {
         let counters = &bench.around.tally.counters;
         (counters.mapping_programmed_bytes, counters.mapping_reads)
     };
-    // Nothing leaves the cache of eight entries before it is full; then a changed entry of each of the two parts of the table does.
+    // Nothing leaves the cache of eight entries before it is full; then a changed entry of each of the two
+    // parts of the table does.
     assert_eq!(small(false), (0, 8 + 2));
     assert!(small(true).0 > 0 && small(true).1 > 100, "{:?}", small(true));
 }

@@ -15,7 +15,8 @@ use crate::nand::ftl::Ftl;
 use crate::nand::ftl::blocks::State;
 use crate::nand::ftl::geometry::Place;
 
-/// 4 dies; rows of two pages of two units; blocks of 8 rows. A byte takes a nanosecond, a read 50 µs, a program 500 µs.
+/// 4 dies; rows of two pages of two units; blocks of 8 rows. A byte takes a nanosecond, a read 50 µs, a
+/// program 500 µs.
 pub(in super::super) fn nand() -> NandConfig {
     NandConfig {
         channels: 2,

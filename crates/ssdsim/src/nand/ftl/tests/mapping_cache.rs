@@ -100,7 +100,8 @@ fn dirty_entries_are_written_back_once_for_all_of_their_unit() {
         assert_ne!(before, moved);
         bench.finish(Op::Write, at(2048), 64 * UNIT);
         assert_eq!(bench.around.tally.counters.mapping_programmed_bytes, u64::from(UNIT));
-        // Of single entries, the rest of the unit had to be read; 64 clean ones, and one miss of the last write.
+        // Of single entries, the rest of the unit had to be read; 64 clean ones, and one miss of the last
+        // write.
         let more = bench.around.tally.counters.mapping_reads - reads;
         let misses = if table_reads == 1 { 64 } else { 1 };
         assert_eq!(more, misses + 1 + table_reads);
@@ -149,7 +150,8 @@ fn mqsim(cache: MappingCache) -> Bench {
     Bench::of(&nand, &drive)
 }
 
-/// What a mapping cache of 2 MiB costs there: MQSim gives 6,034 reads/s instead of 11,248 at depth 1, and so on.
+/// What a mapping cache of 2 MiB costs there: MQSim gives 6,034 reads/s instead of 11,248 at depth 1, and so
+/// on.
 #[test]
 fn a_small_cache_slows_a_large_drive_down_as_it_does_in_mqsim() {
     let in_mqsim = [

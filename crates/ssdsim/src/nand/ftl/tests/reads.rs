@@ -22,7 +22,8 @@ fn units_of_a_row_are_read_together_and_chunks_on_different_dies_at_the_same_tim
     // One chunk.
     assert_eq!(bench.finish(Op::Read, 0, 8192).medium, 50_000 + 8192);
     assert_eq!(bench.around.tally.counters.flash_reads, 1);
-    // Rows hold two chunks, which are four chunks apart: 8 chunks are a row on each of 4 dies, of which two share a channel.
+    // Rows hold two chunks, which are four chunks apart: 8 chunks are a row on each of 4 dies, of which two
+    // share a channel.
     let stages = bench.finish(Op::Read, 0, 65536);
     assert_eq!(bench.around.tally.counters.flash_reads, 1 + 4);
     assert_eq!((stages.medium, stages.wait), (50_000 + 16384, 16384));
