@@ -38,7 +38,7 @@ const LEAST_CACHE_BYTES: u64 = 1 << 20;
 
 /// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are
 /// left for the first records.
-const GROWTH_SEGMENTS: u64 = 12;
+const GROWTH_SEGMENTS: u64 = 14;
 
 impl Options {
     /// Dirty bytes at which a checkpoint begins.

@@ -79,7 +79,7 @@ fn a_store_of_another_format_version_is_not_touched() {
             file.write_all_at(sector, number as u64 * 512).unwrap();
         }
     }
-    let texts = ["format version 2000000", "this program knows 3", "the version of Flashgrain that wrote it"];
+    let texts = ["format version 2000000", "this program knows 4", "the version of Flashgrain that wrote it"];
     fails(&mut command(&folder, "get store key"), 1, &texts);
     fails(&mut command(&folder, "put store key value"), 1, &texts);
     let mut now = vec![0; 256 << 10];
@@ -254,7 +254,7 @@ fn with_small_file_system(folder: &Path, size: &str, script: &str) -> Option<ass
 fn a_full_file_system_is_said_so_when_a_store_is_made_in_it_and_nothing_is_left() {
     let folder = folder();
     let script = "{ \"$1\" db create store; echo \"code $?\"; ls | wc -l; } 2>&1";
-    let Some(mut command) = with_small_file_system(folder.path(), "48m", script) else { return };
+    let Some(mut command) = with_small_file_system(folder.path(), "4m", script) else { return };
     let said = stdout(&command.assert());
     for text in ["the store is full", "No space left", "make room there", "code 1\n0\n"] {
         assert!(said.contains(text), "{text:?} in\n{said}");

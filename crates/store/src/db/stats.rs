@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
+use crate::index::OldVersions;
 use crate::lane::{Role, Traffic};
 use crate::layout::Layout;
 use crate::segment::Stream;
-use crate::txn::ThrottleReason;
+use crate::txn::{self, ThrottleReason};
 
 /// What goes on inside a store, in numbers. Counters begin at zero when the store is opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -207,15 +208,37 @@ pub struct RecoveryStats {
     pub torn: bool,
 }
 
+impl From<OldVersions> for HistoryStats {
+    fn from(kept: OldVersions) -> Self {
+        Self { records: kept.records, generations: kept.generations as u64 }
+    }
+}
+
+impl From<txn::ThrottleStats> for ThrottleStats {
+    fn from(throttle: txn::ThrottleStats) -> Self {
+        Self {
+            reason: throttle.reason,
+            delay_s: throttle.delay.seconds(),
+            operations_per_s: (throttle.delay.0 > 0).then(|| 1.0 / throttle.delay.seconds()),
+            delayed: throttle.delayed,
+            waited_s: throttle.waited.seconds(),
+            refused: throttle.refused,
+        }
+    }
+}
+
+impl From<txn::ConflictStats> for ConflictStats {
+    fn from(checked: txn::ConflictStats) -> Self {
+        Self { asked: checked.asked, refused_unsure: checked.refused_unsure }
+    }
+}
+
 impl Stats {
     pub(crate) fn of(engine: &Engine, layout: &Layout) -> Self {
         let stats = engine.stats();
         let devices = &engine.parts().devices;
         let (written, usage) = (stats.written, stats.segments);
         let stream = |stream: Stream| written.by_stream_bytes[stream as usize];
-        let throttle = engine.transactions().throttle_stats();
-        let conflicts = engine.transactions().conflict_stats();
-        let history = engine.transactions().old_versions();
         Self {
             device: devices.traffic(),
             cache: CacheStats {
@@ -257,22 +280,15 @@ impl Stats {
                 syncs: stats.log.flushes,
                 fill: stats.log_fill,
             },
-            throttle: ThrottleStats {
-                reason: throttle.reason,
-                delay_s: throttle.delay.seconds(),
-                operations_per_s: (throttle.delay.0 > 0).then(|| 1.0 / throttle.delay.seconds()),
-                delayed: throttle.delayed,
-                waited_s: throttle.waited.seconds(),
-                refused: throttle.refused,
-            },
+            throttle: engine.transactions().throttle_stats().into(),
             checkpoints: CheckpointStats {
                 completed: stats.checkpoints.completed,
                 last_s: stats.checkpoints.last_duration.seconds(),
                 longest_s: stats.checkpoints.longest_duration.seconds(),
                 longest_stall_s: stats.checkpoints.longest_cut.seconds(),
             },
-            history: HistoryStats { records: history.records, generations: history.generations as u64 },
-            conflicts: ConflictStats { asked: conflicts.asked, refused_unsure: conflicts.refused_unsure },
+            history: engine.transactions().old_versions().into(),
+            conflicts: engine.transactions().conflict_stats().into(),
             recovery: RecoveryStats {
                 was_closed: stats.recovery.closed,
                 map_s: stats.recovery.map.seconds(),

@@ -30,7 +30,7 @@ fn a_store_of_one_record_is_small_and_stays_so() {
     let said = db.layout().iter().find(|one| one.setting == "space at first").unwrap().bytes;
     assert_eq!(said, Some(bytes_of(folder.path())), "it says what it takes");
     drop(db);
-    for round in 0..5 {
+    for round in 0..40 {
         let db = Db::builder().path(folder.path()).open().unwrap();
         db.tree("t").unwrap().insert("key", format!("value {round}")).unwrap();
         db.checkpoint().unwrap();

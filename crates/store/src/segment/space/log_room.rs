@@ -1,0 +1,76 @@
+//! Room for the log, and at the device's end.
+
+use std::ops::Range;
+
+use super::{DEVICE_BYTES_MAX, FREE, Space, State};
+
+impl Space {
+    /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of
+    /// what others may need.
+    pub fn take_log(&self, bytes: u64) -> Option<Range<u64>> {
+        let mut inner = self.lock();
+        let kept = inner.reserved() + inner.kept_for_dirty() + inner.wanted_bytes;
+        let mut run = 0..0_usize;
+        for index in inner.free.iter().map(|index| *index as usize) {
+            run = if index == run.end { run.start..index + 1 } else { index..index + 1 };
+            let taken = self.sizes.device_bytes(run.end) - self.sizes.device_bytes(run.start);
+            if taken >= bytes {
+                return (inner.tally.free >= kept + taken).then(|| inner.take_for_log(run));
+            }
+        }
+        None
+    }
+
+    /// The device has so many bytes now. The first of its new segments that have at least so many bytes
+    /// together are the log's.
+    pub fn grow_for_log(&self, capacity_bytes: u64, bytes: u64) -> Option<Range<u64>> {
+        let mut inner = self.lock();
+        let first = inner.segments.len();
+        inner.grow(self.sizes.count(capacity_bytes.min(DEVICE_BYTES_MAX)));
+        let run = first..first + self.sizes.count_for(first, bytes);
+        (run.end <= inner.segments.len()).then(|| inner.take_for_log(run))
+    }
+
+    /// Bytes of the device with which there are as many new segments as the log wants.
+    pub fn device_bytes_for_log(&self, bytes: u64) -> u64 {
+        let first = self.lock().segments.len();
+        self.sizes.device_bytes(first + self.sizes.count_for(first, bytes))
+    }
+
+    /// Gives up the free segments at the device's end: how many bytes it needs then, if that is less.
+    pub fn cut_tail(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        let before = inner.segments.len();
+        while inner.segments.last().is_some_and(|segment| segment.state == State::Free) {
+            let index = inner.segments.len() - 1;
+            inner.free.remove(&(index as u32));
+            inner.tally.forget(&FREE, self.sizes.length(index));
+            inner.segments.pop();
+        }
+        inner.measure();
+        (inner.segments.len() < before).then(|| self.sizes.device_bytes(inner.segments.len()))
+    }
+
+    /// Bytes of the device with one segment more.
+    pub fn one_more_bytes(&self) -> u64 {
+        self.sizes.device_bytes(self.lock().segments.len() + 1)
+    }
+
+    /// The log's segments in this range, on their way to be free.
+    pub fn release_log(&self, range: &Range<u64>) -> Vec<usize> {
+        self.lock().take_out(|index, segment| {
+            segment.state == State::Log && range.contains(&self.sizes.range(index).start)
+        })
+    }
+
+    /// While a store is opened: the log is there. `false` if there are no such segments.
+    pub fn adopt_log(&self, range: &Range<u64>) -> bool {
+        let mut inner = self.lock();
+        let run = [range.start, range.end].map(|at| self.sizes.index_of(at).unwrap_or(usize::MAX));
+        let is_there = run[0] < run[1] && run[1] <= inner.segments.len();
+        if is_there {
+            inner.take_for_log(run[0]..run[1]);
+        }
+        is_there
+    }
+}
