@@ -14,8 +14,9 @@ const LONGER_FUNCTIONS: &[(&str, usize)] = &[("profile", 4), ("report", 3), ("st
 /// A comment ends at this column.
 const COMMENT_COLUMNS_MAX: usize = 110;
 
-/// How many wider lines of comments each crate still has: drawings, and code in examples. The numbers may fall, and not rise.
-const WIDER_COMMENTS: &[(&str, usize)] = &[("model", 1), ("store", 15)];
+/// How many wider lines of comments each crate still has: drawings, and code in examples. The numbers may
+/// fall, and not rise.
+const WIDER_COMMENTS: &[(&str, usize)] = &[("model", 1), ("store", 14)];
 
 /// Counts what `found` finds in each crate's files and compares it with what is still allowed there.
 fn count(allowed: &[(&str, usize)], found: impl Fn(&str) -> Vec<String>) {

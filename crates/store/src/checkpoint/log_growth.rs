@@ -56,17 +56,14 @@ impl Seen {
     /// How long the log is to be, if that is more than it is.
     pub fn target_bytes(&self) -> Option<u64> {
         let Self { place, bytes_max, live_bytes, .. } = *self;
-        let free = FREE_BYTES.max(live_bytes / FREE_DIVISOR);
-        let is_fast = self.fill > FAST_FROM;
-        let pays = self.written_bytes > WRITTEN_PER_LOGGED * self.logged_bytes;
-        let most = match self.is_copy {
-            true => [(true, free.min(COPY_BYTES)); 3],
-            false => {
-                [(true, free), (is_fast, FAST_BYTES), (pays, FAST_BYTES.max(live_bytes.saturating_mul(2)))]
-            }
-        };
-        let most =
-            most.into_iter().filter(|(applies, _)| *applies).map(|(_, bytes)| bytes).max().unwrap_or(0);
+        let mut most = FREE_BYTES.max(live_bytes / FREE_DIVISOR);
+        if self.is_copy {
+            most = most.min(COPY_BYTES);
+        } else if self.written_bytes > WRITTEN_PER_LOGGED * self.logged_bytes {
+            most = most.max(FAST_BYTES).max(live_bytes.saturating_mul(2));
+        } else if self.fill > FAST_FROM {
+            most = most.max(FAST_BYTES);
+        }
         let longer = (STEP_FACTOR * place.bytes).min(most).min(bytes_max);
         // A move for little is not worth it.
         let longer = if self.is_long && longer >= 2 * place.bytes { longer } else { 0 };

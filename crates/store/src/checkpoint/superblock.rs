@@ -9,7 +9,8 @@
 //!   16     16  the store's id
 //!   32      8  generation: counts superblocks, from 1 on
 //!   40      8  nothing that is read
-//!   48      1  1 if the store was closed, so that the log need not be searched for its end; 2 while it is being made and is no store yet; else 0
+//!   48      1  1 if the store was closed, so that the log need not be searched for its end; 2 while it is
+//!              being made and is no store yet; else 0
 //!   49      1  placement: 1 out of place, 2 in place
 //!   50      1  how the log is made durable: 1 dsync, 2 linked flush, 3 fdatasync
 //!   51      1  1 if the log has a device of its own; else 0

@@ -75,11 +75,12 @@ fn slow_writers(parts: &Parts) {
             old_versions: over(old_versions, OLD_VERSIONS_FROM),
             // A ring that moves to a longer place with the next checkpoint is no reason to be slow.
             log: if log.is_growing(FREE_BYTES) { 0.0 } else { over(log.fill(), LOG_FROM) },
-            index_debt: 0.0,
             space: space(room.to_grow),
             space_for_large: space(room.for_large),
             no_removes: !room.to_remove,
             is_near: room.is_near,
+            // Transactions know the indexes, and add their debt.
+            ..Load::default()
         }
     });
 }

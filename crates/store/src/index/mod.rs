@@ -286,20 +286,14 @@ pub(crate) trait Indexes: Send + Sync {
     fn old_versions(&self) -> OldVersions;
 
     /// The first of what [`Index::replay_from`] says.
-    fn replay_from(&self) -> Option<LogRecord> {
-        None
-    }
+    fn replay_from(&self) -> Option<LogRecord>;
 
     /// [`Index::before_cut`] of all.
     ///
     /// # Errors
     /// The first one's.
-    fn before_cut(&self) -> Result<(), Error> {
-        Ok(())
-    }
+    fn before_cut(&self) -> Result<(), Error>;
 
     /// The largest [`Index::debt`].
-    fn debt(&self) -> f64 {
-        0.0
-    }
+    fn debt(&self) -> f64;
 }

@@ -47,7 +47,7 @@ impl KeyHash {
 /// How commits were checked for others that were faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConflictStats {
-    /// Keys of which the table could not say that nobody had committed them, so that the index was asked.
+    /// How often the table could not say that nobody had committed a key, so that the index was asked.
     pub asked: u64,
     /// Commits that were refused since the index could not tell either.
     pub refused_unsure: u64,

@@ -24,7 +24,7 @@ use super::ordered_map::OrderedMap;
 use super::recent::Recent;
 use crate::Error;
 use crate::btree::Change;
-use crate::index::{Direction, Indexes, OldVersions, Piece, Snapshots, TreeId, Version};
+use crate::index::{Direction, OldVersions, Piece, Snapshots, TreeId, Version};
 use crate::log::Timestamp;
 use crate::poison::Poison;
 
@@ -181,17 +181,18 @@ impl History {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.poison.check()
     }
-}
 
-impl Indexes for History {
-    fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
+    /// Whether it is worth while to call [`History::settle`], now that a snapshot has ended. All commits up to
+    /// `visible` can be seen.
+    pub fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let is_due = |list: &Mutex<Vec<Arc<Generation>>>| {
             lock(list).iter().any(|generation| generation.is_unneeded(RECORDS_MIN, snapshots, visible))
         };
         self.is_large.load(Ordering::Relaxed) && (is_due(&self.versions) || is_due(&self.tombstones))
     }
 
-    fn old_versions(&self) -> OldVersions {
+    /// What it takes up.
+    pub fn old_versions(&self) -> OldVersions {
         let records = |list: &[Arc<Generation>]| -> u64 {
             list.iter().map(|generation| generation.records.load(Ordering::Relaxed)).sum()
         };
@@ -202,11 +203,17 @@ impl Indexes for History {
         }
     }
 
-    fn forget(&self, tree: TreeId) {
+    /// A tree was dropped, whose pages will be others': its tombstones need not be taken out.
+    pub fn forget(&self, tree: TreeId) {
         lock(&self.tombstones).iter().for_each(|generation| drop(lock(&generation.trees).remove(&tree)));
     }
 
-    fn settle(
+    /// Gives generations up that no snapshot needs, and takes out the tombstones noted in them; small ones
+    /// only if the store is `idle`. It tells `overflow_is_gone` of the overflow values in them.
+    ///
+    /// # Errors
+    /// The maps'; what was not given up then stays until the next start.
+    pub fn settle(
         &self,
         snapshots: &Snapshots,
         visible: Timestamp,
@@ -241,9 +248,6 @@ impl Indexes for History {
         }
         Ok(())
     }
-}
-
-impl History {
     /// Keeps `value`, all of it, the newest of `key` until the commit `until`.
     ///
     /// # Errors
