@@ -183,8 +183,8 @@ pub struct HistoryStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConflictStats {
-    /// How often the table of recent commits was not enough, so that the tree of a key was asked: once or twice
-    /// for a key, as commits look before they have their locks and with them.
+    /// How often the table of recent commits was not enough, so that the tree of a key was asked: once or
+    /// twice for a key, as commits look before they have their locks and with them.
     pub asked: u64,
     /// Transactions that were refused since the tree could not tell either: nobody may have been in their
     /// way.

@@ -182,8 +182,8 @@ impl History {
         self.poison.check()
     }
 
-    /// Whether it is worth while to call [`History::settle`], now that a snapshot has ended. All commits up to
-    /// `visible` can be seen.
+    /// Whether it is worth while to call [`History::settle`], now that a snapshot has ended. All commits up
+    /// to `visible` can be seen.
     pub fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let is_due = |list: &Mutex<Vec<Arc<Generation>>>| {
             lock(list).iter().any(|generation| generation.is_unneeded(RECORDS_MIN, snapshots, visible))
