@@ -26,6 +26,10 @@ use crate::{Error, date, decide, verify};
 /// Share of the budget by which the last measurement ends, so that the files are written within it.
 const LAST_MEASUREMENT_SHARE: f64 = 0.99;
 
+/// The part of its planned time that verification gets at least, even if the fits took too long because other
+/// programs used the processor.
+const LEAST_VERIFICATION_SHARE: f64 = 0.5;
+
 /// Concludes everything that the measurements allow.
 pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
     let config = bench.config;
@@ -43,7 +47,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     let samples = samples_of(false);
     let options = FitOptions { resamples: config.resamples, seed: config.seed, ..FitOptions::default() };
     bench.step("fitting")?;
-    let (models, comparison) = fit_models(&samples, &options, &mut left_out);
+    let models = fit_models(&samples, &options, &mut left_out);
     let burst_samples = samples_of(true);
     let burst_models = if burst_samples.is_empty() { None } else { fit(&burst_samples, &options).ok() };
     let cache = write_cache.as_ref().and_then(Cache::of);
@@ -56,6 +60,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         _ => (Vec::new(), Vec::new()),
     };
     bench.step("learning")?;
+    let comparison = compare_models(&samples, &options, &mut left_out);
     let evidence = Evidence {
         series: &outcome.series,
         creation: &creation,
@@ -126,19 +131,20 @@ fn of(name: ExperimentName, series: &[Series]) -> Vec<&Series> {
     series.iter().filter(|series| series.trial.experiment == name && !is_burst(series)).collect()
 }
 
-/// Fits and compares; what the samples cannot support is left out with the reason.
-fn fit_models(
+/// Fits the models; what the samples cannot support is left out with the reason.
+fn fit_models(samples: &[Sample], options: &FitOptions, left_out: &mut Vec<String>) -> Option<Models> {
+    let fitted = (!samples.is_empty()).then(|| fit(samples, options))?;
+    fitted.map_err(|error| left_out.push(format!("models: {error}"))).ok()
+}
+
+/// Compares the models, which takes much longer than to fit them once: each is fitted to many parts.
+fn compare_models(
     samples: &[Sample],
     options: &FitOptions,
     left_out: &mut Vec<String>,
-) -> (Option<Models>, Option<Comparison>) {
-    if samples.is_empty() {
-        return (None, None);
-    }
-    let models = fit(samples, options).map_err(|error| left_out.push(format!("models: {error}"))).ok();
-    let comparison =
-        compare(samples, options).map_err(|error| left_out.push(format!("comparison: {error}"))).ok();
-    (models, comparison)
+) -> Option<Comparison> {
+    let compared = (!samples.is_empty()).then(|| compare(samples, options))?;
+    compared.map_err(|error| left_out.push(format!("comparison: {error}"))).ok()
 }
 
 /// What predictions come from.
@@ -164,8 +170,10 @@ fn verify_models(
     bytes_per_second: Option<f64>,
     left_out: &mut Vec<String>,
 ) -> Result<(Vec<Series>, Vec<Verification>), Error> {
+    let (now_s, planned_s) = (bench.elapsed_s(), plan.verification.seconds);
     let deadline_s = (plan.budget_s * LAST_MEASUREMENT_SHARE)
-        .min(bench.elapsed_s() + plan.verification.seconds + plan.finishing_s / 2.0);
+        .min(now_s + planned_s + plan.finishing_s / 2.0)
+        .max(now_s + planned_s * LEAST_VERIFICATION_SHARE);
     let stage = crate::plan::Stage {
         seconds: (deadline_s - bench.elapsed_s()).max(0.0),
         write_bytes: plan.verification.write_bytes.min(bench.write_bytes_left()),
