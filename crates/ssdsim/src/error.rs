@@ -1,4 +1,4 @@
-//! What can be wrong with a simulated drive's description.
+//! Errors in a simulated drive's description.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -9,9 +9,9 @@ pub enum Error {
     Config {
         /// The field's path, such as `medium.nand.channels`.
         field: String,
-        /// What it is.
+        /// The given value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
     /// The text is no configuration.
@@ -19,7 +19,7 @@ pub enum Error {
     Syntax {
         /// File or preset.
         origin: String,
-        /// What the parser says, with the line.
+        /// The parser's message, with the line.
         problem: String,
     },
     /// There is no preset of that name.
@@ -27,17 +27,17 @@ pub enum Error {
         "there is no simulated drive '{name}'{hint}; there are {known} (8xNAME is a stripe set of eight), or give a file: sim:FILE.toml"
     )]
     UnknownPreset {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// Empty, or the nearest name in parentheses.
         hint: String,
-        /// What there is.
+        /// The names of all presets.
         known: String,
     },
     /// The system refused to read or write a file.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The file's path.
         path: std::path::PathBuf,
         /// Why.
         source: std::io::Error,

@@ -1,4 +1,4 @@
-//! What stores the bytes, as the drive's front end sees it.
+//! The medium that stores the bytes, as the drive's front end sees it.
 
 use crate::config::{MediumConfig, SimConfig};
 use crate::disk::Disk;

@@ -1,4 +1,4 @@
-//! What a drive counted: latencies, flash operations, and where time went.
+//! Statistics of a drive: latencies, flash operations, and time by stage.
 
 use flashgrain_device::Op;
 use hdrhistogram::Histogram;
@@ -17,11 +17,11 @@ pub struct Statistics {
     pub write_latency_ns: Histogram<u64>,
     /// Requests in the device, integrated over time: requests x nanoseconds.
     pub in_flight_ns: u128,
-    /// Where the time of reads went.
+    /// Time of reads by stage.
     pub read_stages: StageTotals,
-    /// Where the time of writes went.
+    /// Time of writes by stage.
     pub write_stages: StageTotals,
-    /// What happened inside.
+    /// Counts of operations inside the drive.
     pub counters: Counters,
 }
 
@@ -85,7 +85,7 @@ impl StageTotals {
     }
 }
 
-/// What happened inside. Fields that a medium does not have stay zero.
+/// Counts of operations inside a drive. Fields that a medium does not have stay zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Commands that read.
@@ -212,7 +212,7 @@ impl Tally {
     }
 }
 
-/// What the host sees of the device while the simulation runs.
+/// Latencies and queue depth that the host observes while the simulation runs.
 #[derive(Debug)]
 pub(crate) struct HostTally {
     read_latency_ns: Histogram<u64>,

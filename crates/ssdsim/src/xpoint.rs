@@ -65,7 +65,7 @@ impl Xpoint {
         match context.commands[command].op {
             Op::Read => self.split(command, context, Self::sense),
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => self.split(command, context, Self::send_in),
-            // What has completed is on the medium.
+            // A completed write is already on the medium, so a flush has nothing to do.
             Op::Flush | Op::Discard => context.finish(command, &Stages::default()),
         }
     }

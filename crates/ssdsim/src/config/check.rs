@@ -1,4 +1,4 @@
-//! Which configurations make a drive.
+//! Checks that a configuration makes a drive.
 //!
 //! The ranges are those in which the simulation is meant to work: nothing inside of them overflows, divides
 //! by zero or waits for ever.

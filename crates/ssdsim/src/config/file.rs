@@ -11,7 +11,7 @@ use crate::preset;
 /// A drive's description has a few kilobytes; something much larger is another file.
 const LARGEST_BYTES: u64 = 1 << 20;
 
-/// What stands before a simulated drive's name where a target is expected.
+/// Prefix of a simulated drive's name where a target is expected.
 const PREFIX: &str = "sim:";
 
 impl SimConfig {
@@ -59,11 +59,11 @@ impl SimConfig {
         Self::from_toml(&text, &origin)
     }
 
-    /// What a name stands for: a preset, or a file if the name ends in `.toml` or `.xml`. `sim:` before it is
-    /// optional.
+    /// The configuration that a name stands for: a preset, or a file if the name ends in `.toml` or `.xml`.
+    /// `sim:` before it is optional.
     ///
     /// # Errors
-    /// [`Error::UnknownPreset`] listing what there is, otherwise as [`SimConfig::load`].
+    /// Errors are [`Error::UnknownPreset`], which lists all presets, and those of [`SimConfig::load`].
     pub fn named(name: &str) -> Result<Self, Error> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
         let path = Path::new(name);

@@ -38,7 +38,8 @@ pub struct HostConfig {
     /// It bounds what one stream of requests reaches, however large they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_bytes_per_s: Option<u64>,
-    /// What the host lets through to the drive, as clouds limit their volumes; everything unless given.
+    /// Rates at which the host sends requests to the drive, as clouds limit their volumes; unlimited unless
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<CapConfig>,
 }

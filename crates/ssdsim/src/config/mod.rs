@@ -28,7 +28,7 @@ pub use xpoint::XpointConfig;
 pub struct SimConfig {
     /// The drive's model name.
     pub name: String,
-    /// Where the numbers come from.
+    /// Sources of the numbers.
     #[serde(default)]
     pub about: About,
     /// Usable bytes of one drive.
@@ -44,12 +44,12 @@ pub struct SimConfig {
     pub stripe_unit_bytes: u64,
     /// From the host to the medium.
     pub host: HostConfig,
-    /// What stores the bytes.
+    /// The medium that stores the bytes.
     pub medium: MediumConfig,
-    /// What the drive has been through before the simulation starts.
+    /// State of the drive when the simulation starts.
     #[serde(default)]
     pub state: StartState,
-    /// What goes wrong.
+    /// Faults that the drive suffers.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
 }
@@ -65,7 +65,7 @@ impl SimConfig {
     }
 }
 
-/// What is known of a preset and what is not.
+/// Published and assumed facts behind a preset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
@@ -75,12 +75,12 @@ pub struct About {
     /// Published numbers that the drive reproduces, each with its source.
     #[serde(default)]
     pub calibrated: Vec<String>,
-    /// What was assumed, because nothing is published.
+    /// Values that were assumed, because nothing is published.
     #[serde(default)]
     pub assumed: Vec<String>,
 }
 
-/// What stores the bytes.
+/// The medium that stores the bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumConfig {

@@ -56,7 +56,7 @@ pub struct NandConfig {
     pub mapping: MappingConfig,
     /// The cache that takes writes.
     pub write_cache: WriteCacheConfig,
-    /// Where data go.
+    /// Placement of data on flash.
     pub layout: LayoutConfig,
     /// Garbage collection and wear levelling.
     #[serde(default)]
@@ -86,7 +86,7 @@ impl NandConfig {
     }
 }
 
-/// Which dies work at the same time.
+/// The unit of flash that serves operations in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interleave {
@@ -138,12 +138,12 @@ pub struct WriteCacheConfig {
     pub volatile: bool,
 }
 
-/// Where data go (hidden-parameters paper §3.1).
+/// Placement of data on flash (hidden-parameters paper §3.1).
 ///
 /// A write is cut at stripe boundaries. A piece of at least `desirable_write_bytes` is dealt out over the
 /// dies, channels first, in chunks of `chunk_bytes` (or the whole piece, if that is smaller); the next piece
 /// goes on with the next die. Smaller pieces go to a log that is open on `small_write_dies` dies only, block
-/// by block, so that what was written together is read back with less parallelism.
+/// by block, so that data written together are read back with less parallelism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutConfig {
@@ -160,23 +160,24 @@ pub struct LayoutConfig {
     pub placement: PlacementRule,
 }
 
-/// What decides where on flash data go.
+/// The rule that decides where data go on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementRule {
-    /// The order of writing: the next chunk goes to the next die, in rows over all planes of it. What is
-    /// written later may fill a row up.
+    /// The order of writing: the next chunk goes to the next die, in rows over all planes of it. A later
+    /// write may fill up an unfinished row.
     #[default]
     InTurn,
     /// The address, as in MQSim: every plane is written by itself, and mapping unit after mapping unit
     /// belongs to the next plane: channels first, then chips, dies, planes. A unit is programmed as soon as
     /// it is there, whole or in part, and takes the room of its sectors in the write cache. Planes of a die
     /// work together where operations on the same row wait at the same time, if there are multi-plane
-    /// commands. What was never written is sensed as if it had been, the mapping table included.
+    /// commands. A read of a unit that was never written senses flash as if it had been, the mapping table
+    /// included.
     ByAddress,
 }
 
-/// Which block is collected next.
+/// The rule that chooses the block to collect next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CollectPolicy {
@@ -193,7 +194,7 @@ pub enum CollectPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CollectConfig {
-    /// Which block is collected next.
+    /// The rule that chooses the block to collect next.
     pub policy: CollectPolicy,
     /// Free blocks per die below which collection starts; always more than those below which writes wait.
     pub start_below_free_blocks: u32,

@@ -18,10 +18,10 @@ impl SimConfig {
     /// The drive with as much capacity, each of its members if it is a set, rounded up to whole mapping
     /// units.
     ///
-    /// A flash drive keeps its channels, chips and dies with their timing. Where its blocks would become too
+    /// A flash drive keeps its channels, chips and dies with their timing. If its blocks would become too
     /// few, they become smaller, and erasing them shorter in proportion; the write cache shrinks with the
-    /// blocks, and the cache of the mapping with the capacity. What a die keeps free beside data is
-    /// compensated for by more spare space. Disks and 3D XPoint change only their capacity.
+    /// blocks, and the cache of the mapping with the capacity. More spare space compensates for the blocks
+    /// that a die keeps free beside data. Disks and 3D XPoint change only their capacity.
     #[must_use]
     pub fn resized(mut self, capacity_bytes: u64) -> Self {
         const MULTIPLE: u64 = 1 << 20;

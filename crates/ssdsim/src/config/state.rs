@@ -1,4 +1,4 @@
-//! What a drive has been through before the simulation starts, constructed rather than simulated.
+//! State of a drive when the simulation starts, constructed rather than simulated.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::table::{NONE, Page, Slot};
 
-/// What one write did to one page.
+/// The effect of one write on one page.
 #[derive(Clone)]
 pub(super) struct Entry {
-    /// Which page.
+    /// Number of the page.
     pub page: u64,
-    /// Which write.
+    /// Number of the write.
     pub version: u64,
     /// The sectors that it wrote and that are not settled: bit `i` is sector `i` of the page. 0: the entry is
     /// not in use.
@@ -89,7 +89,7 @@ impl History {
         self.retain(slot, &mut spare, |entry| {
             if entry.version <= version {
                 durable |= if entry.doomed { 0 } else { entry.sectors & sectors };
-                // What an older write put there is overwritten on the medium, too.
+                // These sectors also replace those of older writes on the medium.
                 entry.sectors &= !durable;
             }
         });

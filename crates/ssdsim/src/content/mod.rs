@@ -23,7 +23,7 @@ use self::history::{Entry, History};
 use self::pool::{Pool, Sources};
 use self::table::{PAGE_BYTES, Page, Slot, Table};
 
-/// What tears at the finest.
+/// Sectors are the smallest unit that a power cut leaves whole.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// A page that was written more often than this without being settled is taken to have been written back by
@@ -171,8 +171,8 @@ impl Content {
         }
     }
 
-    /// What the write `version` and those before it put into this range is on the medium and survives a power
-    /// cut.
+    /// Marks as durable, so that it survives a power cut, all that write `version` and earlier writes put
+    /// into this range.
     pub fn settle(&mut self, offset_bytes: u64, length_bytes: u64, version: u64) {
         if self.history.is_empty() {
             return;

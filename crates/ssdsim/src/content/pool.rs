@@ -43,7 +43,7 @@ impl Pool {
     }
 }
 
-/// What was last written from where in the host's memory.
+/// The page that was last written from each place in the host's memory.
 ///
 /// Experiments write the same memory over and over, as its content does not matter. A page with the bytes of
 /// the one that was last written from the same place is that page; so a long experiment takes little memory,

@@ -1,4 +1,4 @@
-//! What a power cut leaves.
+//! Content of a drive after a power cut.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

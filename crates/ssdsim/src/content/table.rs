@@ -20,7 +20,7 @@ const NODE_PAGES: u64 = NODE_LEAVES * LEAF_PAGES;
 /// No entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where one page is kept.
+/// Storage of one page.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     /// Its newest bytes; `None`: zeros.
@@ -79,8 +79,8 @@ impl Table {
         &mut Arc::make_mut(leaf).0[slot]
     }
 
-    /// Empties the slots of `pages`, giving those that hold something to `give_up` first. What was never
-    /// written costs next to nothing.
+    /// Empties the slots of `pages`, giving those that hold something to `give_up` first. Pages that were
+    /// never written cost next to nothing.
     pub fn clear(&mut self, pages: std::ops::Range<u64>, mut give_up: impl FnMut(&mut Slot)) {
         let mut page = pages.start;
         while page < pages.end {

@@ -6,7 +6,7 @@ const SECTOR: usize = SECTOR_BYTES as usize;
 const SECTORS: usize = 40;
 const CAPACITY: usize = SECTORS * SECTOR;
 
-/// What happens to a drive of [`SECTORS`] sectors.
+/// A step on a drive of [`SECTORS`] sectors.
 #[derive(Clone, Debug)]
 enum Step {
     Write {
@@ -171,7 +171,7 @@ proptest! {
         }
     }
 
-    /// What happens to a copy does not change the original, nor the other way round.
+    /// Changes to a copy do not change the original, nor the other way round.
     #[test]
     fn copies_are_independent(before in steps(), after in steps()) {
         let (mut content, _, version) = run(&before);

@@ -120,7 +120,7 @@ impl WriteCache {
         self.remove(dirty);
     }
 
-    /// What was taken out is on the platters.
+    /// A range taken with [`WriteCache::take`] has reached the platters; frees its room.
     pub fn release(&mut self, dirty: &Dirty) {
         self.used_bytes -= dirty.length_bytes;
     }
@@ -151,7 +151,7 @@ mod tests {
 
     const BYTES: u64 = 64;
 
-    /// Which version is where, byte by byte.
+    /// The version of each byte.
     fn versions(cache: &WriteCache) -> Vec<u64> {
         let mut versions = vec![0; BYTES as usize];
         for dirty in cache.oldest_first() {

@@ -1,4 +1,4 @@
-//! Where bytes lie on the platters, and how long arm and platters take.
+//! Position of bytes on the platters, and times of the arm and the platters.
 
 use crate::config::DiskConfig;
 use crate::engine::transfer_ns;
@@ -26,7 +26,7 @@ struct Zone {
     track_bytes: f64,
 }
 
-/// Where an access begins.
+/// Position at which an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub cylinder: u32,

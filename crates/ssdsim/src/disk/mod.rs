@@ -2,9 +2,8 @@
 //!
 //! The arm serves one access at a time: it seeks, waits for the platters to turn to the first byte, and moves
 //! the data at the rate of its zone. Among the commands in its queue the disk takes the one that it reaches
-//! soonest. What follows the last access is read ahead while nothing else is to be done. Writes complete in
-//! the cache, if there is one, and are written back when no command waits, when the cache is full, or for a
-//! flush.
+//! soonest. While idle, it reads ahead behind the last access. Writes complete in the cache, if there is one,
+//! and are written back when no command waits, when the cache is full, or for a flush.
 
 mod cache;
 mod geometry;
@@ -43,7 +42,7 @@ pub(crate) struct Disk {
     head: Option<Head>,
 }
 
-/// Where the head is on its way along the tracks, as long as the arm does not move.
+/// Position of the head along the tracks while the arm does not move.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     /// The first byte behind the last access.
@@ -52,7 +51,7 @@ struct Head {
     at_ns: u64,
 }
 
-/// What the arm does.
+/// The access that the arm performs.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     access: Access,
@@ -247,7 +246,7 @@ impl Disk {
         let written = match &access.purpose {
             Purpose::Read { .. } => return,
             Purpose::Write { command, version } => {
-                // What is older in the cache must not replace it later.
+                // Older data in the cache must not overwrite this write later.
                 self.cache.supersede(access.offset_bytes, access.length_bytes, *version);
                 context.finish(*command, &stages_of(*command, running.begun_ns, context));
                 *version

@@ -9,7 +9,7 @@ use super::geometry::Place;
 /// away it is.
 const PATIENCE: u32 = 2;
 
-/// What the arm is to do.
+/// One access of the arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub offset_bytes: u64,
@@ -24,7 +24,7 @@ impl Access {
     }
 }
 
-/// What it is for.
+/// The reason for an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Read {
@@ -51,7 +51,7 @@ pub(super) struct Queue {
     write_back_passed_over: u32,
 }
 
-/// What is next.
+/// The next step of the arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
     /// The command at this place of the queue.

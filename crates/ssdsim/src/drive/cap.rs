@@ -1,4 +1,4 @@
-//! What a host lets through to a drive: token buckets of requests and of bytes, as clouds limit their
+//! Limits of a host on a drive's requests: token buckets of requests and of bytes, as clouds limit their
 //! volumes.
 //!
 //! A bucket that is drained at `rate` tokens a second and holds `burst` of them is kept as one number: the

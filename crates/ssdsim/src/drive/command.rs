@@ -1,10 +1,10 @@
-//! What is on its way through a drive.
+//! A command on its way through a drive.
 
 use flashgrain_device::Op;
 
 use crate::fault::NO_FAULT;
 
-/// Where a command's time went, nanoseconds. Together they are its latency.
+/// Time that a command spent in each stage, nanoseconds. The sum of all stages is its latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
     /// In the host's queue, because the drive holds no more commands.
@@ -35,7 +35,7 @@ impl Stages {
 pub(crate) struct Command {
     /// The request that it is part of.
     pub request: u32,
-    /// Which drive.
+    /// Number of the drive.
     pub drive: u16,
     /// Never `WriteThenFlush`: that is a write, and then a flush.
     pub op: Op,
@@ -57,11 +57,11 @@ pub(crate) struct Command {
     pub version: u64,
     /// For the medium: parts of the command that are still to be done.
     pub parts: u32,
-    /// Where its time went.
+    /// Time in each stage so far.
     pub stages: Stages,
     /// Errno, or 0.
     pub errno: i32,
-    /// What is wrong with it: a number of the plan of faults.
+    /// Number, in the plan of faults, of the fault that the command suffers.
     pub fault: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What only a simulated device can be made to do.
+//! Control over a simulated device that no real device offers.
 
 use super::device::SimDevice;
 use super::image::Image;
@@ -52,7 +52,7 @@ impl SimDevice {
         self.with(|world| world.image())
     }
 
-    /// Makes the bytes of the device those of `image`, all of them on the medium. What is in flight fails;
+    /// Makes the bytes of the device those of `image`, all of them on the medium. Requests in flight fail;
     /// the drive is switched off and on.
     ///
     /// # Errors

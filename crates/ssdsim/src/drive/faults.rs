@@ -1,5 +1,5 @@
-//! What faults do to commands and drives. Where each command passes on its way, the world asks here if, and
-//! only if, something is wrong with it.
+//! Effects of faults on commands and drives. At each stage of a command, the world calls this module if, and
+//! only if, the command has a fault.
 
 use std::ops::Range;
 
@@ -217,7 +217,7 @@ impl World {
     }
 }
 
-/// Where a range ends up that misses its place by so much; within the drive.
+/// Start of a range that is displaced by `by_bytes`, in whole sectors; the range stays within the drive.
 fn elsewhere(content: &Content, offset_bytes: u64, length: usize, by_bytes: i64) -> u64 {
     let capacity = content.capacity_bytes();
     let sector = SECTOR_BYTES as i64;

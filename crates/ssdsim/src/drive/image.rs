@@ -27,7 +27,7 @@ pub(super) struct OnLink {
 /// A write that a power cut may undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsettledWrite {
-    /// Which drive of a stripe set.
+    /// Number of the drive within a stripe set.
     pub drive: u16,
     /// From the first to the last byte on that drive that is not on the medium.
     pub range: Range<u64>,
@@ -58,7 +58,7 @@ impl Image {
         writes
     }
 
-    /// What a power cut at this point leaves. Nothing is unsettled any more.
+    /// The image after a power cut at this point. It has no unsettled writes.
     #[must_use]
     pub fn after(&self, cut: &PowerCut) -> Self {
         let mut writes = self.numbered();
@@ -123,7 +123,7 @@ impl Image {
         self.stripes == other.stripes && capacities(self) == capacities(other)
     }
 
-    /// What it is an image of.
+    /// Number and size of the drives, for messages.
     pub(super) fn shape(&self) -> String {
         let bytes = self.drives.first().map_or(0, Content::capacity_bytes);
         format!("{} drives of {bytes} bytes", self.drives.len())

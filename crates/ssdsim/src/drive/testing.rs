@@ -1,4 +1,4 @@
-//! What surrounds a medium, for tests of its parts.
+//! The surroundings of a medium, for tests of its parts.
 
 use flashgrain_device::Op;
 use rand::SeedableRng;

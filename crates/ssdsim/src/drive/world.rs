@@ -356,7 +356,7 @@ impl World {
     }
 }
 
-/// What a medium may use and tell while it works on a command or an event.
+/// The parts of the drive that a medium may use and change while it works on a command or an event.
 pub(crate) struct Context<'a> {
     pub(super) drive: u16,
     pub(super) events: &'a mut Events,

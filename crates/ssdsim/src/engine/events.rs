@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use flashgrain_device::Nanos;
 
-/// What happens at a point in virtual time.
+/// An event at a point in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A cap of the host lets a command through.

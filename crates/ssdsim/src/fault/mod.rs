@@ -17,8 +17,8 @@
 //! command suffers at most one fault: the first in the order of injection whose turn it is. Everything random
 //! is drawn from the device's seed, from a generator of its own, so a fault changes nothing but what it says.
 //!
-//! What is not a drive's fault is not here: a file whose length or name is not durable is the file system's
-//! business.
+//! Losses that are no drive's fault are not modelled here: a file whose length or name is not durable is the
+//! file system's business.
 
 mod plan;
 mod power;
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use plan::{NO_FAULT, Plan};
 pub use power::{PowerCut, Survivors, Tear};
 
-/// What goes wrong.
+/// Kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -56,7 +56,7 @@ pub enum FaultKind {
     NoSpace,
     /// A flush fails with `EIO`.
     FlushError {
-        /// What becomes of what it should have made durable.
+        /// The fate of the data that the flush should have made durable.
         data: FlushLoss,
     },
     /// A flush is acknowledged and not done; a durable write is done like any other write. The bytes may
@@ -79,18 +79,18 @@ pub enum FaultKind {
     StaleRead,
     /// A bit of the fault's range changes on the drive.
     FlipAtRest {
-        /// Which bit of the range: bit `i % 8` of byte `i / 8`; `None`: any.
+        /// Number of the bit in the range: bit `i % 8` of byte `i / 8`; `None`: any.
         bit: Option<u64>,
     },
     /// A bit changes on the way: of a read only in memory, of a write on the drive, not in memory.
     FlipInFlight {
-        /// Which bit of the command, counted as in [`FaultKind::FlipAtRest`] and modulo its length; `None`:
-        /// any.
+        /// Number of the bit in the command, counted as in [`FaultKind::FlipAtRest`] and modulo its length;
+        /// `None`: any.
         bit: Option<u64>,
     },
     /// A discard leaves something other than zeros.
     AfterDiscard {
-        /// What it leaves.
+        /// Content of the range after the discard.
         leaves: Discarded,
     },
     /// A command takes longer.
@@ -102,7 +102,7 @@ pub enum FaultKind {
     },
 }
 
-/// What a failed flush does to what it should have made durable.
+/// Effect of a failed flush on data that it should have made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushLoss {
@@ -115,11 +115,11 @@ pub enum FlushLoss {
     Undurable,
 }
 
-/// What a discard may leave.
+/// Content that a discard may leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discarded {
-    /// What was there.
+    /// The old data.
     Old,
     /// Random bytes.
     Garbage,
@@ -176,13 +176,13 @@ pub enum Repeat {
     Sticky,
 }
 
-/// What happens, when, where and how often.
+/// One fault: its kind, its trigger, its range and its repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "text::Flat", into = "text::Flat")]
 pub struct Fault {
-    /// What goes wrong.
+    /// Kind of fault.
     pub kind: FaultKind,
-    /// Which of the commands that the kind applies to.
+    /// Restricts the fault to some of the commands that its kind applies to.
     pub operation: Operation,
     /// When.
     pub at: Trigger,

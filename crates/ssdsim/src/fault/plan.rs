@@ -1,4 +1,4 @@
-//! Which fault happens to which command.
+//! Assigns faults to commands.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ struct Armed {
     seen: u64,
     /// How often it happened.
     fired: u64,
-    /// What the drives held when it was injected, for stale reads.
+    /// Content of the drives when the fault was injected, for stale reads.
     before: Vec<Content>,
 }
 
@@ -102,17 +102,17 @@ impl Plan {
         self.faults.get(index as usize).map_or(0, |armed| armed.fired)
     }
 
-    /// What the fault does.
+    /// Kind of the fault.
     pub fn kind(&self, index: u32) -> &FaultKind {
         &self.faults[index as usize].fault.kind
     }
 
-    /// Where the fault is.
+    /// Range of the fault.
     pub fn range(&self, index: u32) -> Range<u64> {
         self.faults[index as usize].fault.range.clone()
     }
 
-    /// What a drive held when the fault was injected.
+    /// Content of a drive when the fault was injected.
     pub fn before(&self, index: u32, drive: u16) -> Option<&Content> {
         self.faults[index as usize].before.get(usize::from(drive))
     }

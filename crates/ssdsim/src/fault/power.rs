@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-/// What tears at the finest.
+/// Sectors are the smallest unit that a power cut leaves whole.
 const SECTOR_BYTES: u64 = crate::content::SECTOR_BYTES;
 
 /// A power cut, and what it leaves of the writes that were on their way to the medium.
@@ -15,13 +15,13 @@ const SECTOR_BYTES: u64 = crate::content::SECTOR_BYTES;
 /// drive and are not yet on the medium, acknowledged or not; and, if `in_flight`, on any drive those whose
 /// data were on the link. They are numbered from 0 in the order of their arrival (see
 /// [`Image::unsettled`](crate::Image::unsettled)). Those that survive are applied in that order, so every
-/// subset amounts to a reordering, too. What was settled always survives.
+/// subset amounts to a reordering, too. Settled writes always survive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerCut {
-    /// Which unsettled writes survive.
+    /// Choice of the unsettled writes that survive.
     pub survivors: Survivors,
-    /// What becomes of a write that survives.
+    /// Tearing of the writes that survive.
     pub tear: Tear,
     /// Whether writes whose data were on the link count.
     pub in_flight: bool,
@@ -29,7 +29,7 @@ pub struct PowerCut {
     pub seed: u64,
 }
 
-/// Which unsettled writes survive.
+/// Choice of the unsettled writes that survive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Survivors {
@@ -48,7 +48,7 @@ pub enum Survivors {
     Only(Vec<usize>),
 }
 
-/// What becomes of a write that survives. Units are aligned on the drive, and at least a sector of 512 bytes.
+/// Tearing of the writes that survive. Units are aligned on the drive, and at least a sector of 512 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tear {
@@ -57,17 +57,17 @@ pub enum Tear {
     Whole,
     /// With probability one half it is torn: only its first units survive, at least one and not all.
     Prefix {
-        /// What is never torn: 512, 4096, or the drive's atomic unit.
+        /// Size of the unit that is never torn: 512, 4096, or the drive's atomic unit.
         unit_bytes: u32,
     },
     /// With probability one half it is shorn: each of its units survives with probability one half.
     Shorn {
-        /// What is never torn.
+        /// Size of the unit that is never torn.
         unit_bytes: u32,
     },
     /// Of this one write, only the first bytes survive (rounded down to sectors); all others are whole.
     One {
-        /// Which.
+        /// Number of the write.
         write: usize,
         /// How much of it is left.
         first_bytes: u64,
@@ -75,7 +75,7 @@ pub enum Tear {
 }
 
 impl PowerCut {
-    /// What survives of each write, given the bytes on its drive that are not settled: ranges, ascending.
+    /// The ranges that survive of each write, given the unsettled bytes on its drive: ascending.
     pub(crate) fn decide(&self, writes: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let mut random = Pcg64::seed_from_u64(self.seed);
         writes

@@ -61,7 +61,8 @@ pub fn export_drive(config: &SimConfig, remark: &dyn Fn(&str) -> Option<String>)
     Ok(text)
 }
 
-/// What may stand in a comment: the file says that it is ASCII, and two hyphens would end the comment.
+/// Replaces characters that may not stand in a comment: the file says that it is ASCII, and two hyphens would
+/// end the comment.
 fn plain(text: &str) -> String {
     let ascii = |character: char| if (' '..='~').contains(&character) { character } else { '?' };
     let mut text: String = text.replace('µ', "u").chars().map(ascii).collect();

@@ -16,7 +16,7 @@ pub(super) struct Field {
     pub name: &'static str,
     /// Other spellings: of older versions, of the shipped files, of the documentation.
     pub also: &'static [&'static str],
-    /// What MQSim takes where it is missing.
+    /// MQSim's value if the field is missing.
     pub default: &'static str,
     /// Why it has no effect here; `None` if it has one.
     pub ignored: Option<&'static str>,
@@ -149,7 +149,7 @@ impl Section {
         Error::Config { field: format!("{}.{name}", self.tag), value: self.text(name).to_owned(), allowed }
     }
 
-    /// What is given and has no effect, and what has an effect and is not given.
+    /// Lists fields that are given without having an effect, and fields that have an effect and are missing.
     pub(super) fn notes(&self) -> Vec<String> {
         let given = |field: &&Field| self.given.contains_key(field.name);
         let without_effect = self.fields.iter().filter(given).filter_map(|field| {

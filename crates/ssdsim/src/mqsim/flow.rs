@@ -1,4 +1,4 @@
-//! What runs on a drive of MQSim.
+//! Workloads that run on a drive of MQSim.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,11 @@ pub struct Scenario {
 pub struct Flow {
     /// Whether the drive's cache takes its writes.
     pub write_cache: bool,
-    /// Where its requests come from.
+    /// Source of its requests.
     pub kind: FlowKind,
 }
 
-/// Where requests come from.
+/// Source of a flow's requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlowKind {
     /// They are made up.
@@ -40,9 +40,9 @@ pub struct Synthetic {
     pub read_share: f64,
     /// When they come.
     pub arrivals: Arrivals,
-    /// Where they go.
+    /// Rule for their addresses.
     pub addresses: Addresses,
-    /// What their starts are multiples of.
+    /// Their starts are multiples of this.
     pub align_bytes: u64,
     /// How long they are.
     pub sizes: Sizes,
@@ -63,7 +63,7 @@ pub enum Arrivals {
     BytesPerSecond(f64),
 }
 
-/// Where requests go.
+/// Rule for the addresses of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Addresses {
     /// One behind the other.

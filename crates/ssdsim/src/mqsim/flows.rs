@@ -21,7 +21,7 @@ const MOST_OF_OPEN_FLOWS: u32 = 65_536;
 /// Completions between two looks at the interrupt.
 const AT_ONCE: usize = 1024;
 
-/// What a scenario reached.
+/// Results of a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
     /// By flow, in the order of the file.
@@ -34,7 +34,7 @@ pub struct ScenarioResult {
     pub interrupted: bool,
 }
 
-/// What a flow reached.
+/// Results of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
     /// Latencies of reads, nanoseconds.

@@ -91,7 +91,7 @@ pub(super) struct Generator {
     addresses: Range<u64>,
     random: Pcg64,
     taken: u64,
-    /// Where the next one of a stream starts.
+    /// Start of the next request of a stream.
     stream_at: u64,
     arrival_ns: f64,
 }
@@ -137,7 +137,7 @@ impl Generator {
         Wanted { offset_bytes, length_bytes, is_read }
     }
 
-    /// Where a request starts that may start no later than `last_start`.
+    /// Start of a request; `last_start` at most.
     fn start(&mut self, last_start: u64) -> u64 {
         let align = self.flow.align_bytes;
         match self.flow.addresses {

@@ -75,7 +75,7 @@ fn stripe_set(name: &str) -> Option<(u32, &str)> {
     (1..=MOST_DRIVES).contains(&drives).then_some((drives, one))
 }
 
-/// What of a name counts.
+/// The characters of a name that count: letters and digits, in lower case.
 fn essence(name: &str) -> String {
     name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

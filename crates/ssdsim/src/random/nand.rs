@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 /// Erase blocks are drawn no larger than this.
 const LARGEST_BLOCK_BYTES: u64 = 8 * MIB;
 
-/// What was written small must read back slower by at least this factor.
+/// Data written in small pieces must read back slower by at least this factor.
 const LEAST_SMALL_WRITE_COST: f64 = 1.5;
 
 /// Reads of what was written in halves of a stripe must differ by this share from those of whole ones.

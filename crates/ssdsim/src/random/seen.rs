@@ -1,4 +1,4 @@
-//! What a drive's layout means for the latency of single reads: closed forms for an idle drive, good to some
+//! Effect of a drive's layout on the latency of single reads: closed forms for an idle drive, good to some
 //! per cent.
 
 use crate::config::{HostConfig, NandConfig};

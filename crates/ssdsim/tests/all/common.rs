@@ -14,7 +14,7 @@ pub fn profile(drive: &SimConfig, config: &Config) -> Profiled {
     flashgrain_profile::run(&Target::new(&device), config, &mut Silent, &AtomicBool::new(false)).unwrap()
 }
 
-/// What `flashgrain profile` does with a drive that holds data: the default budget, on all of it.
+/// The settings of `flashgrain profile` for a drive that holds data: the default budget, on the whole drive.
 pub fn as_a_user(drive: &SimConfig, seed: u64) -> Config {
     Config { region_bytes: Some(drive.capacity_bytes), holds_data: true, seed, ..Config::default() }
 }

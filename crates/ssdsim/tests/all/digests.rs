@@ -13,8 +13,8 @@ const PRESETS: [&str; 3] = ["960evo", "905p", "wd-black-1tb-2011"];
 
 /// The digests that every machine and every build must come to. After a change that is meant to change
 /// timings or the order of events, `FLASHGRAIN_WRITE_DIGESTS=1 cargo test -p flashgrain_ssdsim --test all
-/// digests` writes the file anew; the commit says why. That the optimiser makes no difference is seen by
-/// running the test with `--release`.
+/// digests` writes the file anew; the commit says why. A run of the test with `--release` shows that the
+/// optimiser makes no difference.
 #[test]
 fn digests_are_the_same_everywhere() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/digests.txt");

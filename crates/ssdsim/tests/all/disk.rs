@@ -18,7 +18,7 @@ use crate::score::{Hidden, Verdict};
 const DISKS: [&str; 5] =
     ["seagate-250gb-2006", "hitachi-1tb-2009", "wd-black-1tb-2011", "seagate-2tb-2012", "wd-red-6tb-2018"];
 
-/// What a disk's description says of its mechanics, worked out on its own; seconds and bytes.
+/// The mechanics in a disk's description, worked out independently of the simulation; seconds and bytes.
 struct ClosedForm {
     capacity: f64,
     host: HostConfig,
@@ -219,7 +219,7 @@ fn small_sequential_reads_come_out_of_the_buffer() {
     // The command takes longer than the bytes need to pass the head.
     let expected = form.command() + form.link(4096.0);
     assert_near("read of the buffer, s", sum(&latencies[1000..]) / 1000.0, expected, 0.001);
-    // What was not asked for is not read ahead beyond the buffer, and the way back costs a seek or a turn.
+    // Read-ahead does not go beyond the buffer, and the way back costs a seek or a turn.
     let far = form.disk.read_ahead_bytes + (64 << 20);
     let latency = host.request(Op::Read, far, &mut [0; 4096]).latency().seconds();
     assert!(latency > 3.0 * expected, "{latency}");

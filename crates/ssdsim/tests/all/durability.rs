@@ -26,10 +26,10 @@ const DEPTH: usize = 16;
 /// Cuts of each small drive.
 const CUTS: u64 = 12;
 
-/// What may be in a page after a power cut.
+/// The possible content of a page after a power cut.
 #[derive(Clone)]
 struct Page {
-    /// What was written, oldest first; the first of them, or a later one, must be there.
+    /// Written values, oldest first; the first of them, or a later one, must be there.
     values: Vec<u8>,
     /// Of `values`, the last that was acknowledged.
     acknowledged: usize,
@@ -116,7 +116,7 @@ impl Load {
         }
         for (number, covered) in flight.covers.iter().enumerate() {
             let page = &mut self.pages[number];
-            // What was acknowledged when the flush came is durable now; older values are no longer possible.
+            // Data acknowledged before the flush came are durable now; older values are no longer possible.
             if !touched.contains(&number)
                 && let Some(at) = page.values[..=page.acknowledged].iter().rposition(|value| value == covered)
             {

@@ -15,7 +15,7 @@ const ENOSPC: i32 = 28;
 /// So much is written before anything goes wrong, and checked afterwards.
 const BYTES: usize = 64 << 10;
 
-/// Where the fault strikes.
+/// Start of the range that the fault strikes.
 const AT: u64 = 8192;
 
 /// A drive with a known content on the medium, and a fault.
@@ -41,7 +41,7 @@ fn power_cycle(device: &SimDevice) {
     device.power_on();
 }
 
-/// What is there when nothing went wrong, but for `changed` at [`AT`].
+/// The content without a fault, but for `changed` at [`AT`].
 fn expected(changed: &[u8]) -> Vec<u8> {
     let mut bytes = pattern(0, BYTES, 0);
     bytes[AT as usize..AT as usize + changed.len()].copy_from_slice(changed);

@@ -1,5 +1,4 @@
-//! What was configured is what is learned: the profiler, which is not told the truth, on the drives of the
-//! papers.
+//! The profiler learns the configured parameters, which it is not told: on the drives of the papers.
 
 use flashgrain_model::{Access, ModelName};
 use flashgrain_profile::{Config, ExperimentName};

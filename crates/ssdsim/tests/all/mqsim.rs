@@ -44,8 +44,8 @@ fn scenarios() -> Vec<Scenario> {
     import_workload(&file("workload.xml"), "workload.xml", &folder()).unwrap()
 }
 
-/// What MQSim itself reached with 4 KiB random reads on the example, by depth (measured with its release of
-/// 2022, in chip-busy mode, which is the only one it has, cache off, over 85 % of the drive).
+/// MQSim's own throughput of 4 KiB random reads on the example, by depth (measured with its release of 2022,
+/// in chip-busy mode, which is the only one it has, cache off, over 85 % of the drive).
 const WITH_AN_IDEAL_MAP: [(u32, f64); 4] = [(1, 11_248.0), (4, 42_267.0), (16, 133_093.0), (64, 226_423.0)];
 const WITH_A_CACHE_OF_2_MIB: [(u32, f64); 4] = [(1, 6_034.0), (4, 22_763.0), (16, 73_040.0), (64, 133_035.0)];
 
@@ -302,7 +302,7 @@ fn what_is_exported_imports_as_the_same_drive() {
         assert!(near(after.host.link_bytes_per_s as f64, before.host.link_bytes_per_s as f64));
         assert!(near(nand(&after).over_provisioning, nand(&before).over_provisioning), "{variant:?}");
         assert!(after.capacity_bytes.abs_diff(before.capacity_bytes) <= 8192, "{variant:?}");
-        // What is near is as good as equal; the rest is equal.
+        // Values that differ slightly by rounding are taken over; the rest must be equal.
         after.about = before.about.clone();
         after.capacity_bytes = before.capacity_bytes;
         after.host = before.host.clone();

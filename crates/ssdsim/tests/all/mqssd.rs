@@ -14,7 +14,7 @@ const FILE_BYTES: u64 = 50_000_000_000;
 const PAGE_BYTES: u64 = 4096;
 const LARGE_BYTES: u64 = 1000 * PAGE_BYTES;
 
-/// What the paper found for all three drives (§3.3.2): single-threaded throughput falls by this factor from
+/// The paper's finding for all three drives (§3.3.2): single-threaded throughput falls by this factor from
 /// 0.1 % to 100 % of the pages, and so does that of 128 threads.
 const SINGLE_READS: RangeInclusive<f64> = 18.0..=23.0;
 const SINGLE_WRITES: RangeInclusive<f64> = 38.0..=57.0;

@@ -1,4 +1,4 @@
-//! What queueing theory and arithmetic know of a drive without simulating it.
+//! Predictions of queueing theory and arithmetic for a drive, without simulating it.
 
 use flashgrain_device::{Device, Op};
 use flashgrain_ssdsim::SimConfig;

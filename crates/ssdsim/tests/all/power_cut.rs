@@ -10,8 +10,8 @@ use crate::host::{DISK, Host, NAND, XPOINT, config, pattern};
 const EIO: i32 = 5;
 const ENODEV: i32 = 19;
 
-/// What a host has been promised, sector by sector: the newest round that must have survived, and the newest
-/// that may have.
+/// The durability that a host has been promised, sector by sector: the newest round that must have survived,
+/// and the newest that may have.
 struct Promises {
     durable: Vec<u8>,
     acknowledged: Vec<u8>,
@@ -27,7 +27,7 @@ impl Promises {
     }
 }
 
-/// What the host does in the round: first sector, sectors, and how.
+/// The host's step in the round: first sector, sectors, and how.
 fn step(round: u8) -> (usize, usize, Op) {
     let draw = usize::from(round).wrapping_mul(2_654_435_761) >> 7;
     let sectors = [1, 8, 16, 3][draw % 4];

@@ -1,7 +1,7 @@
-//! What was configured is what is learned, on random drives, by a profile as users make it: all experiments
-//! within the default budget. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p flashgrain_ssdsim --test
-//! all random_drives -- --nocapture` tries two hundred; without it there are few. `FLASHGRAIN_RANDOM_SEED=n`
-//! begins with another one.
+//! The profiler learns the configured parameters of random drives, with a profile as users make it: all
+//! experiments within the default budget. `FLASHGRAIN_RANDOM_DRIVES=200 cargo test --release -p
+//! flashgrain_ssdsim --test all random_drives -- --nocapture` tries two hundred; without it there are few.
+//! `FLASHGRAIN_RANDOM_SEED=n` begins with another one.
 
 use flashgrain_model::segmented_fit;
 use flashgrain_profile::load::Stop;

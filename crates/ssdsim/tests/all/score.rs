@@ -1,4 +1,4 @@
-//! What was configured beside what was learned.
+//! Configured parameters beside learned ones.
 
 use flashgrain_profile::schema::{Learned, LearnedValue};
 use flashgrain_ssdsim::SimConfig;

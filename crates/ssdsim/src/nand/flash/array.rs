@@ -14,7 +14,7 @@ const SENSED: u8 = 0;
 const ENDED: u8 = 1;
 /// A channel is free again and somebody waits for it; the index is the channel.
 const RELEASED: u8 = 2;
-/// What was running has been suspended; the index is the server.
+/// The running operation has been suspended; the index is the server.
 const SUSPENDED: u8 = 3;
 /// An operation has ended that ran together with another; the index is its slot.
 const JOINED: u8 = 4;

@@ -7,7 +7,7 @@ mod timing;
 
 pub(crate) use array::Flash;
 
-/// What an operation does to the cells.
+/// Operations on flash cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlashKind {
     /// Command, sensing, transfer out.

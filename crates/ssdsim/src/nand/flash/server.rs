@@ -23,7 +23,7 @@ pub(super) struct Server {
     collected_ns: u64,
 }
 
-/// What a server is doing.
+/// The operation that a server runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     pub slot: u32,
@@ -57,16 +57,16 @@ impl Server {
         }
     }
 
-    /// What was running is not any more.
+    /// Stops the running operation and returns it.
     #[inline]
     pub fn stop(&mut self, now_ns: u64) -> Option<Running> {
         self.collected_ns = self.collected_ns(now_ns);
         self.running.take()
     }
 
-    /// Whether there is something to begin; if not, what was suspended goes on. Until then only reads begin:
-    /// nothing else can be done to cells that are being programmed or erased. What is urgent waits for that,
-    /// and no read goes before it.
+    /// Whether there is something to begin; if not, the suspended operation goes on. Until then only reads
+    /// begin: nothing else can be done to cells that are being programmed or erased. Urgent operations wait
+    /// for that, and no read goes before them.
     #[inline]
     pub fn has_next(&self) -> bool {
         match &self.suspended {

@@ -1,4 +1,4 @@
-//! What is known of every block, and which are free.
+//! State of every block, and the list of free blocks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use super::geometry::{Geometry, Place};
 use super::mapping::Mapping;
 
-/// What stands in a list of units where no unit is.
+/// Entry of a list of units for a slot without a unit.
 const PADDING: u32 = u32::MAX;
 
-/// What a block is used for.
+/// Use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Free,
@@ -35,7 +35,8 @@ pub(super) struct Block {
     pub programmed: u32,
     /// The how manieth block it is that was opened.
     pub opened: u64,
-    /// Which unit each slot was written with; `None` while that is as it was at the start.
+    /// Number of the unit that each slot was written with; `None` as long as all slots hold the units of the
+    /// start.
     units: Option<Box<[u32]>>,
 }
 
@@ -166,7 +167,7 @@ impl Blocks {
         self.valid_of_die[(block / self.blocks_per_die) as usize] -= count;
     }
 
-    /// Which unit was written to the slot; it may have been written elsewhere since.
+    /// The unit that was written to the slot; the unit may have been written elsewhere since.
     pub fn unit_at(&self, block: u32, row: u32, slot: u32, mapping: &Mapping) -> Option<u32> {
         let in_block = row * self.units_per_row + slot;
         match &self.all[block as usize].units {

@@ -1,5 +1,5 @@
-//! Where everything is at the start: a formula rather than a table, so that a drive needs memory for what is
-//! written to it only.
+//! The mapping at the start: a formula rather than a table, so that a drive needs memory only for units that
+//! are written.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) enum DefaultMap {
 }
 
 impl DefaultMap {
-    /// Where the unit was at the start.
+    /// Place of the unit at the start.
     #[inline]
     pub fn get(&self, unit: u32) -> Option<Place> {
         match self {
@@ -28,7 +28,7 @@ impl DefaultMap {
         }
     }
 
-    /// Which unit was there at the start.
+    /// The unit at this place at the start.
     pub fn unit_at(&self, place: Place) -> Option<u32> {
         match self {
             Self::Fresh => None,

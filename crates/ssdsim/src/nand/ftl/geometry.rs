@@ -6,7 +6,7 @@ use crate::error::Error;
 /// Open blocks that a die may have: striped writes, small writes, collection.
 pub(super) const OPEN_BLOCKS_PER_DIE: u32 = 3;
 
-/// Where a mapping unit is on flash: units are numbered die by die, block by block, row by row.
+/// Place of a mapping unit on flash: units are numbered die by die, block by block, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub u32);
 
@@ -22,7 +22,7 @@ pub(super) struct At {
 }
 
 /// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page
-/// of one plane. Where the address decides where data go, *dies* are planes: all those of plane 0 come first.
+/// of one plane. With placement by address, *dies* are planes: all those of plane 0 come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     pub dies: u32,
@@ -164,7 +164,7 @@ impl Geometry {
         (offset_bytes >> self.unit_shift) as u32
     }
 
-    /// Where the unit starts.
+    /// First byte of the unit.
     #[inline]
     pub fn start_bytes(&self, unit: u32) -> u64 {
         u64::from(unit) << self.unit_shift

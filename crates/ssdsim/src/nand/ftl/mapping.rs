@@ -33,7 +33,7 @@ impl Mapping {
         Self { parts: vec![Part::AsAtStart; units.div_ceil(TABLE_UNITS) as usize], units, start }
     }
 
-    /// Where the unit is.
+    /// Place of the unit.
     #[inline]
     pub fn get(&self, unit: u32) -> Option<Place> {
         match &self.parts[(unit / TABLE_UNITS) as usize] {
@@ -123,7 +123,7 @@ impl Mapping {
         (part * TABLE_UNITS).min(self.units)
     }
 
-    /// Which unit was at this place at the start.
+    /// The unit at this place at the start.
     pub fn unit_at_start(&self, place: Place) -> Option<u32> {
         self.start.unit_at(place)
     }

@@ -1,8 +1,8 @@
-//! How much of the mapping table is in memory (DFTL; MQSim). A miss reads a unit of the table from flash; a
-//! dirty entry that has to go rewrites one.
+//! Part of the mapping table in memory (DFTL; MQSim). A miss reads a unit of the table from flash; a dirty
+//! entry that has to go rewrites one.
 //!
-//! What is modelled is the time. Where everything is, the simulation knows anyway. Collection changes entries
-//! that are in memory, and, as in MQSim, the others at no cost.
+//! Only the time of these operations is modelled: the simulation itself always has the whole table.
+//! Collection changes entries that are in memory, and, as in MQSim, the others at no cost.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) struct TableCache {
     units_per_key: u32,
     entry_bytes: u32,
     lru: Lru,
-    /// Who waits for each unit of the table that is being read.
+    /// Waiters for each unit of the table that is being read.
     fetches: Vec<Option<Vec<Waiter>>>,
     spare: Vec<Vec<Waiter>>,
     /// Units of the table that are to be written.
@@ -32,7 +32,7 @@ pub(super) struct TableCache {
     kept: Vec<bool>,
 }
 
-/// Who waits for a unit of the table.
+/// A waiter for a unit of the table.
 #[derive(Clone, Debug)]
 enum Waiter {
     /// A read of these units.

@@ -36,7 +36,7 @@ use crate::config::{CollectPolicy, NandConfig, SimConfig};
 use crate::drive::Context;
 use crate::error::Error;
 
-/// What an operation on flash was made for: the upper bits of its token.
+/// Purpose of an operation on flash: the upper bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A host's read. The token holds the command and the bytes for it.

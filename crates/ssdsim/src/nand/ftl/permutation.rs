@@ -27,7 +27,7 @@ impl Permutation {
         self.size
     }
 
-    /// Where `index` goes; both are below `size`.
+    /// The index to which the permutation takes `index`; both are below `size`.
     #[inline]
     pub fn forward(&self, mut index: u32) -> u32 {
         loop {
@@ -43,7 +43,7 @@ impl Permutation {
         }
     }
 
-    /// What goes to `index`.
+    /// The index that the permutation takes to `index`.
     pub fn backward(&self, mut index: u32) -> u32 {
         loop {
             let (mut low, mut high) = (index & self.low_mask, index >> self.low_bits);

@@ -1,4 +1,4 @@
-//! Where new data go: which die, and which row of which block there.
+//! Placement of new data: chooses the die, and the block and row there.
 
 use super::Ftl;
 use super::geometry::Geometry;
@@ -17,7 +17,7 @@ struct Opened {
     last: Option<u32>,
 }
 
-/// Where the next units of a write go.
+/// Destination of the next units of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub stream: Stream,
@@ -127,8 +127,8 @@ impl Placement {
 }
 
 impl Ftl {
-    /// Where `unit` of a write goes, if it is in no open row already. `known` is where the units before it
-    /// went.
+    /// Destination of `unit` of a write, if the unit is in no open row already. `known` is the destination of
+    /// the units before it.
     pub(super) fn target(&mut self, known: Option<Target>, unit: u32, command: &Command) -> Target {
         let Self { geometry, blocks, placement, .. } = self;
         let has_room = |die: u32| blocks.valid_of_die[die as usize] < geometry.valid_limit;

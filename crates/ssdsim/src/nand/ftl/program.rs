@@ -34,7 +34,7 @@ impl Ftl {
             let entry = &self.rows[row];
             let here = self.geometry.place(entry.block, entry.row, index as u32);
             let at = self.geometry.at(before);
-            // What has been overwritten or discarded since needs no completion; what is in memory needs no
+            // A unit that was overwritten or discarded since needs no completion; a unit in memory needs no
             // reading.
             let on_flash = at.row < self.blocks.get(at.block).programmed;
             if !on_flash || self.mapping.get(unit) != Some(here) {
@@ -166,7 +166,7 @@ impl Ftl {
         }
     }
 
-    /// What the row holds survives a power cut.
+    /// Marks the host's data in the row as durable: they survive a power cut.
     fn settle(&self, row: u32, context: &mut Context<'_>) {
         let slots = &self.rows[row].slots;
         let follows = |a: &Slot, b: &Slot| a.unit + 1 == b.unit && a.version == b.version;

@@ -14,7 +14,7 @@ use crate::nand::flash::{Cause, Flash, FlashDone, FlashKind, FlashOp};
 /// Event: the controller has looked up a read's mapping; its index is the command.
 pub(super) const LOOKED_UP: u8 = FIRST_FTL_KIND;
 
-/// What a channel transfers a whole number of.
+/// A channel transfers whole sectors.
 pub(super) const SECTOR_BYTES: u32 = 512;
 
 /// Settings and scratch memory of the read path.
@@ -149,7 +149,7 @@ impl Ftl {
         self.table_moves(unit);
     }
 
-    /// Where a read's time went until its flash operations were submitted at `submitted_ns`.
+    /// Stages of a read until its flash operations were submitted at `submitted_ns`.
     #[inline]
     fn read_stages(&self, command: u32, submitted_ns: u64, context: &Context<'_>) -> Stages {
         let joining_ns = self.joining_ns(command, context);

@@ -3,7 +3,7 @@
 use super::geometry::Place;
 use crate::engine::Slab;
 
-/// What a row is filled by; each has its own open blocks.
+/// Source of the units that fill a row; each has its own open blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     /// Writes large enough to be striped, and the mapping table.
@@ -22,9 +22,9 @@ pub(super) struct Slot {
     pub unit: u32,
     /// The newest write in it.
     pub version: u64,
-    /// Which parts of the unit were written, a bit each (see [`covered`]).
+    /// Parts of the unit that were written, a bit each (see [`covered`]).
     pub covered: u64,
-    /// Where the unit was before, if on flash: what is not covered must be read there.
+    /// Place of the unit before, if on flash: the parts that are not covered must be read there.
     pub before: Option<Place>,
     /// Whether a flush has put it into the journal.
     pub durable: bool,
@@ -33,8 +33,8 @@ pub(super) struct Slot {
 /// All parts of a unit.
 pub(super) const WHOLE: u64 = u64::MAX;
 
-/// Which parts of a unit of `unit_bytes` the bytes from `start` to `end` cover wholly; a part is the 64th of
-/// the unit.
+/// Parts of a unit of `unit_bytes` that the bytes from `start` to `end` cover wholly; a part is a 64th of the
+/// unit.
 pub(super) fn covered(start: u32, end: u32, unit_bytes: u32) -> u64 {
     let part = |byte: u32, up: u64| (u64::from(byte) * 64 + up) / u64::from(unit_bytes);
     let (first, end) = (part(start, u64::from(unit_bytes) - 1), part(end, 0));

@@ -142,7 +142,7 @@ impl Steady {
         self.units
     }
 
-    /// Where the permutation takes a unit, or where it comes from.
+    /// The permuted place of a unit, or, with the inverse `permute`, the reverse.
     #[inline]
     fn moved(&self, from: u32, permute: impl Fn(&Permutation, u32) -> u32) -> u32 {
         if !self.by_address {
@@ -155,7 +155,7 @@ impl Steady {
     }
 }
 
-/// Where the valid unit number `rank` of `valid` is in a block: they are spread evenly.
+/// Slot of the valid unit number `rank` of `valid` in a block: valid units are spread evenly.
 #[inline]
 fn spread(rank: u32, valid: u32, units_per_block: u32) -> u32 {
     (u64::from(rank) * u64::from(units_per_block) / u64::from(valid)) as u32
@@ -166,8 +166,7 @@ fn valid_counts(units_per_block: u32, blocks: u32, total: u32, shift: f64) -> Ve
     let full = f64::from(units_per_block) + shift;
     let mean = f64::from(total) / f64::from(blocks);
     let fewest = fewest_valid(f64::from(units_per_block), mean, shift) + shift;
-    // What the expected counts add up to is handed out as integers, so that the remainders do not add up to
-    // an error.
+    // Counts are differences of rounded cumulative sums, so that rounding errors do not add up.
     let mut handed_out = 0;
     let mut expected = 0.0;
     let counts: Vec<f64> = (0..blocks)
@@ -184,7 +183,7 @@ fn valid_counts(units_per_block: u32, blocks: u32, total: u32, shift: f64) -> Ve
             count
         })
         .collect();
-    // What the largest counts could not take goes to the next smaller ones.
+    // Units that do not fit into the fullest blocks go to the next fullest ones.
     for count in counts.iter_mut().rev() {
         let more = (units_per_block - *count).min(total - handed_out.min(total));
         *count += more;

@@ -1,7 +1,7 @@
 //! Writes: into the cache as long as there is room, or through to flash.
 //!
-//! Writes take room in the order in which they arrive; one that finds none waits, and all behind it. What is
-//! in the cache is in rows of open blocks; these are programmed as soon as they are full, which makes room.
+//! Writes take room in the order in which they arrive; one that finds none waits, and all behind it. Cached
+//! units are in rows of open blocks; these are programmed as soon as they are full, which makes room.
 
 use std::collections::VecDeque;
 
@@ -230,7 +230,7 @@ impl Ftl {
     }
 }
 
-/// Where `total_ns` went if the operation `done` was the end of it.
+/// Splits `total_ns` by stage for a command that the operation `done` completed.
 pub(super) fn ending_with(done: &FlashDone, total_ns: u64) -> Stages {
     let medium = done.medium_ns.min(total_ns);
     let collect = done.collect_ns.min(total_ns - medium);

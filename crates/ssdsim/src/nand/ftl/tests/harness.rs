@@ -206,7 +206,7 @@ impl Bench {
         self.ftl.power_cycle();
     }
 
-    /// Where a unit is.
+    /// Place of a unit.
     pub fn place(&self, unit: u32) -> Option<Place> {
         self.ftl.mapping.get(unit)
     }

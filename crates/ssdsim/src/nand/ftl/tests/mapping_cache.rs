@@ -130,7 +130,7 @@ fn reads_per_second(bench: &mut Bench, depth: u32, reads: u32) -> f64 {
     f64::from(reads) / (bench.around.events.now() - begin) as f64 * 1e9
 }
 
-/// What MQSim's shipped configuration describes, in its chip-busy mode and without its cache for data.
+/// The drive of MQSim's shipped configuration, in its chip-busy mode and without its cache for data.
 fn mqsim(cache: MappingCache) -> Bench {
     let nand = NandConfig {
         channels: 8,
@@ -150,8 +150,8 @@ fn mqsim(cache: MappingCache) -> Bench {
     Bench::of(&nand, &drive)
 }
 
-/// What a mapping cache of 2 MiB costs there: MQSim gives 6,034 reads/s instead of 11,248 at depth 1, and so
-/// on.
+/// The slow-down by a mapping cache of 2 MiB there: MQSim gives 6,034 reads/s instead of 11,248 at depth 1,
+/// and so on.
 #[test]
 fn a_small_cache_slows_a_large_drive_down_as_it_does_in_mqsim() {
     let in_mqsim = [

@@ -17,7 +17,7 @@ const UNIT: u32 = 4096;
 const UNITS: u32 = 512;
 const SECTOR: u32 = 512;
 
-/// What a host does next. Offsets and lengths in sectors.
+/// A host's next step. Offsets and lengths are in sectors.
 #[derive(Clone, Debug)]
 enum Step {
     Write {
@@ -264,7 +264,7 @@ impl Watched {
             let Some((row, slot)) = self.bench.ftl.open_slot(place) else { continue };
             let slot = self.bench.ftl.rows[row].slots[slot as usize];
             assert_eq!((slot.unit, slot.version), (*unit, *version));
-            // What is only in memory does not pass for durable.
+            // A unit that is only in memory must not pass for durable.
             assert!(slot.durable || unsettled.contains(version), "unit {unit}: {slot:?}");
         }
         self.bench.check();

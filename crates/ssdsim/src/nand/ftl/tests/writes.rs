@@ -247,7 +247,7 @@ fn discarded_units_are_nowhere_and_cost_no_collection() {
     assert_eq!([0, 1, 3, 4].map(|unit| bench.place(unit).is_some()), [true, false, false, true]);
     assert_eq!(bench.finish(Op::Read, u64::from(UNIT), UNIT).medium, 0);
     bench.check();
-    // What is in the cache goes, too.
+    // A discard also removes data from the cache.
     bench.finish(Op::Write, 0, 2 * UNIT);
     bench.finish(Op::Discard, 0, 16 << 20);
     assert!((0..4096).all(|unit| bench.place(unit).is_none()));
