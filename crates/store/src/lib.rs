@@ -17,7 +17,7 @@ mod factory;
 mod hash;
 mod header;
 mod index;
-mod lane;
+mod io_context;
 mod layout;
 mod log;
 mod options;
@@ -45,7 +45,7 @@ pub use db::{
 };
 pub use error::{Error, ErrorKind};
 pub use index::IndexKind;
-pub use lane::Traffic;
+pub use io_context::Traffic;
 pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;

@@ -62,7 +62,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/profile/src/load/",
     "crates/profile/tests/",
     "crates/store/src/task/",
-    "crates/store/src/lane/",
+    "crates/store/src/io_context/",
     "crates/store/src/pool/",
     "crates/store/src/segment/",
     "crates/store/src/log/",

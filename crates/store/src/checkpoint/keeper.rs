@@ -8,9 +8,9 @@ use super::{Base, CheckpointStats, Parts, Superblock};
 use flashgrain_device::Nanos;
 
 use crate::Error;
-use crate::lane::{Devices, now, sleep_until};
+use crate::io_context::{Devices, now, sleep_until};
 use crate::log::Lsn;
-use crate::task::{Crew, Waker, park, waker};
+use crate::task::{Executor, Waker, park, waker};
 
 /// After a checkpoint for which there was no room, the next one waits for so long.
 const AFTER_FULL: Nanos = Nanos(20_000_000);
@@ -22,7 +22,7 @@ pub(crate) struct Keeper {
 }
 
 struct Shared {
-    crew: Crew,
+    executor: Executor,
     devices: Devices,
     turns: Mutex<Turns>,
     /// Whether a checkpoint was asked for that has not begun: looked at without the lock.
@@ -44,7 +44,7 @@ struct Turns {
 }
 
 impl Keeper {
-    pub fn new(parts: Parts, base: Base, crew: Crew) -> Self {
+    pub fn new(parts: Parts, base: Base, executor: Executor) -> Self {
         let replay_start = base.superblock.state.replay_start;
         parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes()));
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
@@ -52,7 +52,7 @@ impl Keeper {
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
         let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
         let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { crew, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
+        Self { shared: Arc::new(Shared { executor, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
     }
 
     /// What checkpoints took so far.
@@ -65,7 +65,7 @@ impl Keeper {
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
             let keeper = self.clone();
-            self.shared.crew.spawn(move || keeper.make_wanted());
+            self.shared.executor.spawn(move || keeper.make_wanted());
         }
     }
 

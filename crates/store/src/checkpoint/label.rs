@@ -22,7 +22,7 @@ use super::slots::COPY_BYTES;
 use super::slots::END_BYTES;
 use super::superblock::Shape;
 use crate::Error;
-use crate::lane::{Block, Devices, Role, flush};
+use crate::io_context::{Block, Devices, Role, flush};
 use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::store_id::StoreId;
 

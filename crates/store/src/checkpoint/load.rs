@@ -8,10 +8,10 @@ use super::Superblock;
 use super::map::{Change, MapPage, Place, page_id, places};
 use super::run::Base;
 use crate::Error;
-use crate::lane::Block;
+use crate::io_context::Block;
 use crate::pool::Pool;
 use crate::segment::{DEVICE_BYTES_MAX, Segments, UnitSequence};
-use crate::task::{Crew, JoinHandle};
+use crate::task::{Executor, JoinHandle};
 
 /// Map pages that are read at a time.
 const READS: usize = 32;
@@ -28,7 +28,7 @@ pub(crate) fn load(
     superblock: Superblock,
     segments: &Arc<Segments>,
     pool: &Pool,
-    crew: &Crew,
+    executor: &Executor,
 ) -> Result<Base, Error> {
     let state = superblock.state;
     let chain = match state.map {
@@ -42,7 +42,7 @@ pub(crate) fn load(
     };
     let segment_count = segments.usage().segments;
     let (mut openings, mut scratch) = (Vec::new(), Vec::new());
-    for_each_block(&chain, segments, crew, &mut |place, block| {
+    for_each_block(&chain, segments, executor, &mut |place, block| {
         MapPage::new(block.page(), place).changes(&mut scratch, &mut |change| {
             match change {
                 Change::Page(id, location) => {
@@ -105,7 +105,7 @@ fn note_opening(openings: &mut Vec<UnitSequence>, index: u64, opening: UnitSeque
 fn for_each_block(
     chain: &[Place],
     segments: &Arc<Segments>,
-    crew: &Crew,
+    executor: &Executor,
     see: &mut dyn FnMut(Place, &mut Block) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut coming: VecDeque<(Place, JoinHandle<Result<Block, Error>>)> = VecDeque::new();
@@ -116,7 +116,7 @@ fn for_each_block(
         {
             let segments = Arc::clone(segments);
             let read = move || segments.read_block(place.location, page_id(place.serial));
-            coming.push_back((place, crew.run(read)));
+            coming.push_back((place, executor.run(read)));
         }
         let Some((place, handle)) = coming.pop_front() else { return Ok(()) };
         let mut block = handle.join().unwrap_or_else(|panic| resume_unwind(panic))?;

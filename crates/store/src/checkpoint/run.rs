@@ -30,7 +30,7 @@ use crate::Error;
 use crate::class::class_bytes;
 use crate::epoch::Epoch;
 use crate::header::PageId;
-use crate::lane::{Devices, Role, flush, now};
+use crate::io_context::{Devices, Role, flush, now};
 use crate::layout::{Layout, LogPlace};
 use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;

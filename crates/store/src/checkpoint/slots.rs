@@ -25,7 +25,7 @@
 use super::label::Label;
 use super::superblock::Superblock;
 use crate::Error;
-use crate::lane::{Block, Devices, Role, flush};
+use crate::io_context::{Block, Devices, Role, flush};
 use crate::sector::{Found, SECTOR_BYTES};
 
 /// Bytes that a copy takes.

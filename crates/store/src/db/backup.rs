@@ -41,18 +41,18 @@ impl Target {
     /// With the source's workers if somebody steps those, as they pass the time of all devices.
     fn create(builder: Builder, source: &Core) -> Result<Self, Error> {
         let (prepared, options): (Prepared, _) = builder.prepare_new()?;
-        let (core, made) = match source.crew_of_others() {
-            Some(crew) => {
+        let (core, made) = match source.executor_of_others() {
+            Some(executor) => {
                 if prepared.devices().all().iter().any(|device| device.simulation().is_none()) {
                     let why = "a store on simulated drives is backed up to simulated drives only";
                     return Err(Error::Options(why.into()));
                 }
-                prepared.start_unfinished(crew.clone(), None)?
+                prepared.start_unfinished(executor.clone(), None)?
             }
             None => {
                 let devices = prepared.devices();
                 let workers = Workers::start(devices, options.workers, options.bounds(), options.pinned)?;
-                prepared.start_unfinished(workers.crew().clone(), Some(workers))?
+                prepared.start_unfinished(workers.executor().clone(), Some(workers))?
             }
         };
         Ok(Self { db: Some(Db { core }), made })

@@ -21,11 +21,11 @@ use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::class::class_bytes;
 use crate::engine::{Engine, LargeValue, NewTree};
 use crate::index::{May, Prior, Version, Write, Written, each_brought, waiting};
-use crate::lane;
+use crate::io_context;
 use crate::layout::Layout;
 use crate::log::Timestamp;
 use crate::options::Options;
-use crate::task::{Crew, JoinHandle, in_task};
+use crate::task::{Executor, JoinHandle, in_task};
 use crate::txn::Snapshot;
 use crate::worker::Workers;
 use crate::{Decision, Durability, Error, ErrorKind, varint};
@@ -119,12 +119,12 @@ impl Core {
 
     fn start_prepared(prepared: Prepared, options: &Options) -> Result<Arc<Self>, Error> {
         let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
-        prepared.start(workers.crew().clone(), Some(workers))
+        prepared.start(workers.executor().clone(), Some(workers))
     }
 
-    /// The crew of those who step its workers, if it does not do so itself.
-    pub(super) fn crew_of_others(&self) -> Option<&Crew> {
-        self.workers.is_none().then(|| self.engine.crew())
+    /// The executor of those who step its workers, if it does not do so itself.
+    pub(super) fn executor_of_others(&self) -> Option<&Executor> {
+        self.workers.is_none().then(|| self.engine.executor())
     }
 
     /// Refuses what comes after [`Core::close`], and what a forked child asks of its parent's store.
@@ -475,7 +475,7 @@ impl Core {
         if self.check_process().is_err() {
             return JoinHandle::given_up(work);
         }
-        self.engine.crew().run(work)
+        self.engine.executor().run(work)
     }
 
     pub fn shortages(&self) -> Vec<String> {
@@ -487,11 +487,11 @@ impl Core {
 
     /// The time on the store's devices.
     pub fn now(&self) -> Duration {
-        lane::now(&self.engine.parts().devices).into()
+        io_context::now(&self.engine.parts().devices).into()
     }
 
     pub fn sleep_until(&self, until: Duration) -> Result<(), Error> {
-        lane::sleep_until(&self.engine.parts().devices, until.into())
+        io_context::sleep_until(&self.engine.parts().devices, until.into())
     }
 
     pub fn sync(&self) -> Result<(), Error> {

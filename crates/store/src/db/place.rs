@@ -15,7 +15,7 @@ use crate::Error;
 use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
 use crate::checkpoint::slots;
-use crate::lane::Devices;
+use crate::io_context::Devices;
 
 /// The store's file in a directory.
 pub const DATA_FILE: &str = "data.flashgrain";

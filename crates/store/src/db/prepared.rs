@@ -8,12 +8,12 @@ use super::core::Core;
 use super::place::{Made, Site, of_device};
 use crate::checkpoint::slots;
 use crate::engine::{Engine, Given};
-use crate::lane::{Devices, Role};
+use crate::io_context::{Devices, Role};
 use crate::layout::sizes::Sizes;
 use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
 use crate::options::Options;
 use crate::store_id::StoreId;
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::worker::Workers;
 use crate::{Decision, Error};
 
@@ -124,8 +124,8 @@ impl Prepared {
     }
 
     /// Starts the engine. In a task if nobody else steps the workers.
-    pub fn start(self, crew: Crew, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
-        let (core, made) = self.start_engine(crew, workers, false)?;
+    pub fn start(self, executor: Executor, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
+        let (core, made) = self.start_engine(executor, workers, false)?;
         made.into_iter().for_each(Made::keep);
         Ok(core)
     }
@@ -134,22 +134,22 @@ impl Prepared {
     /// as far as it is in files, unless what is returned with it is kept.
     pub fn start_unfinished(
         self,
-        crew: Crew,
+        executor: Executor,
         workers: Option<Workers>,
     ) -> Result<(Arc<Core>, Option<Made>), Error> {
-        self.start_engine(crew, workers, true)
+        self.start_engine(executor, workers, true)
     }
 
     fn start_engine(
         self,
-        crew: Crew,
+        executor: Executor,
         workers: Option<Workers>,
         unfinished: bool,
     ) -> Result<(Arc<Core>, Option<Made>), Error> {
         let durability = self.options.durability;
         let growth_segments = self.may_grow.then_some(self.options.growth_segments);
         let (read_only, devices, options) = (self.read_only, self.devices, self.options);
-        let given = Given { devices, crew, options, growth_segments, unfinished, read_only };
+        let given = Given { devices, executor, options, growth_segments, unfinished, read_only };
         let (engine, decisions, made) = match self.new {
             Some(New { id, layout, decisions, made }) => {
                 (Engine::create(given, layout, id)?, decisions, Some(made))

@@ -8,7 +8,7 @@ use super::{Builder, Db, Stats};
 use crate::options::Options;
 use crate::task::JoinHandle;
 use crate::worker::{CpuCosts, Harness, spend};
-use crate::{Error, lane};
+use crate::{Error, io_context};
 
 /// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same
 /// every time, and as many workers as one likes. For tests, and to find out what a store would do on other
@@ -71,8 +71,8 @@ impl Simulated {
         }
         let mut harness = Harness::with_bounds(&devices, options.workers, options.bounds())?;
         harness.set_step_retries(options.step_retries);
-        let crew = harness.crew().clone();
-        let core = harness.run(move || prepared.start(crew, None))?;
+        let executor = harness.executor().clone();
+        let core = harness.run(move || prepared.start(executor, None))?;
         harness.set_costs(costs);
         Ok(Self { harness, db: Some(Db { core }), next_worker: 0, workers: options.workers })
     }
@@ -119,7 +119,7 @@ impl Simulated {
 
     /// Lets so much virtual time pass, in which all tasks run.
     pub fn run_for(&mut self, span: Duration) {
-        let until = lane::now(self.harness.devices()) + span.into();
+        let until = io_context::now(self.harness.devices()) + span.into();
         self.harness.run_until(until);
     }
 
@@ -155,7 +155,7 @@ impl Simulated {
 
     /// Virtual time since the drives were made.
     pub fn now(&self) -> Duration {
-        lane::now(self.harness.devices()).into()
+        io_context::now(self.harness.devices()).into()
     }
 }
 

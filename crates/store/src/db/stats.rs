@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 use crate::index::OldVersions;
-use crate::lane::{Role, Traffic};
+use crate::io_context::{Role, Traffic};
 use crate::layout::Layout;
 use crate::segment::Stream;
 use crate::txn::{self, ThrottleReason};

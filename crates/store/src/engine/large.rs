@@ -19,12 +19,12 @@ use crate::btree::overflow::{Draft, Overflow, Stored, kept};
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::index::{Tree, Write};
-use crate::lane::{Devices, Role, flush};
+use crate::io_context::{Devices, Role, flush};
 use crate::log::LogRecord;
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::segment::Segments;
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::txn::Transactions;
 
 /// See the module.
@@ -33,7 +33,7 @@ pub(crate) struct Large {
     segments: Arc<Segments>,
     devices: Devices,
     poison: Poison,
-    crew: Crew,
+    executor: Executor,
     /// Values that are being freed in the background.
     going: Arc<AtomicUsize>,
     /// Whether the store is being closed, and what is not committed stays as it is.
@@ -94,8 +94,8 @@ impl Drop for Parked {
             // The last checkpoint leaves it out.
             return;
         }
-        let (crew, reference) = (owner.crew.clone(), std::mem::take(&mut self.reference));
-        crew.spawn(move || {
+        let (executor, reference) = (owner.executor.clone(), std::mem::take(&mut self.reference));
+        executor.spawn(move || {
             let _going = going;
             // What cannot be freed stays allocated until the store is opened again, or reclaimed.
             let _tried = if is_gone { owner.free(&reference) } else { owner.overflow.discard(set) };
@@ -125,14 +125,14 @@ impl Large {
         segments: &Arc<Segments>,
         pool: &Arc<Pool>,
         poison: &Poison,
-        crew: &Crew,
+        executor: &Executor,
     ) -> Self {
         Self {
             overflow: Overflow::new(pool, segments.largest_class()),
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),
-            crew: crew.clone(),
+            executor: executor.clone(),
             going: Arc::default(),
             closing: AtomicBool::new(false),
             lent: Mutex::default(),
@@ -318,11 +318,11 @@ impl Large {
 
     /// Has values freed in the background when nobody sees them.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
-        let (own, crew) = (Arc::clone(self), self.crew.clone());
+        let (own, executor) = (Arc::clone(self), self.executor.clone());
         transactions.when_large_is_gone(Box::new(move |reference| {
             let (own, reference) = (Arc::clone(&own), reference.to_vec());
             let going = Going::new(&own.going);
-            crew.spawn(move || {
+            executor.spawn(move || {
                 let _going = going;
                 // What cannot be freed stays allocated, which harms nobody.
                 let _tried = own.free_unless_lent(&reference);

@@ -1,8 +1,8 @@
 //! The store's core, assembled: devices, workers, segments, pool, log, transactions, trees and checkpoints.
 //!
-//! It starts no thread: the crew that it is given does its background work, be it worker threads or a harness
-//! that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that was
-//! acknowledged as durable; opening it again then replays the log.
+//! It starts no thread: the executor that it is given does its background work, be it worker threads or a
+//! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
+//! was acknowledged as durable; opening it again then replays the log.
 
 mod errand;
 mod large;
@@ -21,7 +21,7 @@ use crate::Error;
 use crate::catalog::{Entry, Known, Trees};
 use crate::checkpoint::{Keeper, Parts, Superblock};
 use crate::index::{IndexKind, Tree, TreeId};
-use crate::task::{Crew, yield_now};
+use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
 use errand::Errand;
 pub(crate) use large::{Large, LargeValue, Parked};
@@ -44,7 +44,7 @@ pub(crate) struct NewTree<'a> {
 /// See the module.
 pub(crate) struct Engine {
     parts: Parts,
-    crew: Crew,
+    executor: Executor,
     trees: Arc<Trees>,
     keeper: Keeper,
     recovery: Recovery,
@@ -67,8 +67,8 @@ impl Engine {
     }
 
     /// Its workers.
-    pub fn crew(&self) -> &Crew {
-        &self.crew
+    pub fn executor(&self) -> &Executor {
+        &self.executor
     }
 
     /// What all parts below it are.
@@ -234,7 +234,7 @@ impl Engine {
         }
         let (trees, large, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
-        self.crew.spawn(move || {
+        self.executor.spawn(move || {
             // What fails is tried again when the store is opened.
             let free = |tree: Tree| trees.free(&tree, &|reference| large.free(reference));
             sweeping.finish(|| trees.abandoned().pop(), free);

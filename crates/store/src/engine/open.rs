@@ -13,7 +13,7 @@ use crate::checkpoint::{Base, Keeper, Parts, Shape, State, Superblock, label, lo
 use crate::epoch::Epoch;
 use crate::factory::Factory;
 use crate::header::PageId;
-use crate::lane::{Devices, Role, now};
+use crate::io_context::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
 use crate::log::{Known, Log, LogRecord, Lsn, Timestamp};
 use crate::options::Options;
@@ -21,7 +21,7 @@ use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::segment::{Segments, UnitSequence};
 use crate::store_id::StoreId;
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::txn::Transactions;
 
 /// Old versions take up to this part of what the cache takes, besides it, before they get pages.
@@ -31,7 +31,7 @@ const OLD_VERSIONS_DIVISOR: u64 = 32;
 #[derive(Clone)]
 pub(crate) struct Given {
     pub devices: Devices,
-    pub crew: Crew,
+    pub executor: Executor,
     pub options: Options,
     /// The data device grows when it is full, and has so many segments at first.
     pub growth_segments: Option<u64>,
@@ -70,12 +70,12 @@ impl Given {
     fn storage(&self, layout: &Layout) -> Result<Storage, Error> {
         let poison = Poison::default();
         let told = poison.clone();
-        self.crew.when_panicked(
+        self.executor.when_panicked(
             &(Arc::new(move |text: &str| {
                 told.note(format!("a panic in the background: {text}"));
             }) as _),
         );
-        let segments = Segments::new(layout, self.devices.clone(), self.crew.clone(), poison.clone())?;
+        let segments = Segments::new(layout, self.devices.clone(), self.executor.clone(), poison.clone())?;
         if let Some(first_segments) = self.growth_segments {
             let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
             segments.set_growth(limit_bytes, first_segments);
@@ -83,7 +83,7 @@ impl Given {
         if layout.log != layout.log_home {
             segments.adopt_log(layout.log)?;
         }
-        let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.crew.clone())?;
+        let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
         segments.begin_epoch(pool.epoch());
         let factory = Factory::new(&pool, &poison, self.options.cache_bytes / OLD_VERSIONS_DIVISOR);
         Ok(Storage { poison, segments, pool, factory })
@@ -91,7 +91,7 @@ impl Given {
 
     fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
         factory.opened(log.last());
-        Arc::new(Transactions::new(log.clone(), poison.clone(), self.crew.clone(), factory.all()))
+        Arc::new(Transactions::new(log.clone(), poison.clone(), self.executor.clone(), factory.all()))
     }
 
     fn log_shape(&self) -> Option<Shape> {
@@ -185,7 +185,7 @@ impl Engine {
         label::save(devices, store)?;
         let Storage { poison, segments, pool, factory } = given.storage(&layout)?;
         let log =
-            Log::create(&layout, devices.clone(), given.crew.clone(), poison.clone(), log_store(store))?;
+            Log::create(&layout, devices.clone(), given.executor.clone(), poison.clone(), log_store(store))?;
         let trees = Arc::new(Trees::create(&factory)?);
         let superblock = Superblock {
             store,
@@ -266,10 +266,10 @@ impl Engine {
         };
         let Storage { poison, segments, pool, factory } = given.storage(&layout)?;
         pool.expect(superblock.state.next_page)?;
-        let mut base = load(superblock, &segments, &pool, &given.crew)?;
+        let mut base = load(superblock, &segments, &pool, &given.executor)?;
         let trees = Arc::new(Trees::open(&factory, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
-        let large = Arc::new(Large::new(devices, &segments, &pool, &poison, &given.crew));
+        let large = Arc::new(Large::new(devices, &segments, &pool, &poison, &given.executor));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
         let page_limit = base.superblock.page_limit(devices.device(Role::Data).capacity_bytes());
         Log::scan(&layout, devices, known, &mut |_, _, record| {
@@ -285,14 +285,14 @@ impl Engine {
         pool.restored(epoch, next_page);
         segments.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
-        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), cut, given.crew.clone());
+        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), cut, given.executor.clone());
         // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
         // there was when it was committed.
         segments.set_checkpointing(true);
         let log = Log::open(
             &layout,
             devices.clone(),
-            given.crew.clone(),
+            given.executor.clone(),
             poison.clone(),
             known,
             &mut |start, timestamp, record| replay.record(LogRecord { start, timestamp }, record),
@@ -334,12 +334,21 @@ impl Engine {
     }
 
     fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
-        let keeper = Keeper::new(parts.clone(), base, given.crew.clone());
-        let pages = connect(&parts, &keeper, &given.crew, &given.options);
+        let keeper = Keeper::new(parts.clone(), base, given.executor.clone());
+        let pages = connect(&parts, &keeper, &given.executor, &given.options);
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
-        let large = Arc::new(Large::new(devices, segments, pool, poison, &given.crew));
+        let large = Arc::new(Large::new(devices, segments, pool, poison, &given.executor));
         large.attend(transactions);
         let sweeping = Arc::default();
-        Arc::new(Self { parts, crew: given.crew, trees, keeper, recovery, large, sweeping, _pages: pages })
+        Arc::new(Self {
+            parts,
+            executor: given.executor,
+            trees,
+            keeper,
+            recovery,
+            large,
+            sweeping,
+            _pages: pages,
+        })
     }
 }

@@ -15,7 +15,7 @@ use crate::header::PageId;
 use crate::index::TreeId;
 use crate::log::LogRecord;
 use crate::segment::Segments;
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::txn::{Operation, Operations, Replayer};
 
 /// How many operations of a record a planted bug replays: about what a block of the log holds.
@@ -62,10 +62,10 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
 }
 
 impl Replay {
-    pub fn new(trees: Arc<Trees>, large: Arc<Large>, cut: Epoch, crew: Crew) -> Self {
+    pub fn new(trees: Arc<Trees>, large: Arc<Large>, cut: Epoch, executor: Executor) -> Self {
         let own = Arc::clone(&large);
         let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
-        Self { trees, large, cut, replayer: Replayer::new(crew, give_back) }
+        Self { trees, large, cut, replayer: Replayer::new(executor, give_back) }
     }
 
     /// A commit, in the order of the log.

@@ -9,7 +9,7 @@ use crate::header::PageId;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::segment::{Dirty, Location, Pressure, Tenant};
-use crate::task::{Crew, Upkeep};
+use crate::task::{Executor, Upkeep};
 use crate::txn::{Load, Space};
 
 /// Steps between two looks at the dirty bytes.
@@ -31,7 +31,7 @@ const OLD_VERSIONS_DIVISOR: f64 = 3.0;
 /// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments
 /// where pages are; slows commits when limits come near; gives old versions up when nothing is committed for
 /// a moment. The store keeps what is returned as long as that is to go on.
-pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Options) -> Arc<Pages> {
+pub(super) fn connect(parts: &Parts, keeper: &Keeper, executor: &Executor, options: &Options) -> Arc<Pages> {
     parts.log.when_long(keeper.wanting(true));
     let pages = Arc::new(Pages {
         pool: Arc::clone(&parts.pool),
@@ -43,7 +43,7 @@ pub(super) fn connect(parts: &Parts, keeper: &Keeper, crew: &Crew, options: &Opt
     let tenant: Weak<dyn Tenant> = Arc::<Pages>::downgrade(&pages);
     parts.segments.set_tenant(tenant);
     let upkeep: Weak<dyn Upkeep> = Arc::<Pages>::downgrade(&pages);
-    crew.add_upkeep(upkeep);
+    executor.add_upkeep(upkeep);
     slow_writers(parts);
     let transactions = Arc::downgrade(&parts.transactions);
     parts.log.when_idle(move || {

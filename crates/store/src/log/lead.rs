@@ -8,7 +8,7 @@ use super::group::Group;
 use super::ring::Ring;
 use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, witness};
 use crate::Error;
-use crate::lane::{Block, Role, flush, now, sleep_until, write};
+use crate::io_context::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
 use crate::task::{Waker, yield_now};
 
@@ -101,7 +101,7 @@ impl Log {
             return;
         }
         let log = self.clone();
-        self.shared.crew.spawn(move || {
+        self.shared.executor.spawn(move || {
             while !log.shared.is_poisoned() && log.shared.state().open.used_bytes() >= WRITE_BEHIND_BYTES {
                 // A failure poisons: whoever commits next hears of it.
                 let _heard_later = log.wait(log.end(), Durability::Buffered);
@@ -117,7 +117,7 @@ impl Log {
         if !self.shared.attended.load(Ordering::Acquire) && !self.shared.attended.swap(true, Ordering::AcqRel)
         {
             let log = self.clone();
-            self.shared.crew.spawn(move || log.attend_until_idle());
+            self.shared.executor.spawn(move || log.attend_until_idle());
         }
     }
 

@@ -30,10 +30,10 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
-use crate::lane::{Devices, Role};
+use crate::io_context::{Devices, Role};
 use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::poison::Poison;
-use crate::task::{Crew, Waker, park, waker};
+use crate::task::{Executor, Waker, park, waker};
 use group::Group;
 use lead::Leader;
 pub(crate) use lead::LogStats;
@@ -142,7 +142,7 @@ pub(crate) struct Log {
 struct Shared {
     devices: Devices,
     poison: Poison,
-    crew: Crew,
+    executor: Executor,
     /// The longest record, whatever the ring's length is at present.
     record_bytes_max: u64,
     store: u64,
@@ -210,13 +210,13 @@ impl Log {
     pub fn create(
         layout: &Layout,
         devices: Devices,
-        crew: Crew,
+        executor: Executor,
         poison: Poison,
         store: u64,
     ) -> Result<Self, Error> {
         let nothing = Lsn(0);
         let known = Known { store, tail: nothing, durable: nothing, timestamp: Timestamp(0), closed: true };
-        Self::open(layout, devices, crew, poison, known, &mut |_, _, _| Ok(()))
+        Self::open(layout, devices, executor, poison, known, &mut |_, _, _| Ok(()))
     }
 
     /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail
@@ -228,7 +228,7 @@ impl Log {
     pub fn open(
         layout: &Layout,
         devices: Devices,
-        crew: Crew,
+        executor: Executor,
         poison: Poison,
         known: Known,
         replay: Replay<'_>,
@@ -255,7 +255,7 @@ impl Log {
             shared: Arc::new(Shared {
                 devices,
                 poison,
-                crew,
+                executor,
                 record_bytes_max: longest.record_limit_bytes().max(ring.record_limit_bytes()),
                 store: known.store,
                 sync_method: layout.sync_method,

@@ -19,7 +19,7 @@ use super::lead::Leader;
 use super::ring::Ring;
 use super::{Log, Lsn, Shared, block, witness};
 use crate::Error;
-use crate::lane::{Block, Role, flush};
+use crate::io_context::{Block, Role, flush};
 use crate::layout::LogPlace;
 use crate::task::{Waker, park, waker};
 

@@ -6,7 +6,7 @@ use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
 use super::{Known, Lsn, Recovered, Replay, Timestamp, witness};
 use crate::Error;
-use crate::lane::{Block, Devices, Role, flush, read_pieces};
+use crate::io_context::{Block, Devices, Role, flush, read_pieces};
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;

@@ -17,7 +17,7 @@
 use super::Lsn;
 use super::ring::Ring;
 use crate::Error;
-use crate::lane::{Block, Devices, Role, flush};
+use crate::io_context::{Block, Devices, Role, flush};
 use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 
 const MAGIC: [u8; 8] = *b"flshgrnw";

@@ -38,7 +38,7 @@ impl Pool {
             return;
         }
         let errand = Errand(pool);
-        self.crew.send_out(move || load(&errand.0));
+        self.executor.send_out(move || load(&errand.0));
     }
 
     /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do

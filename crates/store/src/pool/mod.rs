@@ -54,7 +54,7 @@ use crate::Error;
 use crate::header::{Header, PageId, PageKind};
 use crate::page::Page;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::task::{Crew, Upkeep, go_on, overlap};
+use crate::task::{Executor, Upkeep, go_on, overlap};
 use changes::Changes;
 pub(crate) use changes::Moved;
 use evict::{Clock, FRAME};
@@ -108,7 +108,7 @@ pub(crate) struct Pool {
     withheld: withheld::Registry,
     frees: frees::Frees,
     images: Arc<dyn Images>,
-    crew: Crew,
+    executor: Executor,
     /// Tasks under way that load pages in advance.
     errands: AtomicU64,
     /// Those who wait for a page that another one loads.
@@ -213,13 +213,13 @@ pub(crate) struct Sight {
 
 impl Pool {
     /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside
-    /// that it takes 8 bytes per page that there is. `crew` does its background work; unless it gets other
-    /// upkeep, its workers make room between their tasks.
+    /// that it takes 8 bytes per page that there is. `executor` does its background work; unless it gets
+    /// other upkeep, its workers make room between their tasks.
     ///
     /// # Errors
     /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many
     /// addresses.
-    pub fn new(budget_bytes: u64, images: Arc<dyn Images>, crew: Crew) -> Result<Arc<Self>, Error> {
+    pub fn new(budget_bytes: u64, images: Arc<dyn Images>, executor: Executor) -> Result<Arc<Self>, Error> {
         if budget_bytes < LEAST_BUDGET_BYTES {
             return Err(Error::Options(format!(
                 "a cache of {budget_bytes} bytes is too small: give it at least {LEAST_BUDGET_BYTES}"
@@ -243,7 +243,7 @@ impl Pool {
             withheld: withheld::Registry::default(),
             frees: frees::Frees::default(),
             images,
-            crew,
+            executor,
             errands: AtomicU64::new(0),
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
@@ -253,7 +253,7 @@ impl Pool {
             me: Weak::clone(me),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
-        pool.crew.add_upkeep(upkeep);
+        pool.executor.add_upkeep(upkeep);
         Ok(pool)
     }
 

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
 use crate::segment::{Appended, Location, NotAppended, Stream, UnitSequence};
-use crate::task::Crew;
+use crate::task::Executor;
 
 /// Images in memory. Each is a unit of its own and on the "device" at once.
 #[derive(Default)]
@@ -77,6 +77,6 @@ pub(crate) fn pool_in_memory(budget_bytes: u64) -> Arc<Pool> {
 
 /// Likewise, over images that another pool may have gathered.
 pub(crate) fn pool_over(images: &Arc<MemoryImages>, budget_bytes: u64) -> Arc<Pool> {
-    let crew = Crew::new(vec![Arc::default()]);
-    Pool::new(budget_bytes, Arc::<MemoryImages>::clone(images), crew).unwrap()
+    let executor = Executor::new(vec![Arc::default()]);
+    Pool::new(budget_bytes, Arc::<MemoryImages>::clone(images), executor).unwrap()
 }

@@ -12,7 +12,7 @@ use super::stats::add;
 use super::survey::{Surveyed, extents};
 use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, policy};
 use crate::header::{Header, PageId};
-use crate::lane::{Block, Role};
+use crate::io_context::{Block, Role};
 
 /// A cleaner has one read under way at a time, so there may be one for so many of the requests that saturate
 /// the drive, within these bounds.

@@ -12,7 +12,7 @@ use super::{Appended, Location, NotAppended, Pressure, Segments, Stream, UnitSeq
 use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{Header, PageId};
-use crate::lane::{self, Role};
+use crate::io_context::{self, Role};
 use crate::page::Page;
 
 /// Less than this is not left of a unit that is sent away early: hardly an image would fit.
@@ -268,7 +268,7 @@ impl Segments {
                 break;
             }
             before = filling;
-            lane::sleep_until(&self.devices, lane::now(&self.devices) + FILLING_TURN)?;
+            io_context::sleep_until(&self.devices, io_context::now(&self.devices) + FILLING_TURN)?;
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Segments {
     /// Has a unit written in the background.
     fn send(&self, ready: Option<Ready>) {
         if let (Some(ready), Some(own)) = (ready, self.own.upgrade()) {
-            self.crew.spawn(move || own.write(ready));
+            self.executor.spawn(move || own.write(ready));
         }
     }
 
@@ -308,7 +308,14 @@ impl Segments {
         // SAFETY: the unit is sealed and nobody copies into it; its buffer is not used again before
         // `written`.
         let result = unsafe {
-            lane::write(&self.devices, Role::Data, Op::Write, ready.offset_bytes, memory, ready.length_bytes)
+            io_context::write(
+                &self.devices,
+                Role::Data,
+                Op::Write,
+                ready.offset_bytes,
+                memory,
+                ready.length_bytes,
+            )
         };
         match result {
             // The buffer stays as it is: its images count as not written, so their pages stay in memory.

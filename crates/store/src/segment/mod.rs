@@ -33,10 +33,10 @@ use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::epoch::Epoch;
 use crate::header::PageId;
-use crate::lane::{Devices, Role};
+use crate::io_context::{Devices, Role};
 use crate::layout::{Layout, Placement};
 use crate::poison::Poison;
-use crate::task::{Crew, Waker};
+use crate::task::{Executor, Waker};
 pub(crate) use cleaner::GAP_BYTES;
 use cleaner::Moves;
 use gather::{Gathering, Place};
@@ -123,7 +123,7 @@ pub(crate) struct Segments {
     own: Weak<Self>,
     layout: Layout,
     devices: Devices,
-    crew: Crew,
+    executor: Executor,
     pub(crate) poison: Poison,
     space: Space,
     buffers: Buffers,
@@ -142,7 +142,12 @@ impl Segments {
     ///
     /// # Errors
     /// If there is no memory for the buffers.
-    pub fn new(layout: &Layout, devices: Devices, crew: Crew, poison: Poison) -> Result<Arc<Self>, Error> {
+    pub fn new(
+        layout: &Layout,
+        devices: Devices,
+        executor: Executor,
+        poison: Poison,
+    ) -> Result<Arc<Self>, Error> {
         // A store may have been made where sectors were smaller, and copied here. New images lie as this
         // device wants them.
         let sector_bytes = layout.sector_bytes.max(devices.device(Role::Data).geometry().offset_align_bytes);
@@ -157,7 +162,7 @@ impl Segments {
             space: Space::new(layout, capacity_bytes),
             buffers,
             devices,
-            crew,
+            executor,
             poison,
             gatherings: Default::default(),
             survey: Survey::default(),

@@ -4,7 +4,7 @@ use super::{Location, Segments, pack};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
-use crate::lane::{self, Block, Role};
+use crate::io_context::{self, Block, Role};
 
 impl Segments {
     /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it.
@@ -103,7 +103,7 @@ impl Segments {
             });
         }
         // SAFETY: what is read is not longer than the page; the rest is passed on from the caller.
-        let read = unsafe { lane::read(&self.devices, Role::Data, offset, memory, length) };
+        let read = unsafe { io_context::read(&self.devices, Role::Data, offset, memory, length) };
         read.map_err(|failure| failure.error(format!("read page {} at byte {offset}", expected.page.0)))?;
         // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has
         // initialised, and nobody else uses them.

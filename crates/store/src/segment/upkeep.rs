@@ -11,7 +11,7 @@ use super::policy::Target;
 use super::stats::add;
 use super::{Dirty, Segments, Stream, Tenant};
 use crate::Error;
-use crate::lane::{self, Role};
+use crate::io_context::{self, Role};
 use crate::layout::LogPlace;
 use crate::task::{park, waker, yield_now};
 
@@ -202,7 +202,7 @@ impl Segments {
         let cleaners = &self.upkeep.cleaners;
         let Some(own) = self.own.upgrade() else { return };
         if cleaners.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok() {
-            self.crew.spawn(move || {
+            self.executor.spawn(move || {
                 own.clean(&*tenant);
                 own.upkeep.cleaners.fetch_sub(1, Ordering::AcqRel);
                 own.tend_and(false);
@@ -282,7 +282,7 @@ impl Segments {
     /// Whether there is hope that growth finds room: not just after it found none.
     fn may_try_to_grow(&self) -> bool {
         let from_ns = self.upkeep.growth_from_ns.load(Ordering::Acquire);
-        from_ns == 0 || lane::now(&self.devices).0 >= from_ns
+        from_ns == 0 || io_context::now(&self.devices).0 >= from_ns
     }
 
     /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become
@@ -308,7 +308,7 @@ impl Segments {
             let least = self.space.one_more_bytes().max(self.upkeep.first_bytes.load(Ordering::Relaxed));
             let limit = self.upkeep.limit_bytes.load(Ordering::Acquire);
             let target = now.saturating_add(step).max(least).min(limit);
-            self.crew.spawn(move || own.grow(target));
+            self.executor.spawn(move || own.grow(target));
         }
         true
     }
@@ -335,7 +335,7 @@ impl Segments {
             self.upkeep.limit_bytes.store(now, Ordering::Release);
         }
         // The disk is full, or the process may not have longer files: that may change.
-        let from_ns = if grown { 0 } else { (lane::now(&self.devices).0 + GROWTH_RETRY.0).max(1) };
+        let from_ns = if grown { 0 } else { (io_context::now(&self.devices).0 + GROWTH_RETRY.0).max(1) };
         self.upkeep.growth_from_ns.store(from_ns, Ordering::Release);
         self.upkeep.growing.store(false, Ordering::Release);
         self.tend();
@@ -421,7 +421,7 @@ impl Segments {
             self.wake_all();
             return;
         }
-        self.crew.spawn(move || {
+        self.executor.spawn(move || {
             for index in segments {
                 own.discard(index);
                 own.space.freed(index);
@@ -438,7 +438,7 @@ impl Segments {
         let range = self.space.range(index);
         let length = (range.end - range.start) as u32;
         if self.upkeep.discards.load(Ordering::Acquire)
-            && lane::discard(&self.devices, Role::Data, range.start, length).is_err()
+            && io_context::discard(&self.devices, Role::Data, range.start, length).is_err()
         {
             self.upkeep.discards.store(false, Ordering::Release);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use corosensei::{Coroutine, Yielder};
 
 use super::Class;
-use super::home::{Home, Job};
+use super::mailbox::{Job, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
@@ -65,7 +65,7 @@ pub(super) struct Slot {
 
 /// See the module.
 pub(super) struct Core {
-    pub home: Arc<Home>,
+    pub mailbox: Arc<Mailbox>,
     pub slots: RefCell<Vec<Rc<Slot>>>,
     /// Tasks that are ready, by the class that they run as.
     ready: [RefCell<VecDeque<u32>>; 2],
@@ -99,9 +99,9 @@ impl Drop for Outer {
 }
 
 impl Core {
-    pub fn new(home: Arc<Home>) -> Self {
+    pub fn new(mailbox: Arc<Mailbox>) -> Self {
         Self {
-            home,
+            mailbox,
             slots: RefCell::default(),
             ready: Default::default(),
             fetching: RefCell::default(),
@@ -258,7 +258,7 @@ pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder) {
         // A user's task catches its panic for who joins it; nobody waits for the result of the others. The
         // worker goes on.
         if let Err(panic) = catch(job.run) {
-            core.home.note_panic(&*panic);
+            core.mailbox.note_panic(&*panic);
         }
         yielder.suspend(Pause::Ended);
     }

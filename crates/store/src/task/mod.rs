@@ -10,9 +10,9 @@
 //! take their turns with the foreground tasks that they are for.
 
 mod core;
-mod crew;
-mod home;
+mod executor;
 mod join;
+mod mailbox;
 mod park;
 mod schedule;
 mod scheduler;
@@ -20,9 +20,9 @@ mod stack;
 mod unwaiting;
 
 pub(crate) use self::core::TaskId;
-pub(crate) use crew::{Crew, KnownUpkeep, Upkeep};
-pub(crate) use home::{Bell, Home};
+pub(crate) use executor::{Executor, KnownUpkeep, Upkeep};
 pub use join::JoinHandle;
+pub(crate) use mailbox::{Mailbox, WakeUp};
 #[cfg(feature = "testing")]
 pub(crate) use park::task_key;
 pub(crate) use park::{Waker, current_task, go_on, in_task, overlap, park, waker, yield_now};

@@ -5,7 +5,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::{self, Thread};
 
 use super::core::{Core, TaskId};
-use super::home::Home;
+use super::mailbox::Mailbox;
 use super::unwaiting::Unwaiting;
 
 /// Ends the wait of whoever made it, once.
@@ -14,7 +14,7 @@ pub(crate) struct Waker(Sleeper);
 
 #[derive(Clone)]
 enum Sleeper {
-    Task { home: Arc<Home>, id: TaskId },
+    Task { mailbox: Arc<Mailbox>, id: TaskId },
     Thread(Arc<Parked>),
 }
 
@@ -43,13 +43,13 @@ pub(crate) fn current_task() -> Option<TaskId> {
 /// Tells the tasks of this thread apart; `None` if the caller is none.
 #[cfg(feature = "testing")]
 pub(crate) fn task_key() -> Option<(usize, TaskId)> {
-    Core::current(|current| current.map(|(core, id)| (Arc::as_ptr(&core.home) as usize, id)))
+    Core::current(|current| current.map(|(core, id)| (Arc::as_ptr(&core.mailbox) as usize, id)))
 }
 
 /// What wakes the caller from [`park`].
 pub(crate) fn waker() -> Waker {
     Waker(Core::current(|current| match current {
-        Some((core, id)) => Sleeper::Task { home: Arc::clone(&core.home), id },
+        Some((core, id)) => Sleeper::Task { mailbox: Arc::clone(&core.mailbox), id },
         None => Sleeper::Thread(OWN.with(Arc::clone)),
     }))
 }
@@ -114,9 +114,9 @@ impl Waker {
     /// Wakes.
     pub fn wake(&self) {
         match &self.0 {
-            Sleeper::Task { home, id } => Core::running(|running| match running {
-                Some(core) if Arc::ptr_eq(&core.home, home) => core.wake(*id),
-                _ => home.wake(*id),
+            Sleeper::Task { mailbox, id } => Core::running(|running| match running {
+                Some(core) if Arc::ptr_eq(&core.mailbox, mailbox) => core.wake(*id),
+                _ => mailbox.wake(*id),
             }),
             Sleeper::Thread(parked) => {
                 parked.woken.store(true, Ordering::Release);

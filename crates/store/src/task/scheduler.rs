@@ -9,7 +9,7 @@ use corosensei::CoroutineResult;
 
 use super::Class;
 use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, catch, serve};
-use super::home::{Home, Job, Mail};
+use super::mailbox::{Job, Mail, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
@@ -34,9 +34,9 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// A scheduler that takes on at most `foreground_max` foreground tasks at a time; the others wait.
-    pub fn new(home: Arc<Home>, foreground_max: usize) -> Self {
+    pub fn new(mailbox: Arc<Mailbox>, foreground_max: usize) -> Self {
         Self {
-            core: Rc::new(Core::new(home)),
+            core: Rc::new(Core::new(mailbox)),
             mail: Mail::default(),
             queued: Default::default(),
             free: Vec::new(),
@@ -46,8 +46,8 @@ impl Scheduler {
     }
 
     /// Where other threads reach it.
-    pub fn home(&self) -> &Arc<Home> {
-        &self.core.home
+    pub fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.core.mailbox
     }
 
     /// Which of the ready tasks runs next is drawn from now on.
@@ -71,7 +71,11 @@ impl Scheduler {
         let sent = !self.core.sent.borrow().is_empty();
         let may_begin = !self.queued[Class::Background as usize].is_empty()
             || (!self.queued[Class::Foreground as usize].is_empty() && self.may_take_on());
-        ready(Class::Foreground) || ready(Class::Background) || may_begin || sent || self.core.home.has_mail()
+        ready(Class::Foreground)
+            || ready(Class::Background)
+            || may_begin
+            || sent
+            || self.core.mailbox.has_mail()
     }
 
     /// Makes a task ready.
@@ -84,7 +88,7 @@ impl Scheduler {
     /// whoever hears of those.
     pub fn enter(&self, act: impl FnOnce()) {
         if let Err(panic) = self.core.enter(|| catch(act)) {
-            self.core.home.note_panic(&*panic);
+            self.core.mailbox.note_panic(&*panic);
         }
     }
 
@@ -152,7 +156,7 @@ impl Scheduler {
     }
 
     fn begin_jobs(&mut self) -> std::io::Result<()> {
-        self.core.home.collect(&mut self.mail);
+        self.core.mailbox.collect(&mut self.mail);
         for task in self.mail.woken.drain(..) {
             self.core.wake(task);
         }
@@ -232,7 +236,7 @@ impl Drop for Scheduler {
         let slots = self.core.slots.take();
         Core::leave(|| {
             drop(slots);
-            self.core.home.close();
+            self.core.mailbox.close();
         });
     }
 }
@@ -241,13 +245,13 @@ impl Drop for Scheduler {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::{Crew, go_on, overlap, park, waker, yield_now};
+    use super::super::{Executor, go_on, overlap, park, waker, yield_now};
     use super::*;
 
-    fn scheduler() -> (Arc<Home>, Scheduler) {
-        let home = Arc::new(Home::default());
-        let scheduler = Scheduler::new(Arc::clone(&home), usize::MAX);
-        (home, scheduler)
+    fn scheduler() -> (Arc<Mailbox>, Scheduler) {
+        let mailbox = Arc::new(Mailbox::default());
+        let scheduler = Scheduler::new(Arc::clone(&mailbox), usize::MAX);
+        (mailbox, scheduler)
     }
 
     impl Scheduler {
@@ -258,11 +262,11 @@ mod tests {
 
     #[test]
     fn tasks_take_turns_where_they_yield() {
-        let (home, mut scheduler) = scheduler();
+        let (mailbox, mut scheduler) = scheduler();
         let log = Arc::new(Mutex::new(String::new()));
         for name in ['a', 'b'] {
             let log = Arc::clone(&log);
-            home.spawn(Class::Foreground, move || {
+            mailbox.spawn(Class::Foreground, move || {
                 for _ in 0..3 {
                     log.lock().unwrap().push(name);
                     yield_now();
@@ -278,11 +282,11 @@ mod tests {
     #[test]
     fn tasks_overlap_in_small_groups_and_all_get_their_turn() {
         const GROUP: usize = 8;
-        let (home, mut scheduler) = scheduler();
+        let (mailbox, mut scheduler) = scheduler();
         let log = Arc::new(Mutex::new(Vec::new()));
         for number in 0..20 {
             let log = Arc::clone(&log);
-            home.spawn(Class::Foreground, move || {
+            mailbox.spawn(Class::Foreground, move || {
                 for _ in 0..FETCHING_TURNS {
                     log.lock().unwrap().push(number);
                     overlap();
@@ -304,11 +308,11 @@ mod tests {
     #[test]
     fn what_a_task_sends_out_runs_as_it_does() {
         for (class, errand_runs) in [(Class::Foreground, true), (Class::Background, false)] {
-            let (home, mut scheduler) = scheduler();
-            let crew = Crew::new(vec![Arc::clone(&home)]);
+            let (mailbox, mut scheduler) = scheduler();
+            let executor = Executor::new(vec![Arc::clone(&mailbox)]);
             let done = Arc::new(Mutex::new(false));
             let flag = Arc::clone(&done);
-            home.spawn(class, move || crew.send_out(move || *flag.lock().unwrap() = true));
+            mailbox.spawn(class, move || executor.send_out(move || *flag.lock().unwrap() = true));
             scheduler.run(8, 1).unwrap();
             scheduler.run(8, 0).unwrap();
             assert_eq!(*done.lock().unwrap(), errand_runs, "{class:?}");
@@ -320,16 +324,16 @@ mod tests {
     #[test]
     fn a_task_that_never_waits_gives_way_now_and_then() {
         for give_way in [overlap, go_on] {
-            let (home, mut scheduler) = scheduler();
+            let (mailbox, mut scheduler) = scheduler();
             let stop = Arc::new(Mutex::new(false));
             let flag = Arc::clone(&stop);
-            home.spawn(Class::Foreground, move || {
+            mailbox.spawn(Class::Foreground, move || {
                 while !*flag.lock().unwrap() {
                     give_way();
                 }
             });
             scheduler.run_all();
-            home.spawn(Class::Foreground, move || *stop.lock().unwrap() = true);
+            mailbox.spawn(Class::Foreground, move || *stop.lock().unwrap() = true);
             while scheduler.alive() > 0 {
                 scheduler.run_all();
             }
@@ -338,10 +342,10 @@ mod tests {
 
     #[test]
     fn a_wake_before_the_park_is_not_lost_and_one_after_the_end_harms_nobody() {
-        let (home, mut scheduler) = scheduler();
-        let mailbox = Arc::new(Mutex::new(None));
-        let sender = Arc::clone(&mailbox);
-        home.spawn(Class::Foreground, move || {
+        let (mailbox, mut scheduler) = scheduler();
+        let handed_over = Arc::new(Mutex::new(None));
+        let sender = Arc::clone(&handed_over);
+        mailbox.spawn(Class::Foreground, move || {
             let own = waker();
             *sender.lock().unwrap() = Some(own.clone());
             own.wake();
@@ -351,7 +355,7 @@ mod tests {
         });
         scheduler.run_all();
         assert_eq!(scheduler.alive(), 1);
-        let waker = mailbox.lock().unwrap().clone().unwrap();
+        let waker = handed_over.lock().unwrap().clone().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake());
         });
@@ -359,7 +363,7 @@ mod tests {
         scheduler.run_all();
         assert_eq!(scheduler.alive(), 0);
         // Its place may belong to another task by now.
-        home.spawn(Class::Foreground, || {
+        mailbox.spawn(Class::Foreground, || {
             park();
         });
         scheduler.run_all();
@@ -370,11 +374,11 @@ mod tests {
 
     #[test]
     fn thousands_of_tasks_live_at_once_and_unfinished_ones_are_dropped() {
-        let (home, mut scheduler) = scheduler();
+        let (mailbox, mut scheduler) = scheduler();
         let alive = Arc::new(());
         for _ in 0..5000 {
             let alive = Arc::clone(&alive);
-            home.spawn(Class::Foreground, move || {
+            mailbox.spawn(Class::Foreground, move || {
                 let _kept = alive;
                 park();
             });
@@ -389,32 +393,32 @@ mod tests {
     /// files.
     #[test]
     fn regression_what_has_not_begun_when_the_worker_ends_is_given_up() {
-        let (home, mut scheduler) = scheduler();
+        let (mailbox, mut scheduler) = scheduler();
         let alive = Arc::new(());
-        let job = |alive: Arc<()>, home: Arc<Home>| {
+        let job = |alive: Arc<()>, mailbox: Arc<Mailbox>| {
             move || {
-                let _kept = (&alive, &home);
+                let _kept = (&alive, &mailbox);
                 park();
             }
         };
         // Sends another one when it is unwound.
-        struct Sends(Option<Job>, Arc<Home>);
+        struct Sends(Option<Job>, Arc<Mailbox>);
         impl Drop for Sends {
             fn drop(&mut self) {
                 self.1.send(self.0.take().unwrap());
             }
         }
         let last =
-            Job { run: Box::new(job(Arc::clone(&alive), Arc::clone(&home))), class: Class::Background };
-        let sends = Sends(Some(last), Arc::clone(&home));
-        home.spawn(Class::Foreground, move || {
+            Job { run: Box::new(job(Arc::clone(&alive), Arc::clone(&mailbox))), class: Class::Background };
+        let sends = Sends(Some(last), Arc::clone(&mailbox));
+        mailbox.spawn(Class::Foreground, move || {
             let _sends = sends;
             park();
         });
         scheduler.run_all();
-        let before = home.run(job(Arc::clone(&alive), Arc::clone(&home)));
+        let before = mailbox.run(job(Arc::clone(&alive), Arc::clone(&mailbox)));
         drop(scheduler);
-        let after = home.run(job(Arc::clone(&alive), Arc::clone(&home)));
+        let after = mailbox.run(job(Arc::clone(&alive), Arc::clone(&mailbox)));
         assert_eq!(Arc::strong_count(&alive), 1);
         assert!(before.join().is_err() && after.join().is_err());
     }

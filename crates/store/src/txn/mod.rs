@@ -22,10 +22,10 @@ use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
 use crate::index::{Indexes, OldVersions, Snapshots, TreeId};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
-use crate::task::Crew;
+use crate::task::Executor;
 #[cfg(test)]
 use commit::Read;
 use commit_table::CommitTable;
@@ -47,7 +47,7 @@ pub(crate) type GiveBackLarge = Box<dyn Fn(&[u8]) + Send + Sync>;
 pub(crate) struct Transactions {
     log: Log,
     poison: Poison,
-    crew: Crew,
+    executor: Executor,
     locks: Locks,
     visible: Arc<Visible>,
     snapshots: Snapshots,
@@ -62,7 +62,7 @@ pub(crate) struct Transactions {
 
 impl Transactions {
     /// After recovery: everything in the log is applied.
-    pub fn new(log: Log, poison: Poison, crew: Crew, indexes: Arc<dyn Indexes>) -> Self {
+    pub fn new(log: Log, poison: Poison, executor: Executor, indexes: Arc<dyn Indexes>) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
         let waiting = Arc::downgrade(&visible);
         poison.when_failed(move || {
@@ -73,7 +73,7 @@ impl Transactions {
         Self {
             log,
             poison,
-            crew,
+            executor,
             locks: Locks::new(),
             visible,
             snapshots: Snapshots::default(),
@@ -111,7 +111,7 @@ impl Transactions {
             return;
         }
         let own = Arc::clone(this);
-        this.crew.spawn(move || {
+        this.executor.spawn(move || {
             let _in_turn = own.locks.lock(Stripe::COLLECTING);
             own.collecting.store(false, Ordering::Release);
             // What could not be given back is no worse than before.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::index::{Tree, Write};
 use crate::log::LogRecord;
-use crate::task::{Crew, JoinHandle};
+use crate::task::{Executor, JoinHandle};
 
 /// Operations of a batch.
 const OPERATIONS_MAX: usize = 64 << 10;
@@ -29,7 +29,7 @@ pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>
 
 /// Where operations are collected, in the order of the log.
 pub(crate) struct Replayer {
-    crew: Crew,
+    executor: Executor,
     give_back_large: GiveBack,
     batch: Batch,
     under_way: Vec<JoinHandle<Result<(), Error>>>,
@@ -105,9 +105,9 @@ impl Batch {
 }
 
 impl Replayer {
-    /// Tasks of this crew do the work.
-    pub fn new(crew: Crew, give_back_large: GiveBack) -> Self {
-        Self { crew, give_back_large, batch: Batch::default(), under_way: Vec::new() }
+    /// Tasks of this executor do the work.
+    pub fn new(executor: Executor, give_back_large: GiveBack) -> Self {
+        Self { executor, give_back_large, batch: Batch::default(), under_way: Vec::new() }
     }
 
     /// Gives a key a value again.
@@ -146,7 +146,7 @@ impl Replayer {
         for start in (0..count).step_by(each) {
             let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.give_back_large));
             self.under_way
-                .push(self.crew.run(move || batch.apply(start..(start + each).min(count), &give_back)));
+                .push(self.executor.run(move || batch.apply(start..(start + each).min(count), &give_back)));
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::btree::Change;
     use crate::index::Version;
-    use crate::lane::Devices;
+    use crate::io_context::Devices;
     use crate::log::tests::device;
     use crate::log::{Lsn, Timestamp};
     use crate::poison::Poison;
@@ -216,11 +216,11 @@ mod tests {
                 }
             }
             let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
-            let crew = harness.crew().clone();
+            let executor = harness.executor().clone();
             let from = applied.min(history.len()) / cut;
             let own = history.clone();
             harness.run(move || {
-                let mut replayer = Replayer::new(crew, Arc::new(|_| Ok(())));
+                let mut replayer = Replayer::new(executor, Arc::new(|_| Ok(())));
                 for (at, (id, key, put, begins)) in own.iter().enumerate().skip(from) {
                     let record = record(at as u64 + 1);
                     match put {
@@ -248,12 +248,12 @@ mod tests {
         let late = [&Version::overflow(Timestamp(6)).bits().to_le_bytes()[..], b"late"].concat();
         map.update(b"k", &mut |_| Change::Put(&late)).unwrap();
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 1);
-        let crew = harness.crew().clone();
+        let executor = harness.executor().clone();
         let given_back = Arc::new(std::sync::Mutex::new(Vec::new()));
         let told = Arc::clone(&given_back);
         harness.run(move || {
             let mut replayer = Replayer::new(
-                crew,
+                executor,
                 Arc::new(move |reference| {
                     told.lock().unwrap().push(reference.to_vec());
                     Ok(())
@@ -270,9 +270,9 @@ mod tests {
     fn what_is_there_already_is_left_alone() {
         let (tree, map) = tree(1, &history(&Poison::default(), 0));
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
-        let crew = harness.crew().clone();
+        let executor = harness.executor().clone();
         let replay = move || {
-            let mut replayer = Replayer::new(crew.clone(), Arc::new(|_| Ok(())));
+            let mut replayer = Replayer::new(executor.clone(), Arc::new(|_| Ok(())));
             for number in 0..1000_u64 {
                 replayer.put(&tree, &number.to_be_bytes(), record(number + 1), b"value").unwrap();
             }
@@ -292,13 +292,13 @@ mod tests {
             let large = [&Version::overflow(Timestamp(1)).bits().to_le_bytes()[..], b"reference"].concat();
             map.update(&0_u64.to_be_bytes(), &mut |_| Change::Put(&large)).unwrap();
             let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
-            let crew = harness.crew().clone();
+            let executor = harness.executor().clone();
             let refused = harness.run(move || {
                 let give_back: GiveBack = Arc::new(move |_| match gives_back {
                     true => Ok(()),
                     false => Err(Error::Io { doing: "free a page".into(), errno: libc::EIO }),
                 });
-                let mut replayer = Replayer::new(crew, give_back);
+                let mut replayer = Replayer::new(executor, give_back);
                 for number in 0..count as u64 {
                     replayer.put(&tree, &number.to_be_bytes(), record(number + 2), b"value").unwrap();
                 }

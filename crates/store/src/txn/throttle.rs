@@ -8,7 +8,7 @@ use std::cell::Cell;
 use flashgrain_device::Nanos;
 
 use crate::Error;
-use crate::lane::{Devices, now, sleep_until};
+use crate::io_context::{Devices, now, sleep_until};
 use crate::poison::Poison;
 
 /// How near the limits are: 0 and below is far away, 1 is there.
@@ -328,7 +328,7 @@ mod tests {
 
     use super::*;
     use crate::ErrorKind;
-    use crate::lane::broken::{Broken, Part};
+    use crate::io_context::broken::{Broken, Part};
     use crate::log::tests::device;
     use crate::worker::Harness;
 

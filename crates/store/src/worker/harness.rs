@@ -8,15 +8,15 @@ use flashgrain_device::{Device, Nanos};
 
 use super::steps::{Bounds, Step, Worker};
 use crate::Error;
-use crate::lane::Devices;
-use crate::task::{Crew, JoinHandle, Schedule, yield_now};
+use crate::io_context::Devices;
+use crate::task::{Executor, JoinHandle, Schedule, yield_now};
 
 /// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until
 /// the next answer. For tests and simulations: it panics where a real worker would try again, if nobody has
 /// said that it may, too.
 pub(crate) struct Harness {
     workers: Vec<Member>,
-    crew: Crew,
+    executor: Executor,
     devices: Devices,
     costs: CpuCosts,
     /// How often in a row a worker may fail to step.
@@ -115,7 +115,7 @@ impl Harness {
     #[cfg(test)]
     pub fn new(devices: &Devices, workers: usize) -> Self {
         Self::with_bounds(devices, workers, Bounds::default())
-            .unwrap_or_else(|error| panic!("open a lane: {error}"))
+            .unwrap_or_else(|error| panic!("open an I/O context: {error}"))
     }
 
     /// The same, each of which takes on so much.
@@ -123,16 +123,16 @@ impl Harness {
     /// # Errors
     /// As [`Worker::new`].
     pub fn with_bounds(devices: &Devices, workers: usize, bounds: Bounds) -> Result<Self, Error> {
-        let crew = Crew::new((0..workers).map(|_| Arc::default()).collect());
+        let executor = Executor::new((0..workers).map(|_| Arc::default()).collect());
         let worker = |index| {
-            let worker = Worker::new(devices, &crew, index, bounds)?;
+            let worker = Worker::new(devices, &executor, index, bounds)?;
             Ok(Member { worker, free_at: Nanos(0), spent: Nanos(0), failed: 0 })
         };
         let workers = (0..workers).map(worker).collect::<Result<_, Error>>()?;
         let costs = CpuCosts::default();
         Ok(Self {
             workers,
-            crew,
+            executor,
             devices: devices.clone(),
             costs,
             step_retries: 0,
@@ -163,8 +163,8 @@ impl Harness {
     }
 
     /// The workers, for those who have background work.
-    pub fn crew(&self) -> &Crew {
-        &self.crew
+    pub fn executor(&self) -> &Executor {
+        &self.executor
     }
 
     /// What they run over.
@@ -178,7 +178,7 @@ impl Harness {
         worker: usize,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        self.workers[worker].worker.home().run(job)
+        self.workers[worker].worker.mailbox().run(job)
     }
 
     /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. Panics as it

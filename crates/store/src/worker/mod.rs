@@ -1,5 +1,5 @@
-//! Workers: each steps its tasks, its share of the store's upkeep and its lane (LeanStore's NVMe paper §3.2,
-//! Figure 9).
+//! Workers: each steps its tasks, its share of the store's upkeep and its I/O context (LeanStore's NVMe paper
+//! §3.2, Figure 9).
 //!
 //! In real life every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated
 //! drives in virtual time: the same every time.

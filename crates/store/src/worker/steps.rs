@@ -7,8 +7,8 @@ use std::thread::{self, Thread};
 use flashgrain_device::{ChannelWaker, Nanos};
 
 use crate::Error;
-use crate::lane::{Devices, Lane, enter};
-use crate::task::{Bell, Crew, Home, KnownUpkeep, Schedule, Scheduler};
+use crate::io_context::{Devices, IoContext, enter};
+use crate::task::{Executor, KnownUpkeep, Mailbox, Schedule, Scheduler, WakeUp};
 
 /// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches
 /// memory: as many as hide its latency. And few, as what they ask of the drive is handed over when all of
@@ -40,9 +40,9 @@ impl Default for Bounds {
 /// See the module. It stays on the thread that made it.
 pub(crate) struct Worker {
     /// First, so that nothing is in flight any longer when the tasks are unwound.
-    lane: RefCell<Lane>,
+    context: RefCell<IoContext>,
     scheduler: Scheduler,
-    crew: Crew,
+    executor: Executor,
     upkeep: KnownUpkeep,
     /// Whether time passes only while somebody waits for it.
     simulated: bool,
@@ -57,52 +57,52 @@ pub(crate) struct Step {
     pub answered: usize,
 }
 
-/// Wakes a worker that waits for its lane.
-struct LaneBell(Vec<ChannelWaker>);
+/// Wakes a worker that waits for its I/O context.
+struct IoWakeUp(Vec<ChannelWaker>);
 
-/// Wakes a worker whose lane has nothing to wait for.
-struct ThreadBell(Thread);
+/// Wakes a worker whose I/O context has nothing to wait for.
+struct ThreadWakeUp(Thread);
 
-impl Bell for LaneBell {
-    fn ring(&self) {
+impl WakeUp for IoWakeUp {
+    fn wake_up(&self) {
         self.0.iter().for_each(ChannelWaker::wake);
     }
 }
 
-impl Bell for ThreadBell {
-    fn ring(&self) {
+impl WakeUp for ThreadWakeUp {
+    fn wake_up(&self) {
         self.0.unpark();
     }
 }
 
 impl Worker {
-    /// The worker of the calling thread that is reached at the `index`-th home of the crew.
+    /// The worker of the calling thread that is reached at the `index`-th mailbox of the executor.
     ///
     /// # Errors
     /// [`Error::Device`] if a device refuses a channel.
-    pub fn new(devices: &Devices, crew: &Crew, index: usize, bounds: Bounds) -> Result<Self, Error> {
-        let mut lane = devices.open_lane(bounds.depth)?;
-        let home = Arc::clone(&crew.homes()[index]);
-        let wakers = lane.wakers();
+    pub fn new(devices: &Devices, executor: &Executor, index: usize, bounds: Bounds) -> Result<Self, Error> {
+        let mut context = devices.open_context(bounds.depth)?;
+        let mailbox = Arc::clone(&executor.mailboxes()[index]);
+        let wakers = context.wakers();
         let simulated = wakers.is_empty();
-        home.hang(if simulated {
-            Box::new(ThreadBell(thread::current()))
+        mailbox.set_wake_up(if simulated {
+            Box::new(ThreadWakeUp(thread::current()))
         } else {
-            Box::new(LaneBell(wakers))
+            Box::new(IoWakeUp(wakers))
         });
-        let scheduler = Scheduler::new(home, bounds.tasks_max);
+        let scheduler = Scheduler::new(mailbox, bounds.tasks_max);
         Ok(Self {
-            lane: RefCell::new(lane),
+            context: RefCell::new(context),
             scheduler,
-            crew: crew.clone(),
+            executor: executor.clone(),
             upkeep: KnownUpkeep::default(),
             simulated,
         })
     }
 
     /// Where it is reached.
-    pub fn home(&self) -> &Arc<Home> {
-        self.scheduler.home()
+    pub fn mailbox(&self) -> &Arc<Mailbox> {
+        self.scheduler.mailbox()
     }
 
     /// Which of the ready tasks runs next is drawn from now on.
@@ -118,12 +118,12 @@ impl Worker {
     pub fn step(&mut self) -> Result<Step, Error> {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
-        let share = FOREGROUND_SHARE.max(self.lane.borrow().in_flight() / IN_FLIGHT_PER_TASK);
-        let ran = enter(&self.lane, || scheduler.run(share, BACKGROUND_SHARE)).unwrap_or(0);
+        let share = FOREGROUND_SHARE.max(self.context.borrow().in_flight() / IN_FLIGHT_PER_TASK);
+        let ran = enter(&self.context, || scheduler.run(share, BACKGROUND_SHARE)).unwrap_or(0);
         if ran > 0 {
-            self.crew.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
+            self.executor.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
         }
-        let answered = self.lane.borrow_mut().poll(|task| self.scheduler.wake(task))?;
+        let answered = self.context.borrow_mut().poll(|task| self.scheduler.wake(task))?;
         Ok(Step { ran, answered })
     }
 
@@ -134,17 +134,17 @@ impl Worker {
 
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
-        self.lane.borrow().in_flight()
+        self.context.borrow().in_flight()
     }
 
     /// The devices of other stores that its tasks use.
     pub fn guests(&self) -> Vec<Devices> {
-        self.lane.borrow().guests().collect()
+        self.context.borrow().guests().collect()
     }
 
     /// When a task is to go on that waits for a point in time.
     pub fn next_timer(&self) -> Option<Nanos> {
-        self.lane.borrow().next_timer()
+        self.context.borrow().next_timer()
     }
 
     /// Tasks that have not ended, and jobs that have not begun.
@@ -166,7 +166,7 @@ impl Worker {
     /// # Errors
     /// As [`Worker::step`].
     pub fn sleep(&mut self) -> Result<(), Error> {
-        if self.has_ready() || !self.home().fall_asleep() {
+        if self.has_ready() || !self.mailbox().fall_asleep() {
             return Ok(());
         }
         let until = self.next_timer();
@@ -178,11 +178,11 @@ impl Worker {
             thread::park();
             Ok(0)
         };
-        self.home().wake_up();
+        self.mailbox().awake();
         result.map(drop)
     }
 
     fn wait_until(&mut self, until: Option<Nanos>) -> Result<usize, Error> {
-        Ok(self.lane.borrow_mut().wait(until, |task| self.scheduler.wake(task))?)
+        Ok(self.context.borrow_mut().wait(until, |task| self.scheduler.wake(task))?)
     }
 }

@@ -8,13 +8,13 @@ use flashgrain_device::pin_thread;
 
 use super::steps::{Bounds, Worker};
 use crate::Error;
-use crate::lane::{Devices, PAUSE};
-use crate::task::Crew;
+use crate::io_context::{Devices, PAUSE};
+use crate::task::Executor;
 
 /// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are
 /// unwound.
 pub(crate) struct Workers {
-    crew: Crew,
+    executor: Executor,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -25,14 +25,14 @@ impl Workers {
     /// # Errors
     /// [`Error::Device`] if a device refuses a channel, or the system a thread or a processor.
     pub fn start(devices: &Devices, count: usize, bounds: Bounds, pinned: bool) -> Result<Self, Error> {
-        let crew = Crew::new((0..count.max(1)).map(|_| Arc::default()).collect());
+        let executor = Executor::new((0..count.max(1)).map(|_| Arc::default()).collect());
         let (sender, receiver) = mpsc::channel();
         // From here on, dropping it ends those that have started.
-        let mut workers = Self { crew: crew.clone(), threads: Vec::new() };
-        for index in 0..crew.homes().len() {
-            let (devices, crew, sender) = (devices.clone(), crew.clone(), sender.clone());
+        let mut workers = Self { executor: executor.clone(), threads: Vec::new() };
+        for index in 0..executor.mailboxes().len() {
+            let (devices, executor, sender) = (devices.clone(), executor.clone(), sender.clone());
             let begin = move || {
-                let made = prepare(&devices, &crew, index, bounds, pinned);
+                let made = prepare(&devices, &executor, index, bounds, pinned);
                 let (worker, result) = match made {
                     Ok(worker) => (Some(worker), Ok(())),
                     Err(error) => (None, Err(error)),
@@ -51,14 +51,14 @@ impl Workers {
     }
 
     /// The workers, for those who have work.
-    pub fn crew(&self) -> &Crew {
-        &self.crew
+    pub fn executor(&self) -> &Executor {
+        &self.executor
     }
 }
 
 fn prepare(
     devices: &Devices,
-    crew: &Crew,
+    executor: &Executor,
     index: usize,
     bounds: Bounds,
     pinned: bool,
@@ -66,12 +66,12 @@ fn prepare(
     if pinned {
         pin_thread(index)?;
     }
-    Worker::new(devices, crew, index, bounds)
+    Worker::new(devices, executor, index, bounds)
 }
 
 /// A worker's life.
 fn work(mut worker: Worker) {
-    while !worker.home().is_stopped() {
+    while !worker.mailbox().is_stopped() {
         if worker.step().and_then(|_| worker.sleep()).is_err() {
             // The kernel is short of something; what was submitted is still there.
             thread::park_timeout(PAUSE);
@@ -81,7 +81,7 @@ fn work(mut worker: Worker) {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.crew.homes().iter().for_each(|home| home.stop());
+        self.executor.mailboxes().iter().for_each(|mailbox| mailbox.stop());
         for thread in self.threads.drain(..) {
             // A worker catches its tasks' panics; one of its own has been reported by its thread.
             drop(thread.join());
@@ -99,7 +99,7 @@ mod tests {
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::*;
-    use crate::lane::{Block, Role, now, sleep_until};
+    use crate::io_context::{Block, Role, now, sleep_until};
 
     fn file() -> Devices {
         let directory = [std::env::temp_dir()];
@@ -133,11 +133,12 @@ mod tests {
             let sum = Arc::new(AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for thread in 0..3u64 {
-                    let (crew, devices, sum) = (workers.crew().clone(), devices.clone(), Arc::clone(&sum));
+                    let (executor, devices, sum) =
+                        (workers.executor().clone(), devices.clone(), Arc::clone(&sum));
                     scope.spawn(move || {
                         let task = |number: u64| {
                             let (devices, sum) = (devices.clone(), Arc::clone(&sum));
-                            crew.run(move || {
+                            executor.run(move || {
                                 for round in 0..3 {
                                     read(&devices, (number * 3 + round) % 1024);
                                 }
@@ -162,7 +163,7 @@ mod tests {
             let workers = start(&devices, 1);
             // Each job finds the worker asleep, or about to fall asleep.
             for number in 0..2000 {
-                assert_eq!(workers.crew().run(move || number + 1).join().unwrap(), number + 1);
+                assert_eq!(workers.executor().run(move || number + 1).join().unwrap(), number + 1);
             }
         }
     }
@@ -171,7 +172,7 @@ mod tests {
     fn idle_workers_use_no_processor() {
         for devices in devices() {
             let workers = start(&devices, 1);
-            let used = || workers.crew().run(thread_cpu).join().unwrap();
+            let used = || workers.executor().run(thread_cpu).join().unwrap();
             let before = used();
             thread::park_timeout(Duration::from_millis(200));
             let used = used() - before;
@@ -186,7 +187,7 @@ mod tests {
         let begun = now(&devices);
         let task = |span_ms: u64| {
             let devices = devices.clone();
-            workers.crew().run(move || {
+            workers.executor().run(move || {
                 let until = now(&devices) + Nanos(span_ms * 1_000_000);
                 sleep_until(&devices, until).unwrap();
                 assert!(now(&devices) >= until);
@@ -204,7 +205,7 @@ mod tests {
         let kept = Arc::new(());
         let task = || {
             let kept = Arc::clone(&kept);
-            workers.crew().run(move || {
+            workers.executor().run(move || {
                 let _kept = kept;
                 loop {
                     crate::task::park();
@@ -213,7 +214,7 @@ mod tests {
         };
         // More than are under way at a time.
         let handles: Vec<_> = (0..300).map(|_| task()).collect();
-        workers.crew().run(|| ()).is_finished();
+        workers.executor().run(|| ()).is_finished();
         drop(workers);
         for handle in handles {
             let text = handle.join().unwrap_err();
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn a_handle_is_a_future() {
         let workers = start(&file(), 1);
-        let mut handle = Box::pin(workers.crew().run(|| 7));
+        let mut handle = Box::pin(workers.executor().run(|| 7));
         let waker = Arc::new(Unparks(thread::current())).into();
         let result = loop {
             match handle.as_mut().poll(&mut Context::from_waker(&waker)) {

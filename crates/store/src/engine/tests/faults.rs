@@ -79,7 +79,7 @@ fn a_panic_in_the_background_poisons_and_leaves_nobody_waiting() {
     let oracle: Arc<Mutex<Oracle>> = Arc::default();
     let (mut harness, given) = world(&device, 2, options());
     let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
-    engine.crew().spawn(|| {
+    engine.executor().spawn(|| {
         (0..50).for_each(|_| crate::task::yield_now());
         panic!("on purpose");
     });

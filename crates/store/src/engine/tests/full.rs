@@ -7,7 +7,7 @@ use crate::Durability;
 use crate::engine::{Engine, Given};
 use crate::error::ErrorKind;
 use crate::index::{Write, Written};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::layout::SyncMethod;
 use crate::options::Options;
 use crate::segment::tests::crowded::Crowded;
@@ -165,9 +165,9 @@ fn a_store_that_grows_until_its_disk_is_full_says_so_and_goes_on() {
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let mut harness = Harness::new(&devices, 2);
         let options = Options { cache_bytes: 1 << 20, recovery_log_bytes: 128 << 10, ..options() };
-        let crew = harness.crew().clone();
+        let executor = harness.executor().clone();
         let (unfinished, read_only) = (false, false);
-        let given = Given { devices, crew, options, growth_segments: Some(4), unfinished, read_only };
+        let given = Given { devices, executor, options, growth_segments: Some(4), unfinished, read_only };
         let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
         let tasks: Vec<_> = (0..8)
             .map(|task| {

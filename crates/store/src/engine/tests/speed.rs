@@ -10,7 +10,7 @@ use crate::Durability;
 use crate::IndexKind;
 use crate::engine::{Engine, Given, NewTree};
 use crate::index::{Write, Written};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::layout::{Layout, LogPlace, SyncMethod};
 use crate::options::Options;
 use crate::store_id::StoreId;
@@ -52,7 +52,7 @@ fn opening_and_recovery() {
         let workers = Workers::start(&devices, 2, Bounds::default(), false).unwrap();
         let given = Given {
             devices: devices.clone(),
-            crew: workers.crew().clone(),
+            executor: workers.executor().clone(),
             options: options.clone(),
             growth_segments: None,
             unfinished: false,

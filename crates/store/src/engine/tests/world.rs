@@ -13,7 +13,7 @@ use crate::catalog::Known;
 use crate::engine::{Engine, Given, LargeValue, NewTree};
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::log::Durability;
 use crate::options::Options;
@@ -72,8 +72,11 @@ pub fn options() -> Options {
 pub fn world(device: &Arc<SimDevice>, workers: usize, options: Options) -> (Harness, Given) {
     let devices = Devices::new(Arc::clone(device) as _, None);
     let harness = Harness::new(&devices, workers);
-    let crew = harness.crew().clone();
-    (harness, Given { devices, crew, options, growth_segments: None, unfinished: false, read_only: false })
+    let executor = harness.executor().clone();
+    (
+        harness,
+        Given { devices, executor, options, growth_segments: None, unfinished: false, read_only: false },
+    )
 }
 
 /// A new store with both trees.

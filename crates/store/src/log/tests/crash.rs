@@ -78,12 +78,18 @@ fn reopen(device: &Arc<SimDevice>, method: SyncMethod, oracle: &mut Oracle, case
     let layout = Layout { sync_method: method, ..layout() };
     let harness = Harness::new(devices, 2);
     let mut seen = Vec::new();
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
-    let log =
-        Log::open(&layout, devices.clone(), crew, poison, oracle.known, &mut |start, timestamp, record| {
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
+    let log = Log::open(
+        &layout,
+        devices.clone(),
+        executor,
+        poison,
+        oracle.known,
+        &mut |start, timestamp, record| {
             seen.push((timestamp, start, record.to_vec()));
             Ok(())
-        });
+        },
+    );
     let log = log.unwrap_or_else(|error| panic!("{case}: {error}"));
     let last = seen.last().map_or(oracle.known.timestamp, |(timestamp, _, _)| *timestamp);
     assert!(last >= oracle.acknowledged, "{case}: {last:?} of {:?} acknowledged", oracle.acknowledged);

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::*;
-use crate::lane::{Block, Role};
+use crate::io_context::{Block, Role};
 use crate::task::JoinHandle;
 use crate::worker::Harness;
 
@@ -196,8 +196,8 @@ fn regression_a_misread_log_is_not_taken_for_a_short_one() {
 fn regression_a_record_that_comes_while_the_log_is_settled_is_settled_like_others() {
     let devices = Devices::new(device(4) as _, None);
     let mut harness = Harness::new(&devices, 1);
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
-    let log = Log::open(&layout(), devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
+    let log = Log::open(&layout(), devices.clone(), executor, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let commit = |log: Log| move || log.wait(log.append(&[1; 100]).unwrap().end, Durability::Sync).unwrap();
     let commits = [(); 3].map(|()| harness.spawn(0, commit(log.clone())));
     while !commits.iter().all(JoinHandle::is_finished) {
@@ -243,9 +243,9 @@ fn regression_one_misdirected_write_cannot_take_the_last_group_away_together_wit
 fn regression_the_last_group_of_a_store_that_fails_has_a_witness() {
     let devices = Devices::new(device(6) as _, None);
     let mut harness = Harness::new(&devices, 1);
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
     let log =
-        Log::open(&layout(), devices.clone(), crew, poison.clone(), NEW, &mut |_, _, _| Ok(())).unwrap();
+        Log::open(&layout(), devices.clone(), executor, poison.clone(), NEW, &mut |_, _, _| Ok(())).unwrap();
     harness.run(move || {
         log.wait(log.append(&[1; 100]).unwrap().end, Durability::Sync).unwrap();
         poison.note("a superblock that could not be written".to_owned());

@@ -7,8 +7,8 @@ use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, Repeat, T
 
 use super::*;
 use crate::ErrorKind;
-use crate::lane::broken::Broken;
-use crate::lane::now;
+use crate::io_context::broken::Broken;
+use crate::io_context::now;
 use crate::worker::Harness;
 
 /// The time that `committers` tasks of two workers take for so many durable commits each, and the groups
@@ -17,8 +17,8 @@ fn commits(committers: usize, each: usize) -> (Nanos, LogStats) {
     let devices = Devices::new(volatile_device(1) as _, None);
     let mut harness = Harness::new(&devices, 2);
     let layout = Layout { log_block_bytes: 4096, ..layout_of(4 << 20) };
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
-    let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
+    let log = Log::open(&layout, devices.clone(), executor, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let began = now(&devices);
     let handles: Vec<_> = (0..committers)
         .map(|committer| {
@@ -84,8 +84,8 @@ fn a_failed_write_or_flush_ends_all_promises() {
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let mut harness = Harness::new(&devices, 2);
         let layout = Layout { sync_method: SyncMethod::Fdatasync, ..layout() };
-        let (crew, poison) = (harness.crew().clone(), Poison::default());
-        let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+        let (executor, poison) = (harness.executor().clone(), Poison::default());
+        let log = Log::open(&layout, devices.clone(), executor, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
         let third = Fault { at: Trigger::Nth(3), repeat: Repeat::Once, ..Fault::new(kind.clone()) };
         device.inject(third.on(operation));
         let handles: Vec<_> = (0..10)
@@ -165,14 +165,14 @@ fn a_ring_that_cannot_be_prepared_takes_no_commits() {
 fn whoever_finds_the_ring_full_waits_for_a_checkpoint() {
     let devices = Devices::new(device(3) as _, None);
     let mut harness = Harness::new(&devices, 1);
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
     let log =
-        Log::open(&layout(), devices.clone(), crew.clone(), poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+        Log::open(&layout(), devices.clone(), executor.clone(), poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let checkpoints = Arc::new(AtomicU64::new(0));
     let (own, count) = (log.clone(), Arc::clone(&checkpoints));
     log.when_long(move || {
         let (own, count) = (own.clone(), Arc::clone(&count));
-        crew.spawn(move || {
+        executor.spawn(move || {
             count.fetch_add(1, Ordering::Relaxed);
             own.wait(own.end(), Durability::Sync).unwrap();
             own.truncate(own.durable());
@@ -194,8 +194,8 @@ fn what_nobody_waits_for_is_written_behind() {
     let devices = Devices::new(device(4) as _, None);
     let mut harness = Harness::new(&devices, 2);
     let layout = Layout { log_block_bytes: 4096, ..layout_of(64 << 20) };
-    let (crew, poison) = (harness.crew().clone(), Poison::default());
-    let log = Log::open(&layout, devices.clone(), crew, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
+    let (executor, poison) = (harness.executor().clone(), Poison::default());
+    let log = Log::open(&layout, devices.clone(), executor, poison, NEW, &mut |_, _, _| Ok(())).unwrap();
     let own = log.clone();
     harness.run(move || {
         for number in 0..20_000 {
@@ -221,7 +221,7 @@ fn what_nobody_waits_for_is_written_behind() {
 fn rates() {
     use flashgrain_device::{FileDevice, Op, OpenOptions};
 
-    use crate::lane::{Role, write};
+    use crate::io_context::{Role, write};
 
     const SPAN: Nanos = Nanos(2_000_000_000);
     for sync_method in [SyncMethod::Dsync, SyncMethod::LinkedFlush, SyncMethod::Fdatasync] {
@@ -229,7 +229,7 @@ fn rates() {
         let file = FileDevice::scratch(&[folder], 256 << 20, &OpenOptions::default()).unwrap();
         let devices = Devices::new(Arc::new(file), None);
         let layout = Layout { log_block_bytes: 4096, sync_method, ..layout_of(128 << 20) };
-        let zeros = crate::lane::Block::new(1 << 20).unwrap();
+        let zeros = crate::io_context::Block::new(1 << 20).unwrap();
         for place in 0..130_u64 {
             zeros.write(&devices, Role::Log, place << 20).unwrap();
         }
@@ -270,9 +270,9 @@ fn rates() {
         };
         let tasks = |tasks: usize| {
             let mut harness = Harness::new(&devices, 1);
-            let crew = harness.crew().clone();
+            let executor = harness.executor().clone();
             let log =
-                Log::open(&layout, devices.clone(), crew, Poison::default(), NEW, &mut |_, _, _| Ok(()));
+                Log::open(&layout, devices.clone(), executor, Poison::default(), NEW, &mut |_, _, _| Ok(()));
             let (log, count) = (log.unwrap(), Arc::new(AtomicU64::new(0)));
             let began = now(&devices);
             let handles: Vec<_> = (0..tasks)

@@ -61,8 +61,8 @@ pub(crate) fn device(seed: u64) -> Arc<SimDevice> {
 }
 
 /// Workers that never work.
-pub(super) fn nobody() -> Crew {
-    Crew::new(vec![Arc::default()])
+pub(super) fn nobody() -> Executor {
+    Executor::new(vec![Arc::default()])
 }
 
 pub(crate) const NEW: Known =

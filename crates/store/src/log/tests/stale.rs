@@ -5,7 +5,7 @@ use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut, Survivors, Trigger};
 
 use super::*;
-use crate::lane::{Block, Role};
+use crate::io_context::{Block, Role};
 
 /// Where the block is that a record begins in.
 fn place(record: Logged) -> u64 {

@@ -150,8 +150,8 @@ struct Shared {
 impl Shared {
     fn new() -> Arc<Self> {
         let images = Arc::<SlowImages>::default();
-        let crew = Crew::new(vec![Arc::default()]);
-        let pool = Pool::new(LEAST_BUDGET_BYTES, Arc::clone(&images) as _, crew).unwrap();
+        let executor = Executor::new(vec![Arc::default()]);
+        let pool = Pool::new(LEAST_BUDGET_BYTES, Arc::clone(&images) as _, executor).unwrap();
         let ids = (0..PAGES)
             .map(|_| {
                 let memory = pool.reserve(CLASS).unwrap();

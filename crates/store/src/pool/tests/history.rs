@@ -346,9 +346,9 @@ fn volatile_dirty_bytes(pool: &Pool) -> u64 {
 
 /// Another pool, with what the last checkpoint knows.
 fn reopen(world: &mut World, history: Arc<History>) {
-    let devices = crate::lane::Devices::new(Arc::clone(&world.device) as _, None);
-    let (crew, poison) = (world.harness.crew().clone(), Poison::default());
-    let (segments, pool) = super::world::above(&devices, &crew, &poison, LEAST_BUDGET_BYTES);
+    let devices = crate::io_context::Devices::new(Arc::clone(&world.device) as _, None);
+    let (executor, poison) = (world.harness.executor().clone(), Poison::default());
+    let (segments, pool) = super::world::above(&devices, &executor, &poison, LEAST_BUDGET_BYTES);
     let (next_sequence, openings) = world.segments.sequences();
     segments.restore_sequences(next_sequence, &openings);
     let map = history.map.lock().unwrap().clone();

@@ -82,9 +82,9 @@ fn a_new_page_is_zeros_but_its_header() {
 
 #[test]
 fn a_budget_that_is_too_small_is_refused() {
-    let crew = || Crew::new(vec![Arc::default()]);
+    let executor = || Executor::new(vec![Arc::default()]);
     let images = Arc::new(testing::MemoryImages::default());
-    let error = Pool::new(LEAST_BUDGET_BYTES - 1, images, crew()).err().unwrap();
+    let error = Pool::new(LEAST_BUDGET_BYTES - 1, images, executor()).err().unwrap();
     assert!(error.to_string().contains("at least 131072"), "{error}");
     let error = pool_in_memory(LEAST_BUDGET_BYTES).reserve(8).err().unwrap();
     assert!(error.to_string().contains("at least 8388608"), "{error}");

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 use super::world::above;
 use crate::class::class_bytes;
 use crate::header::{BACK_START, FRONT_END, PageId, PageKind};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::poison::Poison;
 use crate::pool::{Access, Pool};
 use crate::worker::Harness;
@@ -61,7 +61,7 @@ fn cost_of_reads_and_changes() {
     for (what, share) in [("in memory", 2), ("a tenth in memory", 10)] {
         let mut harness = Harness::new(&devices, 1);
         let budget = if share == 2 { PAGES * 2 } else { PAGES / share } * class_bytes(CLASS);
-        let (_segments, pool) = above(&devices, harness.crew(), &Poison::default(), budget);
+        let (_segments, pool) = above(&devices, harness.executor(), &Poison::default(), budget);
         let own = Arc::clone(&pool);
         let ids = Arc::new(harness.run(move || create(&own, PAGES)));
         let missed = Arc::new(AtomicU64::new(0));

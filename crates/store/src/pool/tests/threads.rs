@@ -6,7 +6,7 @@ use flashgrain_device::MemoryDevice;
 
 use super::history::{History, scale};
 use super::world::above;
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::poison::Poison;
 use crate::worker::{Bounds, Workers};
 
@@ -15,7 +15,7 @@ fn threads_and_workers_share_pages() {
     let device = Arc::new(MemoryDevice::new(512 << 20, 0).unwrap());
     let devices = Devices::new(device, None);
     let workers = Workers::start(&devices, 2, Bounds { tasks_max: 100, depth: 64 }, false).unwrap();
-    let (segments, pool) = above(&devices, workers.crew(), &Poison::default(), 1 << 20);
+    let (segments, pool) = above(&devices, workers.executor(), &Poison::default(), 1 << 20);
     let (threads, tasks, steps) = (2, 6, 3000 * scale());
     let history = History::new(&pool, &segments, threads + tasks);
     std::thread::scope(|scope| {
@@ -26,7 +26,7 @@ fn threads_and_workers_share_pages() {
         let handles: Vec<_> = (0..tasks)
             .map(|task| {
                 let history = Arc::clone(&history);
-                workers.crew().run(move || history.run((threads + task) as u64, steps))
+                workers.executor().run(move || history.run((threads + task) as u64, steps))
             })
             .collect();
         assert!(history.checkpoints() > 0);

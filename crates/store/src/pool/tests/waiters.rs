@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use flashgrain_device::MemoryDevice;
 use shuttle::thread::spawn;
 
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::pool::waiters::{Waiters, changed};
 use crate::sync::Mutex;
 use crate::sync::explored::explore;

@@ -8,13 +8,13 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::segment::{Location, Segments};
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::worker::Harness;
 
 /// A small store without a log.
@@ -53,7 +53,7 @@ impl World {
         let devices = Devices::new(Arc::clone(&device) as Arc<dyn Device>, None);
         let harness = Harness::new(&devices, workers);
         let poison = Poison::default();
-        let (segments, pool) = above(&devices, harness.crew(), &poison, budget_bytes);
+        let (segments, pool) = above(&devices, harness.executor(), &poison, budget_bytes);
         Self { device, harness, segments, pool }
     }
 
@@ -66,12 +66,12 @@ impl World {
 /// Segments and a pool, both empty.
 pub(super) fn above(
     devices: &Devices,
-    crew: &Crew,
+    executor: &Executor,
     poison: &Poison,
     budget_bytes: u64,
 ) -> (Arc<Segments>, Arc<Pool>) {
-    let segments = Segments::new(&layout(), devices.clone(), crew.clone(), poison.clone()).unwrap();
-    let pool = Pool::new(budget_bytes, Arc::clone(&segments) as _, crew.clone()).unwrap();
+    let segments = Segments::new(&layout(), devices.clone(), executor.clone(), poison.clone()).unwrap();
+    let pool = Pool::new(budget_bytes, Arc::clone(&segments) as _, executor.clone()).unwrap();
     (segments, pool)
 }
 

@@ -4,8 +4,8 @@ use super::model::{Durable, Model, small};
 use super::*;
 use crate::ErrorKind;
 #[cfg(feature = "testing")]
-use crate::lane::Block;
-use crate::lane::broken::{Broken, Part};
+use crate::io_context::Block;
+use crate::io_context::broken::{Broken, Part};
 
 #[test]
 fn who_waits_for_a_buffer_is_told_that_none_will_be_free() {

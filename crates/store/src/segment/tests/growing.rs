@@ -7,7 +7,7 @@ use flashgrain_device::{MemoryDevice, Nanos};
 use super::crowded::Crowded;
 use super::model::{Durable, Model};
 use super::*;
-use crate::lane;
+use crate::io_context;
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 const SEGMENTS: u64 = 64;
@@ -65,9 +65,9 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     assert_eq!(model.segments.usage().segments, SEGMENTS);
     device.make_room_until(2 * capacity_bytes);
     // It asks again after a while.
-    let until = lane::now(&world.devices) + Nanos(30_000_000_000);
+    let until = io_context::now(&world.devices) + Nanos(30_000_000_000);
     model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);
-    while model.segments.usage().segments == SEGMENTS && lane::now(&world.devices) < until {
+    while model.segments.usage().segments == SEGMENTS && io_context::now(&world.devices) < until {
         let own = Arc::clone(&model);
         world.harness.run(move || own.segments.tend());
         world.harness.run_until_idle();

@@ -68,8 +68,8 @@ impl World {
     }
 
     pub fn segments(&self, layout: &Layout) -> Arc<Segments> {
-        let crew = self.harness.crew().clone();
-        Segments::new(layout, self.devices.clone(), crew, Poison::default()).unwrap()
+        let executor = self.harness.executor().clone();
+        Segments::new(layout, self.devices.clone(), executor, Poison::default()).unwrap()
     }
 }
 

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::*;
-use crate::lane;
+use crate::io_context;
 
 /// What a page should be.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ struct State {
 /// Plays the pool and the checkpoints.
 pub(super) struct Model {
     pub segments: Arc<Segments>,
-    crew: Crew,
+    executor: Executor,
     own: Weak<Self>,
     state: Mutex<State>,
     checkpointing: AtomicBool,
@@ -60,11 +60,11 @@ impl Model {
         }
         let state = State { pages: durable.pages.clone(), durable, epoch: 1 };
         segments.begin_epoch(Epoch(1));
-        let crew = world.harness.crew().clone();
+        let executor = world.harness.executor().clone();
         let checkpointing = AtomicBool::new(false);
         let model = Arc::new_cyclic(|own| Self {
             segments,
-            crew,
+            executor,
             own: Weak::clone(own),
             state: Mutex::new(state),
             checkpointing,
@@ -134,7 +134,7 @@ impl Model {
             (state.pages.clone(), state.epoch - 1)
         };
         self.segments.write_all()?;
-        lane::flush(&self.segments.devices, Role::Data)
+        io_context::flush(&self.segments.devices, Role::Data)
             .map_err(|failure| self.segments.poison.by(failure.error("flush")))?;
         let (next, openings) = self.segments.sequences();
         self.state().durable = Durable { pages, next: Some(next), openings };
@@ -183,7 +183,7 @@ impl Model {
         while self.checkpointing.swap(true, Ordering::SeqCst) {
             // Simulated time passes only while everybody waits.
             let devices = &self.segments.devices;
-            lane::sleep_until(devices, lane::now(devices) + Nanos(10_000)).unwrap();
+            io_context::sleep_until(devices, io_context::now(devices) + Nanos(10_000)).unwrap();
         }
         let result = act();
         self.checkpointing.store(false, Ordering::SeqCst);
@@ -236,7 +236,7 @@ impl Tenant for Model {
 
     fn want_checkpoint(&self) {
         if let Some(own) = self.own.upgrade() {
-            self.crew.spawn(move || drop(own.checkpoint()));
+            self.executor.spawn(move || drop(own.checkpoint()));
         }
     }
 
@@ -437,7 +437,7 @@ fn damaged_headers_and_images_are_survived_by_the_cleaner() {
         // page has a wrong byte.
         for (location, byte) in [(header_of.location, 4), (body_of.location, 300)] {
             let (offset, length, skipped) = location.span(512);
-            let mut block = lane::Block::new(length as usize).unwrap();
+            let mut block = io_context::Block::new(length as usize).unwrap();
             block.read(devices, Role::Data, offset).unwrap();
             block.bytes()[skipped as usize + byte] ^= 0x5a;
             block.write(devices, Role::Data, offset).unwrap();

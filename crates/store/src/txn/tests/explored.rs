@@ -12,15 +12,15 @@ use crate::log::Logged;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::explored::{explore, point};
 use crate::sync::{Mutex, thread};
-use crate::task::Crew;
+use crate::task::Executor;
 use crate::txn::locks::Stripe;
 
 /// Transactions whose background work is never done.
 fn alone() -> Store {
     let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
-    let (crew, poison) = (Crew::new(vec![Arc::default()]), Poison::default());
-    let log = Log::open(&layout(), devices, crew.clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
-    Store::new(log.unwrap(), poison, crew, RECENT_BYTES)
+    let (executor, poison) = (Executor::new(vec![Arc::default()]), Poison::default());
+    let log = Log::open(&layout(), devices, executor.clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
+    Store::new(log.unwrap(), poison, executor, RECENT_BYTES)
 }
 
 /// Few keys, so that nearly everyone is in another's way.

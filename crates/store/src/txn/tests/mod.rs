@@ -10,7 +10,7 @@ use flashgrain_device::{Device, MemoryDevice};
 
 use super::*;
 use crate::index::{Direction, Index, IndexKind, Piece, Tree, VERSION_BYTES, Version, Write, Written};
-use crate::lane::Devices;
+use crate::io_context::Devices;
 use crate::log::Durability;
 use crate::log::tests::{NEW, layout_of};
 use crate::versioned::map::{self, Map, history};
@@ -30,8 +30,9 @@ fn store_on(device: Arc<dyn Device>, workers: usize, recent_bytes: u64) -> (Stor
     let harness = Harness::new(&devices, workers);
     let layout = layout_of(4 << 20);
     let poison = Poison::default();
-    let log = Log::open(&layout, devices, harness.crew().clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
-    (Store::new(log.unwrap(), poison, harness.crew().clone(), recent_bytes), harness)
+    let log =
+        Log::open(&layout, devices, harness.executor().clone(), poison.clone(), NEW, &mut |_, _, _| Ok(()));
+    (Store::new(log.unwrap(), poison, harness.executor().clone(), recent_bytes), harness)
 }
 
 /// Transactions, and what concerns all of their trees.
@@ -50,9 +51,9 @@ impl std::ops::Deref for Store {
 }
 
 impl Store {
-    fn new(log: Log, poison: Poison, crew: Crew, recent_bytes: u64) -> Self {
+    fn new(log: Log, poison: Poison, executor: Executor, recent_bytes: u64) -> Self {
         let indexes = Arc::new(AllIndexes::new(history(&poison, recent_bytes)));
-        let transactions = Transactions::new(log, poison, crew, Arc::clone(&indexes) as _);
+        let transactions = Transactions::new(log, poison, executor, Arc::clone(&indexes) as _);
         Self { transactions: Arc::new(transactions), indexes }
     }
 

@@ -5,7 +5,7 @@ use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
-use crate::lane::{Block, Role, now, sleep_until};
+use crate::io_context::{Block, Role, now, sleep_until};
 use crate::task::{Upkeep, overlap, park, waker, yield_now};
 
 fn sim() -> Arc<SimDevice> {
@@ -68,12 +68,12 @@ fn everyone_gets_through_whatever_the_schedule() {
         let devices = memory();
         let mut harness = Harness::with_bounds(&devices, 3, Bounds { tasks_max: 4, depth: 2 }).unwrap();
         harness.set_schedule(seed);
-        let crew = harness.crew().clone();
+        let executor = harness.executor().clone();
         let tasks: Vec<_> = (0..20_u64)
             .map(|task| {
-                let (devices, crew) = (devices.clone(), crew.clone());
+                let (devices, executor) = (devices.clone(), executor.clone());
                 harness.spawn(task as usize % 3, move || {
-                    let helper = crew.run(move || (0..task).for_each(|_| yield_now()));
+                    let helper = executor.run(move || (0..task).for_each(|_| yield_now()));
                     read(&devices, Role::Data, task);
                     (0..task).for_each(|_| overlap());
                     helper.join().unwrap();
@@ -131,9 +131,9 @@ fn timers_let_virtual_time_pass_exactly() {
 #[test]
 fn a_panic_is_its_joiners_and_the_worker_goes_on() {
     let mut harness = Harness::new(&memory(), 1);
-    let crew = harness.crew().clone();
+    let executor = harness.executor().clone();
     let text = harness.run(move || {
-        let unlucky = crew.run(|| panic!("on purpose"));
+        let unlucky = executor.run(|| panic!("on purpose"));
         *unlucky.join().unwrap_err().downcast::<&str>().unwrap()
     });
     assert_eq!(text, "on purpose");
@@ -146,14 +146,14 @@ fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
     let mut harness = Harness::with_bounds(&devices, 1, Bounds { tasks_max: 3, depth: 8 }).unwrap();
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     for _ in 0..20 {
-        let (crew, running, most) = (harness.crew().clone(), Arc::clone(&running), Arc::clone(&most));
+        let (executor, running, most) = (harness.executor().clone(), Arc::clone(&running), Arc::clone(&most));
         drop(harness.spawn(0, move || {
             most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             yield_now();
             running.fetch_sub(1, Ordering::Relaxed);
             // All of them wait for tasks that have not begun: they would never begin if the waiting kept
             // their places.
-            crew.run(yield_now).join().unwrap();
+            executor.run(yield_now).join().unwrap();
         }));
     }
     harness.run_until_idle();
@@ -163,13 +163,13 @@ fn few_tasks_are_under_way_at_a_time_and_those_who_join_make_room() {
 #[test]
 fn background_work_begins_beside_any_number_of_users_tasks() {
     let mut harness = Harness::with_bounds(&memory(), 1, Bounds { tasks_max: 2, depth: 8 }).unwrap();
-    let crew = harness.crew().clone();
+    let executor = harness.executor().clone();
     for _ in 0..10 {
-        let crew = crew.clone();
+        let executor = executor.clone();
         drop(harness.spawn(0, move || {
             let done = Arc::new(AtomicUsize::new(0));
             let (seen, waker) = (Arc::clone(&done), waker());
-            crew.spawn(move || {
+            executor.spawn(move || {
                 done.store(1, Ordering::Relaxed);
                 waker.wake();
             });
@@ -185,7 +185,7 @@ fn background_work_begins_beside_any_number_of_users_tasks() {
 #[test]
 fn neither_class_starves_the_other() {
     let mut harness = Harness::new(&memory(), 1);
-    let crew = harness.crew().clone();
+    let executor = harness.executor().clone();
     let counts = Arc::new([const { AtomicUsize::new(0) }; 2]);
     let end = Arc::new(AtomicUsize::new(0));
     for task in 0..400 {
@@ -198,9 +198,9 @@ fn neither_class_starves_the_other() {
             }
         };
         if class == 0 {
-            drop(crew.run(endless));
+            drop(executor.run(endless));
         } else {
-            crew.spawn(endless);
+            executor.spawn(endless);
         }
     }
     for _ in 0..16_000 {
@@ -226,7 +226,7 @@ fn upkeep_is_done_between_tasks_as_long_as_it_lives() {
     let (first, second) = (Arc::new(Counter(0.into())), Arc::new(Counter(0.into())));
     let mut counts = |upkeep: Option<&Arc<Counter>>| {
         if let Some(upkeep) = upkeep {
-            harness.crew().add_upkeep(Arc::downgrade(upkeep) as _);
+            harness.executor().add_upkeep(Arc::downgrade(upkeep) as _);
         }
         harness.run(|| (0..5).for_each(|_| yield_now()));
         [&first, &second].map(|upkeep| upkeep.0.load(Ordering::Relaxed))

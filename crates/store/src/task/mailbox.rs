@@ -9,9 +9,9 @@ use super::core::TaskId;
 use super::join::{JoinHandle, joinable};
 
 /// How a worker that sleeps is woken.
-pub(crate) trait Bell: Send + Sync {
+pub(crate) trait WakeUp: Send + Sync {
     /// Ends its sleep, or the next one if it does not sleep yet.
-    fn ring(&self);
+    fn wake_up(&self);
 }
 
 /// What is to be run.
@@ -26,13 +26,13 @@ pub(super) struct Job {
 /// looks whether the worker sleeps, the worker says that it sleeps before it looks for mail, and both in one
 /// order that all threads see.
 #[derive(Default)]
-pub(crate) struct Home {
+pub(crate) struct Mailbox {
     mail: Mutex<Mail>,
     /// Whether there is mail: looked at without the lock.
     waiting: AtomicBool,
     /// Whether the worker sleeps, or is about to.
     asleep: AtomicBool,
-    bell: OnceLock<Box<dyn Bell>>,
+    wake_up: OnceLock<Box<dyn WakeUp>>,
     stopped: AtomicBool,
     when_panicked: Mutex<Vec<WhenPanicked>>,
 }
@@ -49,10 +49,10 @@ pub(super) struct Mail {
     is_closed: bool,
 }
 
-impl Home {
-    /// From now on, `bell` wakes the worker. Only the first bell counts.
-    pub fn hang(&self, bell: Box<dyn Bell>) {
-        drop(self.bell.set(bell));
+impl Mailbox {
+    /// From now on, `wake_up` wakes the worker. Only the first call counts.
+    pub fn set_wake_up(&self, wake_up: Box<dyn WakeUp>) {
+        drop(self.wake_up.set(wake_up));
     }
 
     /// Has `job` run as a task.
@@ -68,7 +68,7 @@ impl Home {
     }
 
     /// A job that comes when the worker has ended is given up like one that has not begun by then: kept, it
-    /// would keep what it owns, which may be all of the store and this home itself.
+    /// would keep what it owns, which may be all of the store and this mailbox itself.
     pub(super) fn send(&self, job: Job) {
         let mut given_up = None;
         self.post(|mail| match mail.is_closed {
@@ -84,16 +84,16 @@ impl Home {
     fn post(&self, put: impl FnOnce(&mut Mail)) {
         put(&mut self.mail.lock().unwrap_or_else(PoisonError::into_inner));
         self.waiting.store(true, Ordering::SeqCst);
-        self.ring();
+        self.wake_worker();
     }
 
     /// Wakes the worker, if it sleeps.
-    pub fn ring(&self) {
+    pub fn wake_worker(&self) {
         if self.asleep.load(Ordering::SeqCst)
             && self.asleep.swap(false, Ordering::AcqRel)
-            && let Some(bell) = self.bell.get()
+            && let Some(wake_up) = self.wake_up.get()
         {
-            bell.ring();
+            wake_up.wake_up();
         }
     }
 
@@ -113,19 +113,19 @@ impl Home {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// To be called before the worker sleeps: whether it may. From then on, mail rings the bell.
+    /// To be called before the worker sleeps: whether it may. From then on, new mail wakes the worker.
     pub fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         // A worker may have taken in the mail of its end without having looked whether it ends.
         let may = !self.waiting.load(Ordering::SeqCst) && !self.is_stopped();
         if !may {
-            self.wake_up();
+            self.awake();
         }
         may
     }
 
     /// The worker sleeps no longer.
-    pub fn wake_up(&self) {
+    pub fn awake(&self) {
         self.asleep.store(false, Ordering::Release);
     }
 

@@ -5,8 +5,8 @@ use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Class;
 use super::core::Core;
-use super::home::{Home, Job, WhenPanicked};
 use super::join::{JoinHandle, joinable};
+use super::mailbox::{Job, Mailbox, WhenPanicked};
 
 /// What every worker does between its tasks, such as making room when free frames run low. It must not wait.
 pub(crate) trait Upkeep: Send + Sync {
@@ -14,12 +14,12 @@ pub(crate) trait Upkeep: Send + Sync {
     fn step(&self);
 }
 
-/// The workers' homes. Cheap to clone.
+/// The workers' mailboxes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Crew(Arc<Shared>);
+pub(crate) struct Executor(Arc<Shared>);
 
 struct Shared {
-    homes: Vec<Arc<Home>>,
+    mailboxes: Vec<Arc<Mailbox>>,
     next: AtomicUsize,
     upkeep: Mutex<Vec<Weak<dyn Upkeep>>>,
     /// How often some was added.
@@ -33,12 +33,12 @@ pub(crate) struct KnownUpkeep {
     version: u64,
 }
 
-impl Crew {
+impl Executor {
     /// These workers, at least one.
-    pub fn new(homes: Vec<Arc<Home>>) -> Self {
-        assert!(!homes.is_empty(), "a crew has workers");
+    pub fn new(mailboxes: Vec<Arc<Mailbox>>) -> Self {
+        assert!(!mailboxes.is_empty(), "an executor has workers");
         Self(Arc::new(Shared {
-            homes,
+            mailboxes,
             next: AtomicUsize::new(0),
             upkeep: Mutex::default(),
             upkeep_version: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl Crew {
     /// Has `tell` told of panics in background tasks and in the upkeep: whoever waits for what they were to
     /// do must not wait any longer.
     pub fn when_panicked(&self, tell: &WhenPanicked) {
-        self.0.homes.iter().for_each(|home| home.when_panicked(tell));
+        self.0.mailboxes.iter().for_each(|mailbox| mailbox.when_panicked(tell));
     }
 
     /// Shows everything that a worker does between its tasks.
@@ -69,9 +69,9 @@ impl Crew {
         known.upkeep.iter().filter_map(Weak::upgrade).for_each(|upkeep| see(&*upkeep));
     }
 
-    /// The workers' homes.
-    pub fn homes(&self) -> &[Arc<Home>] {
-        &self.0.homes
+    /// The workers' mailboxes.
+    pub fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        &self.0.mailboxes
     }
 
     /// Has `job` run as a background task: of the calling worker if it is one of these, else of the next in
@@ -99,14 +99,14 @@ impl Crew {
 
     fn send(&self, job: Job) {
         let left = Core::running(|running| match running {
-            Some(core) if self.0.homes.iter().any(|home| Arc::ptr_eq(home, &core.home)) => {
+            Some(core) if self.0.mailboxes.iter().any(|mailbox| Arc::ptr_eq(mailbox, &core.mailbox)) => {
                 core.sent.borrow_mut().push(job);
                 None
             }
             _ => Some(job),
         });
         if let Some(job) = left {
-            self.0.homes[self.0.next.fetch_add(1, Ordering::Relaxed) % self.0.homes.len()].send(job);
+            self.0.mailboxes[self.0.next.fetch_add(1, Ordering::Relaxed) % self.0.mailboxes.len()].send(job);
         }
     }
 }

@@ -6,17 +6,17 @@ use std::ops::ControlFlow;
 
 use flashgrain_device::{Arena, Op, Request};
 
-use super::channels::Lane;
+use super::context::IoContext;
 use super::current::{Devices, Failed, Role};
 use crate::Error;
 
 /// Pieces in flight at most.
 const DEPTH: usize = 8;
 
-/// Pieces that are being read, in order. The lane comes first: it is dropped first, and waits for what is in
-/// flight then.
+/// Pieces that are being read, in order. The I/O context comes first: it is dropped first, and waits for what
+/// is in flight then.
 struct InFlight {
-    lane: Lane,
+    context: IoContext,
     pieces: VecDeque<Piece>,
     spare: Vec<Arena>,
 }
@@ -35,8 +35,8 @@ impl InFlight {
         let (op, memory_start) = (Op::Read, memory.as_ptr());
         let request = Request { op, offset_bytes: place, length_bytes, memory: memory_start, tag: 0 };
         // SAFETY: the arena is that long and aligned to a page; it stays in `pieces` until its answer is
-        // taken, or until the lane is gone, which waits for it.
-        let number = unsafe { self.lane.submit(device, request) }?;
+        // taken, or until the I/O context is gone, which waits for it.
+        let number = unsafe { self.context.submit(device, request) }?;
         if let Some(request) = number {
             self.pieces.push_back(Piece { memory, request, place, length_bytes });
         }
@@ -46,7 +46,7 @@ impl InFlight {
     /// The first piece that was asked for, when it is there.
     fn first(&mut self) -> Result<Option<Piece>, Failed> {
         let Some(piece) = self.pieces.pop_front() else { return Ok(None) };
-        self.lane.wait_for(piece.request).map_err(Failed::Errno)?;
+        self.context.wait_for(piece.request).map_err(Failed::Errno)?;
         Ok(Some(piece))
     }
 }
@@ -62,8 +62,8 @@ pub(crate) fn read_pieces<T>(
     pieces: impl IntoIterator<Item = (u64, u32)>,
     mut look: impl FnMut(u64, &[u8]) -> Result<ControlFlow<T>, Error>,
 ) -> Result<Option<T>, Error> {
-    let lane = devices.open_lane(DEPTH as u32)?;
-    let mut in_flight = InFlight { lane, pieces: VecDeque::new(), spare: Vec::new() };
+    let context = devices.open_context(DEPTH as u32)?;
+    let mut in_flight = InFlight { context, pieces: VecDeque::new(), spare: Vec::new() };
     let failed = |failed: Failed| failed.error("read the log");
     let (mut pieces, mut wanted) = (pieces.into_iter(), 1);
     loop {

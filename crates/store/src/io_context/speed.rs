@@ -1,5 +1,5 @@
 //! What tasks, wakes and requests cost beside what they are for. Prints figures:
-//! `cargo test --release -p flashgrain --lib -- --ignored --nocapture lane::speed`.
+//! `cargo test --release -p flashgrain --lib -- --ignored --nocapture io_context::speed`.
 
 use std::sync::Arc;
 
@@ -70,15 +70,15 @@ fn what_things_cost() {
         report(&format!("read by a task on the memory device: {length} bytes"), count, reads);
     }
     let mut harness = Harness::new(&devices, 1);
-    let crew = harness.crew().clone();
+    let executor = harness.executor().clone();
     let spans = harness.run(move || {
         let begun = thread_cpu();
         for _ in 0..ROUNDS * 10 {
-            crew.run(|| ()).join().unwrap();
+            executor.run(|| ()).join().unwrap();
         }
         let joined = thread_cpu();
         for _ in 0..ROUNDS * 10 {
-            crew.spawn(|| ());
+            executor.spawn(|| ());
             yield_now();
         }
         (joined - begun, thread_cpu() - joined)
@@ -116,7 +116,7 @@ fn what_a_sleeping_worker_costs() {
     let workers = Workers::start(&devices, 1, Bounds::default(), false).unwrap();
     let begun = now(&devices);
     for _ in 0..ROUNDS {
-        workers.crew().run(|| ()).join().unwrap();
+        workers.executor().run(|| ()).join().unwrap();
     }
     report("spawn and join from another thread, elapsed", ROUNDS, now(&devices) - begun);
 }

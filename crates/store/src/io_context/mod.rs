@@ -1,5 +1,5 @@
-//! How engine code reaches its devices: a lane per thread, with a channel to every device of the store
-//! (LeanStore's NVMe paper §3.4, all-to-all).
+//! How engine code reaches its devices: an I/O context per thread, with a channel to every device of the
+//! store (LeanStore's NVMe paper §3.4, all-to-all).
 //!
 //! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker
 //! go on with others; on an ordinary thread they wait. No request allocates.
@@ -7,7 +7,7 @@
 mod block;
 #[cfg(test)]
 pub(crate) mod broken;
-mod channels;
+mod context;
 mod current;
 mod flushes;
 mod pieces;
@@ -16,7 +16,7 @@ mod speed;
 mod traffic;
 
 pub(crate) use block::Block;
-pub(crate) use channels::{Lane, PAUSE};
+pub(crate) use context::{IoContext, PAUSE};
 pub(crate) use current::{Devices, Role, discard, enter, flush, now, read, sleep_until, write};
 pub(crate) use pieces::read_pieces;
 pub use traffic::Traffic;

@@ -1,4 +1,4 @@
-//! The lane of the calling thread, and requests on it that look blocking.
+//! The I/O context of the calling thread, and requests on it that look blocking.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
-use super::channels::Lane;
+use super::context::IoContext;
 use super::flushes::Flushes;
 use super::traffic::{Meter, Traffic};
 use crate::Error;
@@ -69,9 +69,9 @@ impl Devices {
         Self { shared: Arc::new(Shared { all, log_index, flushes, meter: Meter::default() }) }
     }
 
-    /// A lane for the calling thread, with at most `depth` requests in flight on each device.
-    pub fn open_lane(&self, depth: u32) -> Result<Lane, DeviceError> {
-        Lane::open(&self.shared.all, depth, self.shared.meter.join(), Arc::downgrade(&self.shared))
+    /// An I/O context for the calling thread, with at most `depth` requests in flight on each device.
+    pub fn open_context(&self, depth: u32) -> Result<IoContext, DeviceError> {
+        IoContext::open(&self.shared.all, depth, self.shared.meter.join(), Arc::downgrade(&self.shared))
     }
 
     /// Whether they are these.
@@ -85,7 +85,7 @@ impl Devices {
         owner.upgrade().map(|shared| Self { shared })
     }
 
-    /// What all lanes have sent so far.
+    /// What all I/O contexts have sent so far.
     pub fn traffic(&self) -> Traffic {
         self.shared.meter.read()
     }
@@ -126,14 +126,14 @@ impl Devices {
 const OWN_DEPTH: u32 = 8;
 
 thread_local! {
-    /// The lane of the worker that steps on this thread; null outside of [`enter`].
-    static ENTERED: Cell<*const RefCell<Lane>> = const { Cell::new(ptr::null()) };
-    /// Lanes that this ordinary thread has opened.
-    static OWN: RefCell<Vec<(Weak<Shared>, Lane)>> = const { RefCell::new(Vec::new()) };
+    /// The I/O context of the worker that steps on this thread; null outside of [`enter`].
+    static ENTERED: Cell<*const RefCell<IoContext>> = const { Cell::new(ptr::null()) };
+    /// I/O contexts that this ordinary thread has opened.
+    static OWN: RefCell<Vec<(Weak<Shared>, IoContext)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sets back the lane that was there before.
-struct Outer(*const RefCell<Lane>);
+/// Sets back the I/O context that was there before.
+struct Outer(*const RefCell<IoContext>);
 
 impl Drop for Outer {
     fn drop(&mut self) {
@@ -141,32 +141,32 @@ impl Drop for Outer {
     }
 }
 
-/// Calls `act`, within which the calling thread uses a worker's lane.
-pub(crate) fn enter<T>(lane: &RefCell<Lane>, act: impl FnOnce() -> T) -> T {
-    let _outer = Outer(ENTERED.replace(lane));
+/// Calls `act`, within which the calling thread uses a worker's I/O context.
+pub(crate) fn enter<T>(context: &RefCell<IoContext>, act: impl FnOnce() -> T) -> T {
+    let _outer = Outer(ENTERED.replace(context));
     act()
 }
 
-/// The lane of the worker that steps on this thread, if one does.
+/// The I/O context of the worker that steps on this thread, if one does.
 #[inline]
-fn entered<T>(act: impl FnOnce(&RefCell<Lane>) -> T) -> Option<T> {
-    let lane = ENTERED.get();
-    // SAFETY: not null only during `enter`, which borrows the lane, and the caller runs within that, be it on
-    // a coroutine's stack.
-    unsafe { lane.as_ref() }.map(act)
+fn entered<T>(act: impl FnOnce(&RefCell<IoContext>) -> T) -> Option<T> {
+    let context = ENTERED.get();
+    // SAFETY: not null only during `enter`, which borrows the I/O context, and the caller runs within that,
+    // be it on a coroutine's stack.
+    unsafe { context.as_ref() }.map(act)
 }
 
-/// The own lane of an ordinary thread.
-fn own<T>(devices: &Devices, act: impl FnOnce(&mut Lane) -> T) -> Result<T, DeviceError> {
+/// The own I/O context of an ordinary thread.
+fn own<T>(devices: &Devices, act: impl FnOnce(&mut IoContext) -> T) -> Result<T, DeviceError> {
     OWN.with_borrow_mut(|own| {
         let is_of =
-            |(shared, _): &(Weak<Shared>, Lane)| ptr::eq(shared.as_ptr(), Arc::as_ptr(&devices.shared));
+            |(shared, _): &(Weak<Shared>, IoContext)| ptr::eq(shared.as_ptr(), Arc::as_ptr(&devices.shared));
         let index = match own.iter().position(is_of) {
             Some(index) => index,
             None => {
                 // Those of stores that were closed meanwhile.
                 own.retain(|(shared, _)| shared.strong_count() > 0);
-                own.push((Arc::downgrade(&devices.shared), devices.open_lane(OWN_DEPTH)?));
+                own.push((Arc::downgrade(&devices.shared), devices.open_context(OWN_DEPTH)?));
                 own.len() - 1
             }
         };
@@ -234,7 +234,9 @@ pub(crate) fn discard(
 
 /// The time on the store's first device.
 pub(crate) fn now(devices: &Devices) -> Nanos {
-    entered(|lane| lane.borrow().now()).or_else(|| own(devices, |lane| lane.now()).ok()).unwrap_or(Nanos(0))
+    entered(|context| context.borrow().now())
+        .or_else(|| own(devices, |context| context.now()).ok())
+        .unwrap_or(Nanos(0))
 }
 
 /// Waits until `until`, on the clock of [`now`].
@@ -242,27 +244,27 @@ pub(crate) fn sleep_until(devices: &Devices, until: Nanos) -> Result<(), Error> 
     while now(devices) < until {
         match current_task() {
             Some(task) => {
-                entered(|lane| lane.borrow_mut().wake_at(until, task));
+                entered(|context| context.borrow_mut().wake_at(until, task));
                 park();
             }
-            None => drop(own(devices, |lane| lane.wait(Some(until), |_| ()))??),
+            None => drop(own(devices, |context| context.wait(Some(until), |_| ()))??),
         }
     }
     Ok(())
 }
 
 /// # Safety
-/// As [`Lane::submit`].
+/// As [`IoContext::submit`].
 unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Failed> {
     let device = devices.index(role);
     // SAFETY: passed on from the caller.
-    let in_task = entered(|lane| unsafe { ask_in_task(lane, devices, device, request) });
+    let in_task = entered(|context| unsafe { ask_in_task(context, devices, device, request) });
     match in_task {
         Some(result) => result,
         None => {
             point();
             // SAFETY: passed on from the caller.
-            let result = own(devices, |lane| unsafe { ask_and_wait(lane, device, request) });
+            let result = own(devices, |context| unsafe { ask_and_wait(context, device, request) });
             point();
             result?
         }
@@ -270,43 +272,43 @@ unsafe fn ask(devices: &Devices, role: Role, request: Request) -> Result<(), Fai
 }
 
 /// # Safety
-/// As [`Lane::submit`].
+/// As [`IoContext::submit`].
 #[inline]
 unsafe fn ask_in_task(
-    lane: &RefCell<Lane>,
+    context: &RefCell<IoContext>,
     devices: &Devices,
     device: usize,
     request: Request,
 ) -> Result<(), Failed> {
-    debug_assert!(in_task(), "a worker's lane is used by its tasks only");
+    debug_assert!(in_task(), "a worker's I/O context is used by its tasks only");
     let number = loop {
         // SAFETY: this function returns only when the request has been answered, which is as long as the
         // caller promised.
-        match unsafe { lane.borrow_mut().to(devices)?.submit(device, request) }? {
+        match unsafe { context.borrow_mut().to(devices)?.submit(device, request) }? {
             Some(number) => break number,
             None => park(),
         }
     };
     loop {
         park();
-        if let Some(result) = lane.borrow_mut().opened(devices).and_then(|lane| lane.take(number)) {
+        if let Some(result) = context.borrow_mut().opened(devices).and_then(|context| context.take(number)) {
             return result.map_err(Failed::Errno);
         }
     }
 }
 
 /// # Safety
-/// As [`Lane::submit`].
-unsafe fn ask_and_wait(lane: &mut Lane, device: usize, request: Request) -> Result<(), Failed> {
+/// As [`IoContext::submit`].
+unsafe fn ask_and_wait(context: &mut IoContext, device: usize, request: Request) -> Result<(), Failed> {
     let number = loop {
         // SAFETY: this function returns only when the request has been answered, which is as long as the
         // caller promised.
-        match unsafe { lane.submit(device, request) }? {
+        match unsafe { context.submit(device, request) }? {
             Some(number) => break number,
-            None => lane.wait_for_any(),
+            None => context.wait_for_any(),
         }
     };
-    lane.wait_for(number).map_err(Failed::Errno)
+    context.wait_for(number).map_err(Failed::Errno)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 const SLICE: Nanos = Nanos(50_000);
 
 /// See the module.
-pub(crate) struct Lane {
+pub(crate) struct IoContext {
     queues: Vec<Queue>,
     completions: Vec<Completion>,
     requests: Vec<Asked>,
@@ -36,8 +36,8 @@ pub(crate) struct Lane {
     /// Whose devices these are.
     owner: Owner,
     depth: u32,
-    /// Lanes of other stores, which tasks of this one's worker use.
-    guests: Vec<Lane>,
+    /// I/O contexts of other stores, which tasks of this one's worker use.
+    guests: Vec<IoContext>,
 }
 
 /// One device's.
@@ -57,7 +57,7 @@ struct Asked {
     result: Option<Result<(), i32>>,
 }
 
-impl Lane {
+impl IoContext {
     /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks
     /// beyond it wait for room.
     pub(super) fn open(
@@ -85,7 +85,7 @@ impl Lane {
         })
     }
 
-    /// The lane to these devices: this one, or else one beside it, for as long as somebody has them.
+    /// The I/O context to these devices: this one, or else one beside it, for as long as somebody has them.
     pub(super) fn to(&mut self, devices: &Devices) -> Result<&mut Self, DeviceError> {
         if devices.are(&self.owner) {
             return Ok(self);
@@ -97,14 +97,14 @@ impl Lane {
                 // The times of simulated devices agree from now on.
                 let simulations = devices.all().iter().filter_map(|device| device.simulation());
                 simulations.for_each(|simulation| while simulation.pass(now) {});
-                self.guests.push(devices.open_lane(self.depth)?);
+                self.guests.push(devices.open_context(self.depth)?);
                 self.guests.len() - 1
             }
         };
         Ok(&mut self.guests[index])
     }
 
-    /// The lane to these devices, if there was need for one.
+    /// The I/O context to these devices, if there was need for one.
     pub(super) fn opened(&mut self, devices: &Devices) -> Option<&mut Self> {
         match devices.are(&self.owner) {
             true => Some(self),
@@ -112,7 +112,7 @@ impl Lane {
         }
     }
 
-    /// Closes lanes to devices that nobody has any more.
+    /// Closes I/O contexts to devices that nobody has any more.
     fn see_off(&mut self) {
         self.guests.retain(|guest| guest.in_flight > 0 || guest.owner.strong_count() > 0);
     }
@@ -132,8 +132,8 @@ impl Lane {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// What ends [`Lane::wait`] from other threads. None where time is simulated: nothing has to be waited
-    /// for.
+    /// What ends [`IoContext::wait`] from other threads. None where time is simulated: nothing has to be
+    /// waited for.
     pub fn wakers(&mut self) -> Vec<ChannelWaker> {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
     }
@@ -166,7 +166,7 @@ impl Lane {
     /// the queue is full: a task is then woken when there is room.
     ///
     /// # Safety
-    /// As [`Channel::submit`]: the memory stays valid until [`Lane::take`] has given the result.
+    /// As [`Channel::submit`]: the memory stays valid until [`IoContext::take`] has given the result.
     pub unsafe fn submit(&mut self, device: usize, request: Request) -> Result<Option<u32>, DeviceError> {
         let queue = &mut self.queues[device];
         let task = current_task();
@@ -238,8 +238,8 @@ impl Lane {
         Ok(answered)
     }
 
-    /// As [`Lane::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in flight
-    /// and there is no `until`. May return for no reason.
+    /// As [`IoContext::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in
+    /// flight and there is no `until`. May return for no reason.
     pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let busy = |queue: &Queue| queue.channel.in_flight() > 0;
         let main = self.queues.iter().position(busy).unwrap_or(0);
@@ -317,30 +317,30 @@ mod tests {
         Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap())
     }
 
-    /// Has a lane to `first` read from both devices, which may be one lane or a lane and a guest, while the
-    /// queue of the second fails once; both are read then.
+    /// Has an I/O context to `first` read from both devices, which may be one I/O context or an I/O context
+    /// and a guest, while the queue of the second fails once; both are read then.
     fn reads_both(first: &Devices, second: &Devices, broken: &Broken, part: Part) {
-        let mut lane = first.open_lane(8).unwrap();
+        let mut context = first.open_context(8).unwrap();
         let mut memory = vec![7; 2 * BYTES as usize];
         let read = |memory| Request { op: Op::Read, offset_bytes: 0, length_bytes: BYTES, memory, tag: 0 };
         let last = second.all().len() - 1;
         // SAFETY: the memory lives until both are answered, and nobody else uses it.
         let numbers = unsafe {
-            let one = lane.submit(0, read(memory.as_mut_ptr())).unwrap().unwrap();
+            let one = context.submit(0, read(memory.as_mut_ptr())).unwrap().unwrap();
             let rest = memory.as_mut_ptr().add(BYTES as usize);
-            (one, lane.to(second).unwrap().submit(last, read(rest)).unwrap().unwrap())
+            (one, context.to(second).unwrap().submit(last, read(rest)).unwrap().unwrap())
         };
         broken.fail(part, 1);
-        let failed = (0..100).find_map(|_| lane.wait(None, |_| ()).err());
+        let failed = (0..100).find_map(|_| context.wait(None, |_| ()).err());
         assert!(failed.is_some(), "{part:?} was to fail");
         let mut answers = [None, None];
         while answers.iter().any(Option::is_none) {
-            lane.wait(None, |_| ()).unwrap();
-            answers[0] = answers[0].or(lane.take(numbers.0));
-            let second = lane.opened(second).unwrap();
+            context.wait(None, |_| ()).unwrap();
+            answers[0] = answers[0].or(context.take(numbers.0));
+            let second = context.opened(second).unwrap();
             answers[1] = answers[1].or_else(|| second.take(numbers.1));
         }
-        assert_eq!((answers, lane.in_flight()), ([Some(Ok(())); 2], 0));
+        assert_eq!((answers, context.in_flight()), ([Some(Ok(())); 2], 0));
         assert!(memory.iter().all(|byte| *byte == 0));
     }
 

@@ -24,7 +24,7 @@ pub struct Traffic {
     pub discards: u64,
 }
 
-/// What one lane has sent. Only its own thread counts, so counting needs no locked instruction.
+/// What one I/O context has sent. Only its own thread counts, so counting needs no locked instruction.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Counters {
@@ -70,25 +70,25 @@ impl Counters {
     }
 }
 
-/// The counters of all lanes.
+/// The counters of all I/O contexts.
 #[derive(Default)]
 pub(super) struct Meter {
-    lanes: Mutex<(Traffic, Vec<Arc<Counters>>)>,
+    contexts: Mutex<(Traffic, Vec<Arc<Counters>>)>,
 }
 
 impl Meter {
-    /// Counters for one more lane.
+    /// Counters for one more I/O context.
     pub fn join(&self) -> Arc<Counters> {
         let counters = Arc::default();
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.1.push(Arc::clone(&counters));
+        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        contexts.1.push(Arc::clone(&counters));
         counters
     }
 
-    /// Of all lanes that there are and were.
+    /// Of all I/O contexts that there are and were.
     pub fn read(&self) -> Traffic {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (gone, present) = &mut *lanes;
+        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gone, present) = &mut *contexts;
         present.retain(|counters| {
             let is_present = Arc::strong_count(counters) > 1;
             if !is_present {
