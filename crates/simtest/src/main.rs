@@ -261,7 +261,7 @@ fn play_one(campaign: &dyn Campaign, length: &Length, stop: &AtomicBool) -> anyh
     Ok(false)
 }
 
-/// Where a campaign is: a bar on a terminal, else a line now and then for who reads a log.
+/// Progress of a campaign: a bar on a terminal, otherwise an occasional line for a log.
 struct Progress {
     campaign: &'static str,
     cases: u64,

@@ -10,7 +10,7 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
     0..count * std::env::var("FLASHGRAIN_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// What is in `history` that must not be.
+/// Panics if `history` has an anomaly that the store does not allow.
 fn judge(history: &History, seed: u64) -> Judgement {
     let judgement = Judgement::of(history);
     if let Some(anomaly) = judgement.violations().next() {

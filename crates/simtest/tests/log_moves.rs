@@ -14,7 +14,7 @@ fn whatever_a_power_cut_leaves_of_a_log_that_moves_is_recovered() {
     assert!(report.counts.of("times the log moved") > report.seeds, "{}", report.counts);
 }
 
-/// What the campaign cannot find, it does not exclude.
+/// A campaign that cannot find these bugs does not exclude them.
 #[test]
 fn moves_in_the_wrong_order_are_found() {
     for bug in [Bug::LogMovedBeforeSuperblock, Bug::OldRingFreedTooEarly] {

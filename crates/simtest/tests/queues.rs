@@ -39,7 +39,7 @@ fn value(key: u32) -> Vec<u8> {
     vec![key as u8; 2000]
 }
 
-/// What an ordinary thread does with a store: requests of its own, and waiting for those of the workers.
+/// Uses a store as an ordinary thread does: with requests of its own, and waiting for those of the workers.
 /// Counts the commits that are acknowledged.
 fn live(drives: &Drives, plan: &Arc<FailPlan>, acknowledged: &mut u32) -> Result<(), Error> {
     let db = drives.store(plan).create()?;
@@ -70,7 +70,7 @@ fn requests(has_own_log: bool) -> u64 {
     plan.asked()
 }
 
-/// What was asked for is still under way then, with memory of whoever asked.
+/// The request is still under way then, and uses the memory of the thread that made it.
 #[test]
 fn regression_a_thread_waits_for_its_request_although_its_queue_failed_for_a_moment() {
     for has_own_log in [false, true] {

@@ -17,13 +17,13 @@ use crate::world::{Habits, Shape, Shared, drive, small};
 
 /// See the module.
 pub struct Base {
-    /// What store it is.
+    /// Shape of the store.
     pub shape: Shape,
     /// Its drive.
     pub device: Arc<SimDevice>,
-    /// What is on the drive.
+    /// Content of the drive after the crash.
     pub image: Image,
-    /// What was committed.
+    /// History of the commits.
     pub shared: Shared,
 }
 
@@ -60,10 +60,10 @@ impl Base {
         }
     }
 
-    /// Has a store live and crash; there is something to recover.
+    /// Runs a store and lets it crash, so that there is something to recover.
     ///
     /// # Errors
-    /// What it did wrong while nothing else went wrong.
+    /// A misbehaviour of the store without any fault.
     pub fn make(seed: u64, habits: Habits) -> Result<Self, Failure> {
         let mut random = Pcg64::seed_from_u64(seed);
         let shape = Shape::draw(&mut random);
@@ -89,7 +89,7 @@ impl Base {
         made.map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
         device.power_on();
         let image = device.image();
-        // What the cut has left is found out by whoever opens it.
+        // Whoever opens the store checks the state that the cut left.
         Ok(Self { shape, device, image, shared })
     }
 }

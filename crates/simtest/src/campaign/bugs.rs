@@ -11,7 +11,7 @@ use super::run::Campaign;
 use super::{AppendOnly, Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, Tokens};
 use crate::media::Choices;
 
-/// What is tried on a bug.
+/// Extent of the search for a planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hunt {
     /// The first seed of every campaign.
@@ -26,14 +26,14 @@ impl Default for Hunt {
     }
 }
 
-/// What came of it.
+/// Result of the search for one bug.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// Of which bug.
     pub bug: Bug,
     /// By which campaign it was caught, and what that saw.
     pub caught: Option<(&'static str, Failure)>,
-    /// What was tried until then.
+    /// Cases until then.
     pub cases: u64,
     /// How often the bug took effect.
     pub strikes: u64,
@@ -115,7 +115,7 @@ impl Hunt {
 }
 
 impl Trial {
-    /// What the columns of its text are.
+    /// Heading of the columns that `Display` writes.
     pub const HEAD: &str = "bug                           found by      cases  strikes  what was seen";
 }
 

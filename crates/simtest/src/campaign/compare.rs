@@ -7,7 +7,7 @@ use flashgrain::{Db, Error};
 
 use crate::world::{Shared, same};
 
-/// What a store contains.
+/// Comparison of a store's content with the history of its commits.
 #[derive(Debug)]
 pub enum Found {
     /// Exactly what was committed up to this commit.

@@ -149,7 +149,7 @@ fn try_to_raise(db: &Db, tree: &Tree) -> Result<bool, String> {
     }
 }
 
-/// What all counters say in this view: the same.
+/// The count that all counters show in this view; it must be the same.
 fn same(view: &impl Readable, tree: &Tree) -> Result<u64, String> {
     let text = |error: Error| error.to_string();
     let mut counts = (0..COUNTERS)

@@ -1,4 +1,4 @@
-//! What a campaign has counted.
+//! Counts of a campaign.
 
 use std::collections::BTreeMap;
 

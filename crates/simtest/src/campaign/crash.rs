@@ -19,9 +19,9 @@ use crate::world::{Content, Habits, Shape, Shared, same, small};
 
 /// How crash states are drawn, and those that were looked at.
 pub struct Crash {
-    /// What the store is used for; drawn for every life if not given.
+    /// Workload of the store; drawn for every life if not given.
     pub habits: Option<Habits>,
-    /// Which states of a moment are looked at.
+    /// Selection of the crash states of each moment.
     pub choices: Choices,
     /// States that are looked at in a life, at moments in a row from a random one on.
     pub states_per_life: u64,
@@ -35,7 +35,7 @@ pub struct Crash {
     pub deep_every: u64,
     /// In one of so many, what opening it does is cut short, too, at every moment.
     pub again_every: u64,
-    /// What all lives have seen.
+    /// Crash states that were already tested in any life.
     pub seen: Seen,
 }
 
@@ -228,7 +228,7 @@ impl Crash {
     }
 }
 
-/// What a power cut has left.
+/// The state of a drive after a power cut.
 struct State<'a> {
     life: &'a Life,
     moment: Moment,

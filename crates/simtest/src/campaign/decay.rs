@@ -111,7 +111,7 @@ struct Old {
     images: Vec<ImageAt>,
     /// The drive some time before, and the images that were on it then.
     before: (Vec<u8>, Vec<ImageAt>),
-    /// Where segments begin, and how long each is.
+    /// Start of the segments, and length of each, in bytes.
     segments: (usize, usize),
 }
 
@@ -127,7 +127,7 @@ struct ImageAt {
 /// Units are numbered with gaps of no more than this.
 const SEQUENCE_GAP: u64 = 256;
 
-/// What is done to a drive.
+/// Damage to a drive.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     /// A bit flips.
@@ -141,7 +141,7 @@ enum Damage {
     Shorter { capacity_bytes: u64 },
 }
 
-/// Where copies of superblocks begin, and their length (see the store's format).
+/// Offsets of the copies of superblocks, and their length (see the store's format).
 const SUPERBLOCKS: [u64; 4] = [0, 16 << 10, 64 << 10, 80 << 10];
 const SUPERBLOCK_BYTES: u64 = 512;
 
@@ -359,7 +359,7 @@ fn pick(images: &[ImageAt], random: &mut Pcg64) -> Option<ImageAt> {
     (!images.is_empty()).then(|| images[random.random_range(0..images.len())])
 }
 
-/// What looks like images of pages in the segments (see the store's format).
+/// Byte sequences in the segments that look like images of pages (see the store's format).
 fn images(bytes: &[u8], from: usize) -> Vec<ImageAt> {
     let mut found = Vec::new();
     let mut at = from;

@@ -24,7 +24,7 @@ use crate::world::{Habits, Shape, Shared, Stop, drive, small};
 
 /// See the module.
 pub struct Errors {
-    /// What stores are used for; drawn for every seed if not given.
+    /// Workload of the stores; drawn for every seed if not given.
     pub habits: Option<Habits>,
 }
 
@@ -117,7 +117,7 @@ fn live(
     counts.add("faults met", broken.fired(fault));
     if span.is_none() {
         let writer = shared.clone();
-        // What was in memory only must not be needed any more after this, if it succeeds.
+        // If this checkpoint succeeds, recovery must not need anything that was only in memory.
         let _may_be_refused = simulated.run(move |db| writer.durable(|| db.checkpoint()));
     }
     simulated.abandon();
@@ -130,7 +130,7 @@ fn live(
     compared.map(drop)
 }
 
-/// What is known of the commits of a life that has ended.
+/// The numbers of the commits of a life that has ended.
 fn moment_of(shared: &Shared) -> Moment {
     let history = shared.get();
     let (given, acknowledged) = (history.newest(), history.acknowledged());

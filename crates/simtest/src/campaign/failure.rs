@@ -1,4 +1,4 @@
-//! What went wrong, and how to see it again.
+//! A failure, and how to reproduce it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,13 +7,13 @@ use std::sync::Once;
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was wrong, in words.
+    /// Description of the failure.
     pub what: String,
     /// When: a moment, a choice, a fault.
     pub case: String,
     /// The seed that leads to it.
     pub seed: u64,
-    /// What happened up to then, for people; empty if there is no such thing.
+    /// Events before the failure, for people; empty if there are none.
     pub trace: String,
 }
 

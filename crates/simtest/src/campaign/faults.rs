@@ -20,9 +20,9 @@ use crate::world::{Habits, Shared, Stop, small};
 
 /// One kind of fault.
 pub struct Faults {
-    /// Which.
+    /// Kind of fault.
     pub kind: Kind,
-    /// What stores are used for; drawn if not given.
+    /// Workload of the stores; drawn if not given.
     pub habits: Option<Habits>,
     /// Cases that begin with the same store.
     pub cases_per_seed: u64,
@@ -61,8 +61,8 @@ impl Campaign for Faults {
         let fail = |case: String, what: String| Failure::new(seed, case, what);
         let before = base.open().map_err(|what| fail("before any fault".into(), what))?;
         if self.kind == Kind::FlipAtRest {
-            // What hits the last commits of a log that a crash cut off is not told from a torn tail, but from
-            // the next opening on.
+            // Recovery cannot tell a bit flip in the last commits of the log after a crash from a torn tail;
+            // the flips therefore begin with the image after the next opening.
             base.image = base.device.image();
         }
         let mut counts = Counts::default();

@@ -1,9 +1,9 @@
-//! What a drive in trouble can make of a store's inside happens at any place: a page that is looked at is not
-//! in memory and cannot be read, there is no memory for another as what has changed cannot be written,
-//! somebody else's write has just failed.
+//! Injects, at any place inside a store, the effects that a drive in trouble can have there: a page that is
+//! needed is not in memory and cannot be read, memory for another page cannot be freed because changed pages
+//! cannot be written, or another task's write has just failed.
 //!
-//! Beside [nth](super::Nth), whose requests fail only for those who wait for them: small stores have most
-//! pages in memory.
+//! This campaign complements [nth](super::Nth), in which only those who wait for a request notice that it
+//! failed: small stores have most pages in memory.
 
 use flashgrain::testing::Trouble;
 use rand::{RngExt, SeedableRng};

@@ -80,7 +80,7 @@ kinds! {
     Mixed: "mixed";
 }
 
-/// What may come of a kind of fault beside the right answer.
+/// Outcomes that a kind of fault allows beside the right answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Bytes on the drive are wrong: opening and reading may find them corrupt, even later.
@@ -91,7 +91,7 @@ pub struct Allowed {
 }
 
 impl Kind {
-    /// What may come of it.
+    /// Outcomes that this kind allows.
     pub fn allowed(self) -> Allowed {
         match self {
             Self::LostWrite | Self::MisdirectedWrite | Self::FlipAtRest | Self::FlipInWrite => {

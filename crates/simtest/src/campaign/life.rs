@@ -19,21 +19,21 @@ use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, look, small}
 pub struct Life {
     /// The seed of everything.
     pub seed: u64,
-    /// What store it was.
+    /// Shape of the store.
     pub shape: Shape,
-    /// What happened.
+    /// Events on the drive and commits, in order.
     pub events: Vec<Event>,
-    /// What was committed.
+    /// History of the commits.
     pub shared: Shared,
-    /// What the store says that it has done.
+    /// The store's own counters.
     pub counts: Counts,
 }
 
 impl Life {
-    /// Has a store live, with all its workers on the calling thread, whose turns are drawn from the seed.
+    /// Runs a store with all its workers on the calling thread, whose turns are drawn from the seed.
     ///
     /// # Errors
-    /// What it did wrong while nothing else went wrong.
+    /// A misbehaviour of the store without any fault.
     pub fn live(seed: u64, habits: Habits) -> Result<Self, Failure> {
         let mut random = Pcg64::seed_from_u64(seed);
         let shape = Shape::draw(&mut random);
@@ -64,7 +64,7 @@ impl Life {
             Ok(counts)
         };
         let lived = quietly(work).and_then(|result| result);
-        // What others do to this store is not its history.
+        // Later changes to copies of this store do not belong to its history.
         observe(None);
         let copied = lived.and_then(|counts| {
             quietly(|| check_copies(&shape, &shared)).and_then(|result| result).map(|copies| (counts, copies))

@@ -16,7 +16,7 @@ use crate::world::{Habits, Shape, Shared};
 
 /// See the module.
 pub struct Lives {
-    /// What stores are used for; drawn for every seed if not given.
+    /// Workload of the stores; drawn for every seed if not given.
     pub habits: Option<Habits>,
     /// States from which a life goes on, of each seed.
     pub begins: usize,
@@ -39,7 +39,7 @@ const ROUNDS: u64 = 2;
 /// Of so many states each begin is chosen.
 const CANDIDATES: usize = 6;
 
-/// What is drawn from.
+/// Crash states that are drawn from.
 const CHOICES: Choices = Choices { subsets: 6, tears: 6 };
 
 impl Campaign for Lives {
@@ -50,7 +50,7 @@ impl Campaign for Lives {
     fn habits(&self, seed: u64) -> Habits {
         let drawn = || Habits::draw(&mut Pcg64::seed_from_u64(seed ^ STREAM));
         let habits = || match seed % 3 {
-            // Where nobody waits for durability, much is in memory only when a checkpoint comes.
+            // As no commit waits for durability, much is only in memory when a checkpoint comes.
             1 => Habits { sync: 0.0, ..drawn() },
             // Replaying takes more pages than there is room for, so that some are written meanwhile.
             2 => Habits {
@@ -103,8 +103,8 @@ impl Campaign for Lives {
 }
 
 impl Lives {
-    /// Where lives go on: every second one at a log whose end was torn, if there are such, since that is what
-    /// the next log is written over.
+    /// States from which lives go on: half of them, if there are as many, have a log with a torn end, because
+    /// the next log is written over that end.
     fn choose(&self, candidates: Vec<Left>, shape: &Shape) -> Vec<Left> {
         let is_torn = |left: &Left| {
             let disk = Arc::new(Disk::new(left.bytes.clone()).of_bytes(left.length_bytes));
@@ -127,7 +127,7 @@ impl Lives {
     }
 }
 
-/// What a power cut may leave of a drive, and when.
+/// A possible state of a drive after a power cut, and its moment.
 struct Left {
     bytes: Vec<u8>,
     length_bytes: u64,
@@ -141,7 +141,7 @@ fn some_of(mut timeline: Timeline, events: &[Event], count: usize, random: &mut 
     let last = events.len().saturating_sub(1);
     let place = |random: &mut Pcg64| match random.random_range(0..5) {
         0 => last,
-        // What recovery has left matters most at first.
+        // States soon after recovery matter most.
         1 | 2 => random.random_range(0..=last / 10),
         _ => random.random_range(0..=last),
     };
@@ -174,7 +174,7 @@ struct Chain<'a> {
     habits: Habits,
     shape: &'a Shape,
     shared: Shared,
-    /// What the last power cut left.
+    /// Content of the drive after the last power cut.
     bytes: Vec<u8>,
     /// How much of that is there until the drive grows.
     length_bytes: u64,
@@ -182,8 +182,8 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Which commits there are; not where the next life begins, which does not wait until all was looked at,
-    /// and recovery is over with a checkpoint.
+    /// Recovers a copy of the store and returns its last commit; the next life does not begin with this copy,
+    /// because it does not wait until everything was compared, and because recovery ends with a checkpoint.
     fn look(&self) -> Result<Option<u64>, String> {
         let disk = Arc::new(Disk::new(self.bytes.clone()).of_bytes(self.length_bytes));
         let Some(mut simulated) = open(self.shape, disk, self.moment)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What is done to stores, and what must come of it.
+//! Campaigns: tests of stores under crashes, faults and load.
 
 mod base;
 mod bugs;

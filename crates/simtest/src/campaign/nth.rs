@@ -22,7 +22,7 @@ use crate::world::{Habits, Shape, Shared, Work, small};
 /// See the module. A case is a request and a way to fail.
 #[derive(Default)]
 pub struct Nth {
-    /// What stores are used for; drawn if not given.
+    /// Workload of the stores; drawn if not given.
     pub habits: Option<Habits>,
 }
 
@@ -86,7 +86,7 @@ impl Campaign for Nth {
     }
 }
 
-/// Where lives begin.
+/// The state in which a life begins.
 pub(super) struct Start {
     shape: Shape,
     data: Disk,
@@ -253,7 +253,7 @@ impl<'a> Life<'a> {
     fn look(&mut self, shared: &Shared, is_made: bool) -> Result<(), String> {
         let open = || Simulated::open(self.store(None), CpuCosts::default());
         let mut store = match open() {
-            // What was not made to the end is no store, and can be made again.
+            // A store whose creation was not completed is no store, and can be created again.
             Err(error) if !is_made && error.kind() == ErrorKind::NotFound => {
                 Simulated::create(self.store(None), CpuCosts::default())
                     .map_err(|error| format!("cannot be made afterwards: {error}"))?
@@ -270,7 +270,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// What a store says of a request that has failed: never that bytes are damaged, or that something is
+/// Errors that a store may report after a failed request: never that bytes are damaged, or that something is
 /// missing.
 fn may_say(plan: &FailPlan, error: &Error) -> bool {
     !plan.is_harmless() && matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned)

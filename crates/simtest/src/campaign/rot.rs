@@ -22,7 +22,7 @@ use crate::world::{Habits, Shape, Shared, small};
 /// durable, so that they are recovered from their logs. Looking at a store takes the same steps each time, so
 /// that bits of sectors that are not read then need no look of their own.
 pub struct Rot {
-    /// What stores are used for.
+    /// Workload of the stores.
     pub habits: Habits,
     /// One of so many bits flips, the first sector's first one and so on.
     pub every: u64,

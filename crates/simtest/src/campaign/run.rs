@@ -9,10 +9,10 @@ use crate::world::Habits;
 
 /// Something to do to stores, again and again, each time with another seed.
 pub trait Campaign: Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
 
-    /// What stores are used for with this seed.
+    /// Workload of the stores with this seed.
     fn habits(&self, seed: u64) -> Habits;
 
     /// The same with other habits, whatever the seed, and looking at everything from the beginning.
@@ -37,14 +37,14 @@ pub struct Extent {
     pub jobs: usize,
 }
 
-/// What came of it.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Of all seeds.
     pub counts: Counts,
     /// Seeds that were played.
     pub seeds: u64,
-    /// What went wrong first, with the smallest seed.
+    /// The failure with the smallest seed.
     pub failure: Option<Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! Which crash states were looked at already.
+//! Crash states that were already tested.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};

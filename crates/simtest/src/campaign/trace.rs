@@ -1,4 +1,4 @@
-//! What happened before a crash, line by line.
+//! Trace of the events before a crash, line by line.
 
 use std::fmt::Write as _;
 

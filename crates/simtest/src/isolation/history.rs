@@ -1,11 +1,11 @@
-//! What happened, as those saw it who did it.
+//! History of transactions as their clients observed them.
 
 use std::fmt;
 
-/// Whose list it is.
+/// Number of a list.
 pub type Key = u32;
 
-/// What a transaction did to a list.
+/// An operation of a transaction on a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Put a number at its end that is used nowhere else.
@@ -28,7 +28,7 @@ pub enum Outcome {
 /// A transaction, as it was seen from outside.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// Who did it: one after the other.
+    /// Session of the transaction; a session runs one transaction after the other.
     pub session: usize,
     /// Before it was begun, on a clock that only counts.
     pub begun: u64,
@@ -48,7 +48,7 @@ pub struct History {
 }
 
 impl Transaction {
-    /// What it appended to which list, in order.
+    /// Its appends, as list and number, in order.
     pub fn appends(&self) -> impl Iterator<Item = (Key, u64)> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::Append(key, number) => Some((*key, *number)),

@@ -1,4 +1,4 @@
-//! Which dependencies a history shows, and what is wrong with them.
+//! Derives the dependencies in a history, and finds anomalies in them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 use super::graph::{Cycle, Graph};
 use super::history::{History, Key, Operation, Outcome, Transaction};
 
-/// What can be wrong. Names in brackets are Adya's and Elle's.
+/// Kinds of anomalies. Names in brackets are Adya's and Elle's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A number was read that nobody has appended, or that is there twice.
     Garbage,
-    /// What an aborted transaction wrote was read (G1a).
+    /// A write of an aborted transaction was read (G1a).
     AbortedRead,
-    /// What a transaction had written in between, but not last, was read by another one (G1b).
+    /// An intermediate write of a transaction, which it replaced later, was read by another one (G1b).
     IntermediateRead,
     /// A transaction did not see its own writes, or saw a list change that it did not write to.
     InternalRead,
@@ -31,8 +31,8 @@ pub enum Kind {
     ReadSkew,
     /// Two commits were seen in both orders (G-nonadjacent).
     LongFork,
-    /// What had been committed before a transaction began was not seen, or overwritten as if it were not
-    /// there.
+    /// A transaction did not see, or overwrote without seeing it, a write that had been committed before it
+    /// began.
     Stale,
     /// Transactions that each read what another one changed, with nobody's write seen amiss (G2-item):
     /// snapshot isolation allows it.
@@ -42,16 +42,16 @@ pub enum Kind {
 /// Something that is wrong.
 #[derive(Clone, Debug)]
 pub struct Anomaly {
-    /// What.
+    /// Kind of anomaly.
     pub kind: Kind,
-    /// Who and how, for people.
+    /// The transactions and lists involved, for people.
     pub story: String,
 }
 
-/// What a history shows.
+/// Findings about a history.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// What is wrong, write skew included.
+    /// All anomalies, write skew included.
     pub anomalies: Vec<Anomaly>,
     /// Transactions that are committed, or must have been.
     pub committed: usize,
@@ -96,21 +96,21 @@ impl Judgement {
         judge.judgement
     }
 
-    /// What must not have happened.
+    /// The anomalies that the store does not allow.
     pub fn violations(&self) -> impl Iterator<Item = &Anomaly> {
         self.anomalies.iter().filter(|anomaly| !anomaly.kind.is_allowed())
     }
 
-    /// Which kinds of anomalies there are.
+    /// Kinds of the anomalies found.
     pub fn kinds(&self) -> BTreeSet<Kind> {
         self.anomalies.iter().map(|anomaly| anomaly.kind).collect()
     }
 }
 
-/// What a transaction's operations say of a list.
+/// Effects of a transaction on one list.
 #[derive(Clone, Default)]
 struct Touch {
-    /// What it found before it wrote.
+    /// The list as the transaction found it before its first append.
     found: Option<Vec<u64>>,
     appended: Vec<u64>,
 }
@@ -119,7 +119,7 @@ struct Judge<'a> {
     all: Vec<&'a Transaction>,
     /// By transaction.
     touches: Vec<BTreeMap<Key, Touch>>,
-    /// Who appended a number.
+    /// The transaction that appended each number.
     writers: HashMap<(Key, u64), usize>,
     /// The longest list of each key.
     orders: BTreeMap<Key, Vec<u64>>,
@@ -205,7 +205,7 @@ impl<'a> Judge<'a> {
         self.index();
     }
 
-    /// What each transaction shows by itself.
+    /// Checks each transaction by itself.
     fn look_inside(&mut self) {
         for index in 0..self.all.len() {
             let transaction = self.all[index];
@@ -350,8 +350,7 @@ impl<'a> Judge<'a> {
 
     /// Snapshot isolation holds if and only if beginnings and commits can be put into one order: each
     /// transaction begins behind the commits of what it saw and overwrote, and of all that had returned
-    /// before, and before the commit of what it missed. (What is left then are cycles with two misses in a
-    /// row.)
+    /// before, and before the commit of what it missed. (The remaining cycles have two misses in a row.)
     fn find_cycles(&mut self) {
         let count = self.all.len();
         let (begin, commit) = (|index: usize| 2 * index, |index: usize| 2 * index + 1);
@@ -407,7 +406,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What a cycle of a graph is, each transaction of which has so many nodes.
+    /// Classifies a cycle of a graph in which each transaction has `nodes` nodes.
     fn anomaly(&self, cycle: &Cycle<Why>, nodes: usize) -> Anomaly {
         let whys: Vec<Why> = cycle.iter().map(|(_, why)| *why).collect();
         let missed: Vec<Key> = whys

@@ -1,14 +1,15 @@
-//! What concurrent transactions saw of each other: histories are recorded, and judged by nothing but what is
-//! in them.
+//! Isolation of concurrent transactions: histories are recorded, and judged by nothing but their content.
 //!
 //! Every write appends a number, which occurs once in the whole history, to the list under a key (Kingsbury
-//! and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020). So whoever
-//! reads a list has read the order of all writes to that key, and it follows who must have come before whom:
-//! [`Judgement`] has the dependencies (Adya, "Weak Consistency", 1999) and looks for cycles among them.
+//! and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020). Therefore a
+//! read of a list shows the order of all writes to that key, and thus which transaction must have come before
+//! which: [`Judgement`] derives the dependencies (Adya, "Weak Consistency", 1999) and looks for cycles among
+//! them.
 //!
-//! **What the store promises** is snapshot isolation in real time: a transaction sees exactly what had been
-//! committed before it began, and if it wrote, nobody else wrote the same keys meanwhile. A transaction that
-//! begins after another one's commit has returned sees it. Write skew may happen, and is told apart.
+//! **The store promises** snapshot isolation in real time: a transaction sees exactly what had been committed
+//! before it began, and if it wrote, nobody else wrote the same keys meanwhile. A transaction that begins
+//! after another one's commit has returned sees it. Write skew may happen, and is reported as a kind of its
+//! own.
 
 mod graph;
 mod history;

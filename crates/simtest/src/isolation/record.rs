@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 use super::history::{History, Key, Operation, Outcome, Transaction};
 
-/// What sessions do.
+/// Workload of the sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Sessions side by side.
@@ -41,7 +41,7 @@ impl Shape {
     }
 }
 
-/// Where the lists are, and what else there is.
+/// The trees of the lists, and a tree of other records.
 #[derive(Clone, Debug)]
 pub struct Trees {
     lists: Vec<Tree>,
@@ -112,7 +112,7 @@ impl Recorder {
         Self { shared: Arc::default(), shape }
     }
 
-    /// What happened so far.
+    /// All transactions recorded so far.
     pub fn history(&self) -> History {
         History { transactions: self.transactions().clone() }
     }
@@ -305,7 +305,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What moves pages about.
+    /// Makes a checkpoint, or writes other records, so that pages move.
     fn disturb(&self, db: &Db, trees: &Trees, random: &mut Pcg64) -> Result<(), Error> {
         if random.random_ratio(1, 4) {
             return db.checkpoint();

@@ -75,7 +75,7 @@ pub fn crashing(seed: u64, shape: Shape, crashes: usize) -> anyhow::Result<Histo
         store.run(move |db| first.read_all(db, &own))?;
         for _ in 0..shape.sessions {
             let (recorder, trees) = (recorder.clone(), trees.clone());
-            // What it returns is not known if it is cut off.
+            // The result of a session that is cut off is not known.
             drop(store.spawn(move |db| recorder.session(db, &trees, seed)));
         }
         if crash < crashes as u64 {

@@ -125,7 +125,7 @@ fn what_was_committed_before_must_be_seen() {
         (4, 5, &[read(1, &[10])]),
     ]);
     assert_eq!(kinds(&aside), []);
-    // What one reader has seen, a later one sees.
+    // A later reader sees everything that an earlier one has seen.
     let back = history(&[
         (0, 9, &[read(1, &[]), Append(1, 10)]),
         (1, 2, &[read(1, &[10])]),
@@ -167,8 +167,8 @@ fn a_transaction_sees_its_own_writes_and_nobody_elses() {
     assert!(kinds(&others).contains(&Kind::InternalRead));
 }
 
-/// What was acknowledged must be there after a crash; what was under way may be; who read it before it was
-/// durable is left out.
+/// An acknowledged commit must be there after a crash; a commit under way may be; transactions that read it
+/// before it was durable are left out.
 #[test]
 fn a_crash_takes_only_what_was_not_acknowledged() {
     let mut crash = history(&[

@@ -1,4 +1,4 @@
-//! Which of the uncertain writes a power cut leaves.
+//! A choice of the uncertain writes that survive a power cut.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use rand_pcg::Pcg64;
 
 use super::SECTOR_BYTES;
 
-/// What becomes of the uncertain writes of a moment.
+/// The fate of each uncertain write of a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// By write: whether it survives. What is not named does not.
+    /// By write: whether it survives. Writes behind the end do not survive.
     pub kept: Vec<bool>,
-    /// One of which only a part does.
+    /// The one write, if any, of which only a part survives.
     pub tear: Option<Tear>,
     /// Whether nonsense is where writes did not survive, not what was there before.
     pub is_spoilt: bool,
@@ -23,7 +23,7 @@ pub struct Choice {
 /// A torn write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tear {
-    /// Which.
+    /// Number of the write.
     pub write: usize,
     /// Sectors of it that survive.
     pub left: Vec<Range<usize>>,
@@ -76,7 +76,7 @@ impl Choices {
 }
 
 impl Choice {
-    /// What becomes of a write, for people.
+    /// The fate of a write, for people.
     pub fn fate(&self, write: usize) -> &'static str {
         match &self.tear {
             Some(tear) if tear.write == write => ": torn",

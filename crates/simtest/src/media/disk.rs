@@ -11,7 +11,7 @@ use flashgrain_device::{
 use super::SECTOR_BYTES;
 use super::failing::{ERROR, FailPlan, Way, refused};
 
-/// What is kept of a place before it changes.
+/// Unit in which old content is kept before it changes.
 const PAGE_BYTES: usize = 4096;
 
 /// Of striped disks: the least that a store takes.
@@ -123,7 +123,7 @@ impl Disk {
         }
     }
 
-    /// Which sectors somebody has read since the last time.
+    /// The sectors that were read since the last call.
     pub fn take_reads(&self) -> Vec<bool> {
         let mut state = self.state();
         let none = vec![false; state.is_read.len()];
@@ -209,7 +209,7 @@ impl Simulation for Disk {
 struct DiskChannel {
     disk: Disk,
     depth: usize,
-    /// What is not answered yet: its tag, what came of it, and when.
+    /// Requests whose completion has not been returned: tag, result and time of each.
     done: VecDeque<(u64, Result<(), i32>, Nanos)>,
     /// Whether who looks for answers next is told that there is no queue.
     is_queue_failed: bool,

@@ -1,4 +1,4 @@
-//! Which request fails, and how.
+//! The plan of failing requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -14,5 +14,5 @@ pub use recorder::Recorder;
 pub use tape::{Event, Tape, Write};
 pub use timeline::{Moment, Timeline};
 
-/// What is never torn, and what places and lengths are multiples of.
+/// Writes of this size are never torn; offsets and lengths are multiples of it.
 pub const SECTOR_BYTES: usize = 512;

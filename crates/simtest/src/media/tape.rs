@@ -1,4 +1,4 @@
-//! What happened to a drive, in order.
+//! Events on a drive, in order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,9 +7,9 @@ use flashgrain_device::Op;
 /// A write or a discard, as it was submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Where.
+    /// First byte.
     pub offset_bytes: u64,
-    /// What is there afterwards; zeros for a discard.
+    /// Content of the range afterwards; zeros for a discard.
     pub bytes: Arc<[u8]>,
     /// [`Op::Write`], [`Op::WriteDsync`], [`Op::WriteThenFlush`] or [`Op::Discard`].
     pub op: Op,
@@ -24,7 +24,7 @@ pub enum Event {
     Flush(u64),
     /// The drive answered a write, discard or flush.
     Answered {
-        /// Which.
+        /// Number of the request.
         number: u64,
         /// Whether it was done.
         done: bool,
@@ -58,7 +58,7 @@ impl Tape {
         self.events().len()
     }
 
-    /// What is on it; it is empty then.
+    /// Takes all events off the tape.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.events())
     }

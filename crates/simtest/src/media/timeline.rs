@@ -1,4 +1,4 @@
-//! What a power cut could leave of a drive, moment by moment.
+//! Possible states of a drive after a power cut, moment by moment.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -13,28 +13,28 @@ use super::tape::{Event, Write};
 
 /// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is
 /// uncertain until a flush that began after it was answered is answered itself (or, for a durable write,
-/// until it is answered). Whichever uncertain writes survive, and whichever sectors of them, they do so over
-/// what is certain, and the later over the earlier ones. Where one does not survive, there is what was there
-/// before, or nonsense.
+/// until it is answered). Surviving writes, and surviving sectors of them, replace the certain content, and
+/// later writes replace earlier ones. The range of a write that does not survive holds its previous content,
+/// or nonsense.
 pub struct Timeline {
-    /// What is certain and older than everything uncertain.
+    /// Content that is certain and older than all uncertain writes.
     disk: Disk,
     /// Of each of its sectors.
     prints: Vec<u64>,
     /// Of all.
     print: u64,
-    /// What came since, in the order of submission.
+    /// Later writes, in the order of submission.
     tail: Vec<Pending>,
     /// How large the drive certainly is, and how large it is without a power cut.
     lengths: [u64; 2],
-    /// What flushes under way will make certain.
+    /// Writes that become certain when a flush under way completes.
     flushes: HashMap<u64, Covered>,
     /// Sectors as a choice leaves them, while it is looked at.
     chosen: Chosen,
     moment: Moment,
 }
 
-/// What is known of the commits at a moment.
+/// The numbers of the commits at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Events before it.
@@ -47,7 +47,7 @@ pub struct Moment {
     pub acknowledged: u64,
 }
 
-/// What a flush makes certain.
+/// Writes, and the length of the drive, that a flush makes certain.
 #[derive(Clone, Debug, Default)]
 struct Covered {
     writes: Vec<u64>,
@@ -57,12 +57,12 @@ struct Covered {
 /// Prints by sector.
 struct Chosen {
     prints: Vec<Option<u64>>,
-    /// Which there are.
+    /// Sectors that have a print.
     put: Vec<usize>,
 }
 
 impl Chosen {
-    /// What was there before.
+    /// Sets the print of a sector and returns its previous one.
     fn put(&mut self, sector: usize, print: u64) -> Option<u64> {
         let before = self.prints[sector].replace(print);
         if before.is_none() {
@@ -84,7 +84,7 @@ struct Pending {
     certain: bool,
 }
 
-/// What becomes of a sector of a write in a power cut, if not what was there before.
+/// The fate of a written sector in a power cut, unless it keeps its previous content.
 #[derive(Clone, Copy)]
 enum Left {
     Whole,
@@ -137,7 +137,7 @@ impl Timeline {
         &self.disk
     }
 
-    /// What is known of the commits now.
+    /// The numbers of the commits now.
     pub fn moment(&self) -> Moment {
         self.moment
     }
@@ -173,7 +173,8 @@ impl Timeline {
         false
     }
 
-    /// What has been answered by now is certain when the flush is answered; what else it covers is not known.
+    /// Writes that have completed by now become certain when the flush completes; whether it covers others is
+    /// not known.
     fn begin_flush(&mut self, number: u64) {
         let answered = self.tail.iter().filter(|pending| pending.answered);
         let writes = answered.map(|pending| pending.number).collect();
@@ -287,7 +288,7 @@ impl Timeline {
         print ^ length.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// What a power cut leaves by this choice, until [`Disk::back`] is called.
+    /// Applies the choice to the disk, until [`Disk::back`] is called.
     pub fn leave(&self, choice: &Choice) -> Disk {
         let length = self.length(choice);
         Self::each_left(&self.tail, choice, length, |pending, part, left| {

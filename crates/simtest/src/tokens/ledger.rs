@@ -1,4 +1,4 @@
-//! What all tasks know together, outside of the store.
+//! Facts that all tasks share outside of the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ pub struct Ledger {
     pub pairs: [Numbers; TASKS_MAX],
 }
 
-/// What is known of the number of a pair. Nobody but its own task raises it.
+/// Bounds on the number of a pair. Only the pair's own task raises the number.
 #[derive(Debug, Default)]
 pub struct Numbers {
     /// A commit with that number has begun.
@@ -51,10 +51,10 @@ impl Numbers {
         self.returned.load(Ordering::SeqCst)
     }
 
-    /// After a crash: `found` is where the pair is.
+    /// After a crash, takes over `found`, the number that the pair has.
     ///
     /// # Errors
-    /// What was acknowledged as durable and is gone, or what never was.
+    /// A durable commit that is gone, or a number that no commit had.
     pub fn recover(&self, found: u64) -> Result<(), String> {
         let (durable, begun) = (self.durable.load(Ordering::SeqCst), self.begun());
         if !(durable..=begun).contains(&found) {

@@ -15,7 +15,7 @@
 //!    transactions remove ranges of couples while others change them: before or after each such commit, never
 //!    a part (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many
-//!    records they removed. What is left must be the difference.
+//!    records they removed. The difference must be the number of records left.
 //! 5. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
 //!    leaves nothing of it, however many checkpoints fell into it (`streams`).
 //! 6. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a

@@ -15,7 +15,7 @@ pub const TOKENS: u32 = 40;
 /// Places of each tree: about half of all places are empty.
 pub const PLACES: u32 = 40;
 
-/// Which trees have places.
+/// Names of the trees that have places.
 pub const TREES: [&str; 2] = ["left", "right"];
 
 /// A token's values have at least so many bytes: its number and its length.
@@ -53,7 +53,7 @@ pub struct Places {
     trees: Vec<Tree>,
 }
 
-/// Which token lies where, as one view of the store shows it.
+/// The token in each place, as one view of the store shows it.
 pub type Laid = BTreeMap<Place, u32>;
 
 impl Places {
@@ -75,10 +75,10 @@ impl Places {
         &self.trees
     }
 
-    /// Which tokens `view` has, read in one of several ways.
+    /// Reads the tokens of `view` in one of several ways.
     ///
     /// # Errors
-    /// The store's; a value that nobody wrote, or a record in a place that there is not.
+    /// An error of the store, a value that nobody wrote, or a record at a key that is no place.
     pub fn laid(&self, view: &impl Readable, random: &mut Pcg64) -> Result<Laid, Stop> {
         let mut laid = Laid::new();
         for (number, tree) in self.trees.iter().enumerate() {
@@ -140,10 +140,10 @@ impl Places {
     }
 }
 
-/// Whether each token is there exactly once.
+/// Checks that each token is there exactly once.
 ///
 /// # Errors
-/// Which is not.
+/// The first token that is not.
 pub fn complete(laid: &Laid) -> Result<(), Stop> {
     for token in 0..TOKENS {
         let places: Vec<_> =

@@ -24,7 +24,7 @@ const STREAM: u64 = 0x746f_6b65_6e73;
 /// Of the points at which a task may lose its processor, one in so many.
 const PREEMPTED_ONE_IN: u32 = 30;
 
-/// What processors cost in some lives.
+/// CPU costs in some lives.
 const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500 };
 
 /// One in so many stores crashes before while values are written.
@@ -48,7 +48,7 @@ enum End {
 /// `seed`; the store is closed and opened again, or crashes, in between.
 ///
 /// # Errors
-/// What was wrong.
+/// The first broken invariant.
 pub fn simulated(seed: u64) -> Result<(), String> {
     let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
     let shape = Shape { segments: 40, ..Shape::draw(&mut random) };
@@ -76,7 +76,7 @@ pub fn simulated(seed: u64) -> Result<(), String> {
         // The last life ends in order, so that what is left can be counted.
         let end = if life + 1 == LIVES { End::Closed } else { end };
         store.set_schedule(random.random());
-        // Where processors cost something, a task that is preempted for long lets others get far.
+        // If CPU time costs something, other tasks get far while a task is preempted for long.
         store.set_costs(if random.random() { COSTS } else { CpuCosts::default() });
         live(&mut store, &ledger, seed ^ life << 40, (end == End::PowerCut).then(|| random.random()))
             .map_err(|what| format!("life {life}: {what}"))?;
@@ -153,7 +153,7 @@ fn end_and_open(
     Simulated::open(small(shape, device.clone()), CpuCosts::default()).map_err(text)
 }
 
-/// What is known of the store from before is put right by what is there now.
+/// Adapts the ledger to the state of the store after it was opened, and checks that state.
 fn recover(db: &Db, ledger: &Ledger, is_cut: bool) -> Result<(), String> {
     let trees = Trees::of(db).map_err(text)?;
     for pair in 0..TASKS_MAX {
@@ -169,10 +169,10 @@ fn recover(db: &Db, ledger: &Ledger, is_cut: bool) -> Result<(), String> {
 }
 
 /// Tasks half as those of workers and half on ordinary threads, all at the same time, each of `steps` steps.
-/// Never the same.
+/// The interleaving differs from run to run.
 ///
 /// # Errors
-/// What was wrong.
+/// The first broken invariant.
 pub fn threads(seed: u64, steps: u32) -> Result<(), String> {
     let device = Arc::new(MemoryDevice::new(256 << 20, 0).map_err(text)?);
     let db = Db::builder().device(device).workers(2).cache_bytes(1 << 20).create().map_err(text)?;

@@ -80,10 +80,10 @@ pub fn leave(db: &Db, mut random: Pcg64) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether nothing of these values is there after a crash.
+/// Checks that nothing of these values is there after a crash.
 ///
 /// # Errors
-/// What is there.
+/// The remains of a value.
 pub fn judge(db: &Db) -> Result<(), Stop> {
     no_orphans(db, "after a crash while values were written")?;
     Ok(db.drop_tree("streams")?)

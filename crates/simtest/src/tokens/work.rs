@@ -1,4 +1,4 @@
-//! What each task does.
+//! The work of each task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,13 +31,13 @@ const ASHES: u64 = 1_000_003;
 /// Steps of a task.
 pub const STEPS: u32 = 30;
 
-/// What tasks of a life do.
+/// Kinds of steps that the tasks of a life take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// Everything.
     All,
-    /// What needs no transaction, and hardly ever a snapshot: removed records leave no tombstones then, and
-    /// nothing of what is replaced is kept.
+    /// Steps that need no transaction, and hardly ever a snapshot: removals then leave no tombstones, and no
+    /// old version is kept.
     Blind,
 }
 
@@ -47,11 +47,11 @@ const BLIND_FROM: u32 = 10;
 /// The trees of a store.
 #[derive(Clone, Debug)]
 pub struct Trees {
-    /// Where tokens lie.
+    /// Places of tokens.
     pub places: Places,
-    /// Where pairs are.
+    /// Trees of the pairs.
     pub pairs: Pairs,
-    /// Where couples are.
+    /// Trees of the couples.
     pub couples: Couples,
     /// Records that come one by one and go by ranges.
     pub ashes: Tree,
@@ -267,7 +267,7 @@ impl Work {
         Ok(batch.commit()?)
     }
 
-    /// What somebody does who looks after the store, or forgets snapshots.
+    /// A step of maintenance, or one that drops the snapshots.
     fn rest(&mut self) -> Result<(), Stop> {
         match self.random.random_range(0..6) {
             5 => streams::give_up(&self.db, &self.trees.others, &mut self.random)?,
@@ -283,10 +283,10 @@ impl Work {
     }
 }
 
-/// Whether everything is as it must be when nobody works.
+/// Checks all invariants while no task works.
 ///
 /// # Errors
-/// What is not.
+/// The first broken invariant.
 pub fn settle(db: &Db, trees: &Trees, ledger: &Ledger, random: &mut Pcg64) -> Result<(), Stop> {
     complete(&trees.places.laid(db, random)?)?;
     for pair in 0..TASKS_MAX {

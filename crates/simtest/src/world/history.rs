@@ -1,4 +1,4 @@
-//! What was committed, by the numbers that the log gave.
+//! Commits of a store, by the numbers that the log gave.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
@@ -31,15 +31,15 @@ const OWN_STORE: u64 = u64::from_le_bytes([5; 8]);
 #[derive(Clone, Default)]
 pub struct History {
     commits: BTreeMap<u64, Vec<Change>>,
-    /// What tasks are about to commit.
+    /// Changes that tasks are about to commit.
     begun: BTreeMap<TaskKey, Vec<Change>>,
     /// The last commit of each.
     last: BTreeMap<TaskKey, u64>,
     acknowledged: u64,
     tape: Tape,
-    /// What the store contained before the first of the commits, and after which it was.
+    /// Number of the commit before the first of `commits`, and the store's content after it.
     base: (u64, Arc<Content>),
-    /// What the store contained after one of the commits, so that the next need not begin with the first.
+    /// Content of the store after one of the commits, so that `content` need not begin with the first commit.
     known: Option<(u64, Arc<Content>)>,
     /// Backups, each of the state after one of some commits.
     pub copies: Vec<(Disk, RangeInclusive<u64>)>,
@@ -69,7 +69,7 @@ impl Change {
 }
 
 impl History {
-    /// What the store contains after all commits up to this one.
+    /// Content of the store after all commits up to this one.
     pub fn content(&mut self, last: u64) -> Arc<Content> {
         let (from, mut content) = match self.known.take() {
             Some((from, content)) if from <= last => (from, content),
@@ -95,7 +95,7 @@ impl History {
         self.commits.last_key_value().map_or(self.base.0, |(number, _)| *number)
     }
 
-    /// What was not recovered never was.
+    /// Forgets the commits after `last`, which recovery did not find.
     pub fn forget_after(&mut self, last: u64) {
         drop(self.commits.split_off(&(last + 1)));
         self.begun.clear();
@@ -115,7 +115,7 @@ impl History {
 pub struct Shared(Arc<Mutex<History>>);
 
 impl Shared {
-    /// A history of the stores of this thread from now on. What happens to commits goes onto the tape, too.
+    /// A history of the stores of this thread from now on. Events of commits go onto the tape, too.
     pub fn listen(tape: &Tape) -> Self {
         let shared = Self(Arc::new(Mutex::new(History { tape: tape.clone(), ..History::default() })));
         let heard = shared.clone();

@@ -1,4 +1,4 @@
-//! Which store, on which drive.
+//! The shape of a store, and of its drive.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 
 use crate::media::{Disk, FailPlan};
 
-/// Where small stores have their logs.
+/// Start of the log in small stores.
 const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
 
 /// Of a log that grows: blocks at first, the witness' included, and the most bytes.
@@ -32,7 +32,7 @@ pub struct Shape {
     pub workers: usize,
     /// Whether its device has fewer segments at first and grows.
     pub grows: bool,
-    /// Which requests to copies of it fail, if any do.
+    /// Requests to copies of the store that fail, if any do.
     pub fails: Option<Arc<FailPlan>>,
 }
 
@@ -77,7 +77,7 @@ impl Shape {
         (disk, Arc::new(device))
     }
 
-    /// What is at this place of the device, for people.
+    /// The part of the store at this offset of the device, for people.
     pub fn place(&self, offset_bytes: u64) -> String {
         let log_end = LOG_START_BYTES + self.small.log_bytes;
         let segments_start = self.small.bytes(0);

@@ -292,7 +292,7 @@ impl Work {
         }
     }
 
-    /// What somebody does who looks after the store.
+    /// A step of maintenance.
     fn keep_up(&mut self) -> Result<(), Error> {
         match self.random.random_range(0..3) {
             0 => self.db.check().map(drop),

@@ -13,7 +13,7 @@ fn every_planted_bug_is_found() {
     assert_eq!(trials.len(), Bug::ALL.len());
 }
 
-/// What finds bugs must not find any where there are none.
+/// Campaigns that find bugs must not find any where there are none.
 #[test]
 fn nothing_is_found_where_nothing_is_planted() {
     let campaigns: [&dyn Campaign; 4] =
