@@ -1,4 +1,4 @@
-//! What the user asks of a profile run.
+//! Settings of a profile run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -219,7 +219,7 @@ pub struct Config {
     /// Whether the device holds data everywhere, as a simulated drive may from its beginning. Then all of it
     /// is used, and before measuring only what has to be written in a special way is.
     pub holds_data: bool,
-    /// What to run.
+    /// Experiments to run.
     pub experiments: Vec<ExperimentName>,
     /// Full-size runs: each stream of `order` and `parallel` moves this many bytes, however long it takes
     /// (the papers: 1 GB and 10 GiB). `None`: trials are time slices.

@@ -21,9 +21,9 @@ const LEAST_Z: f64 = 5.0;
 /// All differences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diff {
-    /// Where the profiles come from.
+    /// Differences in the origin of the profiles.
     pub provenance: Vec<FieldChange>,
-    /// What was learned.
+    /// Differences in learned parameters.
     pub learned: Vec<LearnedChange>,
     /// Settings that follow.
     pub decisions: Vec<DecisionChange>,

@@ -1,4 +1,4 @@
-//! What can go wrong while profiling.
+//! Errors of profiling.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum Error {
     /// A request failed on the device.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done, with the offset or path.
+        /// The action that failed, with the offset or path.
         doing: String,
         /// The system's answer.
         source: std::io::Error,
@@ -28,7 +28,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do about it.
+        /// Description of the problem, and a remedy.
         problem: String,
     },
     /// A file cannot be written.

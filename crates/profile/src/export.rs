@@ -6,7 +6,7 @@ use crate::Error;
 use crate::schema::{DeviceProfile, Point, WriteRates};
 use crate::trial::bytes_text;
 
-/// What both exports need: rates over depths and sizes, requests or bytes per second.
+/// Rates that both exports need: over depths and sizes, requests or bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rates {
     bytes: f64,
@@ -57,8 +57,8 @@ pub fn iocost_line(profile: &DeviceProfile, device_number: &str) -> Result<Strin
     ))
 }
 
-/// What the writes of an export are about, in a sentence: bursts, which a write cache may take, or sustained
-/// writes.
+/// One sentence that says whether the write rates of an export describe bursts, which a write cache may take,
+/// or sustained writes.
 pub fn write_regime(profile: &DeviceProfile) -> String {
     if let Some(rate) = profile.measurements.sustained_write_bytes_per_second() {
         return format!(

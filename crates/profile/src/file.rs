@@ -80,7 +80,7 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     checked.map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// What a path for output leads to.
+/// Kind of the target that an output path names.
 enum Destination {
     /// Standard output, or standard error, as this process has it.
     Standard(io::Result<File>),

@@ -1,13 +1,13 @@
-//! What a run tells its caller while it goes on.
+//! Progress of a run, as its caller sees it.
 
 use crate::plan::Plan;
 
-/// Where a run is.
+/// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
     /// Share of the time budget that is used, 0 to 1.
     pub fraction: f64,
-    /// What is going on, such as `round 2: order`.
+    /// The current activity, such as `round 2: order`.
     pub what: &'a str,
     /// Since the start, seconds.
     pub elapsed_s: f64,

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-/// What a number may be.
+/// Permitted values of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
     min: f64,

@@ -95,7 +95,7 @@ impl Samples {
     /// Writes the throughputs that the models were fitted to, one line per repeat.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Errors of the writer.
     pub fn write_csv<W: Write>(&self, writer: W) -> std::io::Result<()> {
         let mut csv = csv::Writer::from_writer(writer);
         for series in self.series.iter().filter(|series| is_fitted(series)) {
@@ -110,7 +110,7 @@ impl Samples {
     /// latency of the sweeps.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Errors of the writer.
     pub fn write_json_lines<W: Write>(&self, mut writer: W) -> std::io::Result<()> {
         for series in &self.series {
             match &series.trial.work {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the schema written by this build. Readers accept this and older ones.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What [`DeviceProfile::format`] always says.
+/// Value of [`DeviceProfile::format`] in every profile.
 pub const FORMAT: &str = "flashgrain device profile";
 
 /// Everything learned about one drive.
@@ -18,11 +18,11 @@ pub struct DeviceProfile {
     pub format: String,
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
-    /// Where it comes from.
+    /// Origin of the profile.
     pub provenance: Provenance,
-    /// What was planned and what it took.
+    /// Planned and used time and bytes.
     pub budget: Budget,
-    /// What was measured, summarised over repeats; the raw samples lie beside the profile.
+    /// Measurements, summarised over repeats; the raw samples lie beside the profile.
     pub measurements: Measurements,
     /// The four models fitted to everything measured by `order`, `parallel`, `size`, `depth` and `mix`.
     pub models: Option<Models>,
@@ -80,12 +80,12 @@ pub struct Budget {
     /// not tell, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorUse>,
-    /// What did not fit and was left out, in words.
+    /// Trials and models that were left out, and why, in words.
     pub left_out: Vec<String>,
 }
 
 /// How much of the processors the measuring threads got, in loads of no more threads than there are
-/// processors. What they waited for a processor is in the latencies, and not the drive's.
+/// processors. Latencies include the time that the threads waited for a processor, which is not the drive's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorUse {
     /// Seconds that they ran, all together.
@@ -117,7 +117,7 @@ impl ProcessorUse {
     }
 }
 
-/// What one experiment took.
+/// Time and bytes that one experiment used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExperimentUse {
     /// Name, as for `profile --only`.
@@ -175,7 +175,7 @@ impl Latency {
 /// A workload and what it reached, over its repeats.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
-    /// What ran.
+    /// The workload.
     pub workload: Workload,
     /// Median over repeats.
     pub bytes_per_second: f64,
@@ -191,8 +191,8 @@ pub struct Point {
     pub write_latency: Option<Latency>,
     /// CPU time of the driver per request.
     pub cpu_us_per_request: f64,
-    /// What the writes among the requests are about: the cache, or what is behind it. `None` for reads, where
-    /// no cache shows, and in older files.
+    /// Whether the writes among the requests went into the cache or at the rate behind it. `None` for reads,
+    /// where no cache shows, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
     /// Counted span of the shortest repeat; 0 in older files.
@@ -200,13 +200,13 @@ pub struct Point {
     pub seconds_min: f64,
 }
 
-/// What a rate of writes is about.
+/// The part of the drive that limits a rate of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regime {
     /// The drive's write cache, which was empty at the start and takes all of it.
     Burst,
-    /// What is behind the cache, which was full from the start.
+    /// The medium behind the cache, which was full from the start.
     Sustained,
 }
 
@@ -237,10 +237,10 @@ impl Point {
     }
 }
 
-/// What was found by writing until the rate fell.
+/// The write cache, found by writing until the rate fell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WriteCache {
-    /// What wrote: random writes.
+    /// The workload that searched for the cache: random writes.
     pub workload: Workload,
     /// Bytes written altogether.
     pub written_bytes: u64,
@@ -288,7 +288,7 @@ pub struct Measurements {
     pub burst: Vec<Point>,
 }
 
-/// What the rates of writes in `order`, `mix` and `sequential` are about.
+/// Meaning of the write rates in `order`, `mix` and `sequential`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WriteRates {
     /// Writes behind the cache, which takes the first `burst_bytes` faster.
@@ -306,7 +306,7 @@ pub enum WriteRates {
 }
 
 impl Measurements {
-    /// What rates of writes are about.
+    /// Meaning of the write rates.
     pub fn write_rates(&self) -> WriteRates {
         let Some(found) = &self.write_cache else { return WriteRates::Bursts };
         match found.burst_bytes.estimate.value() {
@@ -326,7 +326,7 @@ impl Measurements {
 pub struct InterfacePoint {
     /// `io_uring`, `libaio`, `sync`.
     pub backend: String,
-    /// What it reached.
+    /// Its rate and latency.
     pub point: Point,
 }
 
@@ -411,24 +411,24 @@ pub struct SustainRound {
 pub struct LearnedValue {
     /// The number, or why there is none.
     pub estimate: Estimate,
-    /// What was seen, in words with numbers.
+    /// Observations behind the value, in words with numbers.
     pub evidence: String,
     /// 0 to 1: the share of bootstrap resamples that lead to the same value; 0 if undetermined.
     pub confidence: f64,
 }
 
-/// What limits the drive from before, as clouds limit volumes and hosts: requests and bytes a second that no
-/// workload exceeds for long, whatever its kind, size and order.
+/// A limit before the drive, as clouds limit volumes and hosts: requests and bytes a second that no workload
+/// exceeds for long, whatever its kind, size and order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cap {
     /// Requests per second; `None` if bytes alone are limited.
     pub requests_per_second: Option<f64>,
     /// Bytes per second; `None` if requests alone are limited.
     pub bytes_per_second: Option<f64>,
-    /// What was faster at first; `None` if nothing was.
+    /// Repeats that were faster at first; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<Credits>,
-    /// What was seen, in words with numbers.
+    /// Observations behind the cap, in words with numbers.
     pub evidence: String,
 }
 
@@ -467,8 +467,8 @@ impl Cap {
 /// Hidden parameters (hidden-parameters paper §3.1) and working points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Learned {
-    /// What limits the drive from before; `None` if nothing was recognised, and in older files. What it hides
-    /// is undetermined, and all rates are its own rather than the drive's where they reach it.
+    /// A limit before the drive; `None` if none was recognised, and in older files. Parameters that the cap
+    /// hides are undetermined, and rates that reach the cap are the cap's rather than the drive's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
     /// Smallest desirable write request; all larger powers of two are desirable too.
@@ -503,7 +503,7 @@ pub struct Learned {
 /// A setting that follows from what was learned.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is set, such as `leaf size`.
+    /// Name of the setting, such as `leaf size`.
     pub setting: String,
     /// The value with its unit, for people, such as `4 KiB`.
     pub value: String,
@@ -567,7 +567,7 @@ impl Decision {
 /// A fresh workload that no fit has seen.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verification {
-    /// What ran.
+    /// The workload.
     pub workload: Workload,
     /// MQSSD's prediction.
     pub predicted_bytes_per_second: f64,
@@ -579,7 +579,7 @@ pub struct Verification {
     pub measured_max_bytes_per_second: f64,
     /// |predicted - measured| / measured.
     pub relative_error: f64,
-    /// What the writes in it are about, as in [`Point::regime`].
+    /// Whether its writes are bursts or sustained, as in [`Point::regime`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
 }
@@ -606,14 +606,14 @@ pub struct StoreRun {
     pub used_s: f64,
     /// Bytes written, raw measurements included.
     pub used_write_bytes: u64,
-    /// What was done with it.
+    /// Operations that were run on the store.
     pub operations: Vec<StoreOperation>,
 }
 
 /// A setting of a store's layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutDecision {
-    /// What is set, such as `write unit`.
+    /// Name of the setting, such as `write unit`.
     pub setting: String,
     /// The value with its unit, such as `256 KiB`.
     pub value: String,
@@ -644,7 +644,7 @@ pub struct StoreOperation {
     pub read_bytes_per_operation: f64,
     /// Bytes that it brings about to be written: pages, log, cleaning.
     pub written_bytes_per_operation: f64,
-    /// Which requests the prediction and the raw device stand for.
+    /// The requests that the prediction and the raw device are based on.
     pub requests: String,
     /// Processor time of the process per operation; `None` on a simulated drive.
     pub cpu_us_per_operation: Option<f64>,

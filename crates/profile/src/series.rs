@@ -1,4 +1,4 @@
-//! What the repeats of one trial have shown.
+//! Results of the repeats of one trial.
 
 use flashgrain_model::Sample;
 use hdrhistogram::Histogram;
@@ -53,7 +53,7 @@ pub struct SweepRead {
     pub sweep: u32,
     /// The group's label.
     pub label: u64,
-    /// Where it began, bytes from the beginning of the device.
+    /// First byte on the device.
     pub offset_bytes: u64,
     /// How long it took.
     pub latency_us: f64,

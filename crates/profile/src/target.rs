@@ -1,4 +1,4 @@
-//! What is profiled: a device, and the same device through other backends.
+//! The target of a profile run: a device, and the same device through other backends.
 
 use flashgrain_device::{BackendKind, Device, FileDevice, Geometry};
 
@@ -52,11 +52,12 @@ pub struct Site {
     pub align_bytes: u64,
     /// The models' page: 4 KiB, or the alignment if that is larger.
     pub page_bytes: u64,
-    /// Where loads run.
+    /// Region on which loads run.
     pub main: Region,
-    /// Where `location` reads: written once with 512 KiB requests and then left alone. Empty if not wanted.
+    /// Region that `location` reads: written once with 512 KiB requests and then left alone. Empty if not
+    /// wanted.
     pub location: Region,
-    /// Where `request-size` writes its regions, one behind the other. Empty if not wanted.
+    /// Region in which `request-size` creates its own regions, one behind the other. Empty if not wanted.
     pub request_size: Region,
 }
 

@@ -10,11 +10,11 @@ use crate::schema::Regime;
 /// One workload or sweep of one experiment. Each visit to it is a repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Whose it is.
+    /// The experiment that the trial belongs to.
     pub experiment: ExperimentName,
-    /// What distinguishes trials of equal workload, such as the backend or the sync method.
+    /// Distinguishes trials of equal workload, such as by the backend or the sync method.
     pub variant: Option<String>,
-    /// What is run.
+    /// The load or sweep.
     pub work: Work,
     /// Order of importance: when not all trials fit, small ranks stay. A grid's corners come first, then its
     /// halves, quarters...
@@ -25,7 +25,7 @@ pub struct Trial {
     pub regime: Option<Regime>,
 }
 
-/// What a trial runs.
+/// Work of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// A closed-loop load.
@@ -53,14 +53,14 @@ pub struct LoadWork {
 pub struct Sweep {
     /// Length of each read.
     pub length_bytes: u32,
-    /// Where.
+    /// Places to read.
     pub groups: Vec<Group>,
 }
 
 /// Places that belong together: `count` of them from `first_bytes` on, `stride_bytes` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What distinguishes the group: the write request size, or the offset into a chunk.
+    /// Distinguishes the group: by the write request size, or by the offset into a chunk.
     pub label: u64,
     /// Offset of the first place.
     pub first_bytes: u64,

@@ -41,7 +41,8 @@ pub(crate) fn trials(site: &Site) -> Trials {
     found
 }
 
-/// What was left out, under the name of the verification and not of the experiments that its trials resemble.
+/// Puts a message about a trial that was left out under the name of the verification instead of the
+/// experiment that the trial resembles.
 pub(crate) fn left_out_text(text: &str) -> String {
     format!("verification: {}", text.split_once(": ").map_or(text, |(_, rest)| rest))
 }

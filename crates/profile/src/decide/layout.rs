@@ -18,7 +18,7 @@ const DEFAULT_SCAN_BYTES: u64 = 1 << 20;
 /// Share of the best rate that a size must reach: more costs memory and latency for little.
 const GOOD_SHARE: f64 = 0.9;
 
-/// Where setup and transfer cost the same (Corollary 6).
+/// Share of the best rate at which setup and transfer cost the same (Corollary 6).
 const HALF: f64 = 0.5;
 
 /// Write units per segment at least, so that a cleaner has something to choose from.
@@ -195,7 +195,7 @@ fn table_costs(mqssd: &Mqssd) -> Option<[(f64, f64); 3]> {
         interval(&format!("{} fitted", CostPart::Setup.symbol(Access::Write))),
         interval(&format!("{} fitted", CostPart::Transfer.symbol(Access::Write))),
     );
-    // What is too high for one cost is too low for the other, since their sum was measured.
+    // An error that raises one cost lowers the other, since their sum was measured.
     Some([costs, (costs.0 * setup.0, costs.1 * transfer.1), (costs.0 * setup.1, costs.1 * transfer.0)])
 }
 

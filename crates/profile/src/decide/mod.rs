@@ -1,5 +1,5 @@
-//! Settings that follow from a profile, each with the number that led to it. Where that number is
-//! undetermined, a default stands and says so.
+//! Settings that follow from a profile, each with the number that led to it. If that number is undetermined,
+//! a default stands and says so.
 
 mod concurrency;
 mod layout;
@@ -11,7 +11,7 @@ use flashgrain_model::Models;
 use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements, WriteRates};
 use crate::trial::bytes_text;
 
-/// What decisions are made from.
+/// Inputs of the decisions.
 pub(crate) struct Known<'a> {
     pub learned: &'a Learned,
     pub measurements: &'a Measurements,
@@ -19,7 +19,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Which regime a rate of writes is about, to be put behind it.
+    /// Names the regime of a rate of writes, as a suffix.
     fn write_regime(&self) -> String {
         match self.measurements.write_rates() {
             WriteRates::Sustained { .. } => " (sustained)".to_owned(),

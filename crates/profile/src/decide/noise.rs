@@ -1,9 +1,9 @@
-//! Which decisions the noise of the measurements leaves open.
+//! Finds the decisions that the noise of the measurements leaves open.
 //!
 //! 1. A point's rate lies somewhere in its [`Band`]: between its repeats, and never closer than is typical of
 //!    the repeats of its experiment, since few repeats lie close together by chance and a single one shows no
 //!    noise at all.
-//! 2. What is decided from rates is decided from both ends of these bands as well, which gives a [`Span`] of
+//! 2. Every decision from rates is also made from both ends of these bands, which gives a [`Span`] of
 //!    alternatives.
 //! 3. [`choose`] takes the value as learned if the span is one alternative, and the default, as near as the
 //!    span allows, if not.
@@ -14,7 +14,7 @@ use super::{hidden, learned};
 use crate::schema::{Amount, Decision, Point};
 use crate::stats::median;
 
-/// What a rate may be.
+/// Range of values that a rate may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Band {
     pub low: f64,
@@ -50,7 +50,7 @@ impl Band {
     }
 }
 
-/// What is decided, and the least and the most that the noise allows.
+/// A decision, and the least and the most that the noise allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span<T> {
     pub min: T,

@@ -1,4 +1,4 @@
-//! What the reads of a sweep say of each of its groups.
+//! Latency of each group of a sweep.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;

@@ -25,7 +25,7 @@ use crate::series::Series;
 use crate::target::Site;
 use crate::trial::Trial;
 
-/// What an experiment may know when it names its trials.
+/// Properties of a run on which an experiment's trials depend.
 #[derive(Debug)]
 pub(crate) struct Setting<'a> {
     pub site: &'a Site,

@@ -2,13 +2,13 @@
 //! writes of one size each; then 1 MiB reads of all of them tell by their latency which write sizes the drive
 //! handles well.
 //!
-//! Smaller reads beside them show how large the parts are that a write was cut into, which 1 MiB reads hide
-//! where all channels work for them anyway.
+//! Smaller reads beside them show the size of the parts that a write was cut into, which 1 MiB reads hide if
+//! all channels work for them anyway.
 //!
 //! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for
-//! the files, and if the time for a flush behind every write is not there, there is one behind each region: a
-//! flush policy that differed between sizes would itself show as a difference. Which size gets which place,
-//! and with it when it is written, is drawn by lot, so that neither place nor age can pass for an effect of
+//! the files; if there is not enough time for a flush behind every write, there is one flush behind each
+//! region: a flush policy that differed between sizes would itself show as a difference. Each size gets its
+//! place, and with it its time of writing, by lot, so that neither place nor age can pass for an effect of
 //! size. The reads of all regions take turns at random.
 
 use rand::SeedableRng;
@@ -79,13 +79,13 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     sizes.iter().enumerate().map(region).collect()
 }
 
-/// What is written behind the regions, so that nothing of the last of them is still in the drive's cache: as
-/// much as a region has.
+/// Bytes to write behind the regions, so that no data of the last region stay in the drive's cache: as much
+/// as a region has.
 pub(crate) fn tail_bytes(regions: &[SizedRegion]) -> u64 {
     regions.first().map_or(0, |sized| sized.region.length_bytes)
 }
 
-/// What making the regions writes.
+/// Bytes that are written to create the regions.
 pub(crate) fn creation_bytes(regions: &[SizedRegion]) -> u64 {
     regions.iter().map(|sized| sized.region.length_bytes).sum::<u64>() + tail_bytes(regions)
 }

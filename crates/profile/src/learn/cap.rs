@@ -10,9 +10,9 @@
 //!    as long for each when few come; behind a cap, single requests are slow at its limit and fast below it.
 //!    A higher cap, which takes several streams to reach, is recognised by its width: eight page sizes at
 //!    exactly one rate, random or sequential.
-//! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] takes them away, so that what
-//!    is left speaks of one regime.
-//! 5. What the cap hides is undetermined, and says so ([`hide`]).
+//! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] removes them, so that the
+//!    remaining repeats describe one regime.
+//! 5. Parameters that the cap hides are undetermined, and say so ([`hide`]).
 
 use flashgrain_model::Access;
 
@@ -52,7 +52,7 @@ pub(crate) const SOME_PAGES: u64 = 8;
 pub(crate) const MANY_PAGES: u64 = 64;
 pub(crate) const MOST_PAGES: u64 = 128;
 
-/// What the probe found: requests per second with drained buckets, and seconds of single requests far below
+/// Results of the probe: requests per second with drained buckets, and seconds of single requests far below
 /// the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Probed {
@@ -255,8 +255,8 @@ fn bounds_sweeps(cap: &Cap, series: &[Series], name: ExperimentName) -> bool {
 mod tests {
     use super::*;
 
-    /// What a probe of a drive finds whose single requests take `latency_s` and then a time per byte, with up
-    /// to so many requests and bytes a second.
+    /// Results of a probe of a drive whose single requests take `latency_s` and then a time per byte, and
+    /// which serves at most so many requests and bytes a second.
     fn probed(latency_s: f64, seconds_per_byte: f64, requests: f64, bytes: f64) -> Probed {
         let page_bytes = 4096;
         let size = |pages: u64| (pages * page_bytes) as f64;

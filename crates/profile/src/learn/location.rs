@@ -67,7 +67,7 @@ const REJECTED_GAIN: f64 = 0.75;
 /// are so because rows of many dies begin there.
 const LARGEST_PAGE_BYTES: u64 = 16 << 10;
 
-/// What a die senses at a time is no larger: the pages of all its planes.
+/// A die senses no more than this at a time: the pages of all its planes.
 const LARGEST_SENSED_BYTES: u64 = 64 << 10;
 
 const PERMUTATIONS: u32 = 2000;
@@ -103,7 +103,7 @@ pub(super) struct Supposed {
     pub placed: Vec<PlacedRead>,
 }
 
-/// What one supposed chunk size shows.
+/// Result for one supposed chunk size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Finding {
     chunk_bytes: u64,
@@ -274,11 +274,12 @@ fn drop_at(groups: &Groups, hot: u64) -> Option<f64> {
     (reference > 0.0).then_some(1.0 - mean_of(hot)? / reference)
 }
 
-/// What the supposed chunk sizes show together.
+/// Joint result for all supposed chunk sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Findings {
     chunk: Finding,
-    /// Where aligned reads are fastest, and what is read is as large as a page: the chunk itself, or smaller.
+    /// Result for reads that are as large as a page and fastest when aligned: the page is the chunk itself,
+    /// or smaller.
     page: Option<Finding>,
 }
 
@@ -457,9 +458,9 @@ fn conclude(
     }
 }
 
-/// Figure 4's two cases. Where reads across a border are slower than aligned ones, two pages have to be read
-/// whole. Where they are only ever faster, two channels each read a part: pages are no larger than chunks,
-/// and nothing says how large.
+/// Figure 4's two cases. If reads across a border are slower than aligned ones, two pages have to be read
+/// whole. If such reads are only ever faster, two channels each read a part: pages are no larger than chunks,
+/// and nothing tells their size.
 fn flash_page(
     chunk: Finding,
     page: Option<Finding>,
@@ -500,7 +501,7 @@ fn flash_page(
     determined(bytes as f64, (bytes as f64, bytes as f64), confidence, text)
 }
 
-/// What was looked at and how much it varied.
+/// Summarises the groups and reads that were examined, and the smallest p value.
 fn summary_text(supposed: &[&Supposed], least_p: f64) -> String {
     let groups: usize = supposed.iter().map(|one| one.groups.groups.len()).sum();
     let reads: usize = supposed

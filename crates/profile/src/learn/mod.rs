@@ -16,19 +16,19 @@ use flashgrain_model::Estimate;
 use crate::schema::{Cap, Learned, LearnedValue};
 use crate::series::Series;
 
-/// What there is to learn from.
+/// Measurements to learn from.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     pub series: &'a [Series],
     /// How the regions of `request-size` were made.
     pub creation: &'a str,
     pub page_bytes: u64,
-    /// What requests are multiples of.
+    /// Offsets and lengths of requests are multiples of this.
     pub align_bytes: u64,
     /// Whether requests bypassed the page cache.
     pub direct: bool,
     pub seed: u64,
-    /// What limits the drive from before.
+    /// A limit before the drive.
     pub cap: Option<&'a Cap>,
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::series::SweepRead;
 use crate::stats::{mean, median, quantile};
 
-/// What periods are multiples of.
+/// Periods are multiples of this.
 const BIN_BYTES: u64 = 4 << 10;
 
 /// Longest period that is looked for.
@@ -24,9 +24,9 @@ const LONGEST_BYTES: u64 = 768 << 10;
 /// Explained share of the variance that a rival must have more than the supposed chunk.
 const LEAST_MORE: f64 = 0.2;
 
-/// What a rival must move latencies by more than the supposed chunk does, as a share of them (root mean
-/// square): on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 %
-/// moves them by 3 %.
+/// Share of latency (root mean square) by which a rival must move latencies more than the supposed chunk
+/// does: on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 % moves
+/// them by 3 %.
 const LEAST_MOVED: f64 = 0.03;
 
 /// The same beside a chunk of one page, for periods of many pages: rows of dies, and the types of their

@@ -43,7 +43,7 @@ const CONSTANT_WITHIN: f64 = 0.045;
 /// more than whole stripes.
 const SMALLER_CONSTANT_WITHIN: f64 = 0.09;
 
-/// What two standard errors must not reach beyond for a size to share the latency of those above it.
+/// If two standard errors reach beyond this share, a size does not share the latency of those above it.
 const SURELY_CONSTANT_WITHIN: f64 = 0.06;
 const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 

@@ -15,8 +15,7 @@ const MAX_BYTES: u64 = 32 << 20;
 const ALIGN_BYTES: u64 = 4096;
 
 /// An arena that nobody looks into while requests are in flight: only devices read and write it, so requests
-/// may share its bytes. What is written are random bytes, so that a drive that compresses has nothing to
-/// gain.
+/// may share its bytes. Writes send random bytes, so that a drive that compresses has nothing to gain.
 pub(super) struct Scratch {
     arena: Arc<Arena>,
     slot_bytes: u64,
@@ -41,7 +40,7 @@ impl Scratch {
         Arc::clone(&self.arena)
     }
 
-    /// Where the request of a stream reads to or writes from.
+    /// Memory for the requests of a stream.
     #[inline]
     pub(super) fn of(&self, stream: usize) -> *mut u8 {
         let slot = stream as u64 % self.slots;

@@ -65,7 +65,7 @@ pub enum Sync {
     WriteThenFdatasync,
 }
 
-/// Where requests go.
+/// Rule for the places of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
     /// By the workload's `random_share`: uniformly random starts, then on sequentially. Sequential streams
@@ -84,7 +84,7 @@ pub enum Pattern {
 pub struct Load {
     /// Kind, request size, random share, streams in total.
     pub workload: Workload,
-    /// Where requests go.
+    /// Rule for the places of requests.
     pub pattern: Pattern,
     /// The part of the device that is used.
     pub region: Region,
@@ -106,7 +106,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What a load measured, warm-up excluded.
+/// Results of a load, warm-up excluded.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Counted span: the mean over the streams, each from its first counted request to the end of its last
@@ -128,7 +128,7 @@ pub struct Measured {
     pub write_latency_ns: Histogram<u64>,
     /// CPU time of the driver threads, user and system.
     pub cpu: Nanos,
-    /// What the scheduler says of the driver threads, from the beginning to the end of the load.
+    /// Times of the driver threads by the scheduler's account, from the beginning to the end of the load.
     pub threads: ThreadTimes,
     /// Whether it was ended by the interrupt flag.
     pub interrupted: bool,
@@ -214,12 +214,13 @@ fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<R
         let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
             handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // What kept a worker from starting comes first: the others have nothing to say.
+        // The error that kept a worker from starting comes first: the other workers only stopped because of
+        // it.
         refused.into_iter().chain(handles.into_iter().map(join)).collect()
     })
 }
 
-/// Where workers wait for each other, and for none that does not come.
+/// A barrier at which workers wait for each other, but not for a worker that fails to start.
 struct Gate {
     /// How many have not come yet; `None` if one will never come.
     missing: Mutex<Option<u32>>,

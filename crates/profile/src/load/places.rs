@@ -1,4 +1,4 @@
-//! Which request a stream issues next: kind and place.
+//! Chooses the next request of a stream: kind and place.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -24,7 +24,7 @@ pub(super) struct Places<'a> {
     first_byte: u64,
     last_start: u64,
     align_bytes: u64,
-    /// Where each stream's next sequential request starts.
+    /// Start of each stream's next sequential request.
     next: Vec<u64>,
     list: &'a [u64],
     list_next: usize,

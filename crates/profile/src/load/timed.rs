@@ -10,7 +10,7 @@ use crate::Error;
 /// One timed request at depth 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
-    /// Where.
+    /// First byte.
     pub offset_bytes: u64,
     /// How long.
     pub latency: Nanos,

@@ -1,4 +1,4 @@
-//! One driver thread: its streams over its channel.
+//! Driver thread: runs its streams over its channel.
 //!
 //! A closed loop goes through three phases, and each request belongs to the phase in which it was asked:
 //!
@@ -6,13 +6,13 @@
 //!    and wait less for each other.
 //! 2. *Counted*. A stream's time runs from its first request of this phase to the end of its last one, so
 //!    that it holds whole requests and nothing else. Bytes per stream time, times the streams, is the rate:
-//!    by Wald's identity it has no bias even where a stream counts one request, while a window of wall time
-//!    cuts requests off at both ends and says too much where many end together.
+//!    by Wald's identity it has no bias even if a stream counts one request, whereas a window of wall time
+//!    cuts requests off at both ends and says too much if many end together.
 //! 3. *Cool-down*: the streams go on asking until the last counted request is done, so that it is served
 //!    under the same load as the others.
 //!
-//! Where a run is too short for that, all of it counts as fixed work, ramp and tail included: never more than
-//! the drive did.
+//! If a run is too short for that, all of it counts as fixed work, ramp and tail included: this never exceeds
+//! the drive's rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,7 +37,7 @@ const ANSWERED_AT_ONCE: usize = 4;
 struct Stream {
     offset_bytes: u64,
     is_read: bool,
-    /// What latency counts from, if that is not the submission.
+    /// Start of the latency, if it is not the submission.
     since: Option<Nanos>,
     /// The write is done, its flush is outstanding.
     flushing: bool,
@@ -75,7 +75,7 @@ impl Bounds {
     }
 }
 
-/// What has been asked of the channel so far.
+/// Bytes and requests that have been asked of the channel so far.
 #[derive(Default)]
 struct Asked {
     bytes: u64,

@@ -13,7 +13,7 @@ const LONGEST_SLICE_S: f64 = 0.25;
 /// slice of the length above holds a dozen reads, of which the last is likely to be a long one.
 const LONGEST_COUNTED_SLICE_S: f64 = 2.0;
 
-/// What opening a channel and settling behind a write take, roughly.
+/// Rough time to open a channel and to settle behind a write.
 const OVERHEAD_S: f64 = 0.004;
 
 /// Fewest bytes that a write trial is worth.
@@ -29,7 +29,7 @@ const LARGEST_SHARE: f64 = 0.08;
 /// once. Repeats of a few such trials would leave the many small ones a fraction of a millisecond each.
 const ONCE_SHARE: f64 = 0.015;
 
-/// What an experiment may use.
+/// Limits of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub seconds: f64,
@@ -65,7 +65,7 @@ pub(crate) struct Allotted {
     pub left_out: Vec<String>,
 }
 
-/// What a trial needs for one repeat.
+/// Needs of a trial for one repeat.
 #[derive(Clone, Copy, Debug)]
 struct Need {
     seconds: f64,

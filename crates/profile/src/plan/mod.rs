@@ -59,7 +59,7 @@ pub struct Stage {
 /// One experiment's part of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedExperiment {
-    /// Which.
+    /// Name.
     pub name: ExperimentName,
     /// Trials of one round.
     pub trials: usize,
@@ -67,7 +67,7 @@ pub struct PlannedExperiment {
     pub stage: Stage,
 }
 
-/// What a run intends to do.
+/// Plan of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Time for everything but `sustain`.
@@ -86,7 +86,7 @@ pub struct Plan {
     pub finishing_s: f64,
     /// `sustain`, on top of the budget.
     pub sustain: Option<Stage>,
-    /// What is left out, in words.
+    /// Trials that are left out, and why, in words.
     pub left_out: Vec<String>,
 }
 
@@ -271,8 +271,8 @@ fn lies_ready(config: &Config) -> bool {
     config.holds_data && config.precondition == Precondition::None
 }
 
-/// What of the main region is written before measuring: all of it, or as much as tells how fast the drive
-/// writes.
+/// The part of the main region that is written before measuring: all of it, or enough to tell how fast the
+/// drive writes.
 pub(crate) fn main_layout(site: &Site, config: &Config) -> Region {
     match lies_ready(config) {
         true => Region {

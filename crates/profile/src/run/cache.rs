@@ -31,13 +31,13 @@ const FALLEN_SHARE: f64 = 0.75;
 /// Pieces of each rate that make a fall.
 const PIECES_MIN: usize = 3;
 
-/// What the sustained rate must be measured over, relative to the burst.
+/// Bytes over which the sustained rate must be measured, as a multiple of the burst.
 const SUSTAINED_BYTES_RATIO: u64 = 2;
 
-/// What is known of the cache while trials run.
+/// Known properties of the cache while trials run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cache {
-    /// What found it.
+    /// The workload that found the cache.
     pub workload: Workload,
     /// Bytes that fill it from empty while it passes them on.
     pub burst_bytes: u64,
@@ -52,11 +52,11 @@ struct Piece {
     seconds: f64,
 }
 
-/// Where the rate fell.
+/// The point at which the rate fell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fall {
     burst_bytes: u64,
-    /// What the piece of the fall may have added to it or not.
+    /// Uncertainty of `burst_bytes`: half of the piece in which the rate fell.
     doubt_bytes: u64,
     before: f64,
     after: f64,
@@ -109,7 +109,7 @@ pub(super) fn fill(
 }
 
 impl Cache {
-    /// What a profile says of it, if it was found.
+    /// The cache of a profile, if one was found.
     pub(super) fn of(found: &WriteCache) -> Option<Self> {
         Some(Self {
             workload: found.workload,
@@ -125,8 +125,8 @@ impl Cache {
         written_bytes.min(self.capacity_bytes) as f64 / self.sustained_bytes_per_second
     }
 
-    /// What is left of `written_bytes` after a flush that took so long: a cache that keeps its data without
-    /// power has only gone on passing them on.
+    /// Bytes of `written_bytes` that are left in the cache after a flush of `flush_s` seconds: a cache that
+    /// keeps its data without power does not empty itself for a flush, but only goes on passing data on.
     pub(super) fn left_bytes(self, written_bytes: u64, flush_s: f64) -> u64 {
         let left_s = (self.drain_s(written_bytes) - flush_s).max(0.0);
         (left_s * self.sustained_bytes_per_second) as u64

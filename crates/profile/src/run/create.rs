@@ -25,11 +25,11 @@ pub(crate) struct Created {
     pub regions: Vec<SizedRegion>,
     /// How they were made, for the evidence.
     pub how: String,
-    /// What went differently, in words.
+    /// Deviations from the plan, in words.
     pub notes: Vec<String>,
 }
 
-/// What one write of each kind takes on this drive, seconds.
+/// Time of one write of each kind on this drive, seconds.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     write_s: f64,
@@ -37,7 +37,7 @@ struct Costs {
     per_byte_s: f64,
 }
 
-/// What will be made.
+/// The regions that will be made, and how.
 #[derive(Clone, Debug, PartialEq)]
 struct Making {
     regions: Vec<SizedRegion>,
@@ -158,7 +158,7 @@ fn write_all(
         bench.step("request-size: regions")?;
         let part = SizedRegion { region: Region { length_bytes: until_bytes, ..sized.region }, ..*sized };
         let written = write_part(bench, part, from_bytes, making.flush_each, deadline_s)?;
-        // What a size leaves at the edges is not read.
+        // The edges that a write size leaves unwritten are not read.
         let missing = (until_bytes - from_bytes - written.min(until_bytes - from_bytes))
             .saturating_sub(2 * sized.write_request_bytes);
         complete_bytes = complete_bytes.min((until_bytes - missing) / READ_BYTES * READ_BYTES);

@@ -119,7 +119,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     Ok(Profiled { profile, samples })
 }
 
-/// What the device is, with what has come to light about it.
+/// Identity of the device, with shortages that came to light during the run.
 fn identity(device: &dyn Device) -> Identity {
     let mut identity = device.identity().clone();
     identity.notes.extend(device.shortages());
@@ -147,7 +147,7 @@ fn compare_models(
     compared.map_err(|error| left_out.push(format!("comparison: {error}"))).ok()
 }
 
-/// What predictions come from.
+/// Models that predictions are made with.
 #[derive(Clone, Copy)]
 struct Fitted<'a> {
     sustained: &'a Models,

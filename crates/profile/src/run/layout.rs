@@ -24,12 +24,12 @@ const RANDOM_STREAMS: f64 = 32.0;
 /// Smallest part of the main region that is worth going on with.
 const LEAST_MAIN_BYTES: u64 = 4 << 20;
 
-/// What the layout has shown.
+/// Results of the layout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaidOut {
     /// Bandwidth of large sequential writes; `None` if nothing was written.
     pub bytes_per_second: Option<f64>,
-    /// What went differently, in words.
+    /// Deviations from the plan, in words.
     pub notes: Vec<String>,
 }
 

@@ -67,7 +67,7 @@ pub fn run(
     finish::finish(&mut bench, &plan, measured)
 }
 
-/// What the experiments gave, before anything is concluded from it.
+/// Results of the experiments, before any conclusion.
 #[derive(Debug, Default)]
 struct Measured {
     outcome: Outcome,
@@ -75,14 +75,14 @@ struct Measured {
     creation: String,
     /// Bandwidth seen during the layout.
     bytes_per_second: Option<f64>,
-    /// What limits the drive from before.
+    /// A limit before the drive.
     cap: Option<Cap>,
     left_out: Vec<String>,
     /// `None` if nothing was written.
     write_cache: Option<WriteCache>,
 }
 
-/// What looking for the write cache may take of the bytes and of the time.
+/// Shares of the bytes and of the time that the search for the write cache may use.
 const CACHE_BYTES_SHARE: f64 = 0.1;
 const CACHE_SECONDS_SHARE: f64 = 0.05;
 
@@ -133,7 +133,7 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     let planned_bytes: u64 = plan.experiments.iter().map(|planned| planned.stage.write_bytes).sum();
     let byte_share = 1.0 - searched_bytes as f64 / planned_bytes.max(1) as f64;
 
-    // What layout and creation did not use, the trials may.
+    // Trials may use the time that layout and creation left over.
     let planned_s: f64 = plan.experiments.iter().map(|planned| planned.stage.seconds).sum();
     let stretch = (deadline_s - bench.elapsed_s()).max(0.0) / planned_s.max(f64::MIN_POSITIVE);
     let mut trials: Vec<PlannedTrial> = Vec::new();

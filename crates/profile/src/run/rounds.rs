@@ -58,7 +58,7 @@ pub(super) struct Bounds {
     pub cache: Option<Cache>,
 }
 
-/// What the rounds gave.
+/// Results of the rounds.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub series: Vec<Series>,
@@ -70,7 +70,7 @@ pub(super) struct Outcome {
     pub never_run: BTreeMap<ExperimentName, u32>,
 }
 
-/// What an experiment has used.
+/// Trials, time and bytes that an experiment has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub trials: u32,
@@ -387,8 +387,8 @@ fn depth_of(one: &Running, page_bytes: u64) -> Option<u64> {
     (workload.request_bytes as u64 == page_bytes).then_some(workload.concurrency as u64)
 }
 
-/// For each trial whether what has been measured leaves it worth measuring. Where depth comes from threads,
-/// thousands of them would measure the scheduler.
+/// Tells for each trial whether it is still worth measuring, given the measurements so far. If depth comes
+/// from threads, depths beyond 256 are not, because thousands of threads would measure the scheduler.
 fn worth_measuring(running: &[Running], by_threads: bool) -> Vec<bool> {
     let is_worth = |one: &Running| {
         let trial = &one.planned.trial;
@@ -414,7 +414,7 @@ fn load_of(
     write_bytes_left: u64,
 ) -> Load {
     let writes = work.workload.read_share < 1.0;
-    // Where a stream does one request only, a warm-up would be all of it.
+    // If each stream makes only one request, a warm-up would be all of it.
     let single = writes && planned.write_bytes < 2 * planned.trial.in_flight_bytes();
     Load {
         workload: work.workload,

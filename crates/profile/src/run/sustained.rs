@@ -145,7 +145,7 @@ fn grouped(planned: Vec<PlannedTrial>) -> Vec<Group> {
     kinds.into_iter().map(|(kind, trials)| Group { kind, trials }).collect()
 }
 
-/// What a round of trials takes, with filling the cache.
+/// Expected time of a round of trials, with filling the cache.
 pub(super) fn expected_s(planned: &[PlannedTrial], cache: Cache) -> f64 {
     grouped(planned.to_vec()).iter().map(|group| group.expected_s(cache)).sum()
 }
@@ -190,8 +190,8 @@ fn fill(
     Ok(true)
 }
 
-/// What trials that have not run yet would write in a repeat, by experiment: repeats of the first kinds leave
-/// the others their bytes.
+/// Bytes that trials which have not run yet would write in a repeat, by experiment: repeats of the first
+/// kinds leave the others their bytes.
 struct ByteShares(BTreeMap<ExperimentName, u64>);
 
 impl ByteShares {

@@ -13,7 +13,7 @@ use flashgrain_device::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// What a test drive is like.
+/// Properties of a test drive.
 #[derive(Clone, Debug)]
 pub struct Character {
     pub capacity_bytes: u64,
@@ -107,7 +107,7 @@ impl TestDrive {
         self.state.lock().unwrap()
     }
 
-    /// What really reached the drive.
+    /// Bytes of all writes that reached the drive.
     pub fn written_bytes(&self) -> u64 {
         self.state().written_bytes
     }

@@ -245,7 +245,7 @@ fn full_size_runs_move_the_bytes_they_were_asked_to() {
     for series in &result.samples.series {
         let streams = series.trial.workload().unwrap().concurrency;
         for repeat in &series.repeats {
-            // What warm-up and drain take is moved, too, but not counted.
+            // Requests of warm-up and cool-down move bytes, too, but are not counted.
             let counted = repeat.bytes_per_second * repeat.seconds / (streams * f64::from(16 << 20));
             assert!((0.7..=1.0).contains(&counted), "{counted} of {:?}", series.trial);
         }
