@@ -2,7 +2,7 @@
 
 use crate::{ChannelWaker, Error, Nanos};
 
-/// What a request does.
+/// Operations of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read `length_bytes` at `offset_bytes` into memory.
@@ -36,7 +36,7 @@ impl Op {
 /// One request. `tag` comes back in its [`Completion`].
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// What to do.
+    /// Operation.
     pub op: Op,
     /// First byte on the device; a multiple of the geometry's offset alignment. Ignored for a flush.
     pub offset_bytes: u64,
@@ -48,7 +48,7 @@ pub struct Request {
     pub tag: u64,
 }
 
-/// What became of one request.
+/// Result of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
     /// The request's tag.
@@ -106,9 +106,9 @@ pub trait Channel {
         completions: &mut Vec<Completion>,
     ) -> Result<usize, Error>;
 
-    /// What ends this channel's waits from other threads; from now on, they can be. A wait that is ended
-    /// returns with what it has, be it nothing, also before its `until`. `None` where time is simulated:
-    /// there is nobody to wait for.
+    /// Returns a handle with which other threads can end this channel's waits from now on. A wait that is
+    /// ended returns with the completions it has, even if there are none and `until` has not come. Devices
+    /// with simulated time have no such handle (`None`): nobody waits there.
     fn waker(&mut self) -> Option<ChannelWaker> {
         None
     }

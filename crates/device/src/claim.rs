@@ -31,7 +31,7 @@ pub struct Claim {
     made: Vec<PathBuf>,
 }
 
-/// What a name leads to.
+/// The file or block device that a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Inode {
     is_block_device: bool,
@@ -57,7 +57,8 @@ pub(crate) struct Lock {
     origin: Origin,
 }
 
-/// What this process has locked, so that a second opening in it is told from another process'.
+/// Locks that this process holds, so that a second opening by this process can be told from one by another
+/// process.
 static HELD: Mutex<Vec<(Inode, Origin)>> = Mutex::new(Vec::new());
 
 fn held() -> MutexGuard<'static, Vec<(Inode, Origin)>> {
@@ -68,8 +69,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // A forked child has the same lock, and keeps it alive for as long as it has the descriptor.
         if self.origin.is_here() {
-            // SAFETY: `flock` takes no memory of ours. What it answers changes nothing: the descriptor is
-            // closed next.
+            // SAFETY: `flock` takes no memory of ours. Its result changes nothing: the descriptor is closed
+            // next.
             unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
             let mut held = held();
             if let Some(index) = held.iter().position(|held| *held == (self.inode, self.origin)) {
@@ -136,7 +137,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let is_own =
             |made: &&PathBuf| self.locks.iter().any(|lock| lock.origin.is_here() && lock.is_of(made));
-        // What cannot be removed has a store in it, or is in nobody's way.
+        // A directory that cannot be removed has a store in it, or is in nobody's way.
         self.made.iter().filter(is_own).for_each(|made| drop(std::fs::remove_dir(made)));
     }
 }

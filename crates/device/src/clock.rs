@@ -68,7 +68,8 @@ impl Nanos {
     }
 }
 
-/// The clock of real devices: `CLOCK_MONOTONIC`. What may run on a simulated device asks the device instead.
+/// The clock of real devices: `CLOCK_MONOTONIC`. Code that may run on a simulated device asks the device
+/// instead.
 pub fn now() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }

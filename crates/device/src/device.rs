@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arena, Channel, Error, Nanos, Op, Request};
 
-/// What requests must respect, and what the device is known to be.
+/// Sizes and alignments that requests must respect, and properties of the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Usable bytes.
@@ -69,10 +69,10 @@ impl Geometry {
 /// The kernel moves at most 2 GiB less a page at a time and counts it in an `i32`; this is well below.
 pub const MAX_REQUEST_BYTES: u32 = 1 << 30;
 
-/// Where a profile comes from: the drive and the software on the way to it. Unknown fields are `None`.
+/// Origin of a profile: the drive and the software on the way to it. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// What was measured: the absolute path, such as `/data`, or `sim:960evo`; several separated by commas.
+    /// The measured target: the absolute path, such as `/data`, or `sim:960evo`; several separated by commas.
     pub target: String,
     /// `file`, `block device`, `stripe set` or `simulated`.
     pub kind: String,
@@ -108,8 +108,8 @@ pub struct Identity {
     pub backend: String,
     /// One line: why that backend.
     pub backend_reason: String,
-    /// What the user should know, such as "O_DIRECT is not possible here (tmpfs): results include the page
-    /// cache".
+    /// Remarks that the user should know, such as "O_DIRECT is not possible here (tmpfs): results include the
+    /// page cache".
     pub notes: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ pub trait Device: Send + Sync {
     /// Sizes and alignments.
     fn geometry(&self) -> &Geometry;
 
-    /// What it is, for the record.
+    /// Its identity, for the record.
     fn identity(&self) -> &Identity;
 
     /// Limits of the system that have kept the best way to the device from being used until now, in words

@@ -1,4 +1,4 @@
-//! What can go wrong below the store, said so that a user can act on it.
+//! Errors below the store, worded so that a user can act on them.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{doing}: {source}")]
     Os {
-        /// What was being done, with the path, such as "create a scratch file in /data".
+        /// The action that failed, with the path, such as "create a scratch file in /data".
         doing: String,
         /// The system's answer.
         source: io::Error,
@@ -18,11 +18,11 @@ pub enum Error {
     /// A system call failed as the process, or its user, is given no more of something.
     #[error("{doing}: {source}: {remedy}")]
     Limit {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
         /// The system's answer.
         source: io::Error,
-        /// Which limit it is, and how it is raised.
+        /// The limit, and how to raise it.
         remedy: String,
     },
     /// The target is not what the operation needs; the text says what to do.
@@ -30,7 +30,7 @@ pub enum Error {
     Target {
         /// The target.
         path: PathBuf,
-        /// What is wrong, and what to do about it.
+        /// Description of the problem, and a remedy.
         problem: String,
     },
     /// This process itself has the target open already.

@@ -1,15 +1,15 @@
-//! Which backend a device's channels use, where the best is not to be had for all of them.
+//! Chooses the backend of a device's channels if the best one is not available to all of them.
 //!
-//! A limit, say on locked memory, shows only when a channel is opened, be it the hundredth. If nobody has
-//! asked for a backend by name, that channel and all later ones take the next best one that can be had, and a
-//! note says so and what helps:
+//! A limit, such as that on locked memory, shows only when a channel is opened, which may be the hundredth.
+//! If nobody has asked for a backend by name, that channel and all later ones use the next best backend that
+//! is available, and a note names the limit and its remedy:
 //!
 //! 1. `io_uring` with registered memory, then without, which only costs some processor time;
 //! 2. `libaio`;
 //! 3. `sync`, which takes nothing but the files themselves.
 //!
-//! Invariant: the backend in use only ever gets simpler, so that what is measured does not change back and
-//! forth.
+//! Invariant: the backend in use only ever gets simpler, so that measurements do not alternate between
+//! backends.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -53,7 +53,7 @@ impl Fallback {
         BackendKind::ALL.get(index).copied().unwrap_or(BackendKind::Sync)
     }
 
-    /// Which limits keep better ones from being used, and what helps.
+    /// Notes on the limits that keep better backends from being used, with their remedies.
     pub fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -100,7 +100,7 @@ impl Fallback {
     }
 }
 
-/// What helps against a shortage.
+/// Remedy for a shortage.
 fn remedy(error: &io::Error) -> Option<String> {
     match error.raw_os_error()? {
         libc::ENOMEM => Limit::LockedMemory.remedy().or_else(|| Limit::AddressSpace.remedy()),

@@ -50,7 +50,7 @@ pub struct FileDevice {
     capacity_bytes: Arc<AtomicU64>,
     /// Held while the members grow.
     growing: Arc<Mutex<()>>,
-    /// What keeps others away, if anything.
+    /// Locks against other openings, if there are any.
     locks: Option<Arc<Locks>>,
 }
 
@@ -210,7 +210,7 @@ fn preferred_max_transfer(identity: &Identity) -> u32 {
 }
 
 fn refuse(path: &Path) -> Result<(), Error> {
-    // What is not there cannot be lost: that it is missing is the news.
+    // A missing target cannot lose data: the error says that it is missing.
     std::fs::metadata(path)
         .map_err(|source| Error::Os { doing: format!("open {}", path.display()), source })?;
     let loss = "writing here destroys what it holds. If that is meant, say so with \

@@ -1,5 +1,5 @@
-//! Which process something belongs to, for the price of one look at memory: a forked child has copies of all
-//! handles of its parent, and shares its parent's files, queues and locks. It must use none of them.
+//! Records the process that owns a handle, for the price of one memory access: a forked child has copies of
+//! all handles of its parent, and shares its parent's files, queues and locks. It must use none of them.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! What the kernel knows about the drive behind a target: /sys and /proc.
+//! Facts that the kernel knows about the drive behind a target: /sys and /proc.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -33,7 +33,7 @@ pub(crate) fn of(target: &Target) -> Identity {
     identity
 }
 
-/// What stands between requests and a drive where the block device is none.
+/// Names the layers between requests and a drive if the block device is no drive.
 fn remark_on_device(name: &str, model: Option<&str>) -> Option<String> {
     let what = match name.trim_end_matches(|digit: char| digit.is_ascii_digit()) {
         "loop" => {
@@ -48,7 +48,7 @@ fn remark_on_device(name: &str, model: Option<&str>) -> Option<String> {
     Some(format!("this is {}: {what}", model.unwrap_or(name)))
 }
 
-/// What a file system does beside passing requests on.
+/// Names the effects of a file system beside passing requests on.
 fn remark_on_file_system(name: &str) -> Option<String> {
     let what = match name {
         "btrfs" | "bcachefs" | "zfs" => {
@@ -101,7 +101,7 @@ fn sys_block(device_number: u64) -> Option<PathBuf> {
     }
 }
 
-/// What a block device that is no drive is made of, by the name that people gave it.
+/// The composition of a block device that is no drive, by the name that people gave it.
 fn layer(directory: &Path) -> Option<String> {
     let of = |file: &str| read(&directory.join(file));
     let over = |file: String| format!("loop device over {file}");

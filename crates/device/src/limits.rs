@@ -4,7 +4,7 @@ use std::io;
 
 use crate::Error;
 
-/// What the system rations.
+/// A resource that the system limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Memory that may be locked, or pinned by the kernel for I/O; all processes of a user share it.
@@ -18,7 +18,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What the kernel answers where this limit is in the way.
+    /// The kernel's error when this limit is reached.
     fn errno(self) -> i32 {
         match self {
             Self::LockedMemory | Self::AddressSpace => libc::ENOMEM,
@@ -41,7 +41,7 @@ impl Limit {
         (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
     }
 
-    /// Which limit it is, how far it reaches, and how it is raised. `None` if there is none.
+    /// Text that names the limit and its value, and how to raise it. `None` if there is no limit.
     pub fn remedy(self) -> Option<String> {
         let limit = self.in_force()?;
         let kib = limit >> 10;
@@ -79,8 +79,7 @@ pub fn limited(doing: String, source: io::Error, limits: &[Limit]) -> Error {
     }
 }
 
-/// What helps against an error of the system, if it says by itself that a limit was reached: no more open
-/// files.
+/// Remedy for an error of the system that by itself says that a limit was reached: no more open files.
 pub fn remedy_for(source: &io::Error) -> Option<String> {
     remedies(source, &[Limit::Files])
 }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use crate::limits::{Limit, limited};
 use crate::{Error, Origin};
 
-/// What huge pages may back.
+/// Size of a huge page.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// An ordinary page.
@@ -27,11 +27,12 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// `length_bytes` of zeroed memory, rounded up to whole pages; what is as large as a huge page, to whole
-    /// huge pages that may back it, and none of it is touched.
+    /// `length_bytes` of zeroed memory, rounded up to whole pages. Memory of at least a huge page is rounded
+    /// up to whole huge pages, which may back it, and is not touched.
     ///
     /// # Errors
-    /// [`Error::Os`] if the kernel has no memory to give.
+    /// [`Error::Os`] if the kernel has no memory to give, [`Error::Limit`] if a limit on the process is the
+    /// reason.
     pub fn new(length_bytes: usize) -> Result<Self, Error> {
         let is_huge = length_bytes >= HUGE_PAGE_BYTES;
         let length_bytes =

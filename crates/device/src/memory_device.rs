@@ -207,7 +207,8 @@ impl Channel for MemoryChannel {
             let (submitted, completed) = (self.submitted, clock::now());
             let done = self.done.drain(..count);
             completions.extend(done.map(|tag| Completion { tag, result: Ok(()), submitted, completed }));
-            // What is left, and what joins it before all is handed out, was hardly submitted earlier.
+            // The remaining requests, and those that join them before all have completed, were hardly
+            // submitted earlier.
             self.submitted = completed;
         }
         Ok(count)

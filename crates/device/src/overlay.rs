@@ -17,7 +17,7 @@ use crate::{
     Channel, ChannelOptions, ChannelWaker, Completion, Device, Error, Geometry, Identity, Nanos, Op, Request,
 };
 
-/// What is kept as one. Offsets and lengths of writes are multiples of it.
+/// Unit of storage. Offsets and lengths of writes are multiples of it.
 const SECTOR_BYTES: usize = 512;
 
 /// See the module.

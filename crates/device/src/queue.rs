@@ -23,7 +23,7 @@ const SPARE_PARTS: u32 = 64;
 /// A part that makes no progress this often in a row fails.
 const FRUITLESS_TRIES_MAX: u16 = 1_000;
 
-/// What of a request is under way.
+/// The part of a request that is under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Its bytes; `staged`, `done` and `total` count bytes.
@@ -400,7 +400,7 @@ impl<B: Backend> Drop for RequestQueue<B> {
             while let Some((token, _)) = self.backend.reap() {
                 self.free_parts.push(token);
             }
-            // What waited to be repeated is given up.
+            // Parts that wait to be submitted again are given up.
             self.free_parts.extend(self.to_repush.drain(..));
         }
     }

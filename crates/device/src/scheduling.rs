@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::Nanos;
 
-/// What the scheduler says of one thread since it began.
+/// Times of one thread by the scheduler's account, since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// Time on a processor.

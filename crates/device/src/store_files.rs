@@ -112,7 +112,7 @@ impl FileDevice {
     }
 }
 
-/// What keeps others away from a store's files.
+/// Locks that keep others away from a store's files.
 #[derive(Debug)]
 pub(crate) struct Locks {
     _files: Vec<Lock>,

@@ -13,7 +13,7 @@ pub struct StripeSet {
 /// A piece of a range that lies on one member without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Which member.
+    /// Number of the member.
     pub member: u32,
     /// Offset on that member.
     pub offset_bytes: u64,
@@ -49,7 +49,7 @@ impl StripeSet {
         }
     }
 
-    /// Where on the whole the byte lies that is at `offset_bytes` on `member`.
+    /// Offset on the whole set of the byte at `offset_bytes` on `member`.
     pub fn whole_offset(&self, member: u32, offset_bytes: u64) -> u64 {
         if self.members == 1 {
             return offset_bytes;

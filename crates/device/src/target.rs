@@ -28,7 +28,7 @@ pub(crate) struct Target {
     pub device_number: u64,
     /// `None`: the page cache is in the way.
     pub direct: Option<DirectAlign>,
-    /// What the user should know.
+    /// Remarks that the user should know.
     pub notes: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error>
     check_file_limit(path, bytes)?;
     let no_file = |_| problem(path, "no file can be that large");
     let now = size_of(file, false).map_err(os)?;
-    // What is below a file's end may be a hole, as a new file's mark is in a block of its own.
+    // A range below a file's end may be a hole, because a new file's mark is in a block of its own.
     let from = if now < HOLES_UP_TO_BYTES { 0 } else { now.min(bytes) };
     if bytes == from {
         return Ok(());
@@ -237,12 +237,12 @@ pub(crate) fn overwrite_in_place(file: &File) {
         return;
     }
     flags |= NO_COPY_ON_WRITE;
-    // SAFETY: the kernel reads one number. Where it refuses, the file is written as others are.
+    // SAFETY: the kernel reads one number. If the kernel refuses, the file is written as others are.
     unsafe { libc::ioctl(fd, libc::FS_IOC_SETFLAGS, &raw const flags) };
 }
 
-/// What growth leaves free where a file that is written again needs room for that: for superblocks, the log,
-/// and what the file system notes of them.
+/// Bytes that growth leaves free if overwriting a file needs room: for superblocks, the log, and the file
+/// system's metadata of them.
 const LEFT_FREE_BYTES: u64 = 16 << 20;
 
 /// Refuses growth that would take the room which writing again what is there may need.
@@ -270,7 +270,7 @@ fn enable_direct(file: &File) -> Option<DirectAlign> {
     (flags >= 0 && set == 0).then_some(align)
 }
 
-/// What statx says about direct I/O; `None` if it says that there is none.
+/// The alignments for direct I/O by statx; `None` if direct I/O is not possible.
 fn direct_align(file: &File) -> Option<DirectAlign> {
     // SAFETY: all-zero bytes are a valid `statx`.
     let mut answer: libc::statx = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! Where threads run.
+//! Placement of threads on processors.
 
 use std::io;
 

@@ -77,7 +77,8 @@ pub(crate) struct LibaioBackend {
     events: Box<[IoEvent]>,
     events_ready: usize,
     events_next: usize,
-    /// What ends waits, if anything; looked at through the last iocb.
+    /// A file descriptor that ends waits when it becomes readable, if there is one; watched through the last
+    /// iocb.
     watched: Option<RawFd>,
     /// Whether the kernel looks at it: each request for that is answered once.
     watching: bool,

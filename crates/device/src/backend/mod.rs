@@ -99,7 +99,7 @@ impl FromStr for BackendKind {
     }
 }
 
-/// What a part does.
+/// Operations of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartOp {
     Read,

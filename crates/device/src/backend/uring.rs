@@ -40,7 +40,7 @@ pub(crate) struct UringBackend {
     /// Results of what a polled ring cannot carry: flushes and discards are done at once, blocking.
     done: Vec<(u32, i32)>,
     polled: bool,
-    /// What ends waits, if anything.
+    /// A file descriptor that ends waits when it becomes readable, if there is one.
     watched: Option<RawFd>,
     /// Whether the ring looks at it: each request for that is answered once.
     watching: bool,

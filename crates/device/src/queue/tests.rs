@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Geometry;
 
-/// What the scripted kernel does with the next part.
+/// The scripted kernel's treatment of the next part.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     /// Moves all of it.
