@@ -28,7 +28,7 @@ impl Dam {
     }
 }
 
-/// What minimises the squared logarithms of predicted over measured.
+/// The cost that minimises the squared logarithms of predicted over measured.
 fn geometric_mean(points: &[Point]) -> Option<f64> {
     mean(points.iter().map(|point| point.seconds_per_byte.ln())).map(f64::exp)
 }

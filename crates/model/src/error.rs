@@ -1,4 +1,4 @@
-//! What can go wrong while reading samples and fitting.
+//! Errors of reading samples and of fitting.
 
 /// An error of the model crate.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum Error {
     Csv {
         /// Line, counted from 1.
         line: u64,
-        /// What is wrong and what is expected.
+        /// The problem, and the expected value.
         problem: String,
     },
 }

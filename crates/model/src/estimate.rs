@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the data say about one number.
+/// A number as far as the data determine it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Estimate {

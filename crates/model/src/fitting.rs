@@ -85,7 +85,7 @@ pub fn fit(samples: &[Sample], options: &FitOptions) -> Result<Models, Error> {
     Ok(models)
 }
 
-/// What fitting needs of a model beyond predicting.
+/// Operations of a model that fitting needs beyond predicting.
 pub(crate) trait Fit: IoModel + Sized {
     /// Fits to points; `None` if they cannot support the model.
     fn fit(points: &Points, options: &FitOptions) -> Option<Self>;

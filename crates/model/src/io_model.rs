@@ -1,4 +1,4 @@
-//! What the four models have in common.
+//! The interface that the four models share.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for ModelName {
 
 /// A cost model of a drive.
 pub trait IoModel {
-    /// Which model.
+    /// Name of the model.
     fn name(&self) -> ModelName;
 
     /// Device time per byte of the workload, in seconds: the inverse of its throughput. `None` if the model

@@ -60,7 +60,7 @@ pub(crate) struct Point {
     pub(crate) seconds_per_byte: f64,
 }
 
-/// What a fit sees.
+/// The points of a fit, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Points {
     pub(crate) reads: Vec<Point>,

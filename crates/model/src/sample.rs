@@ -11,15 +11,15 @@ use crate::{Error, Workload};
 pub struct Sample {
     /// The experiment it belongs to, such as `order` or `mix`; free text for measurements made elsewhere.
     pub experiment: String,
-    /// Which repetition of the same workload, from 0.
+    /// Number of the repetition of the same workload, from 0.
     pub repeat: u32,
-    /// What was run.
+    /// The workload.
     pub workload: Workload,
     /// Bytes moved by all streams together, divided by the time it took.
     pub bytes_per_second: f64,
 }
 
-/// What a drive, a network volume or a memory could plausibly do; keeps the arithmetic away from overflow.
+/// Plausible range for a drive, a network volume or a memory; keeps the arithmetic away from overflow.
 const BYTES_PER_SECOND: RangeInclusive<f64> = 1e-3..=1e18;
 const REQUEST_BYTES: RangeInclusive<f64> = 1.0..=1e15;
 const CONCURRENCY: RangeInclusive<f64> = 1.0..=1e9;

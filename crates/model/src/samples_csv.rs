@@ -57,7 +57,7 @@ pub fn read_csv<R: Read>(mut reader: R) -> Result<Vec<Sample>, Error> {
 /// Writes samples in the form that [`read_csv`] reads.
 ///
 /// # Errors
-/// What the writer says.
+/// Errors of the writer.
 pub fn write_csv<W: Write>(writer: W, samples: &[Sample]) -> std::io::Result<()> {
     let mut writer = csv::Writer::from_writer(writer);
     writer.write_record([
@@ -108,7 +108,7 @@ fn line_at(text: &[u8], byte: u64) -> u64 {
     (newlines + skipped + 1) as u64
 }
 
-/// Where the columns are.
+/// Positions of the columns.
 struct Columns {
     experiment: Option<usize>,
     repeat: Option<usize>,

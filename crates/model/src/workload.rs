@@ -57,7 +57,7 @@ impl Workload {
         }
     }
 
-    /// What makes two workloads the same, in an order that sorts: kind, concurrency, accesses per byte, size.
+    /// Sort key that is the same for equal workloads: kind, concurrency, accesses per byte, size.
     pub(crate) fn key(&self) -> WorkloadKey {
         // All four are non-negative (adding zero turns -0 into 0), so their bit patterns order as the numbers
         // do.

@@ -80,7 +80,7 @@ pub struct ComparedPoint {
 }
 
 impl ComparedPoint {
-    /// What a model predicts, if it says something.
+    /// The model's prediction, if it has one.
     pub fn predicted(&self, model: ModelName) -> Option<f64> {
         self.predicted_bytes_per_second.iter().find(|(name, _)| *name == model).map(|(_, rate)| *rate)
     }
@@ -113,7 +113,7 @@ fn one_split() -> usize {
 /// Splits by workload into training and held-out points, fits on the training points only, predicts all.
 ///
 /// The splits are decided by the seed: about a quarter of the workloads each, from the inside of the measured
-/// range. Where one leaves few points of a kind, further splits hold out others, and each point is predicted
+/// range. If a split leaves few points of a kind, further splits hold out others, and each point is predicted
 /// by a fit that has not seen it. The first in the ranking is the simplest model whose mean |ln(predicted /
 /// measured)| on the held-out points is not more than a tenth above the lowest with 95 % confidence (paired
 /// bootstrap); the others follow by that error.

@@ -1,4 +1,4 @@
-//! Which model describes the drive best.
+//! Ranks the models by how well they describe the drive.
 //!
 //! The models nest: MQSSD can imitate the affine model, PDAM contains DAM. On a drive that *is* affine,
 //! MQSSD's held-out error is therefore about the same, a little more or less by chance. So the simplest model

@@ -1,13 +1,13 @@
-//! Which workloads the fits do not see.
+//! Chooses the workloads that the fits do not see.
 //!
 //! Workloads are split, not samples: all repeats of a workload, in whatever experiment, go together. Of reads
 //! and of writes, workloads *between* others are held out: not at the smallest or largest concurrency, nor at
 //! the extremes of random accesses per byte for their concurrency, so that models are asked to interpolate,
 //! as users do; and no concurrency loses so many that its regression would not be possible.
 //!
-//! A single split leaves few points where few workloads were measured, and five points rank models by chance.
-//! So splits are drawn until the points that some split holds out suffice, or until every workload that may
-//! be held out was.
+//! If few workloads were measured, a single split holds out few points, and five points rank models by
+//! chance. So splits are drawn until the points that some split holds out suffice, or until every workload
+//! that may be held out was.
 
 use std::collections::{BTreeMap, BTreeSet};
 

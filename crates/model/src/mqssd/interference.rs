@@ -1,5 +1,5 @@
-//! What reads and writes that run together cost beyond what they cost one after the other: one step past the
-//! MQSSD paper, which names it as future work.
+//! Cost of reads and writes that run together beyond their cost one after the other: one step past the MQSSD
+//! paper, which names it as future work.
 //!
 //! Let R and W be the device time that the reads and the writes of a workload would take on their own at its
 //! concurrency. The device serves reads for a share ρ = R / (R + W) of that time, so that a request in

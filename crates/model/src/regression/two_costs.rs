@@ -63,7 +63,7 @@ impl TwoCosts {
         }
         // Scaled to one random access per byte at most.
         let scaled: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / most, y.ln())).collect();
-        // Given the ratio of setup to transfer, the best transfer is a mean. That leaves one unknown,
+        // Given the ratio of setup to transfer, the best transfer is a mean. One unknown remains; it is
         // searched where neither cost is negligible at the points where it counts most.
         let ratio_min = NEGLIGIBLE_SHARE.ln();
         let ratio_max = -(NEGLIGIBLE_SHARE * (least / most).max(1e-12)).ln();
