@@ -1,4 +1,4 @@
-//! What can go wrong while reporting.
+//! Errors of reporting.
 
 /// An error of the report.
 #[derive(Debug, thiserror::Error)]

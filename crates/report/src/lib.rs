@@ -2,9 +2,9 @@
 //! network nor scripts.
 //!
 //! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile) and neither measures nor decides anything
-//! itself. What the profile calls undetermined is shown as such with its reason; an experiment that was not
-//! run takes one line. The same profile always gives the same bytes. Text from outside (drive names, paths,
-//! notes) is escaped, control characters included.
+//! itself. Undetermined values are shown as such with their reason; an experiment that was not run takes one
+//! line. The same profile always gives the same bytes. Text from outside (drive names, paths, notes) is
+//! escaped, control characters included.
 
 mod error;
 mod facts;
@@ -18,7 +18,7 @@ pub mod unit;
 
 pub use error::Error;
 pub use html::page as html;
-/// What pages are made of, for reports of other things than drives.
+/// Parts of pages, for reports of other things than drives.
 pub mod page {
     pub use crate::facts::Headline;
     pub use crate::figure::{Figure, Key};

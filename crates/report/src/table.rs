@@ -18,11 +18,11 @@ pub struct Table {
 pub struct Column {
     /// At its head; empty for none.
     pub title: String,
-    /// What it holds.
+    /// Kind of its entries.
     pub kind: Kind,
 }
 
-/// What a column holds.
+/// Kind of a column's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Short text, to the left.
@@ -36,7 +36,7 @@ pub enum Kind {
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What stands there.
+    /// The text.
     pub text: String,
     /// How it is shown.
     pub tone: Tone,
@@ -47,11 +47,11 @@ pub struct Cell {
 pub enum Tone {
     /// As most are.
     Plain,
-    /// What the reader looks for.
+    /// For the numbers that readers look for.
     Strong,
-    /// What may be skipped.
+    /// For entries that readers may skip.
     Quiet,
-    /// What the reader should know before trusting it.
+    /// For entries that readers should not trust without knowing the reason.
     Warning,
 }
 

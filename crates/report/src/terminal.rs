@@ -125,7 +125,7 @@ pub fn comparison(comparison: &Comparison, models: Option<&Models>, style: impl 
     out.text
 }
 
-/// What differs between two profiles.
+/// Differences between two profiles.
 pub fn diff(diff: &Diff, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
     let sections = [
@@ -334,8 +334,8 @@ fn parts(table: &Table, available: usize) -> Vec<Table> {
     places.iter().map(|places| table.with_columns(places)).collect()
 }
 
-/// What the columns would take on their own: heads in one line, or wrapped between their words. Entries never
-/// wrap.
+/// Widths that the columns need without any limit: heads in one line, or wrapped between their words. Entries
+/// never wrap.
 fn natural_widths(table: &Table, heads: Heads) -> Vec<usize> {
     let columns = table.columns.iter().enumerate();
     columns

@@ -1,6 +1,6 @@
 //! Numbers with units, for people.
 
-/// What a number counts; decides how it is printed and which tick marks an axis gets.
+/// Quantity of a number; decides how the number is printed and which tick marks an axis gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, in binary multiples.

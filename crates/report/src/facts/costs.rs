@@ -171,7 +171,7 @@ fn curve_row(mqssd: &Mqssd, cost: Cost) -> Option<Vec<Cell>> {
     ])
 }
 
-/// What the constants of [`curve_table`] are.
+/// Explains the constants of [`curve_table`].
 pub(crate) const CURVES: &str = "Curves are in seconds per random access, t(k) and s(k), and in seconds per byte, α(k) and \
     β(k). The costs at a few k determine a curve, but none of its constants on its own, so these have no intervals; the \
     curves' values at each k have.";

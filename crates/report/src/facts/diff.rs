@@ -1,4 +1,4 @@
-//! What differs between two profiles.
+//! Differences between two profiles.
 
 use flashgrain_profile::diff::{DecisionChange, Diff, FieldChange};
 

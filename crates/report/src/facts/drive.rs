@@ -1,4 +1,4 @@
-//! Where the profile comes from and what it cost.
+//! Origin and cost of the profile.
 
 use flashgrain_profile::schema::{Budget, ProcessorUse, Provenance};
 
@@ -75,7 +75,7 @@ pub(crate) fn drive_table(provenance: &Provenance) -> Table {
     table
 }
 
-/// What was allowed and what was used.
+/// Used and permitted time and bytes.
 pub(crate) fn budget_sentence(budget: &Budget) -> String {
     format!(
         "Used {} of {} and wrote {} of at most {}; scratch file of {}.",
@@ -87,7 +87,8 @@ pub(crate) fn budget_sentence(budget: &Budget) -> String {
     )
 }
 
-/// What to know of latencies if others wanted the processors, too; `None` if they did not, or nobody knows.
+/// Warns of latencies that waiting for processors distorted; `None` if the processors were not contended, or
+/// nobody knows.
 pub(crate) fn contention_sentence(budget: &Budget) -> Option<String> {
     let processor = budget.processor.filter(ProcessorUse::is_contended)?;
     let stolen = processor.stolen_share.filter(|share| *share >= 0.0005);

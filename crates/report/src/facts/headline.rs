@@ -10,7 +10,7 @@ use crate::unit;
 /// A number with its name and the circumstances.
 #[derive(Clone, Debug)]
 pub struct Headline {
-    /// What it is.
+    /// Name of the quantity.
     pub name: &'static str,
     /// The number with its unit.
     pub value: String,
@@ -37,7 +37,7 @@ pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
     .collect()
 }
 
-/// What limits the drive from before, if anything does.
+/// The limit before the drive, if there is one.
 fn cap(profile: &DeviceProfile) -> Option<Headline> {
     let cap = profile.learned.cap.as_ref()?;
     Some(Headline { name: "capped before the drive", value: cap.limits(), detail: cap_detail(cap) })

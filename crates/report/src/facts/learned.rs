@@ -1,4 +1,4 @@
-//! What was learned, decided and verified.
+//! Learned values, decisions, and their verification.
 
 use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::describe_workload;
@@ -32,7 +32,7 @@ fn values(learned: &Learned) -> [(&'static str, &LearnedValue, Unit); 13] {
 pub(crate) enum Detail {
     /// Of what is undetermined, only the reason.
     Brief,
-    /// What was seen, too.
+    /// The evidence, too.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! What the profile says, as tables and sentences; the terminal and the page show the same ones.
+//! Content of the profile, as tables and sentences; the terminal and the page show the same ones.
 
 mod costs;
 mod diff;

@@ -30,7 +30,7 @@ pub(crate) fn ranking_sentence(comparison: &Comparison) -> String {
     format!("{}.", comparison.ranking_reason.trim_end_matches('.'))
 }
 
-/// What each model means, in a sentence.
+/// Explains each model, in a sentence.
 pub(crate) const MODELS: &str = "DAM: every block costs the same. PDAM: up to P blocks are moved in a step, and each step costs the same. \
     Affine: a request costs a setup and its length times a transfer cost. MQSSD: as affine, with costs of reads and writes of their own that \
     depend on the number of concurrent streams k.";

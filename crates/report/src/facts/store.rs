@@ -6,7 +6,7 @@ use flashgrain_profile::schema::{StoreOperation, StoreRun};
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit;
 
-/// What is shown where there is no store: the budget's words, if it has any.
+/// Text for a profile without a store: the reason in the budget, if there is one.
 pub(crate) fn no_store(profile: &DeviceProfile) -> String {
     let left_out = profile.budget.left_out.iter().find_map(|words| words.strip_prefix("store: "));
     match left_out {
@@ -15,7 +15,7 @@ pub(crate) fn no_store(profile: &DeviceProfile) -> String {
     }
 }
 
-/// What was built.
+/// Size of the store, and cost of its creation.
 pub(crate) fn store_sentence(store: &StoreRun) -> String {
     format!(
         "{} records of {} + {} bytes, {} on the drive, with a cache of {} and {} workers, made in {} with {} written.",
@@ -52,7 +52,7 @@ pub(crate) fn operation_name(operation: &StoreOperation) -> String {
     format!("{} × {}", operation.operation, operation.concurrency)
 }
 
-/// What was reached of what the raw device allows.
+/// Measured rate as a share of the rate that the raw device allows.
 pub(crate) fn share_of_raw(operation: &StoreOperation) -> Option<f64> {
     operation.raw_per_second.filter(|raw| *raw > 0.0).map(|raw| operation.measured_per_second / raw)
 }
@@ -87,7 +87,7 @@ pub(crate) fn operation_table(store: &StoreRun) -> Table {
     table
 }
 
-/// What an operation asks of the drive.
+/// Requests of an operation to the drive.
 fn requests(operation: &StoreOperation) -> String {
     let mut parts = Vec::new();
     if operation.reads_per_operation >= 0.005 {

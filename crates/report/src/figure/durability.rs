@@ -121,7 +121,7 @@ pub(crate) fn sequential(profile: &DeviceProfile) -> Drawn {
     Ok(Figure { id: "fig-sequential".into(), title, caption, legend, panels })
 }
 
-/// What a durable 4 KiB write takes, by method.
+/// Latency of a durable 4 KiB write, by method.
 pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
     let points = &profile.measurements.flush;
     if points.is_empty() {

@@ -8,7 +8,7 @@ use super::{Drawn, Figure, Key, distinct, not_run, ramp_series};
 use crate::svg::{Axis, Growth, Mark, Plot, Series, colour};
 use crate::unit::{self, Unit};
 
-/// What was learned, in sentences; numbers that are undetermined for the same reason share one.
+/// Learned values, in sentences; values that are undetermined for the same reason share a sentence.
 fn in_words(values: &[(&str, &LearnedValue, Unit)]) -> String {
     let mut sentences = Vec::new();
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();

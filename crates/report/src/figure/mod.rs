@@ -37,9 +37,9 @@ pub struct Figure {
     pub id: Cow<'static, str>,
     /// Above it.
     pub title: String,
-    /// What to see in it, with numbers.
+    /// Describes the result in the figure, with numbers.
     pub caption: String,
-    /// What its colours and marks stand for.
+    /// Meaning of its colours and marks.
     pub legend: Vec<Key>,
     /// SVG text.
     pub panels: Vec<String>,
@@ -60,7 +60,7 @@ impl Figure {
 pub struct Key {
     /// The series that it stands for; empty for a kind of mark.
     pub series: String,
-    /// What it is called.
+    /// Text of the entry.
     pub label: String,
     /// CSS colour.
     pub colour: String,

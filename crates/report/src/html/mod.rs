@@ -27,7 +27,7 @@ impl Section {
     }
 }
 
-/// What a section is made of.
+/// Content of a section.
 pub enum Block {
     /// A sentence.
     Text(String),
@@ -54,13 +54,13 @@ pub struct Captioned {
 
 /// A page: what stands around its sections.
 pub struct Page {
-    /// What kind of report it is.
+    /// Kind of the report.
     pub kind: &'static str,
-    /// What it is about.
+    /// Subject of the report.
     pub title: String,
-    /// Where and when.
+    /// Place and time of the measurements.
     pub subtitle: String,
-    /// What the reader should know first.
+    /// Remarks that the reader should know first.
     pub notes: Vec<String>,
     /// The most important numbers.
     pub headlines: Vec<Headline>,
@@ -68,7 +68,7 @@ pub struct Page {
     pub sections: Vec<Section>,
     /// The file that it is made from.
     pub source: String,
-    /// What is said of that file.
+    /// A remark on that file.
     pub source_remark: &'static str,
     /// Flashgrain's, of the one that has measured.
     pub version: String,

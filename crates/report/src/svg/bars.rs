@@ -19,13 +19,13 @@ pub struct Bar {
     pub value: f64,
     /// A second number, marked on it.
     pub dot: Option<f64>,
-    /// Where its whisker ends, if it has one.
+    /// End of its whisker, if it has one.
     pub whisker: Option<f64>,
     /// Printed beside it.
     pub shown: String,
     /// CSS colour.
     pub colour: String,
-    /// What it says when asked.
+    /// Text of its tooltip.
     pub tip: String,
 }
 

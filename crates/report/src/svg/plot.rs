@@ -17,7 +17,7 @@ const LABEL_HEIGHT: f64 = 11.0;
 pub struct Series {
     /// Key within the figure, such as `k8`.
     pub key: String,
-    /// What the legend says.
+    /// Text in the legend.
     pub label: String,
     /// CSS colour.
     pub colour: String,
@@ -34,7 +34,7 @@ pub struct Mark {
     pub range: Option<(f64, f64)>,
     /// Filled marks are those that matter most, such as held-out points.
     pub filled: bool,
-    /// What it says when asked.
+    /// Text of its tooltip.
     pub tip: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Plot {
     clipped: String,
     /// May touch the frame.
     marks: String,
-    /// Where marks are, which labels keep clear of.
+    /// Places of the marks, which labels keep clear of.
     mark_places: Vec<(f64, f64)>,
     /// Labels of vertical lines, and where these are.
     rule_labels: Vec<(f64, String)>,

@@ -20,7 +20,7 @@ pub enum Growth {
 /// An axis: what it shows, over which range.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What is shown, without the unit.
+    /// Name of the quantity, without the unit.
     pub title: String,
     /// In which unit.
     pub unit: Unit,
@@ -32,9 +32,9 @@ pub struct Axis {
 /// A tick mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// Position on the axis.
     pub value: f64,
-    /// What stands there.
+    /// Text of its label.
     pub label: String,
 }
 
@@ -69,7 +69,7 @@ impl Axis {
         Self { title: title.into(), unit, growth: Growth::Linear, low, high }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end.
+    /// Position of a value on the axis: 0 at the low end, 1 at the high end.
     pub fn place(&self, value: f64) -> f64 {
         if self.growth == Growth::Linear {
             (value - self.low) / (self.high - self.low)
@@ -115,7 +115,7 @@ impl Axis {
         };
         let fits = |ticks: &Vec<Tick>| ticks.windows(2).all(has_room);
         let mut ticks = (2..=most).rev().map(|most| self.ticks(most));
-        // Where not even two fit, the ends of the axis say more than labels over each other.
+        // If not even two labels fit, a single one is better than labels over each other.
         ticks.find(fits).unwrap_or_else(|| self.ticks(2).into_iter().take(1).collect())
     }
 
@@ -134,7 +134,7 @@ impl Axis {
             .unwrap_or(10.0 * power);
         let first = ((low - 1e-9) / step).ceil() as i64;
         let last = ((high + 1e-9) / step).floor() as i64;
-        // Where the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the
+        // If the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the
         // loop.
         (first..=last)
             .take(most)

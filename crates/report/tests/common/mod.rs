@@ -285,7 +285,7 @@ fn learned() -> Learned {
     }
 }
 
-/// What the models would have been fitted to: the repeats of every workload.
+/// Samples that the models would have been fitted to: the repeats of every workload.
 fn samples(all: &Measurements) -> Vec<Sample> {
     let experiments = [
         ("order", &all.order),
