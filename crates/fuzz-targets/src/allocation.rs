@@ -1,5 +1,6 @@
-//! An allocator that refuses what no decoder of a few kilobytes should ask for. What is refused ends the
-//! process, as unwinding out of an allocator is not allowed; it says before which case that was.
+//! An allocator that refuses sizes which no decoder of a few kilobytes should ask for. A refusal ends the
+//! process, as unwinding out of an allocator is not allowed; before that, the allocator prints the number of
+//! the case.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Write, stderr};

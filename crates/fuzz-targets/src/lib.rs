@@ -64,7 +64,7 @@ pub fn run(name: &str, input: &[u8]) {
     }
 }
 
-/// Where the corpus of a target is.
+/// Folder of the corpus of a target.
 pub fn corpus_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name)
 }

@@ -120,7 +120,7 @@ fn put_changes(whole: &Image, bytes: &[u8], spoilt: &[u8], drive: &SimDevice) {
     drive.restore(&image).unwrap();
 }
 
-/// What came of it.
+/// Opens and uses the store, and returns the outcome in words.
 fn one(drive: &Arc<SimDevice>) -> String {
     let opened = catch_unwind(AssertUnwindSafe(|| world::open(drive)));
     let mut store = match opened {
@@ -129,7 +129,7 @@ fn one(drive: &Arc<SimDevice>) -> String {
         Err(_) => return "a panic".into(),
     };
     let used = catch_unwind(AssertUnwindSafe(|| use_it(&mut store)));
-    // What has failed is not to be closed: that might panic again.
+    // A store that failed must not be closed: its close might panic again.
     store.abandon();
     used.unwrap_or_else(|_| "a panic".into())
 }

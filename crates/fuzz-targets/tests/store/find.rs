@@ -1,5 +1,4 @@
-//! Where the structures of a store are, as `docs/store-format.md` has them, and how their checksums are made
-//! right.
+//! Finds the structures of a store as `docs/store-format.md` describes them, and corrects their checksums.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +14,7 @@ const GRAIN_BYTES: usize = 64;
 const LOG_START_BYTES: usize = 96 << 10;
 const LOG_HEADER_BYTES: usize = 48;
 
-/// What a structure is.
+/// Kinds of structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Superblock,
@@ -144,7 +143,7 @@ fn make_log_right(device: &mut [u8], mut at: usize) {
     }
 }
 
-/// What is needed to take a log block apart: where its records begin.
+/// Splits a log block into its records: returns the start of each.
 pub fn record_starts(block: &[u8]) -> Vec<usize> {
     let used = (word(block, 40) as usize).min(block.len());
     let (mut at, mut starts) = (word(block, 44) as usize, Vec::new());

@@ -52,7 +52,7 @@ fn spoil_one(random: &mut Pcg64, bytes: &mut [u8], kind: Kind, other: &[u8]) -> 
         (5, Kind::Map) | (6, Kind::Map) => change_map(random, bytes),
         (5, Kind::LogBlock) | (6, Kind::LogBlock) => change_record(random, bytes),
         (5, Kind::Node | Kind::Overflow) => {
-            // What is right elsewhere.
+            // Bytes that are valid in another place.
             let length = bytes.len().min(other.len());
             bytes[from..length].copy_from_slice(&other[from..length]);
             "what another one has".into()

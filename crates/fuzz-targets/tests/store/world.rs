@@ -92,7 +92,7 @@ fn fill(db: &Db) -> Result<(), Error> {
     gone.insert("a", "b")
 }
 
-/// What is in the log only if the store is left behind.
+/// Writes that are only in the log if the store is abandoned.
 fn go_on(db: &Db) -> Result<(), Error> {
     let (short, long) = (db.tree("short")?, db.tree("long")?);
     let snapshot = db.snapshot()?;
