@@ -7,12 +7,12 @@ use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use super::checked_states::CheckedStates;
 use super::compare::{Found, compare};
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::life::Life;
 use super::run::Campaign;
-use super::seen::Seen;
 use super::trace::trace;
 use crate::media::{Choice, Choices, Disk, Moment, Recorder, Tape, Timeline};
 use crate::world::{Content, Habits, Shape, Shared, same, small};
@@ -36,7 +36,7 @@ pub struct Crash {
     /// In one of so many, what opening it does is cut short, too, at every moment.
     pub again_every: u64,
     /// Crash states that were already tested in any life.
-    pub seen: Seen,
+    pub checked: CheckedStates,
 }
 
 impl Default for Crash {
@@ -52,7 +52,7 @@ impl Default for Crash {
             only_while_log_moves: false,
             deep_every,
             again_every,
-            seen: Seen::default(),
+            checked: CheckedStates::default(),
         }
     }
 }
@@ -73,8 +73,8 @@ impl Campaign for Crash {
     }
 
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
-        let (choices, seen) = (self.choices, Seen::default());
-        Box::new(Self { habits: Some(habits), choices, seen, begin_anywhere: false, ..*self })
+        let (choices, checked) = (self.choices, CheckedStates::default());
+        Box::new(Self { habits: Some(habits), choices, checked, begin_anywhere: false, ..*self })
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
@@ -151,7 +151,7 @@ impl Crash {
             choices.extend(shorter);
         }
         for choice in choices {
-            if !self.seen.insert(timeline.print(&choice)) {
+            if !self.checked.insert(timeline.print(&choice)) {
                 continue;
             }
             counts.add(CASES, 1);
@@ -208,7 +208,7 @@ impl Crash {
                 continue;
             }
             for choice in AGAIN.of(&timeline.uncertain(), random) {
-                if !self.seen.insert(timeline.print(&choice)) {
+                if !self.checked.insert(timeline.print(&choice)) {
                     continue;
                 }
                 counts.add(CASES, 1);

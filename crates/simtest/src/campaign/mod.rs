@@ -2,6 +2,7 @@
 
 mod base;
 mod bugs;
+mod checked_states;
 mod compare;
 mod counting;
 mod counts;
@@ -21,13 +22,13 @@ mod nth;
 mod paths;
 mod rot;
 mod run;
-mod seen;
 mod shrink;
 mod tokens;
 mod trace;
 
 pub use base::{Base, random_cut};
 pub use bugs::{Hunt, Trial};
+pub use checked_states::CheckedStates;
 pub use compare::{Found, compare};
 pub use counting::Counting;
 pub use counts::{CASES, Counts};
@@ -46,6 +47,5 @@ pub use lives::Lives;
 pub use nth::Nth;
 pub use rot::Rot;
 pub use run::{Campaign, Extent, Report, run};
-pub use seen::Seen;
 pub use shrink::shrink;
 pub use tokens::Tokens;

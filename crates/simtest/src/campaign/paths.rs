@@ -12,10 +12,10 @@ const CALLS: usize = 40;
 
 /// Occasions for something, by the way there. Counted from 1.
 #[derive(Clone, Debug, Default)]
-pub struct Paths(Rc<RefCell<Seen>>);
+pub struct Paths(Rc<RefCell<OccasionCounts>>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct OccasionCounts {
     occasions: u64,
     /// The first occasion, and how many there were.
     by_path: HashMap<u64, (u64, u64)>,
@@ -37,7 +37,7 @@ impl Paths {
     }
 }
 
-impl Seen {
+impl OccasionCounts {
     fn note(&mut self, path: u64) {
         self.occasions += 1;
         self.by_path.entry(path).or_insert((self.occasions, 0)).1 += 1;

@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::host;
-use super::seen::Times;
+use super::read_times::Times;
 use crate::config::{
     CollectConfig, CollectPolicy, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
     MediumConfig, NandConfig, PlacementRule, WriteCacheConfig,

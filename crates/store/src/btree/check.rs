@@ -62,10 +62,10 @@ impl BTree {
         record: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
         let node = loop {
-            let seen = self.pool.read(expected.id, Access::Scan)?;
-            let looked = self.look_at(expected, seen.page());
+            let guard = self.pool.read(expected.id, Access::Scan)?;
+            let looked = self.look_at(expected, guard.page());
             // The page may have left memory meanwhile, and its frame have become another one's.
-            if seen.is_still() {
+            if guard.is_valid() {
                 break looked?;
             }
         };

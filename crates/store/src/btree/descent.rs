@@ -7,7 +7,7 @@ use super::tree::BTree;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::{LeafHint, Slot};
-use crate::pool::{Access, Seen};
+use crate::pool::{Access, OptimisticGuard};
 
 /// Attempts after which it matters whether the store is poisoned, and whether records without their pages
 /// take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
@@ -16,14 +16,14 @@ const ATTEMPTS: u32 = 64;
 /// A node on the way down, and which of its children came next.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
-    pub seen: Seen<'a>,
+    pub guard: OptimisticGuard<'a>,
     /// Of a node where the way ends: zero.
     pub slot: u32,
 }
 
 impl<'a> Step<'a> {
     pub fn node(&self) -> Node<'a> {
-        Node::new(self.seen.page())
+        Node::new(self.guard.page())
     }
 }
 
@@ -55,7 +55,11 @@ impl BTree {
     /// The leaf that covers `key`, and the key's slot there, if that is known; `hint` is where another key
     /// was found.
     #[inline]
-    pub(super) fn place_of(&self, key: &[u8], hint: Option<LeafHint>) -> Result<(Seen<'_>, Slot), Error> {
+    pub(super) fn place_of(
+        &self,
+        key: &[u8],
+        hint: Option<LeafHint>,
+    ) -> Result<(OptimisticGuard<'_>, Slot), Error> {
         match self.place_again(key, hint) {
             Some(place) => Ok(place),
             None => Ok((self.leaf(key)?, Slot::Unknown)),
@@ -64,20 +68,24 @@ impl BTree {
 
     /// The leaf that covers `key`.
     #[inline]
-    pub(super) fn leaf(&self, key: &[u8]) -> Result<Seen<'_>, Error> {
+    pub(super) fn leaf(&self, key: &[u8]) -> Result<OptimisticGuard<'_>, Error> {
         self.descend(0, Access::Normal, |node| node.child_slot(key))
     }
 
     /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it
     /// lately, and nothing has changed there since.
     #[inline]
-    pub(super) fn place_again(&self, key: &[u8], hint: Option<LeafHint>) -> Option<(Seen<'_>, Slot)> {
-        let covers = |leaf: &Seen<'_>| Node::new(leaf.page()).covers(key) && leaf.is_still();
-        if let Some(leaf) = hint.and_then(|hint| self.pool.again(hint.sight)).filter(covers) {
+    pub(super) fn place_again(
+        &self,
+        key: &[u8],
+        hint: Option<LeafHint>,
+    ) -> Option<(OptimisticGuard<'_>, Slot)> {
+        let covers = |leaf: &OptimisticGuard<'_>| Node::new(leaf.page()).covers(key) && leaf.is_valid();
+        if let Some(leaf) = hint.and_then(|hint| self.pool.again(hint.page_version)).filter(covers) {
             return Some((leaf, Slot::Unknown));
         }
         let hint = places::recall((self.number, self.root), key)?;
-        let leaf = self.pool.again(hint.sight)?;
+        let leaf = self.pool.again(hint.page_version)?;
         if hint.slot == Slot::Unknown {
             Node::prefetch(leaf.page(), true);
         }
@@ -97,7 +105,7 @@ impl BTree {
         self.pool.send_out(move |_| {
             // Who needs the leaf will meet the error.
             if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
-                tree.remember(&key, LeafHint { sight: leaf.sight(), slot: Slot::Unknown });
+                tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: Slot::Unknown });
                 if was_absent {
                     tree.keep(&key, &leaf);
                 }
@@ -106,27 +114,31 @@ impl BTree {
     }
 
     /// As [`BTree::place_of`], if all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn place_at_hand(&self, key: &[u8], hint: Option<LeafHint>) -> Option<(Seen<'_>, Slot)> {
+    pub(super) fn place_at_hand(
+        &self,
+        key: &[u8],
+        hint: Option<LeafHint>,
+    ) -> Option<(OptimisticGuard<'_>, Slot)> {
         if let Some(place) = self.place_again(key, hint) {
             return Some(place);
         }
-        let mut seen = self.pool.at_hand(self.root)?;
-        let mut level = Node::new(seen.page()).level();
+        let mut guard = self.pool.at_hand(self.root)?;
+        let mut level = Node::new(guard.page()).level();
         while level > 0 {
-            let node = Node::new(seen.page());
+            let node = Node::new(guard.page());
             let child = node.child(node.child_slot(key));
             preempt!();
-            let next = Some(child).filter(|_| seen.is_still()).and_then(|child| self.pool.at_hand(child))?;
+            let next = Some(child).filter(|_| guard.is_valid()).and_then(|child| self.pool.at_hand(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
             // Only now is it certain that the child, as it was found, covers the key. What is being changed
             // may lead in circles.
-            if !seen.is_still() || next_level.checked_add(1) != Some(level) {
+            if !guard.is_valid() || next_level.checked_add(1) != Some(level) {
                 return None;
             }
-            (seen, level) = (next, next_level);
+            (guard, level) = (next, next_level);
         }
-        Some((seen, Slot::Unknown))
+        Some((guard, Slot::Unknown))
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose`
@@ -137,19 +149,19 @@ impl BTree {
         level: u8,
         access: Access,
         choose: impl Fn(Node<'_>) -> u32,
-    ) -> Result<Seen<'_>, Error> {
+    ) -> Result<OptimisticGuard<'_>, Error> {
         self.until_whole(|| {
-            let mut seen = self.pool.read(self.root, Access::Normal)?;
-            let mut own_level = Node::new(seen.page()).level();
+            let mut guard = self.pool.read(self.root, Access::Normal)?;
+            let mut own_level = Node::new(guard.page()).level();
             while own_level > level {
-                let node = Node::new(seen.page());
+                let node = Node::new(guard.page());
                 let child = node.child(choose(node));
                 let access = if own_level == level + 1 { access } else { Access::Normal };
-                let Some(next) = self.follow(&seen, own_level, child, access)? else { return Ok(None) };
-                seen = next;
+                let Some(next) = self.follow(&guard, own_level, child, access)? else { return Ok(None) };
+                guard = next;
                 own_level -= 1;
             }
-            Ok(Some(seen))
+            Ok(Some(guard))
         })
     }
 
@@ -158,19 +170,19 @@ impl BTree {
     pub(super) fn path(&self, key: &[u8], level: u8) -> Result<Vec<Step<'_>>, Error> {
         self.until_whole(|| {
             let mut path = Vec::new();
-            let mut seen = self.pool.read(self.root, Access::Normal)?;
-            let mut own_level = Node::new(seen.page()).level();
+            let mut guard = self.pool.read(self.root, Access::Normal)?;
+            let mut own_level = Node::new(guard.page()).level();
             while own_level > level {
-                let node = Node::new(seen.page());
+                let node = Node::new(guard.page());
                 let slot = node.child_slot(key);
-                let Some(next) = self.follow(&seen, own_level, node.child(slot), Access::Normal)? else {
+                let Some(next) = self.follow(&guard, own_level, node.child(slot), Access::Normal)? else {
                     return Ok(None);
                 };
-                path.push(Step { seen, slot });
-                seen = next;
+                path.push(Step { guard, slot });
+                guard = next;
                 own_level -= 1;
             }
-            path.push(Step { seen, slot: 0 });
+            path.push(Step { guard, slot: 0 });
             Ok(Some(path))
         })
     }
@@ -178,9 +190,9 @@ impl BTree {
     /// Whether the child, a leaf, has to be read; its word of the page table is at hand then. `None` if the
     /// parent has changed since it was read.
     #[inline]
-    pub(super) fn is_leaf_absent(&self, parent: &Seen<'_>, child: PageId) -> Option<bool> {
+    pub(super) fn is_leaf_absent(&self, parent: &OptimisticGuard<'_>, child: PageId) -> Option<bool> {
         // Not before this holds is the child worth looking at.
-        if !parent.is_still() {
+        if !parent.is_valid() {
             return None;
         }
         self.pool.prefetch_entry(child);
@@ -193,13 +205,13 @@ impl BTree {
     #[inline]
     pub(super) fn follow(
         &self,
-        parent: &Seen<'_>,
+        parent: &OptimisticGuard<'_>,
         level: u8,
         child: PageId,
         access: Access,
-    ) -> Result<Option<Seen<'_>>, Error> {
+    ) -> Result<Option<OptimisticGuard<'_>>, Error> {
         // Not before this holds is the child worth reading.
-        if !parent.is_still() {
+        if !parent.is_valid() {
             return Ok(None);
         }
         if level == 1 {
@@ -213,11 +225,11 @@ impl BTree {
     #[inline]
     pub(super) fn enter(
         &self,
-        parent: &Seen<'_>,
+        parent: &OptimisticGuard<'_>,
         level: u8,
         child: PageId,
         access: Access,
-    ) -> Result<Option<Seen<'_>>, Error> {
+    ) -> Result<Option<OptimisticGuard<'_>>, Error> {
         preempt!();
         let next = self.pool.read(child, access);
         preempt!();
@@ -228,12 +240,12 @@ impl BTree {
             }
         }
         // Only now is it certain that the child, as it was found, covered the key.
-        if !parent.is_still() {
+        if !parent.is_valid() {
             return Ok(None);
         }
         let next = next?;
         let next_level = Node::new(next.page()).level();
-        if next_level.checked_add(1) != Some(level) && next.is_still() {
+        if next_level.checked_add(1) != Some(level) && next.is_valid() {
             return Err(self.damaged(child, format!("level {}", level - 1), format!("level {next_level}")));
         }
         Ok(Some(next))

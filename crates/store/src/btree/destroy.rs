@@ -3,7 +3,7 @@
 use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
-use crate::pool::{Access, Denied, Seen};
+use crate::pool::{Access, Denied, OptimisticGuard};
 use crate::task::yield_now;
 
 /// Leaves that are given up in one section.
@@ -35,16 +35,16 @@ impl BTree {
     /// The pool's.
     pub fn is_cut_off(&self) -> Result<bool, Error> {
         self.until_whole(|| {
-            let mut seen = self.pool.read(self.root, Access::Normal)?;
+            let mut guard = self.pool.read(self.root, Access::Normal)?;
             loop {
-                let node = Node::new(seen.page());
+                let node = Node::new(guard.page());
                 let Some(last) = node.count().checked_sub(1).filter(|_| !node.is_leaf()) else {
                     let is_cut_off = !node.is_leaf() || node.upper_fence(&mut Vec::new());
-                    return Ok(seen.is_still().then_some(is_cut_off));
+                    return Ok(guard.is_valid().then_some(is_cut_off));
                 };
-                let child = self.follow(&seen, node.level(), node.child(last), Access::Normal)?;
+                let child = self.follow(&guard, node.level(), node.child(last), Access::Normal)?;
                 let Some(child) = child else { return Ok(None) };
-                seen = child;
+                guard = child;
             }
         })
     }
@@ -67,34 +67,34 @@ impl BTree {
 
     /// Frees some of the last pages. Says whether only the root is left.
     pub(super) fn free_some(&self) -> Result<bool, Denied> {
-        let mut seen = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
+        let mut guard = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
         loop {
-            let node = Node::new(seen.page());
+            let node = Node::new(guard.page());
             let Some(last) = node.count().checked_sub(1).filter(|_| !node.is_leaf()) else {
                 // Only the root gets here without children.
                 let section = self.pool.section();
-                let root = section.lock(&seen)?;
+                let root = section.lock(&guard)?;
                 Node::init(root.page(), 0, &[], None);
                 return Ok(true);
             };
             if node.level() == 1 {
-                return self.free_leaves(&seen).map(|()| false);
+                return self.free_leaves(&guard).map(|()| false);
             }
-            let child = self.follow(&seen, node.level(), node.child(last), Access::Normal);
+            let child = self.follow(&guard, node.level(), node.child(last), Access::Normal);
             let child = child.map_err(Denied::Failed)?.ok_or(Denied::Changed)?;
             if Node::new(child.page()).count() == 0 {
                 let section = self.pool.section();
-                let (upper, lower) = (section.lock(&seen)?, section.lock(&child)?);
+                let (upper, lower) = (section.lock(&guard)?, section.lock(&child)?);
                 Node::new(upper.page()).remove(last);
                 section.free(lower);
                 return Ok(false);
             }
-            seen = child;
+            guard = child;
         }
     }
 
     /// Frees the last children of a node, which are leaves.
-    fn free_leaves(&self, parent: &Seen<'_>) -> Result<(), Denied> {
+    fn free_leaves(&self, parent: &OptimisticGuard<'_>) -> Result<(), Denied> {
         let section = self.pool.section();
         let locked = section.lock(parent)?;
         let node = Node::new(locked.page());

@@ -7,7 +7,7 @@ use super::scratch::with_page;
 use super::tree::BTree;
 use crate::Error;
 use crate::header::{PageId, PageKind};
-use crate::pool::{Denied, Seen};
+use crate::pool::{Denied, OptimisticGuard};
 
 impl BTree {
     /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another
@@ -38,22 +38,22 @@ impl BTree {
             let found = if is_leaf { cut_leaf(node, index) } else { cut(node, index, &incoming) };
             // Halves of what is no node may have no more room than it had, and theirs neither.
             let is_sound = node.adds_up() && found.as_ref().is_none_or(|cut| node.has_within(&cut.separator));
-            if !step.seen.is_still() {
+            if !step.guard.is_valid() {
                 return Ok(());
             }
             if !is_sound {
                 let expected = "a node whose bytes add up and whose keys lie within its fences".into();
-                return Err(self.damaged(step.seen.id(), expected, "something else".into()));
+                return Err(self.damaged(step.guard.id(), expected, "something else".into()));
             }
             let Some(cut) = found else {
                 // There is room in an empty leaf: somebody has emptied it, or made it by a split, since the
                 // key was refused.
-                return if is_leaf { Ok(()) } else { Err(self.no_room(step.seen.id())) };
+                return if is_leaf { Ok(()) } else { Err(self.no_room(step.guard.id())) };
             };
             let done = match depth.checked_sub(1).map(|above| &path[above]) {
-                None => self.raise(&step.seen)?,
+                None => self.raise(&step.guard)?,
                 Some(parent) if parent.node().has_room_for_child(&cut.separator) => {
-                    self.split_below(parent, &step.seen, &cut)?
+                    self.split_below(parent, &step.guard, &cut)?
                 }
                 Some(_) => {
                     incoming = cut.separator;
@@ -72,7 +72,7 @@ impl BTree {
     }
 
     /// Moves what is in the root to a new page, its only child.
-    fn raise(&self, root: &Seen<'_>) -> Result<Result<(), Denied>, Error> {
+    fn raise(&self, root: &OptimisticGuard<'_>) -> Result<Result<(), Denied>, Error> {
         let memory = self.pool.reserve(self.class)?;
         let section = self.pool.section();
         let upper = match section.lock(root) {
@@ -90,13 +90,13 @@ impl BTree {
     pub(super) fn split_below(
         &self,
         parent: &Step<'_>,
-        child: &Seen<'_>,
+        child: &OptimisticGuard<'_>,
         cut: &Cut,
     ) -> Result<Result<(), Denied>, Error> {
         // Before the section, in which there is no waiting.
         let memory = self.pool.reserve(self.class)?;
         let section = self.pool.section();
-        let locked = section.lock(&parent.seen).and_then(|upper| section.lock_below(upper, child));
+        let locked = section.lock(&parent.guard).and_then(|upper| section.lock_below(upper, child));
         let (upper, left) = match locked {
             Ok(locked) => locked,
             Err(denied) => return Ok(Err(denied)),

@@ -6,12 +6,12 @@ use super::tree::BTree;
 use crate::Error;
 use crate::hash::hash;
 use crate::index::Slot;
-use crate::pool::{Access, Pool, RecordKey, Seen};
+use crate::pool::{Access, OptimisticGuard, Pool, RecordKey};
 
 /// What the way to a key leads to.
 pub(super) enum Way<'a> {
     /// The leaf that covers it; the key's slot, if that is known; and whether it had to be read.
-    Leaf { leaf: Seen<'a>, slot: Slot, was_absent: bool },
+    Leaf { leaf: OptimisticGuard<'a>, slot: Slot, was_absent: bool },
     /// Its record, which is known without the leaf.
     Record,
 }
@@ -32,7 +32,7 @@ impl BTree {
                 && copied == Some(true)
                 && let Some(of) = self.record_key(key)
             {
-                self.pool.keep_record(&of, &into[start..], || leaf.is_still());
+                self.pool.keep_record(&of, &into[start..], || leaf.is_valid());
             }
             Ok(copied)
         })
@@ -66,7 +66,7 @@ impl BTree {
             let node = Node::new(parent.page());
             if node.is_leaf() {
                 let leaf = Way::Leaf { leaf: parent, slot: Slot::Unknown, was_absent: false };
-                return Ok(parent.is_still().then_some(leaf));
+                return Ok(parent.is_valid().then_some(leaf));
             }
             let child = node.child(node.child_slot(key));
             let Some(was_absent) = self.is_leaf_absent(&parent, child) else { return Ok(None) };
@@ -79,12 +79,12 @@ impl BTree {
     }
 
     /// Keeps the record of a key whose leaf had to be read.
-    pub(super) fn keep(&self, key: &[u8], leaf: &Seen<'_>) {
+    pub(super) fn keep(&self, key: &[u8], leaf: &OptimisticGuard<'_>) {
         let (node, of) = (Node::new(leaf.page()), self.record_key(key));
         if let (Ok(index), Some(of)) = (node.find(key), of) {
             with_bytes(|value| {
                 node.value(index, value);
-                self.pool.keep_record(&of, value, || leaf.is_still());
+                self.pool.keep_record(&of, value, || leaf.is_valid());
             });
         }
     }

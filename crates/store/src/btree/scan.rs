@@ -11,7 +11,7 @@ use super::tree::BTree;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::{Direction, Piece};
-use crate::pool::{Access, Seen};
+use crate::pool::{Access, OptimisticGuard};
 
 /// Leaves of a short scan. It should load little in vain, and what it reads is as likely to be read again as
 /// what look-ups read; a longer one should not wait, nor push out what others need.
@@ -215,8 +215,8 @@ impl BTree {
             Direction::Forward => node.begins_before(&scan.lower),
             Direction::Backward => node.reaches(scan.upper.as_deref()),
         };
-        let copied = Self::copy_out(node, scan, piece, fence, || leaf.is_still());
-        let Some(has_fence) = copied.filter(|_| leaf.is_still()) else { return Ok(None) };
+        let copied = Self::copy_out(node, scan, piece, fence, || leaf.is_valid());
+        let Some(has_fence) = copied.filter(|_| leaf.is_valid()) else { return Ok(None) };
         // Otherwise records in between would be left out, or the same ones come again for ever.
         if !is_there || !scan.pass(has_fence.then_some(fence)) {
             piece.clear();
@@ -227,7 +227,7 @@ impl BTree {
     }
 
     /// The leaf where a scan goes on. If it has to be read, those behind it that lie next to it are, too.
-    fn next_leaf(&self, scan: &mut Scan, access: Access) -> Result<Option<Seen<'_>>, Error> {
+    fn next_leaf(&self, scan: &mut Scan, access: Access) -> Result<Option<OptimisticGuard<'_>>, Error> {
         let slot = |node: Node<'_>| slot_at(node, scan.direction, scan.next_bound());
         let parent = self.descend(1, Access::Normal, slot)?;
         let node = Node::new(parent.page());
@@ -240,7 +240,7 @@ impl BTree {
         if is_absent {
             let slots = slots_from(node, scan, first, scan.ahead.along().saturating_add(1));
             let children = children_of(node, scan.direction, slots);
-            if !parent.is_still() {
+            if !parent.is_valid() {
                 return Ok(None);
             }
             if self.pool.is_only_on_device(child) {
@@ -258,7 +258,7 @@ impl BTree {
         scan: &Scan,
         piece: &mut Piece,
         fence: &mut Vec<u8>,
-        is_still: impl Fn() -> bool,
+        is_valid: impl Fn() -> bool,
     ) -> Option<bool> {
         piece.clear();
         fence.clear();
@@ -274,7 +274,7 @@ impl BTree {
         for index in start..end {
             preempt!();
             // Nonsense could be long.
-            if !is_still() {
+            if !is_valid() {
                 return None;
             }
             piece.push_by(|bytes| node.key(index, bytes), |bytes| node.value(index, bytes));
@@ -319,7 +319,7 @@ impl BTree {
         };
         let children = children_of(node, direction, slots);
         let is_leaf = node.is_leaf();
-        if !parent.is_still() {
+        if !parent.is_valid() {
             return Ok(());
         }
         let ahead = &mut scan.ahead;
@@ -362,9 +362,9 @@ mod tests {
             let scan = Scan::new(direction, b"", None, 0);
             for latched in 0..=4 {
                 let (looked, mut piece) = (Cell::new(0), Piece::default());
-                let is_still = || looked.replace(looked.get() + 1) != latched;
+                let is_valid = || looked.replace(looked.get() + 1) != latched;
                 let copied =
-                    BTree::copy_out(Node::new(leaf.page()), &scan, &mut piece, &mut Vec::new(), is_still);
+                    BTree::copy_out(Node::new(leaf.page()), &scan, &mut piece, &mut Vec::new(), is_valid);
                 assert_eq!(copied.is_some(), latched == 4, "{direction:?}, look {latched}");
                 assert!(copied.is_none() || piece.len() == 4);
             }

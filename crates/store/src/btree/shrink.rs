@@ -6,7 +6,7 @@ use super::reshape::merge;
 use super::scratch::with_page;
 use super::tree::BTree;
 use crate::Error;
-use crate::pool::{Access, Denied, Seen};
+use crate::pool::{Access, Denied, OptimisticGuard};
 
 /// Whether a node is worth merging.
 fn is_small(node: Node<'_>) -> bool {
@@ -67,14 +67,14 @@ impl BTree {
         for neighbour in [Some(slot + 1).filter(|right| *right < count), slot.checked_sub(1)] {
             let Some(neighbour) = neighbour else { continue };
             let id = upper.child(neighbour);
-            let Some(other) = self.follow(&parent.seen, upper.level(), id, Access::Normal)? else {
+            let Some(other) = self.follow(&parent.guard, upper.level(), id, Access::Normal)? else {
                 return Ok(false);
             };
-            let (left, right) = if neighbour > slot { (child.seen, other) } else { (other, child.seen) };
+            let (left, right) = if neighbour > slot { (child.guard, other) } else { (other, child.guard) };
             if !fit_well(Node::new(left.page()), Node::new(right.page())) {
                 continue;
             }
-            match self.try_merge(&parent.seen, slot.max(neighbour), &left, &right) {
+            match self.try_merge(&parent.guard, slot.max(neighbour), &left, &right) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(Denied::Failed(error)) => return Err(error),
@@ -87,10 +87,10 @@ impl BTree {
     /// `right_slot` is the right one's in the parent.
     fn try_merge(
         &self,
-        parent: &Seen<'_>,
+        parent: &OptimisticGuard<'_>,
         right_slot: u32,
-        left: &Seen<'_>,
-        right: &Seen<'_>,
+        left: &OptimisticGuard<'_>,
+        right: &OptimisticGuard<'_>,
     ) -> Result<bool, Denied> {
         let section = self.pool.section();
         let (upper, left, right) = (section.lock(parent)?, section.lock(left)?, section.lock(right)?);
@@ -115,17 +115,17 @@ impl BTree {
         if node.is_leaf() || node.count() != 1 {
             return Ok(());
         }
-        let Some(child) = self.follow(&root.seen, node.level(), node.child(0), Access::Normal)? else {
+        let Some(child) = self.follow(&root.guard, node.level(), node.child(0), Access::Normal)? else {
             return Ok(());
         };
-        match self.try_lower(&root.seen, &child) {
+        match self.try_lower(&root.guard, &child) {
             Ok(()) => self.lower(&self.path(&[], u8::MAX)?),
             Err(Denied::Failed(error)) => Err(error),
             Err(Denied::Changed | Denied::NoRoom) => Ok(()),
         }
     }
 
-    fn try_lower(&self, root: &Seen<'_>, child: &Seen<'_>) -> Result<(), Denied> {
+    fn try_lower(&self, root: &OptimisticGuard<'_>, child: &OptimisticGuard<'_>) -> Result<(), Denied> {
         let section = self.pool.section();
         let (upper, lower) = (section.lock(root)?, section.lock(child)?);
         Node::new(upper.page()).copy_node(Node::new(lower.page()));

@@ -14,7 +14,7 @@ use super::*;
 use crate::Error;
 use crate::index::{Census, Direction, LeafHint, Piece, Slot};
 use crate::pool::testing::pool_in_memory;
-use crate::pool::{Access, Denied, Pool, Seen};
+use crate::pool::{Access, Denied, OptimisticGuard, Pool};
 use crate::sync::explored::explore;
 use shuttle::thread::spawn;
 
@@ -300,9 +300,9 @@ fn keeping_a_value_changes_nothing() {
     let before = tree.leaf(b"key").unwrap();
     tree.update(b"key", &mut |_| Change::Keep).unwrap();
     tree.update(b"other", &mut |_| Change::Remove).unwrap();
-    assert!(before.is_still());
+    assert!(before.is_valid());
     put(&tree, b"key", b"other");
-    assert!(!before.is_still());
+    assert!(!before.is_valid());
 }
 
 /// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once,
@@ -459,23 +459,23 @@ fn regression_room_that_another_has_made_is_no_damage() {
 fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
     let key = |number: u32| number.to_be_bytes();
-    let put = |seen: &Seen<'_>, number, value: &[u8]| {
-        tree.attempt(seen, Slot::Unknown, &key(number), &mut Wish::Is(Change::Put(value))).unwrap()
+    let put = |guard: &OptimisticGuard<'_>, number, value: &[u8]| {
+        tree.attempt(guard, Slot::Unknown, &key(number), &mut Wish::Is(Change::Put(value))).unwrap()
     };
     let leaf = || tree.leaf(&key(0)).unwrap();
     let last = (0..).find(|number| matches!(put(&leaf(), *number, &[7; 100]), Attempt::Full)).unwrap();
-    let seen = leaf();
-    assert!(matches!(put(&seen, last, &[7; 100]), Attempt::Full));
-    assert!(matches!(put(&seen, 0, &[7; 500]), Attempt::Full), "nor for a longer value");
-    assert!(seen.is_still());
+    let guard = leaf();
+    assert!(matches!(put(&guard, last, &[7; 100]), Attempt::Full));
+    assert!(matches!(put(&guard, 0, &[7; 500]), Attempt::Full), "nor for a longer value");
+    assert!(guard.is_valid());
     // Nor has a parent changed whose child could not be split.
     tree.make_room(&key(last)).unwrap();
     let path = tree.path(&key(0), 0).unwrap();
     let [parent, child] = path.as_slice() else { panic!("a root and its only child") };
-    assert!(matches!(put(&child.seen, 0, &[8; 100]), Attempt::Done(_)));
+    assert!(matches!(put(&child.guard, 0, &[8; 100]), Attempt::Done(_)));
     let cut = cut(child.node(), 1, &key(1)).unwrap();
-    assert!(matches!(tree.split_below(parent, &child.seen, &cut).unwrap(), Err(Denied::Changed)));
-    assert!(parent.seen.is_still());
+    assert!(matches!(tree.split_below(parent, &child.guard, &cut).unwrap(), Err(Denied::Changed)));
+    assert!(parent.guard.is_valid());
 }
 
 /// Threads that append to the end of a tree whose only leaf is full, and take away what another may have

@@ -12,7 +12,7 @@ use super::places;
 use super::tree::BTree;
 use crate::header::PageId;
 use crate::index::{LeafHint, Slot};
-use crate::pool::Seen;
+use crate::pool::OptimisticGuard;
 
 /// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache
 /// holds.
@@ -25,7 +25,7 @@ type Ways<'a> = SmallVec<[Way<'a>; AT_A_TIME]>;
 #[derive(Clone, Copy)]
 struct Way<'a> {
     key: &'a [u8],
-    seen: Seen<'a>,
+    guard: OptimisticGuard<'a>,
     child: PageId,
 }
 
@@ -34,17 +34,21 @@ impl BTree {
     /// them is in memory.
     pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         let is_known = |key: &&[u8]| {
-            places::recall((self.number, self.root), key).is_some_and(|hint| self.pool.is_still(hint.sight))
+            places::recall((self.number, self.root), key)
+                .is_some_and(|hint| self.pool.is_valid(hint.page_version))
         };
         let mut keys = keys.filter(|key| !is_known(key)).peekable();
         while keys.peek().is_some()
             && let Some(root) = self.pool.at_hand(self.root)
         {
-            let on_its_way = |key| Way { key, seen: root, child: self.root };
+            let on_its_way = |key| Way { key, guard: root, child: self.root };
             let mut ways: Ways<'_> = keys.by_ref().take(AT_A_TIME).map(on_its_way).collect();
             self.go_down(&mut ways);
             for way in ways {
-                self.remember(way.key, LeafHint { sight: way.seen.sight(), slot: Slot::Unknown });
+                self.remember(
+                    way.key,
+                    LeafHint { page_version: way.guard.page_version(), slot: Slot::Unknown },
+                );
             }
         }
     }
@@ -52,16 +56,16 @@ impl BTree {
     /// From the root to the leaves. Whoever meets what is not in memory, or changes meanwhile, falls by the
     /// wayside.
     fn go_down<'a>(&'a self, ways: &mut Ways<'a>) {
-        let mut level = ways.first().map_or(0, |way| Node::new(way.seen.page()).level());
+        let mut level = ways.first().map_or(0, |way| Node::new(way.guard.page()).level());
         while level > 0 && !ways.is_empty() {
             ways.retain(|way| {
-                let node = Node::new(way.seen.page());
+                let node = Node::new(way.guard.page());
                 way.child = node.child(node.child_slot(way.key));
-                let is_still = way.seen.is_still();
-                if is_still {
+                let is_valid = way.guard.is_valid();
+                if is_valid {
                     self.pool.prefetch_entry(way.child);
                 }
-                is_still
+                is_valid
             });
             ways.iter().for_each(|way| self.pool.prefetch_frame(way.child));
             level -= 1;
@@ -71,11 +75,11 @@ impl BTree {
                 preempt!();
                 Node::prefetch(next.page(), level == 0);
                 // Only now is it certain that the child, as it was found, covers the key.
-                let is_whole = way.seen.is_still();
-                way.seen = next;
+                let is_whole = way.guard.is_valid();
+                way.guard = next;
                 is_whole
             });
-            ways.retain(|way| Node::new(way.seen.page()).level() == level);
+            ways.retain(|way| Node::new(way.guard.page()).level() == level);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{PageId, PageKind};
 use crate::index::{LeafHint, Slot};
-use crate::pool::{Denied, Pool, Seen, prefetch};
+use crate::pool::{Denied, OptimisticGuard, Pool, prefetch};
 
 /// What to do with a key, having seen its value.
 #[derive(Clone, Copy, Debug)]
@@ -76,12 +76,12 @@ pub(super) enum Attempt {
 /// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory
 /// meanwhile, and then `into` is as it was.
 #[inline]
-fn copied(leaf: &Seen<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
+fn copied(leaf: &OptimisticGuard<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
     if let Some((offset, length)) = place {
         leaf.page().copy_to(offset, length, into);
     }
-    if !leaf.is_still() {
+    if !leaf.is_valid() {
         into.truncate(start);
         return None;
     }
@@ -158,7 +158,7 @@ impl BTree {
     #[inline]
     pub(super) fn copy_value(
         &self,
-        (leaf, slot): (Seen<'_>, Slot),
+        (leaf, slot): (OptimisticGuard<'_>, Slot),
         key: &[u8],
         into: &mut Vec<u8>,
         hint: &mut Option<LeafHint>,
@@ -183,9 +183,9 @@ impl BTree {
             let node = Node::new(leaf.page());
             let found = slot.find(node, key);
             let head = found.ok().map(|index| node.value_head(index));
-            let is_still = leaf.is_still();
-            self.note_found(is_still, &leaf, found, key, hint);
-            Ok(is_still.then_some(head))
+            let is_valid = leaf.is_valid();
+            self.note_found(is_valid, &leaf, found, key, hint);
+            Ok(is_valid.then_some(head))
         })
     }
 
@@ -194,14 +194,14 @@ impl BTree {
     #[inline]
     fn note_found(
         &self,
-        is_still: bool,
-        leaf: &Seen<'_>,
+        is_valid: bool,
+        leaf: &OptimisticGuard<'_>,
         found: Result<u32, u32>,
         key: &[u8],
         hint: &mut Option<LeafHint>,
     ) {
-        if is_still {
-            let found_at = LeafHint { sight: leaf.sight(), slot: found.into() };
+        if is_valid {
+            let found_at = LeafHint { page_version: leaf.page_version(), slot: found.into() };
             if found.is_ok() {
                 self.remember(key, found_at);
             }
@@ -210,8 +210,8 @@ impl BTree {
     }
 
     /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
-    pub fn is_still(&self, hint: Option<LeafHint>) -> bool {
-        hint.is_some_and(|hint| self.pool.is_still(hint.sight))
+    pub fn is_valid(&self, hint: Option<LeafHint>) -> bool {
+        hint.is_some_and(|hint| self.pool.is_valid(hint.page_version))
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
@@ -255,7 +255,7 @@ impl BTree {
         note_change();
         let mut first = hint.take();
         self.until_whole(|| {
-            let hinted = first.take().and_then(|hint| Some((self.pool.again(hint.sight)?, hint.slot)));
+            let hinted = first.take().and_then(|hint| Some((self.pool.again(hint.page_version)?, hint.slot)));
             let (leaf, slot) = hinted.map_or_else(|| self.place_of(key, None), Ok)?;
             match self.attempt(&leaf, slot, key, wish) {
                 Ok(Attempt::Done(after)) => {
@@ -282,24 +282,24 @@ impl BTree {
 
     pub(super) fn attempt(
         &self,
-        leaf: &Seen<'_>,
+        leaf: &OptimisticGuard<'_>,
         slot: Slot,
         key: &[u8],
         wish: &mut Wish<'_, '_>,
     ) -> Result<Attempt, Denied> {
         let found = slot.find(Node::new(leaf.page()), key);
         let change = match wish {
-            Wish::Is(change) => leaf.is_still().then_some(*change),
+            Wish::Is(change) => leaf.is_valid().then_some(*change),
             Wish::DependsOn(decide) => with_bytes(|old| {
                 let value = found.ok().map(|index| Node::new(leaf.page()).value(index, old));
                 // What is decided on must be whole.
-                leaf.is_still().then(|| decide(value.map(|()| old.as_slice())))
+                leaf.is_valid().then(|| decide(value.map(|()| old.as_slice())))
             }),
         };
         let value = match (change, found) {
             (None, _) => return Ok(Attempt::Lost),
             (Some(Change::Keep), _) | (Some(Change::Remove), Err(_)) => {
-                return Ok(Attempt::Done(LeafHint { sight: leaf.sight(), slot: found.into() }));
+                return Ok(Attempt::Done(LeafHint { page_version: leaf.page_version(), slot: found.into() }));
             }
             (Some(Change::Put(value)), _) => Some(value),
             (Some(Change::Remove), Ok(_)) => None,
@@ -311,7 +311,7 @@ impl BTree {
         let node = Node::new(leaf.page());
         if value.is_some_and(|value| !node.has_room(found, key.len(), value.len())) {
             // Without the latch: who finds no room must not be in the way of somebody who makes some.
-            return match leaf.is_still() {
+            return match leaf.is_valid() {
                 false => Ok(Attempt::Lost),
                 // A split gives it no more room.
                 true if node.count() == 0 => Err(Denied::Failed(self.no_room(leaf.id()))),
@@ -342,7 +342,7 @@ impl BTree {
             Ok(()) => {
                 let slot =
                     value.map_or(Slot::Unknown, |_| Slot::At(found.unwrap_or_else(|index| index) as u16));
-                Attempt::Done(LeafHint { sight: leaf.sight_changed(), slot })
+                Attempt::Done(LeafHint { page_version: leaf.next_page_version(), slot })
             }
         })
     }

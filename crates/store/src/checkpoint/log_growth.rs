@@ -30,9 +30,9 @@ const FAST_FROM: f64 = 0.5;
 /// For each byte of the log so many of pages were written, or more: that is worth a longer one.
 const WRITTEN_PER_LOGGED: u64 = 2;
 
-/// What a checkpoint has seen.
+/// How the log was used until a checkpoint.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct LogUse {
     /// Where the log is, and the most that it may have.
     pub place: LogPlace,
     pub bytes_max: u64,
@@ -52,7 +52,7 @@ pub(super) struct Seen {
     pub is_copy: bool,
 }
 
-impl Seen {
+impl LogUse {
     /// How long the log is to be, if that is more than it is.
     pub fn target_bytes(&self) -> Option<u64> {
         let Self { place, bytes_max, live_bytes, .. } = *self;
@@ -78,8 +78,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn seen(ring_bytes: u64, live_bytes: u64) -> Seen {
-        Seen {
+    fn log_use(ring_bytes: u64, live_bytes: u64) -> LogUse {
+        LogUse {
             place: LogPlace { start_bytes: 0, bytes: ring_bytes },
             bytes_max: 256 * MIB,
             wanted_bytes: 0,
@@ -94,29 +94,29 @@ mod tests {
 
     #[test]
     fn a_log_grows_with_its_store_and_for_what_that_spares() {
-        let small = seen(256 << 10, MIB);
+        let small = log_use(256 << 10, MIB);
         assert_eq!(small.target_bytes(), Some(4 * MIB));
-        assert_eq!(Seen { is_long: false, ..small }.target_bytes(), None);
-        let next = seen(4 * MIB, 16 * MIB);
+        assert_eq!(LogUse { is_long: false, ..small }.target_bytes(), None);
+        let next = log_use(4 * MIB, 16 * MIB);
         assert_eq!(next.target_bytes(), None);
-        assert_eq!(seen(4 * MIB, 1 << 30).target_bytes(), Some(64 * MIB));
-        assert_eq!(Seen { fill: 0.6, ..next }.target_bytes(), Some(64 * MIB));
-        let pays = |seen: Seen| Seen { written_bytes: 3 * seen.logged_bytes, ..seen };
+        assert_eq!(log_use(4 * MIB, 1 << 30).target_bytes(), Some(64 * MIB));
+        assert_eq!(LogUse { fill: 0.6, ..next }.target_bytes(), Some(64 * MIB));
+        let pays = |log_use: LogUse| LogUse { written_bytes: 3 * log_use.logged_bytes, ..log_use };
         assert_eq!(pays(next).target_bytes(), Some(64 * MIB));
-        assert_eq!(pays(seen(64 * MIB, 200 * MIB)).target_bytes(), Some(256 * MIB));
-        assert_eq!(pays(seen(256 * MIB, 1 << 40)).target_bytes(), None);
-        let copy = Seen { is_copy: true, fill: 0.9, ..pays(next) };
+        assert_eq!(pays(log_use(64 * MIB, 200 * MIB)).target_bytes(), Some(256 * MIB));
+        assert_eq!(pays(log_use(256 * MIB, 1 << 40)).target_bytes(), None);
+        let copy = LogUse { is_copy: true, fill: 0.9, ..pays(next) };
         assert_eq!(
-            (copy.target_bytes(), Seen { live_bytes: 1 << 30, ..copy }.target_bytes()),
+            (copy.target_bytes(), LogUse { live_bytes: 1 << 30, ..copy }.target_bytes()),
             (None, Some(16 * MIB))
         );
-        assert_eq!(pays(seen(200 * MIB, 1 << 40)).target_bytes(), None, "for so little it does not move");
+        assert_eq!(pays(log_use(200 * MIB, 1 << 40)).target_bytes(), None, "for so little it does not move");
     }
 
     #[test]
     fn a_log_grows_for_a_record_that_waits() {
-        let waits = Seen { wanted_bytes: 80 * MIB, is_long: false, ..seen(4 * MIB, 0) };
+        let waits = LogUse { wanted_bytes: 80 * MIB, is_long: false, ..log_use(4 * MIB, 0) };
         assert_eq!(waits.target_bytes(), Some(80 * MIB));
-        assert_eq!(Seen { wanted_bytes: 3 * MIB, ..waits }.target_bytes(), None);
+        assert_eq!(LogUse { wanted_bytes: 3 * MIB, ..waits }.target_bytes(), None);
     }
 }

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 
 use flashgrain_device::Nanos;
 
-use super::log_growth::{FREE_BYTES, Seen};
+use super::log_growth::{FREE_BYTES, LogUse};
 use super::map::{Change, Place, Writer};
 use super::{MapHead, State, Superblock, slots};
 use crate::Error;
@@ -225,10 +225,10 @@ impl Run {
         let is_unfinished = self.base.superblock.unfinished;
         self.save(state, data_bytes, closed)?;
         self.parts.poison.check()?;
-        let seen = self.seen(&cut);
+        let log_use = self.log_use(&cut);
         self.release(cut, chain);
         if !closed {
-            self.grow_log(seen)?;
+            self.grow_log(log_use)?;
         }
         if closed && is_unfinished {
             let segments = Arc::clone(&self.parts.segments);
@@ -276,12 +276,12 @@ impl Run {
     }
 
     /// What this checkpoint says about the log's length.
-    fn seen(&mut self, cut: &Cut) -> Seen {
+    fn log_use(&mut self, cut: &Cut) -> LogUse {
         let Parts { segments, log, .. } = &self.parts;
         let written_bytes = segments.written().by_stream_bytes[Stream::Fresh as usize];
         let (last_end, last_written_bytes) = std::mem::replace(&mut self.last, (cut.log_end, written_bytes));
         let logged_bytes = cut.log_end.0.saturating_sub(last_end.0);
-        Seen {
+        LogUse {
             place: log.place(),
             bytes_max: self.base.superblock.layout.log_bytes_max,
             wanted_bytes: log.wanted_bytes(),
@@ -296,19 +296,19 @@ impl Run {
 
     /// Moves the log to a longer place, if it has become too short and there is room; to a shorter one on a
     /// disk that is full: pages have more use for it.
-    fn grow_log(&mut self, seen: Seen) -> Result<(), Error> {
+    fn grow_log(&mut self, log_use: LogUse) -> Result<(), Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         if !self.base.superblock.layout.log_grows() {
             return Ok(());
         }
-        if segments.has_growth_failed() && seen.wanted_bytes == 0 {
-            if seen.place.bytes > 2 * FREE_BYTES {
+        if segments.has_growth_failed() && log_use.wanted_bytes == 0 {
+            if log_use.place.bytes > 2 * FREE_BYTES {
                 let home = self.base.superblock.layout.log_home;
                 self.move_log(segments.take_free_log(FREE_BYTES).unwrap_or(home))?;
             }
             return Ok(());
         }
-        let Some(bytes) = seen.target_bytes() else { return Ok(()) };
+        let Some(bytes) = log_use.target_bytes() else { return Ok(()) };
         match segments.take_log(bytes) {
             Some(place) => self.move_log(place).map(drop),
             None => {

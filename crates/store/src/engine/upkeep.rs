@@ -8,7 +8,7 @@ use crate::checkpoint::{Keeper, Parts};
 use crate::header::PageId;
 use crate::options::Options;
 use crate::pool::Pool;
-use crate::segment::{Dirty, Location, Pressure, Tenant};
+use crate::segment::{Dirty, Location, PageLocator, Pressure};
 use crate::task::{Executor, Upkeep};
 use crate::txn::{Load, Space};
 
@@ -40,8 +40,8 @@ pub(super) fn connect(parts: &Parts, keeper: &Keeper, executor: &Executor, optio
         dirty_bytes_max: options.dirty_bytes_max(),
         steps: AtomicU32::new(0),
     });
-    let tenant: Weak<dyn Tenant> = Arc::<Pages>::downgrade(&pages);
-    parts.segments.set_tenant(tenant);
+    let locator: Weak<dyn PageLocator> = Arc::<Pages>::downgrade(&pages);
+    parts.segments.set_page_locator(locator);
     let upkeep: Weak<dyn Upkeep> = Arc::<Pages>::downgrade(&pages);
     executor.add_upkeep(upkeep);
     slow_writers(parts);
@@ -85,7 +85,7 @@ fn slow_writers(parts: &Parts) {
     });
 }
 
-/// The segments' tenant, and a look at the dirty bytes between tasks.
+/// The segments' page locator, and a look at the dirty bytes between tasks.
 pub(super) struct Pages {
     pool: Arc<Pool>,
     want: Box<dyn Fn() + Send + Sync>,
@@ -94,7 +94,7 @@ pub(super) struct Pages {
     steps: AtomicU32,
 }
 
-impl Tenant for Pages {
+impl PageLocator for Pages {
     fn is_at(&self, id: PageId, location: Location) -> bool {
         self.pool.is_at(id, location)
     }

@@ -1,12 +1,12 @@
 //! Where a key was found.
 
-use crate::pool::Sight;
+use crate::pool::PageVersion;
 
 /// A leaf as it was, and where in it a key was. While nothing has changed there, whoever comes back to the
 /// key need not begin at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafHint {
-    pub sight: Sight,
+    pub page_version: PageVersion,
     pub slot: Slot,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Slot {
 impl LeafHint {
     /// Whether another one is of the same leaf, as it was at the same time.
     pub fn is_beside(self, other: Self) -> bool {
-        self.sight == other.sight
+        self.page_version == other.page_version
     }
 
     /// The same leaf, for a key that may be elsewhere in it.

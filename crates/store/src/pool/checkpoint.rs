@@ -47,7 +47,7 @@ impl Pool {
                 }
                 if gathered == PAGES_PER_TURN || index % FRAMES_PER_TURN == FRAMES_PER_TURN - 1 {
                     gathered = 0;
-                    self.images.pace()?;
+                    self.page_store.pace()?;
                     yield_now();
                 }
             }
@@ -84,7 +84,7 @@ impl Pool {
             match gathered {
                 Ok(()) => {}
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {
-                    self.images.wait_for_room(Stream::Fresh)?
+                    self.page_store.wait_for_room(Stream::Fresh)?
                 }
                 Err(NotAppended::Failed(error)) => return Err(error),
             }
@@ -155,7 +155,7 @@ impl Pool {
                     {
                         let location = Location::from_bits(meta.location.load(Ordering::Relaxed));
                         let garbage = meta.dirty_epoch.load(Ordering::Relaxed) != 0;
-                        if meta.latch.is_still(version) {
+                        if meta.latch.is_valid(version) {
                             return location.filter(|_| garbage_too || !garbage);
                         }
                     }

@@ -196,8 +196,8 @@ impl Pool {
     /// pages wait for being written that the hands need not go on.
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
-        let enough =
-            (UNITS_UNDER_WAY * self.images.unit_bytes()).min(self.frames.budget_bytes() / UNDER_WAY_SHARE);
+        let enough = (UNITS_UNDER_WAY * self.page_store.unit_bytes())
+            .min(self.frames.budget_bytes() / UNDER_WAY_SHARE);
         self.evict_queued(shard, store_bytes.saturating_sub(self.frames.free_bytes_of(shard)), &mut made);
         for _ in 0..batches {
             let under_way = self.clock.queue(shard).gathered_bytes;
@@ -315,7 +315,7 @@ impl Pool {
             return Outcome::Stays;
         }
         let is_under_way = |unit: UnitSequence| {
-            unit.0 != 0 && !self.images.is_written(unit) && !planted!(EvictedBeforeWritten)
+            unit.0 != 0 && !self.page_store.is_written(unit) && !planted!(EvictedBeforeWritten)
         };
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
         if meta.dirty_epoch.load(Ordering::Relaxed) == 0 && is_under_way(unit) {
@@ -390,9 +390,9 @@ impl Pool {
                 continue;
             }
             let waited = match made {
-                Made { waits_for: Some(unit), .. } => self.images.wait_written(unit),
+                Made { waits_for: Some(unit), .. } => self.page_store.wait_written(unit),
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
-                Made { denied: Some(_), .. } => self.images.wait_for_room(Stream::Fresh),
+                Made { denied: Some(_), .. } => self.page_store.wait_for_room(Stream::Fresh),
                 // All frames are being loaded, or are reserved.
                 _ if self.give_up_records() => continue,
                 // To be looked at once more, as one may have become free just before.

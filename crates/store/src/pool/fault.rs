@@ -6,7 +6,7 @@ use super::evict::FRAME;
 use super::frames::Frame;
 use super::table::{Entry, Place, Word};
 use super::waiters::{Waiters, changed};
-use super::{Access, HOT, Pool, SCANNED, Seen, count, own_place};
+use super::{Access, HOT, OptimisticGuard, Pool, SCANNED, count, own_place};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::Location;
@@ -16,11 +16,11 @@ impl Pool {
     /// [`Pool::read`] of a page that is not in memory, or that somebody is changing.
     #[cold]
     #[inline(never)]
-    pub(super) fn read_slowly(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
+    pub(super) fn read_slowly(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
         let entry = self.table.entry(id).ok_or_else(|| no_such_page(id))?;
         loop {
-            if let Some(seen) = self.look(id, access) {
-                return Ok(seen);
+            if let Some(guard) = self.look(id, access) {
+                return Ok(guard);
             }
             let word = entry.load();
             match word.place() {
@@ -65,7 +65,7 @@ impl Pool {
         loop {
             // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class,
             // and all frames begin at multiples of 4096.
-            let result = unsafe { self.images.read(from, id, self.frames.memory(frame)) };
+            let result = unsafe { self.page_store.read(from, id, self.frames.memory(frame)) };
             let now = match entry.load().place() {
                 Place::Loading(now) => now,
                 _ => from,

@@ -48,7 +48,7 @@ impl Latch {
 
     /// Whether all that was read since `version` was read was whole.
     #[inline]
-    pub fn is_still(&self, version: Version) -> bool {
+    pub fn is_valid(&self, version: Version) -> bool {
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == version.0
     }
@@ -64,7 +64,7 @@ impl Latch {
             // Acquiring keeps what the writer does from moving up to before the exchange is read, but not to
             // before it is written: a reader could see the first changes and still find the old version
             // (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012). It meets the
-            // fence of `is_still`.
+            // fence of `is_valid`.
             fence(Ordering::Release);
         }
         taken

@@ -4,11 +4,11 @@
 //! So a look-up of a resident page is one load, a page fault is one compare-and-swap, and no page needs to
 //! know who refers to it (vmcache, instead of swizzled pointers with parent pointers).
 //!
-//! How to read: [`Pool::read`] a page, look at it, and [`Seen::is_still`] before believing anything. How to
-//! change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read, change it, drop
-//! the section. A section never waits: no parking, no yielding, no I/O within; a debug assertion watches. A
-//! checkpoint's cut falls between sections, so what one section changes is in a checkpoint as a whole or not
-//! at all.
+//! How to read: [`Pool::read`] a page, look at it, and [`OptimisticGuard::is_valid`] before believing
+//! anything. How to change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read,
+//! change it, drop the section. A section never waits: no parking, no yielding, no I/O within; a debug
+//! assertion watches. A checkpoint's cut falls between sections, so what one section changes is in a
+//! checkpoint as a whole or not at all.
 //!
 //! Who may change what:
 //! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's
@@ -27,9 +27,9 @@ mod fault;
 mod frames;
 mod frees;
 mod gate;
-mod images;
 mod latch;
 mod mapping;
+mod page_store;
 mod prefetch;
 mod records;
 mod section;
@@ -60,8 +60,8 @@ pub(crate) use changes::Moved;
 use evict::{Clock, FRAME};
 pub(crate) use frames::{Frame, Frames, Meta};
 use gate::{Gate, PLACES, own_place};
-pub(crate) use images::Images;
 use latch::Version;
+pub(crate) use page_store::PageStore;
 pub(crate) use prefetch::prefetch;
 use prefetch::prefetch_line;
 pub(crate) use records::RecordKey;
@@ -107,7 +107,7 @@ pub(crate) struct Pool {
     changes: Changes,
     withheld: withheld::Registry,
     frees: frees::Frees,
-    images: Arc<dyn Images>,
+    page_store: Arc<dyn PageStore>,
     executor: Executor,
     /// Tasks under way that load pages in advance.
     errands: AtomicU64,
@@ -153,9 +153,10 @@ fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// A page that was resident when it was looked at.
+/// A page that was resident when it was looked at, and its version then. Readers take no latch: they
+/// read, and ask the guard afterwards whether what they read was whole.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct OptimisticGuard<'a> {
     meta: &'a Meta,
     page: Page<'a>,
     version: Version,
@@ -163,7 +164,7 @@ pub(crate) struct Seen<'a> {
     id: PageId,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> OptimisticGuard<'a> {
     /// Its bytes, which may change and become another page's at any time.
     #[inline]
     pub fn page(&self) -> Page<'a> {
@@ -179,8 +180,8 @@ impl<'a> Seen<'a> {
     /// Whether all that was read of it so far was whole and is still current. A no may become a yes again:
     /// who has the latch may change nothing. So who goes by a no must stay with it.
     #[inline]
-    pub fn is_still(&self) -> bool {
-        self.meta.latch.is_still(self.version)
+    pub fn is_valid(&self) -> bool {
+        self.meta.latch.is_valid(self.version)
     }
 
     /// It stays in memory for some time.
@@ -191,22 +192,22 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// To look at it again, as it is now.
+    /// The version, to look at the page again later.
     #[inline]
-    pub fn sight(&self) -> Sight {
-        Sight { frame: self.frame, version: self.version }
+    pub fn page_version(&self) -> PageVersion {
+        PageVersion { frame: self.frame, version: self.version }
     }
 
-    /// To look at it again, as it is after the one change that began with what was seen here.
+    /// The version after one change that began with this one.
     #[inline]
-    pub fn sight_changed(&self) -> Sight {
-        Sight { version: self.version.next(), ..self.sight() }
+    pub fn next_page_version(&self) -> PageVersion {
+        PageVersion { version: self.version.next(), ..self.page_version() }
     }
 }
 
-/// Where a page was in memory and what it was then: see [`Pool::again`].
+/// The frame that a page was in, and the version of its latch then: see [`Pool::again`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct PageVersion {
     frame: Frame,
     version: Version,
 }
@@ -219,7 +220,11 @@ impl Pool {
     /// # Errors
     /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many
     /// addresses.
-    pub fn new(budget_bytes: u64, images: Arc<dyn Images>, executor: Executor) -> Result<Arc<Self>, Error> {
+    pub fn new(
+        budget_bytes: u64,
+        page_store: Arc<dyn PageStore>,
+        executor: Executor,
+    ) -> Result<Arc<Self>, Error> {
         if budget_bytes < LEAST_BUDGET_BYTES {
             return Err(Error::Options(format!(
                 "a cache of {budget_bytes} bytes is too small: give it at least {LEAST_BUDGET_BYTES}"
@@ -242,7 +247,7 @@ impl Pool {
             changes: Changes::default(),
             withheld: withheld::Registry::default(),
             frees: frees::Frees::default(),
-            images,
+            page_store,
             executor,
             errands: AtomicU64::new(0),
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
@@ -264,14 +269,14 @@ impl Pool {
     /// optimistically is possible: callers check their parent first and start over). What stands in the way
     /// of writing pages, if the page needs memory and only dirty ones could give it.
     #[inline]
-    pub fn read(&self, id: PageId, access: Access) -> Result<Seen<'_>, Error> {
+    pub fn read(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
         if trouble!(Page) {
             return Err(Error::Io { doing: format!("read page {}", id.0), errno: libc::EIO });
         }
         match self.look(id, access) {
-            Some(seen) => {
+            Some(guard) => {
                 count(&self.counts[own_place()].hits);
-                Ok(seen)
+                Ok(guard)
             }
             None => self.read_slowly(id, access),
         }
@@ -279,25 +284,25 @@ impl Pool {
 
     /// The page, if it is in memory and nobody is changing it.
     #[inline]
-    pub fn at_hand(&self, id: PageId) -> Option<Seen<'_>> {
+    pub fn at_hand(&self, id: PageId) -> Option<OptimisticGuard<'_>> {
         // Trouble is for those who wait.
-        let seen = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
+        let guard = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
         count(&self.counts[own_place()].hits);
-        Some(seen)
+        Some(guard)
     }
 
-    /// The page, if it is still in memory and nobody has changed it since this pool's `sight`.
+    /// The page, if it is still in memory and nobody has changed it since this pool's `page_version`.
     #[inline]
-    pub fn again(&self, sight: Sight) -> Option<Seen<'_>> {
-        let Sight { frame, version } = sight;
+    pub fn again(&self, page_version: PageVersion) -> Option<OptimisticGuard<'_>> {
+        let PageVersion { frame, version } = page_version;
         let meta = self.frames.meta(frame);
         // Under this version the frame has had the same page all the time.
         let id = PageId(meta.page.load(Ordering::Relaxed));
-        let seen = Some(Seen { meta, page: self.frames.page(frame), version, frame, id });
-        let seen = seen.filter(Seen::is_still)?;
-        seen.note_use();
+        let guard = Some(OptimisticGuard { meta, page: self.frames.page(frame), version, frame, id });
+        let guard = guard.filter(OptimisticGuard::is_valid)?;
+        guard.note_use();
         count(&self.counts[own_place()].hits);
-        Some(seen)
+        Some(guard)
     }
 
     /// Whether whoever needs the page has to have it read.
@@ -314,15 +319,15 @@ impl Pool {
         self.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
     }
 
-    /// Whether the page is still in memory and nobody has changed it since this pool's `sight`.
+    /// Whether the page is still in memory and nobody has changed it since this pool's `page_version`.
     #[inline]
-    pub fn is_still(&self, sight: Sight) -> bool {
-        self.frames.meta(sight.frame).latch.is_still(sight.version)
+    pub fn is_valid(&self, page_version: PageVersion) -> bool {
+        self.frames.meta(page_version.frame).latch.is_valid(page_version.version)
     }
 
     /// The page, if it is in memory and nobody is changing it.
     #[inline]
-    fn look(&self, id: PageId, access: Access) -> Option<Seen<'_>> {
+    fn look(&self, id: PageId, access: Access) -> Option<OptimisticGuard<'_>> {
         let frame = self.table.entry(id)?.load().frame()?;
         let meta = self.frames.meta(frame);
         let version = meta.latch.try_read()?;
@@ -331,11 +336,11 @@ impl Pool {
         if meta.page.load(Ordering::Acquire) != id.0 {
             return None;
         }
-        let seen = Seen { meta, page: self.frames.page(frame), version, frame, id };
+        let guard = OptimisticGuard { meta, page: self.frames.page(frame), version, frame, id };
         if access == Access::Normal {
-            seen.note_use();
+            guard.note_use();
         }
-        Some(seen)
+        Some(guard)
     }
 
     /// Begins to fetch the page table's word of a page into the processor's cache.
@@ -398,7 +403,7 @@ impl Pool {
         }
         // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead
         // here, again and again.
-        self.images.check()?;
+        self.page_store.check()?;
         Ok(Reserved::new(self, self.take_frame(class)?))
     }
 
@@ -406,14 +411,14 @@ impl Pool {
     #[cold]
     fn fail_write(&self) -> Error {
         let first = "a write that was to fail".to_owned();
-        self.images.give_up(&first);
+        self.page_store.give_up(&first);
         Error::Poisoned { first }
     }
 
     /// # Errors
     /// [`Error::Poisoned`] if nothing is written any more.
     pub fn check(&self) -> Result<(), Error> {
-        self.images.check()
+        self.page_store.check()
     }
 
     /// After [`Denied::NoRoom`].
@@ -421,7 +426,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Full`], [`Error::Poisoned`].
     pub fn wait_for_room(&self) -> Result<(), Error> {
-        self.images.wait_for_room(Stream::Fresh)
+        self.page_store.wait_for_room(Stream::Fresh)
     }
 
     /// After [`Section::gather`] was denied for want of room.
@@ -429,7 +434,7 @@ impl Pool {
     /// # Errors
     /// As [`Pool::wait_for_room`].
     pub fn wait_for_overflow_room(&self) -> Result<(), Error> {
-        self.images.wait_for_room(Stream::Overflow)
+        self.page_store.wait_for_room(Stream::Overflow)
     }
 
     /// Bytes of pages in memory that have changed since they were written.
@@ -513,7 +518,7 @@ impl Pool {
         let overflow = Header::of(page).kind == PageKind::Overflow as u8;
         let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
         let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
-        let appended = self.images.append(stream, id, frame.class(), page, from)?;
+        let appended = self.page_store.append(stream, id, frame.class(), page, from)?;
         if !id.is_volatile() {
             self.changes.note(dirty_epoch, Moved { id, from, to: Some(appended.location) });
         }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use super::changes::Moved;
 use super::frames::{Frame, Meta};
 use super::table::{Entry, Word};
-use super::{HOT, Pool, Seen};
+use super::{HOT, OptimisticGuard, Pool};
 use crate::Error;
 use crate::epoch::Epoch;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -96,19 +96,19 @@ impl<'a> Section<'a> {
     /// # Errors
     /// [`Denied`]; the page is as it was.
     #[inline]
-    pub fn lock(&self, seen: &Seen<'a>) -> Result<Locked<'_>, Denied> {
+    pub fn lock(&self, guard: &OptimisticGuard<'a>) -> Result<Locked<'_>, Denied> {
         self.check_trouble()?;
-        if !seen.meta.latch.try_upgrade(seen.version) {
+        if !guard.meta.latch.try_upgrade(guard.version) {
             return Err(Denied::Changed);
         }
-        let dirty_epoch = seen.meta.dirty_epoch.load(Ordering::Relaxed);
+        let dirty_epoch = guard.meta.dirty_epoch.load(Ordering::Relaxed);
         if dirty_epoch != self.epoch
-            && let Err(denied) = self.make_ready(seen, dirty_epoch)
+            && let Err(denied) = self.make_ready(guard, dirty_epoch)
         {
-            seen.meta.latch.unlock_unchanged();
+            guard.meta.latch.unlock_unchanged();
             return Err(denied);
         }
-        Ok(Locked { pool: self.pool, meta: seen.meta, frame: seen.frame, id: seen.id })
+        Ok(Locked { pool: self.pool, meta: guard.meta, frame: guard.frame, id: guard.id })
     }
 
     /// What tests want.
@@ -131,9 +131,9 @@ impl<'a> Section<'a> {
     pub fn lock_below<'s>(
         &'s self,
         upper: Locked<'s>,
-        seen: &Seen<'a>,
+        guard: &OptimisticGuard<'a>,
     ) -> Result<(Locked<'s>, Locked<'s>), Denied> {
-        match self.lock(seen) {
+        match self.lock(guard) {
             Ok(locked) => Ok((upper, locked)),
             Err(denied) => {
                 upper.meta.latch.unlock_unchanged();
@@ -144,22 +144,22 @@ impl<'a> Section<'a> {
     }
 
     /// The page is clean, or dirty since an older epoch.
-    fn make_ready(&self, seen: &Seen<'a>, dirty_epoch: u32) -> Result<(), Denied> {
+    fn make_ready(&self, guard: &OptimisticGuard<'a>, dirty_epoch: u32) -> Result<(), Denied> {
         if dirty_epoch != 0 {
-            if seen.id.is_volatile() {
+            if guard.id.is_volatile() {
                 return Ok(());
             }
             if planted!(ChangedPageNotKept) {
-                seen.meta.dirty_epoch.store(self.epoch, Ordering::Release);
+                guard.meta.dirty_epoch.store(self.epoch, Ordering::Release);
                 return Ok(());
             }
             // The checkpoint of that epoch needs the page as it is now.
-            self.pool.append(seen.id, seen.frame, dirty_epoch).map_err(denied)?;
+            self.pool.append(guard.id, guard.frame, dirty_epoch).map_err(denied)?;
         }
-        if let Some(location) = Location::from_bits(seen.meta.location.load(Ordering::Relaxed)) {
-            self.pool.images.release(location);
+        if let Some(location) = Location::from_bits(guard.meta.location.load(Ordering::Relaxed)) {
+            self.pool.page_store.release(location);
         }
-        self.pool.mark_dirty(seen.id, seen.frame, self.epoch);
+        self.pool.mark_dirty(guard.id, guard.frame, self.epoch);
         Ok(())
     }
 
@@ -244,7 +244,7 @@ impl Drop for Section<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.pool.images.give_up("a panic while pages were changed");
+            self.pool.page_store.give_up("a panic while pages were changed");
         }
         self.pool.gate.leave(self.place);
     }

@@ -4,7 +4,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use std::collections::HashMap;
 
-use super::{Images, Pool};
+use super::{PageStore, Pool};
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
@@ -13,12 +13,12 @@ use crate::task::Executor;
 
 /// Images in memory. Each is a unit of its own and on the "device" at once.
 #[derive(Default)]
-pub(crate) struct MemoryImages {
+pub(crate) struct MemoryPageStore {
     images: Mutex<HashMap<Location, (PageId, Vec<u32>)>>,
     next: AtomicU64,
 }
 
-impl Images for MemoryImages {
+impl PageStore for MemoryPageStore {
     fn append(
         &self,
         _: Stream,
@@ -76,7 +76,7 @@ pub(crate) fn pool_in_memory(budget_bytes: u64) -> Arc<Pool> {
 }
 
 /// Likewise, over images that another pool may have gathered.
-pub(crate) fn pool_over(images: &Arc<MemoryImages>, budget_bytes: u64) -> Arc<Pool> {
+pub(crate) fn pool_over(page_store: &Arc<MemoryPageStore>, budget_bytes: u64) -> Arc<Pool> {
     let executor = Executor::new(vec![Arc::default()]);
-    Pool::new(budget_bytes, Arc::<MemoryImages>::clone(images), executor).unwrap()
+    Pool::new(budget_bytes, Arc::<MemoryPageStore>::clone(page_store), executor).unwrap()
 }

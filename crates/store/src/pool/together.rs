@@ -37,7 +37,7 @@ impl Pool {
         }
         // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class,
         // and all begin at multiples of 4096.
-        let are_read = unsafe { self.images.read_together(&images) };
+        let are_read = unsafe { self.page_store.read_together(&images) };
         for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
             if is_read {
                 claim.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });

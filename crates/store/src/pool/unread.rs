@@ -20,8 +20,8 @@ impl<'a> Section<'a> {
             // A prefetch may be under way.
             Place::Loading(_) => Err(Denied::Changed),
             Place::Memory(_) => {
-                let seen = pool.look(id, Access::Scan).ok_or(Denied::Changed)?;
-                self.free(self.lock(&seen)?);
+                let guard = pool.look(id, Access::Scan).ok_or(Denied::Changed)?;
+                self.free(self.lock(&guard)?);
                 Ok(())
             }
             Place::Device(location) => {
@@ -37,7 +37,7 @@ impl<'a> Section<'a> {
                     return Err(Denied::Changed);
                 }
                 pool.count_volatile(id, location.class(), -1);
-                pool.images.release(location);
+                pool.page_store.release(location);
                 pool.table.free_number(id, self.epoch().0);
                 Ok(())
             }

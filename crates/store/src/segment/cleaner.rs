@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::pack::{self, Expected};
 use super::stats::add;
 use super::survey::{Surveyed, extents};
-use super::{Appended, Location, NotAppended, Segments, Tenant, UnitSequence, policy};
+use super::{Appended, Location, NotAppended, PageLocator, Segments, UnitSequence, policy};
 use crate::header::{Header, PageId};
 use crate::io_context::{Block, Role};
 
@@ -65,17 +65,17 @@ impl Segments {
     }
 
     /// Cleans segments until there are enough free ones, or none is worth it.
-    pub(super) fn clean(&self, tenant: &dyn Tenant) {
+    pub(super) fn clean(&self, locator: &dyn PageLocator) {
         let Ok(mut block) = Block::new(READ_BYTES as usize) else { return };
         while !self.is_stopped() && self.poison.check().is_ok() {
-            let dirty = tenant.dirty();
+            let dirty = locator.dirty();
             let need = self.space.need(dirty);
             if !need.cleaning || !need.urgent && self.grow_if_short(false, dirty.bytes) {
                 break;
             }
-            let Some(victim) = self.next_victim(tenant) else { break };
+            let Some(victim) = self.next_victim(locator) else { break };
             let index = victim.index;
-            let result = self.clean_segment(victim, tenant, &mut block);
+            let result = self.clean_segment(victim, locator, &mut block);
             self.space.end_victim(index);
             self.wake_all();
             match result {
@@ -88,11 +88,11 @@ impl Segments {
     pub(super) fn clean_segment(
         &self,
         surveyed: Surveyed,
-        tenant: &dyn Tenant,
+        locator: &dyn PageLocator,
         block: &mut Block,
     ) -> Result<(), Stop> {
         let Surveyed { index, opening, mut live } = surveyed;
-        live.retain(|(page, location)| tenant.is_at(*page, *location));
+        live.retain(|(page, location)| locator.is_at(*page, *location));
         let changed_at = self.space.changed_at(index);
         let mut victim = Victim { index, opening, changed_at, damaged: false };
         for extent in extents(&live, self.layout.sector_bytes, READ_BYTES, GAP_BYTES) {
@@ -104,7 +104,7 @@ impl Segments {
             let bytes: &[u8] = if is_read { &block.bytes()[..extent.length_bytes as usize] } else { &[] };
             for (page, location) in &live[extent.images] {
                 let image = bytes.get((location.offset_bytes() - extent.offset_bytes) as usize..);
-                self.move_page(&mut victim, *page, *location, image.unwrap_or(&[]), tenant)?;
+                self.move_page(&mut victim, *page, *location, image.unwrap_or(&[]), locator)?;
             }
         }
         self.space.note_damage(index, victim.damaged);
@@ -119,9 +119,9 @@ impl Segments {
         page: PageId,
         location: Location,
         image: &[u8],
-        tenant: &dyn Tenant,
+        locator: &dyn PageLocator,
     ) -> Result<(), Stop> {
-        if !tenant.is_at(page, location) {
+        if !locator.is_at(page, location) {
             return Ok(());
         }
         let expected = Expected { location, page, oldest_sequence: victim.opening.0 };
@@ -129,11 +129,16 @@ impl Segments {
             Ok(header) => {
                 self.move_image(victim, header, location, &image[..location.length_bytes() as usize])
             }
-            Err(_) => self.move_alone(victim, expected, tenant),
+            Err(_) => self.move_alone(victim, expected, locator),
         }
     }
 
-    fn move_alone(&self, victim: &mut Victim, expected: Expected, tenant: &dyn Tenant) -> Result<(), Stop> {
+    fn move_alone(
+        &self,
+        victim: &mut Victim,
+        expected: Expected,
+        locator: &dyn PageLocator,
+    ) -> Result<(), Stop> {
         let Expected { location, page, .. } = expected;
         let (offset, length, skipped) = location.span(self.layout.sector_bytes);
         let own = skipped as usize..(skipped + location.length_bytes()) as usize;
@@ -144,12 +149,12 @@ impl Segments {
             Ok((header, block))
         });
         match image {
-            Ok((header, mut block)) if tenant.is_at(page, location) => {
+            Ok((header, mut block)) if locator.is_at(page, location) => {
                 self.move_image(victim, header, location, &block.bytes()[own])
             }
             Ok(_) => Ok(()),
             Err(_) => {
-                victim.damaged |= tenant.is_at(page, location);
+                victim.damaged |= locator.is_at(page, location);
                 Ok(())
             }
         }
@@ -199,8 +204,8 @@ impl Segments {
 
     /// Tells a page that was moved where it is, unless it has changed meanwhile.
     fn tell(&self, moved: &Move) {
-        let tenant = self.tenant();
-        let relocated = tenant.is_some_and(|tenant| tenant.relocate(moved.page, moved.old, moved.new));
+        let locator = self.page_locator();
+        let relocated = locator.is_some_and(|locator| locator.relocate(moved.page, moved.old, moved.new));
         self.space.release(if relocated { moved.old } else { moved.new });
     }
 }

@@ -257,7 +257,7 @@ impl Segments {
     pub(super) fn let_fill(&self, units: &[UnitSequence]) -> Result<(), Error> {
         let mut before = Vec::new();
         for _ in 0..FILLING_TURNS {
-            let is_any_dirty = self.tenant().is_some_and(|tenant| tenant.dirty().bytes > 0);
+            let is_any_dirty = self.page_locator().is_some_and(|locator| locator.dirty().bytes > 0);
             let filling = [Target::FreshHot, Target::FreshCold].map(|target| {
                 let gathering = self.gathering(target);
                 gathering.unit.as_ref().map(|open| (open.unit, open.taken_bytes()))

@@ -92,7 +92,7 @@ pub(crate) enum NotAppended {
 }
 
 /// Whoever knows where pages are: the pool, and the checkpoints.
-pub(crate) trait Tenant: Send + Sync {
+pub(crate) trait PageLocator: Send + Sync {
     /// Whether the newest image of the page is the one at `location`, and nothing newer is in memory.
     fn is_at(&self, id: PageId, location: Location) -> bool;
 
@@ -133,7 +133,7 @@ pub(crate) struct Segments {
     upkeep: Upkeep,
     in_place: Option<InPlace>,
     waiting: Mutex<Vec<Waker>>,
-    tenant: OnceLock<Weak<dyn Tenant>>,
+    page_locator: OnceLock<Weak<dyn PageLocator>>,
     counters: Counters,
 }
 
@@ -170,7 +170,7 @@ impl Segments {
             upkeep: Upkeep::default(),
             in_place,
             waiting: Mutex::default(),
-            tenant: OnceLock::new(),
+            page_locator: OnceLock::new(),
             counters: Counters::default(),
         });
         let watching = Arc::downgrade(&segments);
@@ -180,8 +180,8 @@ impl Segments {
     }
 
     /// Who is asked where pages are. Once, before anything is cleaned.
-    pub fn set_tenant(&self, tenant: Weak<dyn Tenant>) {
-        let _first_stays = self.tenant.set(tenant);
+    pub fn set_page_locator(&self, locator: Weak<dyn PageLocator>) {
+        let _first_stays = self.page_locator.set(locator);
     }
 
     /// The largest size class of which every page fits into a unit.
@@ -189,8 +189,8 @@ impl Segments {
         (0..CLASSES).rev().find(|class| class_bytes(*class) <= u64::from(self.layout.unit_bytes)).unwrap_or(0)
     }
 
-    fn tenant(&self) -> Option<Arc<dyn Tenant>> {
-        self.tenant.get()?.upgrade()
+    fn page_locator(&self) -> Option<Arc<dyn PageLocator>> {
+        self.page_locator.get()?.upgrade()
     }
 
     /// Bytes of a write unit.

@@ -8,7 +8,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Location, Segments, Tenant, UnitSequence};
+use super::{Location, PageLocator, Segments, UnitSequence};
 use crate::header::PageId;
 
 /// A segment to be cleaned.
@@ -54,7 +54,7 @@ impl Drop for Making<'_> {
 impl Segments {
     /// The segment that is worth most to be cleaned, of those that are on the device as a whole, and what is
     /// live in it. It is in hand from now on. `None` if there is none, or no room for what would be moved.
-    pub(super) fn next_victim(&self, tenant: &dyn Tenant) -> Option<Surveyed> {
+    pub(super) fn next_victim(&self, locator: &dyn PageLocator) -> Option<Surveyed> {
         while self.space.may_clean() {
             let emergency = self.space.is_emergency();
             let making = {
@@ -72,7 +72,7 @@ impl Segments {
             };
             if making {
                 let _others_wait = Making(self);
-                if !self.make_survey(tenant, emergency) {
+                if !self.make_survey(locator, emergency) {
                     return None;
                 }
             } else {
@@ -83,14 +83,14 @@ impl Segments {
     }
 
     /// Returns whether there is anything to clean.
-    fn make_survey(&self, tenant: &dyn Tenant, emergency: bool) -> bool {
+    fn make_survey(&self, locator: &dyn PageLocator, emergency: bool) -> bool {
         let age_bytes = self.space.age_bytes();
         let victims = self.space.victims(|range| !self.buffers.holds_any_of(range));
         if victims.is_empty() {
             return false;
         }
         let victims_bytes: u64 = victims.iter().map(|index| self.space.sizes().length(*index)).sum();
-        let surveyed = self.survey(victims, tenant);
+        let surveyed = self.survey(victims, locator);
         let mut plan = self.survey.plan();
         plan.until_bytes = age_bytes + victims_bytes;
         plan.emergency = emergency;
@@ -99,7 +99,7 @@ impl Segments {
     }
 
     /// What is live in these segments.
-    pub(super) fn survey(&self, victims: Vec<usize>, tenant: &dyn Tenant) -> Vec<Surveyed> {
+    pub(super) fn survey(&self, victims: Vec<usize>, locator: &dyn PageLocator) -> Vec<Surveyed> {
         let mut place_of = vec![None; self.space.usage().segments as usize];
         let mut surveyed: Vec<_> = victims
             .into_iter()
@@ -112,7 +112,7 @@ impl Segments {
             let index = self.space.index_of(location.offset_bytes())?;
             place_of.get(index).copied().flatten()
         };
-        for (page, location) in tenant.pages_where(&|location| place_of(location).is_some()) {
+        for (page, location) in locator.pages_where(&|location| place_of(location).is_some()) {
             if let Some(place) = place_of(location) {
                 surveyed[place].live.push((page, location));
             }

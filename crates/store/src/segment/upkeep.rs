@@ -9,7 +9,7 @@ use flashgrain_device::{ErrorKind as DeviceErrorKind, Nanos};
 
 use super::policy::Target;
 use super::stats::add;
-use super::{Dirty, Segments, Stream, Tenant};
+use super::{Dirty, PageLocator, Segments, Stream};
 use crate::Error;
 use crate::io_context::{self, Role};
 use crate::layout::LogPlace;
@@ -94,14 +94,14 @@ impl Segments {
 
     /// A cleaner that has just found nothing to do is not followed by another one at once.
     fn tend_and(&self, clean: bool) {
-        let Some(tenant) = self.tenant() else { return };
+        let Some(locator) = self.page_locator() else { return };
         if self.in_place.is_some()
             || self.upkeep.stopped.load(Ordering::Acquire)
             || self.poison.check().is_err()
         {
             return;
         }
-        let dirty = tenant.dirty();
+        let dirty = locator.dirty();
         let (dirty_bytes, need) = (dirty.bytes, self.space.need(dirty));
         let out_of_room =
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
@@ -114,7 +114,7 @@ impl Segments {
                 && !self.is_new_with_little(dirty)
                 && self.begin_growing();
         if cleans && (need.urgent || !grows) {
-            self.begin_cleaning(tenant.clone());
+            self.begin_cleaning(locator.clone());
         }
         let is_anything_coming = need.checkpoint && need.pending || need.freeing || grows;
         if need.urgent
@@ -127,7 +127,7 @@ impl Segments {
         }
         // More room is there sooner than a checkpoint is made, and leaves changes more time to gather.
         if need.checkpoint && !grows {
-            tenant.want_checkpoint();
+            locator.want_checkpoint();
         }
         let pressure = if grows && !self.has_growth_failed() || !need.tight {
             Pressure::None
@@ -171,7 +171,7 @@ impl Segments {
     /// may expect the room that they lack.
     fn pressure_for_large(&self, more_bytes: u64) -> Pressure {
         self.tend();
-        let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
+        let dirty = self.page_locator().map_or_else(Dirty::default, |locator| locator.dirty());
         let is_too_much = self.space.usage().available_bytes() < more_bytes;
         let is_full = is_too_much || self.space.need(dirty).hopeless;
         let grows = is_full && self.begin_growing() && !self.has_growth_failed();
@@ -196,14 +196,14 @@ impl Segments {
 
     /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster
     /// than those that there are make others free.
-    fn begin_cleaning(&self, tenant: Arc<dyn Tenant>) {
+    fn begin_cleaning(&self, locator: Arc<dyn PageLocator>) {
         let most = self.cleaners_max();
         let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
         let cleaners = &self.upkeep.cleaners;
         let Some(own) = self.own.upgrade() else { return };
         if cleaners.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok() {
             self.executor.spawn(move || {
-                own.clean(&*tenant);
+                own.clean(&*locator);
                 own.upkeep.cleaners.fetch_sub(1, Ordering::AcqRel);
                 own.tend_and(false);
                 own.wake_all();
@@ -488,12 +488,12 @@ impl Segments {
     /// # Errors
     /// [`Error::Full`] if nothing that is going on will make a segment free.
     fn check_hope(&self) -> Result<(), Error> {
-        let dirty = self.tenant().map_or_else(Dirty::default, |tenant| tenant.dirty());
+        let dirty = self.page_locator().map_or_else(Dirty::default, |locator| locator.dirty());
         let busy =
             self.upkeep.cleaners.load(Ordering::Acquire) > 0 || self.upkeep.growing.load(Ordering::Acquire);
         let need = self.space.need(dirty);
         // While a checkpoint is under way, what it would make free does not help itself.
-        let is_alone = self.tenant.get().is_none();
+        let is_alone = self.page_locator.get().is_none();
         let stuck =
             need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
         if stuck && !busy && !self.begin_growing() {

@@ -51,8 +51,8 @@ impl OrderedMap for BTree {
     }
 
     #[inline]
-    fn is_still(&self, hint: Option<LeafHint>) -> bool {
-        Self::is_still(self, hint)
+    fn is_valid(&self, hint: Option<LeafHint>) -> bool {
+        Self::is_valid(self, hint)
     }
 
     fn update<'v>(

@@ -223,7 +223,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         prior: &mut Prior,
         values: Option<&mut Vec<u8>>,
     ) -> Result<Poll<()>, Error> {
-        if self.map.is_still(prior.hint) || prior.hint.is_some() && planted!(ChangedLeafTrusted) {
+        if self.map.is_valid(prior.hint) || prior.hint.is_some() && planted!(ChangedLeafTrusted) {
             return Ok(Poll::Ready(()));
         }
         *prior = Prior { hint: neighbour, ..Prior::default() };

@@ -48,7 +48,7 @@ pub(crate) trait OrderedMap: Send + Sync {
     fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
     /// Whether nothing has changed there since a look-up has left this hint: what it found is still so.
-    fn is_still(&self, _hint: Option<LeafHint>) -> bool {
+    fn is_valid(&self, _hint: Option<LeafHint>) -> bool {
         false
     }
 

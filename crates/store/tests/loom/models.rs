@@ -37,7 +37,7 @@ fn latch() {
     let (latch, words) = &*shared;
     if let Some(version) = latch.try_read() {
         let seen = [&words[0], &words[1]].map(|word| word.load(Ordering::Relaxed));
-        if latch.is_still(version) {
+        if latch.is_valid(version) {
             assert_eq!(seen[0], seen[1], "a torn read");
         }
     }
@@ -92,7 +92,7 @@ fn reuse() {
     let Frame(latch, page, word) = &*frame;
     if let Some(version) = latch.try_read() {
         let (id, seen) = (page.load(Ordering::Acquire), word.load(Ordering::Relaxed));
-        if id != 0 && latch.is_still(version) {
+        if id != 0 && latch.is_valid(version) {
             assert_eq!(id, seen, "another page's bytes");
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Checker<'a> {
 }
 
 /// An order, and what there is of its lines.
-struct Seen {
+struct FoundOrder {
     number: u32,
     order: Order,
     lines: i64,
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         Ok(numbers)
     }
 
-    fn orders(&mut self, of: DistrictId) -> anyhow::Result<Vec<Seen>> {
+    fn orders(&mut self, of: DistrictId) -> anyhow::Result<Vec<FoundOrder>> {
         let (mut orders, customers) = (Vec::new(), self.scale.customers_per_district);
         self.rows(of, |key, order: Order| {
             let number = part(keys::last_number(key))?;
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
                 name(of),
                 order.customer
             );
-            orders.push(Seen { number, order, lines: 0 });
+            orders.push(FoundOrder { number, order, lines: 0 });
             Ok(())
         })?;
         Ok(orders)
@@ -111,7 +111,13 @@ impl<'a> Checker<'a> {
         }))
     }
 
-    fn check_order_numbers(&mut self, of: DistrictId, district: &District, new: &[u32], orders: &[Seen]) {
+    fn check_order_numbers(
+        &mut self,
+        of: DistrictId,
+        district: &District,
+        new: &[u32],
+        orders: &[FoundOrder],
+    ) {
         let key = || name(of);
         let newest = i64::from(district.next_order) - 1;
         let of_orders = orders.last().map_or(0, |seen| seen.number.into());
@@ -123,7 +129,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Counts the orders' lines. Gives what was delivered to each of the district's customers, in cents.
-    fn check_lines(&mut self, of: DistrictId, orders: &mut [Seen]) -> anyhow::Result<Vec<i64>> {
+    fn check_lines(&mut self, of: DistrictId, orders: &mut [FoundOrder]) -> anyhow::Result<Vec<i64>> {
         let mut delivered_cents = vec![0; self.scale.customers_per_district as usize];
         let (mut lines, mut not_as_order) = (0, Vec::new());
         self.rows(of, |key, line: OrderLine| {
@@ -150,7 +156,7 @@ impl<'a> Checker<'a> {
         Ok(delivered_cents)
     }
 
-    fn check_orders(&mut self, of: DistrictId, new: &[u32], orders: &[Seen]) {
+    fn check_orders(&mut self, of: DistrictId, new: &[u32], orders: &[FoundOrder]) {
         for seen in orders {
             let key = || order_name(of, seen.number);
             self.expect(Condition::LinesOfOrder, key, seen.order.lines.into(), seen.lines);

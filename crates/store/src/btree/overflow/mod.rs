@@ -231,14 +231,14 @@ impl Overflow {
     fn read_page(&self, id: PageId, into: &mut Vec<u8>) -> Result<Owner, Error> {
         let start = into.len();
         loop {
-            let seen = self.pool.read(id, Access::Scan)?;
-            let page = seen.page();
+            let guard = self.pool.read(id, Access::Scan)?;
+            let page = guard.page();
             let kind = Header::of(page).kind;
             let owner = Owner { first: PageId(page.long(FIRST)), epoch: page.long(EPOCH) };
             if kind == PageKind::Overflow as u8 {
                 page.copy_to(BYTES, page.word(LENGTH), into);
             }
-            if !seen.is_still() {
+            if !guard.is_valid() {
                 into.truncate(start);
             } else if kind == PageKind::Overflow as u8 {
                 return Ok(owner);
@@ -268,9 +268,9 @@ impl Overflow {
     /// The pool's.
     pub fn free_page(&self, id: PageId) -> Result<bool, Error> {
         loop {
-            let seen = self.pool.read(id, Access::Scan)?;
-            let is_overflow = Header::of(seen.page()).kind == PageKind::Overflow as u8;
-            if seen.is_still() {
+            let guard = self.pool.read(id, Access::Scan)?;
+            let is_overflow = Header::of(guard.page()).kind == PageKind::Overflow as u8;
+            if guard.is_valid() {
                 return if is_overflow { self.free_pages(&[id]).map(|()| true) } else { Ok(false) };
             }
         }
@@ -362,11 +362,11 @@ impl Overflow {
 
     fn is_of(&self, id: PageId, owner: Option<Owner>) -> Result<bool, Error> {
         loop {
-            let seen = self.pool.read(id, Access::Scan)?;
-            let page = seen.page();
+            let guard = self.pool.read(id, Access::Scan)?;
+            let page = guard.page();
             let found = Owner { first: PageId(page.long(FIRST)), epoch: page.long(EPOCH) };
             let is = Header::of(page).kind == PageKind::Overflow as u8 && Some(found) == owner;
-            if seen.is_still() {
+            if guard.is_valid() {
                 return Ok(is);
             }
         }
@@ -505,14 +505,14 @@ mod tests {
 
     #[test]
     fn a_replayed_value_comes_back_unless_its_pages_are_others() {
-        let images = Arc::default();
+        let page_store = Arc::default();
         let (old, new) = (value(50_000, 1), value(20_000, 2));
-        let first = Overflow::new(&pool_over(&images, 1 << 20), 0);
+        let first = Overflow::new(&pool_over(&page_store, 1 << 20), 0);
         let logged = write(&first, &old).unwrap();
         assert!(first.adopt(&logged, Epoch(0), &mut not_live).unwrap(), "it is there");
 
         // Opened from a checkpoint that does not know it.
-        let pool = pool_over(&images, 1 << 20);
+        let pool = pool_over(&page_store, 1 << 20);
         pool.restored(Epoch(7), PageId(1));
         let second = Overflow::new(&pool, 0);
         let mut live = 0;
@@ -526,7 +526,7 @@ mod tests {
         assert!(read(&second, &logged).unwrap() == old);
 
         // Opened from one in which it was removed again, and some of its pages are another value's.
-        let pool = pool_over(&images, 1 << 20);
+        let pool = pool_over(&page_store, 1 << 20);
         pool.restored(Epoch(7), PageId(6));
         let third = Overflow::new(&pool, 0);
         let other = write(&third, &new).unwrap();
@@ -539,13 +539,13 @@ mod tests {
     /// A checkpoint that was made when the value was gone: its places may be others' by then.
     #[test]
     fn a_value_that_was_freed_before_the_cut_does_not_come_back() {
-        let images = Arc::default();
-        let first = pool_over(&images, 1 << 20);
+        let page_store = Arc::default();
+        let first = pool_over(&page_store, 1 << 20);
         let logged = write(&Overflow::new(&first, 0), &value(50_000, 1)).unwrap();
         let own_epoch = first.epoch();
         // Also if it was made and freed in the epoch that the cut ended.
         for cut in [own_epoch, Epoch(7)] {
-            let pool = pool_over(&images, 1 << 20);
+            let pool = pool_over(&page_store, 1 << 20);
             pool.restored(cut, PageId(100));
             let later = Overflow::new(&pool, 0);
             assert!(!later.adopt(&logged, cut, &mut not_live).unwrap());

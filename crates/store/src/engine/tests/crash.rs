@@ -39,9 +39,9 @@ struct Moment {
     given: u64,
 }
 
-/// What was seen, to know that there was something to see.
+/// What the crashes fell into, to know that they tested something.
 #[derive(Debug, Default)]
-struct Seen {
+struct Coverage {
     states: u64,
     replayed: u64,
     torn: u64,
@@ -83,7 +83,7 @@ struct Story {
     sync_method: SyncMethod,
     life: u64,
     oracle: Arc<Mutex<Oracle>>,
-    seen: Seen,
+    coverage: Coverage,
 }
 
 impl Story {
@@ -92,7 +92,15 @@ impl Story {
         let workers = random.random_range(1..4);
         let sync_method =
             [SyncMethod::Dsync, SyncMethod::LinkedFlush, SyncMethod::Fdatasync][random.random_range(0..3)];
-        Self { seed, random, workers, sync_method, life: 0, oracle: Arc::default(), seen: Seen::default() }
+        Self {
+            seed,
+            random,
+            workers,
+            sync_method,
+            life: 0,
+            oracle: Arc::default(),
+            coverage: Coverage::default(),
+        }
     }
 
     /// Has tasks begin to work on a store.
@@ -114,8 +122,8 @@ impl Story {
     fn end(&mut self, harness: &Harness, engine: &Engine) {
         assert_eq!(harness.unfinished(), 0, "seed {}: tasks wait for each other", self.seed);
         let stats = engine.stats();
-        self.seen.checkpoints += stats.checkpoints.completed;
-        self.seen.evicted_bytes += stats.written.by_stream_bytes[0];
+        self.coverage.checkpoints += stats.checkpoints.completed;
+        self.coverage.evicted_bytes += stats.written.by_stream_bytes[0];
     }
 
     /// What is in a store that was just opened, and the last commit in it; it must be all that was committed
@@ -129,9 +137,9 @@ impl Story {
         case: &str,
     ) -> u64 {
         let recovery = engine.recovery();
-        self.seen.states += 1;
-        self.seen.replayed += recovery.records;
-        self.seen.torn += u64::from(recovery.torn);
+        self.coverage.states += 1;
+        self.coverage.replayed += recovery.records;
+        self.coverage.torn += u64::from(recovery.torn);
         let last = engine.parts().log.last().0;
         let looked = Arc::clone(engine);
         let got = harness.run(move || content(&looked));
@@ -207,7 +215,7 @@ fn look_at(
 
 #[test]
 fn what_a_power_cut_leaves_of_a_moment_is_a_prefix_with_everything_acknowledged() {
-    let mut total = Seen::default();
+    let mut total = Coverage::default();
     for seed in seeds(3) {
         let mut story = Story::new(seed);
         let (mut device, mut other) = (drive(seed), drive(seed));
@@ -230,7 +238,7 @@ fn what_a_power_cut_leaves_of_a_moment_is_a_prefix_with_everything_acknowledged(
                 story.forget_after(last);
             }
         }
-        total.add(&story.seen);
+        total.add(&story.coverage);
     }
     println!("{total:?}");
     total.check();
@@ -262,7 +270,7 @@ fn live_until(story: &mut Story, device: &Arc<SimDevice>, event: Option<u64>, is
 
 #[test]
 fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged() {
-    let mut total = Seen::default();
+    let mut total = Coverage::default();
     for seed in seeds(40) {
         let dry = live_until(&mut Story::new(seed), &drive(seed), None, true);
         let (mut story, device) = (Story::new(seed), drive(seed));
@@ -292,13 +300,13 @@ fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged
             is_new = false;
             event = device.events() + story.random.random_range(0..dry);
         }
-        total.add(&story.seen);
+        total.add(&story.coverage);
     }
     println!("{total:?}");
     total.check();
 }
 
-impl Seen {
+impl Coverage {
     fn add(&mut self, other: &Self) {
         self.states += other.states;
         self.replayed += other.replayed;

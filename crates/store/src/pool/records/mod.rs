@@ -214,9 +214,9 @@ impl Pool {
         true
     }
 
-    /// Takes in a record whose page had to be loaded, if `is_still` says that its leaf has not changed since
+    /// Takes in a record whose page had to be loaded, if `is_valid` says that its leaf has not changed since
     /// `value` was read of it.
-    pub fn keep_record(&self, of: &RecordKey<'_>, value: &[u8], is_still: impl Fn() -> bool) {
+    pub fn keep_record(&self, of: &RecordKey<'_>, value: &[u8], is_valid: impl Fn() -> bool) {
         let bytes = record_bytes(of.key.len() as u32, value.len() as u32);
         if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
             return;
@@ -232,7 +232,7 @@ impl Pool {
         }
         // Only now, with the ring's lock: whoever changes the leaf from here on changes what is taken in
         // here, too.
-        if ring.has_room(bytes) && is_still() {
+        if ring.has_room(bytes) && is_valid() {
             ring.append(&self.frames, of, value);
         }
         drop(ring);

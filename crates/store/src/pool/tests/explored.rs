@@ -20,7 +20,7 @@ const COUNTS: [u32; 2] = [PAGE_HEADER_BYTES, PAGE_HEADER_BYTES + 4];
 
 /// A device on which everything takes its time, and where old images are gone.
 #[derive(Default)]
-struct SlowImages {
+struct SlowPageStore {
     state: Mutex<Stored>,
 }
 
@@ -33,7 +33,7 @@ struct Stored {
     being_read: HashSet<PageId>,
 }
 
-impl SlowImages {
+impl SlowPageStore {
     fn location(number: u64) -> Location {
         Location::new(number << 20, class_bytes(CLASS) as u32, CLASS)
     }
@@ -63,7 +63,7 @@ impl SlowImages {
     }
 }
 
-impl Images for SlowImages {
+impl PageStore for SlowPageStore {
     fn append(
         &self,
         _: Stream,
@@ -143,22 +143,22 @@ impl Images for SlowImages {
 
 struct Shared {
     pool: Arc<Pool>,
-    images: Arc<SlowImages>,
+    page_store: Arc<SlowPageStore>,
     ids: Vec<PageId>,
 }
 
 impl Shared {
     fn new() -> Arc<Self> {
-        let images = Arc::<SlowImages>::default();
+        let page_store = Arc::<SlowPageStore>::default();
         let executor = Executor::new(vec![Arc::default()]);
-        let pool = Pool::new(LEAST_BUDGET_BYTES, Arc::clone(&images) as _, executor).unwrap();
+        let pool = Pool::new(LEAST_BUDGET_BYTES, Arc::clone(&page_store) as _, executor).unwrap();
         let ids = (0..PAGES)
             .map(|_| {
                 let memory = pool.reserve(CLASS).unwrap();
                 pool.section().create(memory, PageKind::Node, false).id()
             })
             .collect();
-        Arc::new(Self { pool, images, ids })
+        Arc::new(Self { pool, page_store, ids })
     }
 
     fn any(&self) -> PageId {
@@ -168,12 +168,12 @@ impl Shared {
     /// How often the page was changed.
     fn read(&self, id: PageId) -> u32 {
         loop {
-            let seen = self.pool.read(id, Access::Normal).unwrap();
-            let first = seen.page().word(COUNTS[0]);
+            let guard = self.pool.read(id, Access::Normal).unwrap();
+            let first = guard.page().word(COUNTS[0]);
             point();
-            let second = seen.page().word(COUNTS[1]);
-            if seen.is_still() {
-                assert_eq!((first, seen.page().word(COUNTS[0])), (second, first), "{id:?}: a torn read");
+            let second = guard.page().word(COUNTS[1]);
+            if guard.is_valid() {
+                assert_eq!((first, guard.page().word(COUNTS[0])), (second, first), "{id:?}: a torn read");
                 return first;
             }
             yield_now();
@@ -183,10 +183,10 @@ impl Shared {
     /// Changes all of these in one section.
     fn change(&self, ids: &[PageId]) {
         loop {
-            let seen: Vec<_> = ids.iter().map(|id| self.pool.read(*id, Access::Normal).unwrap()).collect();
+            let guard: Vec<_> = ids.iter().map(|id| self.pool.read(*id, Access::Normal).unwrap()).collect();
             {
                 let section = self.pool.section();
-                let locked: Result<Vec<_>, _> = seen.iter().map(|seen| section.lock(seen)).collect();
+                let locked: Result<Vec<_>, _> = guard.iter().map(|guard| section.lock(guard)).collect();
                 if let Ok(pages) = locked {
                     for page in &pages {
                         for at in COUNTS {
@@ -202,20 +202,20 @@ impl Shared {
     }
 
     fn free(&self, id: PageId) {
-        let seen = self.pool.read(id, Access::Normal).unwrap();
+        let guard = self.pool.read(id, Access::Normal).unwrap();
         let section = self.pool.section();
-        section.free(section.lock(&seen).unwrap());
+        section.free(section.lock(&guard).unwrap());
     }
 
     /// As the cleaner.
     fn relocate(&self, id: PageId) {
         let Some(old) = self.pool.location(id, false) else { return };
-        if !self.images.is_written(UnitSequence(SlowImages::number(old))) {
+        if !self.page_store.is_written(UnitSequence(SlowPageStore::number(old))) {
             return;
         }
-        let Some(new) = self.images.copy(old) else { return };
+        let Some(new) = self.page_store.copy(old) else { return };
         let moved = self.pool.relocate(id, old, new);
-        self.images.overwrite(if moved { old } else { new });
+        self.page_store.overwrite(if moved { old } else { new });
     }
 }
 
@@ -258,7 +258,7 @@ fn threads_that_miss_the_same_page_cause_one_read() {
         for id in shared.ids.iter().filter(|id| **id != absent) {
             shared.free(*id);
         }
-        let before = shared.images.state.lock().unwrap().reads;
+        let before = shared.page_store.state.lock().unwrap().reads;
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -266,7 +266,7 @@ fn threads_that_miss_the_same_page_cause_one_read() {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(shared.images.state.lock().unwrap().reads - before, 1);
+        assert_eq!(shared.page_store.state.lock().unwrap().reads - before, 1);
     });
 }
 
@@ -324,7 +324,7 @@ fn a_cut_falls_between_sections_and_a_checkpoint_is_the_state_at_its_cut() {
             };
             shared.pool.snapshot(epoch, &mut see).unwrap();
             assert_eq!(map, whole);
-            let counts = shared.ids[..2].iter().map(|id| shared.images.counts(map[id]).unwrap().1);
+            let counts = shared.ids[..2].iter().map(|id| shared.page_store.counts(map[id]).unwrap().1);
             let counts: HashSet<_> = counts.flatten().collect();
             assert_eq!(counts.len(), 1, "changes of a section in part: {counts:?}");
             shared.pool.checkpoint_done(epoch);

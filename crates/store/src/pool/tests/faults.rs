@@ -31,8 +31,8 @@ fn read_all(world: &mut World, ids: &[PageId], access: Access) -> u64 {
     let (pool, ids) = (Arc::clone(&world.pool), ids.to_vec());
     world.harness.run(move || {
         for id in ids {
-            let seen = pool.read(id, access).unwrap();
-            assert!(seed_of(seen.page(), id).is_some() && seen.is_still());
+            let guard = pool.read(id, access).unwrap();
+            assert!(seed_of(guard.page(), id).is_some() && guard.is_valid());
         }
     });
     world.reads() - before
@@ -70,7 +70,7 @@ fn a_read_that_fails_leaves_the_page_where_it_was() {
         .map(|task| {
             let (pool, id, failed) = (Arc::clone(&world.pool), ids[7], Arc::clone(&failed));
             world.harness.spawn(task % 2, move || match pool.read(id, Access::Normal) {
-                Ok(seen) => assert_eq!(seed_of(seen.page(), id), Some(7)),
+                Ok(guard) => assert_eq!(seed_of(guard.page(), id), Some(7)),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                     failed.fetch_add(1, Ordering::Relaxed);
@@ -185,13 +185,13 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
     let (mut world, ids) = world_with(1);
     let pool = Arc::clone(&world.pool);
     pool.cut(|| ());
-    pool.images.give_up("a write that failed");
+    pool.page_store.give_up("a write that failed");
     let refused = world.harness.run(move || {
-        let seen = pool.read(ids[0], Access::Normal).unwrap();
+        let guard = pool.read(ids[0], Access::Normal).unwrap();
         let section = pool.section();
-        let refused = section.lock(&seen).err();
+        let refused = section.lock(&guard).err();
         drop(section);
-        (refused.map(|denied| pool.recover(denied).unwrap_err().kind()), seed_of(seen.page(), ids[0]))
+        (refused.map(|denied| pool.recover(denied).unwrap_err().kind()), seed_of(guard.page(), ids[0]))
     });
     assert_eq!(refused, (Some(ErrorKind::Poisoned), Some(0)));
 }
@@ -201,7 +201,7 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     let mut world = World::new(LEAST_BUDGET_BYTES, 1);
-    world.pool.images.give_up("a write that failed");
+    world.pool.page_store.give_up("a write that failed");
     let pool = Arc::clone(&world.pool);
     let refused = world.harness.run(move || pool.reserve(0).map(drop));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);

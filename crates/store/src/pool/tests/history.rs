@@ -125,17 +125,17 @@ impl History {
     /// memory together.
     fn in_section(&self, ids: &[PageId], act: impl FnOnce(&[crate::pool::section::Locked<'_>], &mut Model)) {
         for _ in 0..10 {
-            let mut seen = Vec::new();
+            let mut guard = Vec::new();
             for id in ids {
                 let before = self.seed(*id);
                 match self.pool.read(*id, Access::Normal) {
-                    Ok(page) => seen.push(page),
+                    Ok(page) => guard.push(page),
                     Err(error) => return self.assert_gone(*id, before, &error),
                 }
             }
             let section = self.pool.section();
             let denied = {
-                let locked: Result<Vec<_>, Denied> = seen.iter().map(|page| section.lock(page)).collect();
+                let locked: Result<Vec<_>, Denied> = guard.iter().map(|page| section.lock(page)).collect();
                 match locked {
                     Ok(pages) => return act(&pages, &mut self.model.lock().unwrap()),
                     Err(denied) => denied,
@@ -156,10 +156,10 @@ impl History {
         loop {
             let before = self.seed(id);
             let found = self.pool.read(id, access);
-            let found = found.as_ref().map(|seen| (seen, seed_of(seen.page(), id)));
+            let found = found.as_ref().map(|guard| (guard, seed_of(guard.page(), id)));
             let expected = self.seed(id);
             match found {
-                Ok((seen, seed)) if seen.is_still() => return assert_eq!(seed, expected, "{id:?}"),
+                Ok((guard, seed)) if guard.is_valid() => return assert_eq!(seed, expected, "{id:?}"),
                 Err(error) => return self.assert_gone(id, before, error),
                 Ok(_) => yield_now(),
             }
@@ -178,9 +178,9 @@ impl History {
 
     fn free(&self, random: &mut Pcg64) {
         let Some(id) = self.any(random) else { return };
-        let Ok(seen) = self.pool.read(id, Access::Normal) else { return };
+        let Ok(guard) = self.pool.read(id, Access::Normal) else { return };
         let section = self.pool.section();
-        if let Ok(page) = section.lock(&seen) {
+        if let Ok(page) = section.lock(&guard) {
             self.model.lock().unwrap().remove(&id);
             section.free(page);
         }
@@ -290,9 +290,9 @@ impl History {
     pub fn check(&self) {
         let model = self.model.lock().unwrap().clone();
         for (id, seed) in &model {
-            let seen = self.pool.read(*id, Access::Scan).unwrap();
-            assert_eq!(seed_of(seen.page(), *id), Some(*seed), "{id:?}");
-            assert!(seen.is_still());
+            let guard = self.pool.read(*id, Access::Scan).unwrap();
+            assert_eq!(seed_of(guard.page(), *id), Some(*seed), "{id:?}");
+            assert!(guard.is_valid());
         }
         let durable = model.keys().filter(|id| !id.is_volatile()).count();
         assert_eq!(self.pool.pages(), durable as u64);

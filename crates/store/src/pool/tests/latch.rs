@@ -9,15 +9,15 @@ use std::sync::atomic::Ordering;
 fn readers_notice_writers() {
     let latch = Latch::default();
     let before = latch.read();
-    assert!(latch.is_still(before));
+    assert!(latch.is_valid(before));
     latch.lock();
-    assert!(!latch.is_still(before) && !latch.try_lock());
+    assert!(!latch.is_valid(before) && !latch.try_lock());
     latch.unlock();
-    assert!(!latch.is_still(before) && !latch.try_upgrade(before));
+    assert!(!latch.is_valid(before) && !latch.try_upgrade(before));
     let after = latch.read();
     assert!(latch.try_upgrade(after));
     latch.unlock_unchanged();
-    assert!(latch.is_still(after));
+    assert!(latch.is_valid(after));
 }
 
 /// Two words that writers change together: a reader whose version still holds has seen them equal.
@@ -41,7 +41,7 @@ fn whole_reads_are_whole() {
             while whole < 1000 {
                 let version = latch.read();
                 let seen = [&words[0], &words[1]].map(|word| word.load(Ordering::Relaxed));
-                if latch.is_still(version) {
+                if latch.is_valid(version) {
                     assert_eq!(seen[0], seen[1]);
                     whole += 1;
                 }

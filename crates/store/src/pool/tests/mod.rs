@@ -26,24 +26,24 @@ fn new_page(pool: &Pool, class: usize, mark: u32) -> PageId {
 }
 
 fn mark(pool: &Pool, id: PageId) -> Option<u32> {
-    let seen = pool.read(id, Access::Normal).ok()?;
-    let mark = seen.page().word(MARK);
-    seen.is_still().then_some(mark)
+    let guard = pool.read(id, Access::Normal).ok()?;
+    let mark = guard.page().word(MARK);
+    guard.is_valid().then_some(mark)
 }
 
 #[test]
 fn a_change_is_seen_and_readers_of_the_old_state_notice() {
     let pool = pool_in_memory(1 << 20);
     let id = new_page(&pool, 0, 7);
-    let seen = pool.read(id, Access::Normal).unwrap();
-    assert!(seen.is_still() && seen.page().word(MARK) == 7);
+    let guard = pool.read(id, Access::Normal).unwrap();
+    assert!(guard.is_valid() && guard.page().word(MARK) == 7);
     {
         let section = pool.section();
-        let locked = section.lock(&seen).unwrap();
+        let locked = section.lock(&guard).unwrap();
         locked.page().set_word(MARK, 8);
-        assert!(matches!(section.lock(&seen), Err(Denied::Changed)));
+        assert!(matches!(section.lock(&guard), Err(Denied::Changed)));
     }
-    assert!(!seen.is_still());
+    assert!(!guard.is_valid());
     assert_eq!((mark(&pool, id), pool.dirty_bytes()), (Some(8), 4096));
 }
 
@@ -52,10 +52,10 @@ fn a_freed_page_is_gone_and_its_memory_is_used_again() {
     let pool = pool_in_memory(LEAST_BUDGET_BYTES);
     for round in 0..1000 {
         let id = new_page(&pool, 2, round);
-        let seen = pool.read(id, Access::Normal).unwrap();
+        let guard = pool.read(id, Access::Normal).unwrap();
         let section = pool.section();
-        section.free(section.lock(&seen).unwrap());
-        assert!(!seen.is_still());
+        section.free(section.lock(&guard).unwrap());
+        assert!(!guard.is_valid());
         drop(section);
         assert!(mark(&pool, id).is_none());
     }
@@ -66,25 +66,25 @@ fn a_freed_page_is_gone_and_its_memory_is_used_again() {
 fn a_new_page_is_zeros_but_its_header() {
     let pool = pool_in_memory(LEAST_BUDGET_BYTES);
     let dirt = new_page(&pool, 0, !0);
-    let seen = pool.read(dirt, Access::Normal).unwrap();
+    let guard = pool.read(dirt, Access::Normal).unwrap();
     let section = pool.section();
-    let locked = section.lock(&seen).unwrap();
+    let locked = section.lock(&guard).unwrap();
     (0..4096).step_by(4).for_each(|at| locked.page().set_word(at, !0));
     section.free(locked);
     drop(section);
     let id = new_page(&pool, 0, 0);
-    assert_eq!(seen.page().long(8), id.0, "the same frame");
-    let seen = pool.read(id, Access::Normal).unwrap();
-    let header = Header::of(seen.page());
+    assert_eq!(guard.page().long(8), id.0, "the same frame");
+    let guard = pool.read(id, Access::Normal).unwrap();
+    let header = Header::of(guard.page());
     assert_eq!((header.page, header.kind, header.front_end, header.back_start), (id, 1, 32, 4096));
-    assert!((PAGE_HEADER_BYTES..4096).step_by(4).all(|at| seen.page().word(at) == 0));
+    assert!((PAGE_HEADER_BYTES..4096).step_by(4).all(|at| guard.page().word(at) == 0));
 }
 
 #[test]
 fn a_budget_that_is_too_small_is_refused() {
     let executor = || Executor::new(vec![Arc::default()]);
-    let images = Arc::new(testing::MemoryImages::default());
-    let error = Pool::new(LEAST_BUDGET_BYTES - 1, images, executor()).err().unwrap();
+    let page_store = Arc::new(testing::MemoryPageStore::default());
+    let error = Pool::new(LEAST_BUDGET_BYTES - 1, page_store, executor()).err().unwrap();
     assert!(error.to_string().contains("at least 131072"), "{error}");
     let error = pool_in_memory(LEAST_BUDGET_BYTES).reserve(8).err().unwrap();
     assert!(error.to_string().contains("at least 8388608"), "{error}");
@@ -93,15 +93,15 @@ fn a_budget_that_is_too_small_is_refused() {
 /// It would wait for room for ever.
 #[test]
 fn a_page_that_is_larger_than_the_cache_is_refused() {
-    let images = Arc::default();
+    let page_store = Arc::default();
     let (id, location) = {
-        let large = testing::pool_over(&images, 16 << 20);
+        let large = testing::pool_over(&page_store, 16 << 20);
         let memory = large.reserve(6).unwrap();
         let section = large.section();
         let locked = section.create(memory, PageKind::Overflow, false);
         (locked.id(), section.gather(&locked).unwrap())
     };
-    let small = testing::pool_over(&images, LEAST_BUDGET_BYTES);
+    let small = testing::pool_over(&page_store, LEAST_BUDGET_BYTES);
     small.restore(id, Some(location));
     let error = small.read(id, Access::Normal).err().unwrap();
     assert!(

@@ -67,15 +67,15 @@ fn cost_of_reads_and_changes() {
         let missed = Arc::new(AtomicU64::new(0));
         let (own, count) = (Arc::clone(&pool), 4_000_000);
         let ns = measure(&mut harness, &ids, 128, count, move |id| {
-            let seen = own.read(id, Access::Normal).unwrap();
-            assert!(seen.page().word(FRONT_END) == 2048 || !seen.is_still());
+            let guard = own.read(id, Access::Normal).unwrap();
+            assert!(guard.page().word(FRONT_END) == 2048 || !guard.is_valid());
         });
         println!("{what}: read {ns:.0} ns");
         let (own, missed_too) = (Arc::clone(&pool), Arc::clone(&missed));
         let ns = measure(&mut harness, &ids, 128, count, move |id| {
-            let seen = own.read(id, Access::Normal).unwrap();
+            let guard = own.read(id, Access::Normal).unwrap();
             let section = own.section();
-            match section.lock(&seen) {
+            match section.lock(&guard) {
                 Ok(page) => page.page().set_word(64, 1),
                 Err(_) => drop(missed_too.fetch_add(1, Ordering::Relaxed)),
             }

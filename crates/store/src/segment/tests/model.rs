@@ -70,7 +70,7 @@ impl Model {
             checkpointing,
             dirty_bytes: AtomicU64::new(0),
         });
-        model.segments.set_tenant(model.own.clone() as Weak<dyn Tenant>);
+        model.segments.set_page_locator(model.own.clone() as Weak<dyn PageLocator>);
         model
     }
 
@@ -213,7 +213,7 @@ impl Model {
     }
 }
 
-impl Tenant for Model {
+impl PageLocator for Model {
     fn is_at(&self, id: PageId, location: Location) -> bool {
         self.state().pages.get(&id.0).is_some_and(|kept| kept.location == location)
     }

@@ -26,17 +26,17 @@ const PARTS: usize = 64;
 
 /// The prints of all states so far, for any number of threads. Two states that differ share a print once in
 /// 2^64: of 10^8 states, one in three hundred runs is taken for another.
-pub struct Seen {
+pub struct CheckedStates {
     parts: [Mutex<HashSet<u64, BuildHasherDefault<AsIs>>>; PARTS],
 }
 
-impl Default for Seen {
+impl Default for CheckedStates {
     fn default() -> Self {
         Self { parts: std::array::from_fn(|_| Mutex::default()) }
     }
 }
 
-impl Seen {
+impl CheckedStates {
     /// Whether it is new.
     pub fn insert(&self, print: u64) -> bool {
         let part = &self.parts[(print >> 58) as usize % PARTS];

@@ -1,4 +1,4 @@
-//! What the pool asks of the place where images of pages are kept.
+//! The page store: what the pool asks of the place where page images are kept.
 
 use crate::Error;
 use crate::header::PageId;
@@ -6,7 +6,7 @@ use crate::page::Page;
 use crate::segment::{Appended, Location, NotAppended, Segments, Stream, UnitSequence};
 
 /// [`Segments`], or what tests put in their place. The methods are those of `Segments`.
-pub(crate) trait Images: Send + Sync {
+pub(crate) trait PageStore: Send + Sync {
     /// Gathers a page's image, whose last one is or was at `old`. Never waits.
     fn append(
         &self,
@@ -17,7 +17,7 @@ pub(crate) trait Images: Send + Sync {
         old: Option<Location>,
     ) -> Result<Appended, NotAppended>;
 
-    /// Waits until [`Images::append`] may succeed.
+    /// Waits until [`PageStore::append`] may succeed.
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
     /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way
@@ -62,7 +62,7 @@ pub(crate) trait Images: Send + Sync {
     }
 }
 
-impl Images for Segments {
+impl PageStore for Segments {
     fn append(
         &self,
         stream: Stream,
