@@ -34,7 +34,7 @@ const fn target(name: &'static str, run: fn(&[u8]), input_bytes_max: usize) -> T
 pub const TARGETS: &[Target] = &[
     target("superblock", decode::superblock, 512),
     target("label", decode::label, 512),
-    target("witness", decode::witness, 512),
+    target("durable_mark", decode::durable_mark, 512),
     target("image", decode::image, 16 << 10),
     target("node", decode::node, 16 << 10),
     target("overflow", decode::overflow, 16 << 10),

@@ -59,7 +59,7 @@ fn decoders_of_sectors_and_the_log_take_any_bytes() {
     let names = [
         "superblock",
         "label",
-        "witness",
+        "durable_mark",
         "log_block",
         "log_stream",
         "log_record",

@@ -1,5 +1,5 @@
 //! Fields one behind another in one sector, for what is written rarely and read first: superblocks, labels,
-//! and the log's witness.
+//! and the log's durable mark.
 //!
 //! ```text
 //! 0        8          12       16

@@ -46,7 +46,7 @@ fn from_store(bytes: &[u8]) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
         match structure.kind {
             Kind::Superblock => add("superblock", own),
             Kind::Label => add("label", own),
-            Kind::Witness => add("witness", own),
+            Kind::DurableMark => add("durable_mark", own),
             Kind::Node => {
                 add("image", own);
                 add("node", &[&[7, own.len() as u8], own].concat());

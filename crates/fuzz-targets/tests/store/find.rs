@@ -10,7 +10,7 @@ const SUPERBLOCKS: [usize; 4] = [0, 16 << 10, 64 << 10, 80 << 10];
 const LABEL: usize = 8 << 10;
 const SECTOR_BYTES: usize = 512;
 const GRAIN_BYTES: usize = 64;
-/// The log with the witness's copies, in the blocks before and behind the ring.
+/// The log with the durable mark's copies, in the blocks before and behind the ring.
 const LOG_START_BYTES: usize = 96 << 10;
 const LOG_HEADER_BYTES: usize = 48;
 
@@ -19,7 +19,7 @@ const LOG_HEADER_BYTES: usize = 48;
 pub enum Kind {
     Superblock,
     Label,
-    Witness,
+    DurableMark,
     Node,
     Overflow,
     Map,
@@ -52,8 +52,8 @@ pub fn find(device: &[u8]) -> Vec<Structure> {
     let mut found = vec![sector(Kind::Label, LABEL)];
     // A store that was never idle has none.
     found.extend(
-        witnesses()
-            .map(|at| sector(Kind::Witness, at))
+        durable_marks()
+            .map(|at| sector(Kind::DurableMark, at))
             .into_iter()
             .filter(|copy| device[copy.bytes.start] != 0),
     );
@@ -63,7 +63,7 @@ pub fn find(device: &[u8]) -> Vec<Structure> {
     found
 }
 
-fn witnesses() -> [usize; 2] {
+fn durable_marks() -> [usize; 2] {
     let small = small();
     [LOG_START_BYTES, LOG_START_BYTES + (small.log_bytes - u64::from(small.log_block_bytes)) as usize]
 }
@@ -71,7 +71,7 @@ fn witnesses() -> [usize; 2] {
 fn log_blocks(device: &[u8]) -> impl Iterator<Item = Structure> {
     let (small, store) = (small(), &device[16..24]);
     let block_bytes = small.log_block_bytes as usize;
-    let [before, behind] = witnesses();
+    let [before, behind] = durable_marks();
     let starts = (before + block_bytes..behind).step_by(block_bytes);
     starts.filter_map(move |at| {
         let block = &device[at..at + block_bytes];
@@ -108,7 +108,7 @@ fn images(device: &[u8]) -> impl Iterator<Item = Structure> {
 pub fn make_right(device: &mut [u8], structure: &Structure) {
     let bytes = &mut device[structure.bytes.clone()];
     match structure.kind {
-        Kind::Superblock | Kind::Label | Kind::Witness => {
+        Kind::Superblock | Kind::Label | Kind::DurableMark => {
             let checksum = crc32c(&bytes[12..]);
             bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
             if structure.kind == Kind::Superblock {
@@ -134,7 +134,7 @@ fn make_log_right(device: &mut [u8], mut at: usize) {
         let checksum = crc32c(&block[4..used]);
         block[..4].copy_from_slice(&checksum.to_le_bytes());
         at += block_bytes;
-        let [_, end] = witnesses();
+        let [_, end] = durable_marks();
         if at >= end || before == 0 || word(device, at + 4) != before {
             return;
         }

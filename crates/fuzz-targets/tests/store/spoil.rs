@@ -16,7 +16,7 @@ pub fn spoil(random: &mut Pcg64, device: &mut [u8], structures: &[Structure]) ->
     let kinds = [
         Kind::Superblock,
         Kind::Label,
-        Kind::Witness,
+        Kind::DurableMark,
         Kind::Node,
         Kind::Node,
         Kind::Overflow,
@@ -40,7 +40,7 @@ pub fn spoil(random: &mut Pcg64, device: &mut [u8], structures: &[Structure]) ->
 fn spoil_one(random: &mut Pcg64, bytes: &mut [u8], kind: Kind, other: &[u8]) -> String {
     let (from, heads_end) = match kind {
         Kind::Superblock | Kind::Label => (16, 232),
-        Kind::Witness => (16, 32),
+        Kind::DurableMark => (16, 32),
         Kind::Node => (IMAGE_IDENTITY_BYTES, 200),
         Kind::Overflow => (IMAGE_IDENTITY_BYTES, 72),
         Kind::Map => (IMAGE_IDENTITY_BYTES, 80),

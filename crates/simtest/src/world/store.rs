@@ -14,7 +14,7 @@ use crate::media::{Disk, FailPlan};
 /// Start of the log in small stores.
 const LOG_START_BYTES: u64 = Small::FRONT_BYTES;
 
-/// Of a log that grows: blocks at first, the witness' included, and the most bytes.
+/// Of a log that grows: blocks at first, the durable mark's included, and the most bytes.
 const FIRST_LOG_BLOCKS: u64 = 10;
 const LOG_BYTES_MAX: u64 = 256 << 10;
 

@@ -1,6 +1,6 @@
 //! Checkpoints: consistent states of the store on the device, from which recovery starts.
 
-mod keeper;
+mod checkpointer;
 pub(crate) mod label;
 mod load;
 pub(crate) mod log_growth;
@@ -9,7 +9,7 @@ mod run;
 pub(crate) mod slots;
 pub(crate) mod superblock;
 
-pub(crate) use keeper::Keeper;
+pub(crate) use checkpointer::Checkpointer;
 pub(crate) use load::load;
 pub(crate) use run::{Base, CheckpointStats, Parts};
 pub(crate) use superblock::{EPOCH_MAX, MapHead, Shape, State, Superblock};

@@ -4,11 +4,11 @@
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
 //! was acknowledged as durable; opening it again then replays the log.
 
-mod errand;
 mod large;
 mod open;
 mod reclaim;
 mod replay;
+mod single_flight;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -19,13 +19,13 @@ use std::collections::HashSet;
 
 use crate::Error;
 use crate::catalog::{Entry, Known, Trees};
-use crate::checkpoint::{Keeper, Parts, Superblock};
+use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::index::{IndexKind, Tree, TreeId};
 use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
-use errand::Errand;
 pub(crate) use large::{Large, LargeValue, Parked};
 pub(crate) use open::{Given, Recovery};
+use single_flight::SingleFlight;
 use upkeep::Pages;
 
 /// Attempts at the last checkpoint on a device that is nearly full.
@@ -46,11 +46,11 @@ pub(crate) struct Engine {
     parts: Parts,
     executor: Executor,
     trees: Arc<Trees>,
-    keeper: Keeper,
+    checkpointer: Checkpointer,
     recovery: Recovery,
     large: Arc<Large>,
     /// Whether dropped trees are being freed.
-    sweeping: Arc<Errand>,
+    sweeping: Arc<SingleFlight>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
 }
@@ -138,7 +138,7 @@ impl Engine {
 
     /// The superblock that counts now.
     pub fn superblock(&self) -> Superblock {
-        self.keeper.superblock()
+        self.checkpointer.superblock()
     }
 
     /// Makes trees, durably, all of them or none.
@@ -246,7 +246,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
     pub fn checkpoint(&self) -> Result<(), Error> {
-        self.keeper.checkpoint()
+        self.checkpointer.checkpoint()
     }
 
     /// Makes everything durable and leaves a store that opens without looking at its log. Nothing else may be
@@ -264,24 +264,24 @@ impl Engine {
         }
         if self.superblock().unfinished {
             // What a backup leaves takes no more than it must.
-            match self.keeper.checkpoint().and_then(|()| self.keeper.move_log_home()) {
+            match self.checkpointer.checkpoint().and_then(|()| self.checkpointer.move_log_home()) {
                 Ok(()) | Err(Error::Full { .. }) => {}
                 failed => return failed,
             }
         }
         for _ in 0..CLOSING_TRIES {
             self.parts.segments.stop();
-            match self.keeper.close() {
+            match self.checkpointer.close() {
                 // Segments have to be made free first.
                 Err(Error::Full { .. }) => self.parts.segments.resume(),
                 ended => return ended,
             }
-            match self.keeper.checkpoint() {
+            match self.checkpointer.checkpoint() {
                 Ok(()) | Err(Error::Full { .. }) => {}
                 failed => return failed,
             }
         }
         self.parts.segments.stop();
-        self.keeper.close()
+        self.checkpointer.close()
     }
 }

@@ -9,7 +9,7 @@ use super::upkeep::connect;
 use super::{Engine, Large};
 use crate::Error;
 use crate::catalog::{CATALOG_CLASS, Trees};
-use crate::checkpoint::{Base, Keeper, Parts, Shape, State, Superblock, label, load, slots};
+use crate::checkpoint::{Base, Checkpointer, Parts, Shape, State, Superblock, label, load, slots};
 use crate::epoch::Epoch;
 use crate::factory::Factory;
 use crate::header::PageId;
@@ -327,15 +327,15 @@ impl Engine {
             return Ok(engine);
         }
         if recovery.records > 0 {
-            engine.keeper.want();
+            engine.checkpointer.want();
         }
         engine.sweep_soon();
         Ok(engine)
     }
 
     fn assemble(given: Given, parts: Parts, trees: Arc<Trees>, base: Base, recovery: Recovery) -> Arc<Self> {
-        let keeper = Keeper::new(parts.clone(), base, given.executor.clone());
-        let pages = connect(&parts, &keeper, &given.executor, &given.options);
+        let checkpointer = Checkpointer::new(parts.clone(), base, given.executor.clone());
+        let pages = connect(&parts, &checkpointer, &given.executor, &given.options);
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
         let large = Arc::new(Large::new(devices, segments, pool, poison, &given.executor));
         large.attend(transactions);
@@ -344,7 +344,7 @@ impl Engine {
             parts,
             executor: given.executor,
             trees,
-            keeper,
+            checkpointer,
             recovery,
             large,
             sweeping,

@@ -31,7 +31,7 @@ impl Engine {
         let parts = self.parts();
         EngineStats {
             recovery: self.recovery(),
-            checkpoints: self.keeper.stats(),
+            checkpoints: self.checkpointer.stats(),
             log: parts.log.stats(),
             log_fill: parts.log.fill(),
             dirty_bytes: parts.pool.dirty_bytes(),

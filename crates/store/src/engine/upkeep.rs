@@ -4,7 +4,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Weak};
 
 use crate::checkpoint::log_growth::FREE_BYTES;
-use crate::checkpoint::{Keeper, Parts};
+use crate::checkpoint::{Checkpointer, Parts};
 use crate::header::PageId;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -31,12 +31,17 @@ const OLD_VERSIONS_DIVISOR: f64 = 3.0;
 /// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments
 /// where pages are; slows commits when limits come near; gives old versions up when nothing is committed for
 /// a moment. The store keeps what is returned as long as that is to go on.
-pub(super) fn connect(parts: &Parts, keeper: &Keeper, executor: &Executor, options: &Options) -> Arc<Pages> {
-    parts.log.when_long(keeper.wanting(true));
+pub(super) fn connect(
+    parts: &Parts,
+    checkpointer: &Checkpointer,
+    executor: &Executor,
+    options: &Options,
+) -> Arc<Pages> {
+    parts.log.when_long(checkpointer.wanting(true));
     let pages = Arc::new(Pages {
         pool: Arc::clone(&parts.pool),
-        want: Box::new(keeper.wanting(true)),
-        want_if_idle: Box::new(keeper.wanting(false)),
+        want: Box::new(checkpointer.wanting(true)),
+        want_if_idle: Box::new(checkpointer.wanting(false)),
         dirty_bytes_max: options.dirty_bytes_max(),
         steps: AtomicU32::new(0),
     });

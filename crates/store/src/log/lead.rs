@@ -6,7 +6,7 @@ use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
 use super::ring::Ring;
-use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, witness};
+use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
@@ -34,8 +34,8 @@ pub(super) struct Leader {
     chain: u32,
     /// How many came along with the last group: so many may want to again.
     companions: usize,
-    /// What the [witness](super::witness) says durable.
-    pub witnessed: Lsn,
+    /// What the [durable mark](super::durable_mark) says durable.
+    pub marked: Lsn,
     /// Up to where the ring's places were written to at least once, and where all of them were.
     prepared: Lsn,
     prepared_end: Lsn,
@@ -69,13 +69,13 @@ impl Leader {
         let prepared = if prepares { group.start() } else { Lsn(u64::MAX) };
         // How far a ring that was used before had come is not known.
         let prepared_end = Lsn(ring.length_bytes);
-        Self { group, ring, chain, companions: 0, witnessed: Lsn(0), prepared, prepared_end }
+        Self { group, ring, chain, companions: 0, marked: Lsn(0), prepared, prepared_end }
     }
 
     /// It goes on in another ring, in which nothing from `end` on was ever written.
     pub fn move_to(&mut self, ring: Ring, end: Lsn) {
         self.ring = ring;
-        self.witnessed = end;
+        self.marked = end;
         if self.prepared.0 < u64::MAX {
             (self.prepared, self.prepared_end) = (end, Lsn(end.0 + ring.length_bytes));
         }
@@ -131,7 +131,7 @@ impl Log {
                 // so, and nobody else will say it.
                 let durable = Lsn(shared.durable.load(Ordering::Acquire));
                 let ring = shared.state().ring;
-                let _tried = witness::write(&shared.devices, ring, shared.store, durable);
+                let _tried = durable_mark::write(&shared.devices, ring, shared.store, durable);
                 return;
             }
             // Failures poison: whoever commits next hears of them.
@@ -154,12 +154,12 @@ impl Log {
     /// Whether [`Log::settle`] has something to do.
     pub fn is_unsettled(&self) -> bool {
         let state = self.shared.state();
-        let witnessed = state.leader.as_ref().is_some_and(|leader| leader.witnessed == state.open.start());
-        !(planted!(LogNeverSettles) || state.open.is_empty() && witnessed)
+        let marked = state.leader.as_ref().is_some_and(|leader| leader.marked == state.open.start());
+        !(planted!(LogNeverSettles) || state.open.is_empty() && marked)
     }
 
-    /// To be called when the store has been idle for a moment: makes everything durable and has the
-    /// [witness](super::witness) say so, so that damage to the last group is told from a torn tail. Does
+    /// To be called when the store has been idle for a moment: makes everything durable and has the [durable
+    /// mark](super::durable_mark) say so, so that damage to the last group is told from a torn tail. Does
     /// nothing if nothing was appended since the last time, or somebody is writing.
     ///
     /// # Errors
@@ -178,12 +178,12 @@ impl Log {
         drop(state);
         debug_assert!(
             durable.0 <= shared.durable.load(Ordering::Acquire),
-            "the witness vouches for what may be lost"
+            "the durable mark vouches for what may be lost"
         );
-        let _nobody_else_can_lead = shared.poison.guard("the log's witness was written");
-        let written = witness::write(&shared.devices, leader.ring, shared.store, durable)
+        let _nobody_else_can_lead = shared.poison.guard("the log's durable mark was written");
+        let written = durable_mark::write(&shared.devices, leader.ring, shared.store, durable)
             .map_err(|error| shared.poison.by(error));
-        leader.witnessed = durable;
+        leader.marked = durable;
         shared.hand_over(leader);
         written
     }

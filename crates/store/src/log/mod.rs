@@ -8,8 +8,8 @@
 //! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one
 //! before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is damaged was
 //! durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to
-//! testify; [`Log::settle`] has the [witness] do it. It is called when nothing was appended for a moment.
-//! Until that is done, damage to the last group cannot be told from a torn tail.
+//! testify; [`Log::settle`] has the [durable mark](durable_mark) do it. It is called when nothing was
+//! appended for a moment. Until that is done, damage to the last group cannot be told from a torn tail.
 //!
 //! *Growing.* A ring that has become short [moves](moving) to a larger place, at a checkpoint.
 //!
@@ -17,6 +17,7 @@
 //! at a position later on was written there later on.
 
 pub(crate) mod block;
+pub(crate) mod durable_mark;
 mod group;
 mod lead;
 mod moving;
@@ -24,7 +25,6 @@ pub(crate) mod recover;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod witness;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -195,7 +195,8 @@ struct Waiting {
 impl Log {
     /// Calls `see` with each record that [`Log::open`] is going to replay, and sees to it that they stay
     /// there whatever happens next: they are flushed, as a process that was killed may have left them in the
-    /// drive's cache, and the [witness] vouches for them. To be called before anything else is written.
+    /// drive's cache, and the [durable mark](durable_mark) vouches for them. To be called before anything
+    /// else is written.
     ///
     /// # Errors
     /// As [`Log::open`]; of the device.

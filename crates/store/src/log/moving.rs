@@ -5,7 +5,8 @@
 //! 2. All that is needed, from the tail's block on, is copied block by block. Blocks say at which position
 //!    they are, not where on the device. A block that is not what it should be ends the attempt, and the log
 //!    stays where it is: what was misread must not be copied.
-//! 3. The copies are flushed: all that was written is durable now. The witness says so in its new places.
+//! 3. The copies are flushed: all that was written is durable now. The durable mark says so in its new
+//!    places.
 //! 4. The caller makes the superblock durable that names the new place. From then on recovery reads there.
 //! 5. The log goes on in the new ring. The caller has the old place back.
 //!
@@ -17,7 +18,7 @@ use crate::sync::atomic::Ordering;
 
 use super::lead::Leader;
 use super::ring::Ring;
-use super::{Log, Lsn, Shared, block, witness};
+use super::{Log, Lsn, Shared, block, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush};
 use crate::layout::LogPlace;
@@ -141,7 +142,7 @@ impl Shared {
         }
         flush(&self.devices, Role::Log).map_err(|failed| failed.error("flush the log's new place"))?;
         self.note_durable(written)?;
-        witness::write(&self.devices, to, self.store, written)?;
+        durable_mark::write(&self.devices, to, self.store, written)?;
         Ok(Some(written))
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
-use super::{Known, Lsn, Recovered, Replay, Timestamp, witness};
+use super::{Known, Lsn, Recovered, Replay, Timestamp, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Devices, Role, flush, read_pieces};
 
@@ -62,7 +62,7 @@ pub(super) fn recover(
     Ok(Found { end, chain: search.chain.unwrap_or(0), last, recovered })
 }
 
-/// Calls `see` with the records that [`recover`] will replay, and has the witness vouch for them.
+/// Calls `see` with the records that [`recover`] will replay, and has the durable mark vouch for them.
 pub(super) fn scan(devices: &Devices, ring: Ring, known: Known, see: Replay<'_>) -> Result<(), Error> {
     if known.closed {
         return Ok(());
@@ -71,13 +71,14 @@ pub(super) fn scan(devices: &Devices, ring: Ring, known: Known, see: Replay<'_>)
     let end = search.beyond.as_ref().map_or(search.at, |beyond| beyond.end);
     if end > search.known.durable {
         flush(devices, Role::Log).map_err(|failed| failed.error("flush the log"))?;
-        witness::write(devices, ring, known.store, end)?;
+        durable_mark::write(devices, ring, known.store, end)?;
     }
     Ok(())
 }
 
 fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -> Result<Search<'a>, Error> {
-    let known = Known { durable: known.durable.max(witness::read(devices, ring, known.store)?), ..known };
+    let known =
+        Known { durable: known.durable.max(durable_mark::read(devices, ring, known.store)?), ..known };
     let limit = ring.room_until(known.tail);
     let mut search = Search {
         ring,
@@ -158,7 +159,7 @@ impl Search<'_> {
                 Err(why) => {
                     let beyond = Beyond { end: at, why, stale: Vec::new() };
                     if self.known.durable > at && !planted!(DamageTakenForTornTail) {
-                        return Err(self.corrupt(&beyond, "the checkpoint or the witness"));
+                        return Err(self.corrupt(&beyond, "the checkpoint or the durable mark"));
                     }
                     self.beyond = Some(beyond);
                 }
@@ -193,9 +194,9 @@ impl Search<'_> {
     }
 
     /// Somebody knows that what is missing at the end was durable.
-    fn corrupt(&self, beyond: &Beyond, witness: &str) -> Error {
+    fn corrupt(&self, beyond: &Beyond, durable_mark: &str) -> Error {
         Error::Corrupt {
-            what: format!("the log (position {}; {witness} says that it was durable)", beyond.end.0),
+            what: format!("the log (position {}; {durable_mark} says that it was durable)", beyond.end.0),
             offset_bytes: self.ring.place(beyond.end),
             expected: beyond.why.expected.clone(),
             got: beyond.why.got.clone(),

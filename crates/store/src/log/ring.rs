@@ -4,7 +4,7 @@ use super::Lsn;
 use crate::layout::LogPlace;
 
 /// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the
-/// [witness](super::witness).
+/// [durable mark](super::durable_mark).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub start_bytes: u64,
@@ -22,14 +22,14 @@ impl Ring {
         }
     }
 
-    /// Where it is, with the blocks of the witness.
+    /// Where it is, with the blocks of the durable mark.
     pub fn whole(&self) -> LogPlace {
-        let [start_bytes, end_bytes] = self.witnesses();
+        let [start_bytes, end_bytes] = self.durable_marks();
         LogPlace { start_bytes, bytes: end_bytes + self.block_bytes - start_bytes }
     }
 
-    /// Where the copies of the witness are.
-    pub fn witnesses(&self) -> [u64; 2] {
+    /// Where the copies of the durable mark are.
+    pub fn durable_marks(&self) -> [u64; 2] {
         [self.start_bytes - self.block_bytes, self.start_bytes + self.length_bytes]
     }
 

@@ -14,17 +14,17 @@ use crate::class::class_bytes;
 use crate::header::PageId;
 
 /// As many reads keep any drive busy.
-const ERRANDS_MAX: u64 = 1024;
+const READ_AHEAD_TASKS_MAX: u64 = 1024;
 
 /// And there is at most one for so many pages of the smallest class that the budget has room for.
-const PAGES_PER_ERRAND: u64 = 16;
+const PAGES_PER_READ_AHEAD_TASK: u64 = 16;
 
 /// A task that loads something in advance. Counts as long as there is one.
-struct Errand(Arc<Pool>);
+struct ReadAheadTask(Arc<Pool>);
 
-impl Drop for Errand {
+impl Drop for ReadAheadTask {
     fn drop(&mut self) {
-        self.0.errands.fetch_sub(1, Ordering::Relaxed);
+        self.0.read_ahead_tasks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -32,13 +32,14 @@ impl Pool {
     /// Has another task load what the caller will probably need. Does nothing if many do.
     pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
         let Some(pool) = self.me.upgrade() else { return };
-        let most = (self.frames.budget_bytes() / class_bytes(0) / PAGES_PER_ERRAND).min(ERRANDS_MAX);
-        if self.errands.fetch_add(1, Ordering::Relaxed) >= most {
-            self.errands.fetch_sub(1, Ordering::Relaxed);
+        let most = (self.frames.budget_bytes() / class_bytes(0) / PAGES_PER_READ_AHEAD_TASK)
+            .min(READ_AHEAD_TASKS_MAX);
+        if self.read_ahead_tasks.fetch_add(1, Ordering::Relaxed) >= most {
+            self.read_ahead_tasks.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let errand = Errand(pool);
-        self.executor.send_out(move || load(&errand.0));
+        let task = ReadAheadTask(pool);
+        self.executor.send_out(move || load(&task.0));
     }
 
     /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do

@@ -110,7 +110,7 @@ pub(crate) struct Pool {
     page_store: Arc<dyn PageStore>,
     executor: Executor,
     /// Tasks under way that load pages in advance.
-    errands: AtomicU64,
+    read_ahead_tasks: AtomicU64,
     /// Those who wait for a page that another one loads.
     loading: Box<[Waiters]>,
     /// Those who wait for a frame.
@@ -249,7 +249,7 @@ impl Pool {
             frees: frees::Frees::default(),
             page_store,
             executor,
-            errands: AtomicU64::new(0),
+            read_ahead_tasks: AtomicU64::new(0),
             loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
             room: Waiters::default(),
             clock: Clock::new(),

@@ -85,7 +85,7 @@ impl Executor {
     pub fn send_out(&self, job: impl FnOnce() + Send + 'static) {
         let class = match Core::current(|current| current.and_then(|(core, task)| core.class_of(task))) {
             Some(Class::Background) => Class::Background,
-            _ => Class::Errand,
+            _ => Class::Subtask,
         };
         self.send(Job { run: Box::new(job), class });
     }

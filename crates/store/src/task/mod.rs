@@ -6,7 +6,7 @@
 //! There are three classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded
 //! number at a time, the others wait without a stack. [`Class::Background`] tasks are the store's own:
 //! foreground tasks may wait for them, so they always begin at once, and each round of a worker has a share
-//! for either class, so that neither starves the other. [`Class::Errand`] tasks begin at once, too, and then
+//! for either class, so that neither starves the other. [`Class::Subtask`] tasks begin at once, too, and then
 //! take their turns with the foreground tasks that they are for.
 
 mod core;
@@ -38,14 +38,14 @@ pub(crate) enum Class {
     /// The store's own.
     Background,
     /// What a user's task has others do for it, and probably waits for.
-    Errand,
+    Subtask,
 }
 
 impl Class {
     /// Where tasks of this class wait for their turn, once they have begun.
     fn runs_as(self) -> Self {
         match self {
-            Self::Errand => Self::Foreground,
+            Self::Subtask => Self::Foreground,
             other => other,
         }
     }
@@ -53,7 +53,7 @@ impl Class {
     /// Where they wait to begin.
     fn begins_as(self) -> Self {
         match self {
-            Self::Errand => Self::Background,
+            Self::Subtask => Self::Background,
             other => other,
         }
     }

@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_a_task_sends_out_runs_as_it_does() {
-        for (class, errand_runs) in [(Class::Foreground, true), (Class::Background, false)] {
+        for (class, subtask_runs) in [(Class::Foreground, true), (Class::Background, false)] {
             let (mailbox, mut scheduler) = scheduler();
             let executor = Executor::new(vec![Arc::clone(&mailbox)]);
             let done = Arc::new(Mutex::new(false));
@@ -315,7 +315,7 @@ mod tests {
             mailbox.spawn(class, move || executor.send_out(move || *flag.lock().unwrap() = true));
             scheduler.run(8, 1).unwrap();
             scheduler.run(8, 0).unwrap();
-            assert_eq!(*done.lock().unwrap(), errand_runs, "{class:?}");
+            assert_eq!(*done.lock().unwrap(), subtask_runs, "{class:?}");
             scheduler.run(8, 1).unwrap();
             assert!(*done.lock().unwrap(), "{class:?}");
         }

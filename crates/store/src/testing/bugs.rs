@@ -99,8 +99,8 @@ bugs! {
     ChainNotVerified: "chain-not-verified", Crash;
     /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
     TornRecordKept: "torn-record-kept", Crash;
-    /// A damaged block is taken for the log's end although the checkpoint, the witness or a later one knows
-    /// that it was durable: acknowledged commits vanish silently.
+    /// A damaged block is taken for the log's end although the checkpoint, the durable mark or a later one
+    /// knows that it was durable: acknowledged commits vanish silently.
     DamageTakenForTornTail: "damage-taken-for-torn-tail", Decay;
     /// The checksum of a log block is not verified: flipped bits become data.
     LogChecksumIgnored: "log-checksum-ignored", Decay;

@@ -131,8 +131,8 @@ fn leaf(file: &[u8], places: &BTreeMap<u64, u64>, id: u64) -> Vec<(Vec<u8>, Vec<
     (0..count).map(record).collect()
 }
 
-/// Where the copies of the log's witness are.
-fn witnesses(superblock: &[u8]) -> [usize; 2] {
+/// Where the copies of the log's durable mark are.
+fn durable_marks(superblock: &[u8]) -> [usize; 2] {
     let (start, bytes, block_bytes) =
         (long(superblock, 80), long(superblock, 88), u64::from(word(superblock, 96)));
     [start, start + bytes - block_bytes].map(|at| at as usize)
@@ -186,12 +186,12 @@ fn a_reader_that_knows_the_document_finds_everything() {
     fruit.insert("apple", "green").unwrap();
     fruit.insert("pear", "").unwrap();
     fruit.remove("pear").unwrap();
-    // When nothing has been committed for a moment, the witness says so.
+    // When nothing has been committed for a moment, the durable mark says so.
     let path = folder.path().join(DATA_FILE);
     let is_settled = || {
         let file = fs::read(&path).unwrap();
         // The first superblock has an odd generation; there is none in the other slot yet.
-        witnesses(sector(&file, 64 << 10, b"flshgrn\0")).iter().all(|at| file[*at] != 0)
+        durable_marks(sector(&file, 64 << 10, b"flshgrn\0")).iter().all(|at| file[*at] != 0)
     };
     while !is_settled() {
         thread::yield_now();
@@ -228,10 +228,13 @@ fn a_reader_that_knows_the_document_finds_everything() {
     }
     assert_eq!(value, large);
 
-    let [before, behind] = witnesses(superblock).map(|at| sector(&file, at, b"flshgrnw"));
+    let [before, behind] = durable_marks(superblock).map(|at| sector(&file, at, b"flshgrnw"));
     assert_eq!((before, &before[16..24]), (behind, &superblock[16..24]));
     let durable = long(before, 24);
-    assert!(durable > 0 && durable <= long(superblock, 176), "closed in what the witness saw, or later");
+    assert!(
+        durable > 0 && durable <= long(superblock, 176),
+        "closed in what the durable mark says, or later"
+    );
 
     let operations = log(&file, superblock);
     let key = |key: &str| key.as_bytes().to_vec();

@@ -164,7 +164,7 @@ fn regression_a_misread_log_is_not_taken_for_a_short_one() {
         log.wait(log.end(), Durability::Sync).unwrap();
     }
     drop(log);
-    // No witness has anything to say yet.
+    // No durable mark has anything to say yet.
     let image = device.image();
     let (mut noticed, mut by_second_looks) = (0, 0);
     for kind in [
@@ -218,7 +218,7 @@ fn regression_a_record_that_comes_while_the_log_is_settled_is_settled_like_other
 
 /// Wherever it hits the log, and however long it is.
 #[test]
-fn regression_one_misdirected_write_cannot_take_the_last_group_away_together_with_its_witness() {
+fn regression_one_misdirected_write_cannot_take_the_last_group_away_together_with_its_durable_mark() {
     let (devices, _, kept) = written(true);
     let mut log = Block::new((LOG.end - LOG.start) as usize).unwrap();
     log.read(&devices, Role::Log, LOG.start).unwrap();
@@ -240,7 +240,7 @@ fn regression_one_misdirected_write_cannot_take_the_last_group_away_together_wit
 
 /// It failed for another reason within the moment after which the log would have been settled.
 #[test]
-fn regression_the_last_group_of_a_store_that_fails_has_a_witness() {
+fn regression_the_last_group_of_a_store_that_fails_has_a_durable_mark() {
     let devices = Devices::new(device(6) as _, None);
     let mut harness = Harness::new(&devices, 1);
     let (executor, poison) = (harness.executor().clone(), Poison::default());
@@ -257,7 +257,7 @@ fn regression_the_last_group_of_a_store_that_fails_has_a_witness() {
 }
 
 #[test]
-fn a_witness_that_cannot_be_read_is_no_witness_for_an_empty_log() {
+fn a_durable_mark_that_cannot_be_read_is_none_for_an_empty_log() {
     let device = device(5);
     let (log, _) = open(&device, &layout(), NEW).unwrap();
     log.append(b"record").unwrap();

@@ -73,7 +73,7 @@ fn commits_are_announced_in_the_order_of_the_log() {
 
 /// What others have written by then, and not flushed, is asserted not to be vouched for.
 #[test]
-fn the_witness_vouches_for_nothing_that_may_be_lost() {
+fn the_durable_mark_covers_nothing_that_may_be_lost() {
     explore(100, || {
         let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
         let (log, _) = open_on(&devices, &layout(), NEW).unwrap();

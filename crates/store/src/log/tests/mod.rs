@@ -16,7 +16,7 @@ use crate::layout::{LogPlace, Placement};
 
 pub(super) const BLOCK_BYTES: u64 = 512;
 pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
-/// The log with both copies of the witness.
+/// The log with both copies of the durable mark.
 const LOG: std::ops::Range<u64> = 4096..4096 + RING_BYTES + 2 * BLOCK_BYTES;
 /// Where the log's first record is.
 pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;

@@ -59,7 +59,7 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Nothing that is written and flushed then may be missing, the witness and zeros over stale blocks: who
+/// Nothing that is written and flushed then may be missing, the durable mark and zeros over stale blocks: who
 /// opens the log is told, and it can be opened later.
 #[test]
 fn a_torn_tail_that_cannot_be_erased_is_not_opened() {

@@ -10,4 +10,4 @@ mod sectors;
 
 pub use log::{catalog_entry, log_block, log_record, log_stream, reference};
 pub use pages::{image, map, node, overflow};
-pub use sectors::{label, superblock, witness};
+pub use sectors::{durable_mark, label, superblock};

@@ -1,10 +1,10 @@
-//! Superblocks, labels and witnesses.
+//! Superblocks, labels and durable marks.
 
 use std::fmt::Debug;
 
 use crate::checkpoint::label::Label;
 use crate::checkpoint::superblock::Superblock;
-use crate::log::witness::Witness;
+use crate::log::durable_mark::DurableMark;
 use crate::sector::{Found, SECTOR_BYTES, sealed};
 
 /// A superblock: the first 512 bytes.
@@ -20,9 +20,9 @@ pub fn label(bytes: &[u8]) {
     assert_eq!(Label::of_member(&member), whole(Label::decode(bytes)));
 }
 
-/// A witness: the first 512 bytes.
-pub fn witness(bytes: &[u8]) {
-    each(bytes, |sector| whole(Witness::decode(sector)), Witness::encode);
+/// A durable mark: the first 512 bytes.
+pub fn durable_mark(bytes: &[u8]) {
+    each(bytes, |sector| whole(DurableMark::decode(sector)), DurableMark::encode);
 }
 
 fn whole<T>(found: Found<T>) -> Option<T> {

@@ -1,4 +1,4 @@
-//! The witness: up to where an idle log was durable, beside the ring.
+//! The durable mark: up to where an idle log was durable, beside the ring.
 //!
 //! ```text
 //! byte  bytes  field
@@ -28,11 +28,11 @@ const MAGIC: [u8; 8] = *b"flshgrnw";
 /// Of the device.
 pub(super) fn write(devices: &Devices, ring: Ring, store: u64, durable: Lsn) -> Result<(), Error> {
     let mut block = Block::new(ring.block_bytes as usize)?;
-    block.bytes()[..SECTOR_BYTES].copy_from_slice(&Witness { store, durable }.encode());
-    for place in ring.witnesses() {
+    block.bytes()[..SECTOR_BYTES].copy_from_slice(&DurableMark { store, durable }.encode());
+    for place in ring.durable_marks() {
         block.write(devices, Role::Log, place)?;
     }
-    flush(devices, Role::Log).map_err(|failed| failed.error("flush the log's witness"))
+    flush(devices, Role::Log).map_err(|failed| failed.error("flush the log's durable mark"))
 }
 
 /// Everything before the position that it returns was durable once; 0 if no copy is whole.
@@ -42,9 +42,11 @@ pub(super) fn write(devices: &Devices, ring: Ring, store: u64, durable: Lsn) -> 
 pub(super) fn read(devices: &Devices, ring: Ring, store: u64) -> Result<Lsn, Error> {
     let mut block = Block::new(ring.block_bytes as usize)?;
     let (mut newest, mut unreadable) = (None, None);
-    for place in ring.witnesses() {
-        match block.read(devices, Role::Log, place).map(|()| Witness::decode(block.bytes())) {
-            Ok(Found::Whole(witness)) if witness.store == store => newest = newest.max(Some(witness.durable)),
+    for place in ring.durable_marks() {
+        match block.read(devices, Role::Log, place).map(|()| DurableMark::decode(block.bytes())) {
+            Ok(Found::Whole(durable_mark)) if durable_mark.store == store => {
+                newest = newest.max(Some(durable_mark.durable))
+            }
             Ok(_) => {}
             Err(error) => unreadable = Some(error),
         }
@@ -57,12 +59,12 @@ pub(super) fn read(devices: &Devices, ring: Ring, store: u64) -> Result<Lsn, Err
 
 /// What a copy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Witness {
+pub(crate) struct DurableMark {
     store: u64,
     durable: Lsn,
 }
 
-impl Witness {
+impl DurableMark {
     pub(crate) fn encode(&self) -> [u8; SECTOR_BYTES] {
         let mut fields = Fields::new(MAGIC);
         fields.long(self.store);

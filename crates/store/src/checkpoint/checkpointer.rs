@@ -17,7 +17,7 @@ const AFTER_FULL: Nanos = Nanos(20_000_000);
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct Checkpointer {
     shared: Arc<Shared>,
 }
 
@@ -43,7 +43,7 @@ struct Turns {
     waiting: Vec<Waker>,
 }
 
-impl Keeper {
+impl Checkpointer {
     pub fn new(parts: Parts, base: Base, executor: Executor) -> Self {
         let replay_start = base.superblock.state.replay_start;
         parts.log.long_at(Lsn(replay_start.0 + parts.log_step_bytes()));
@@ -64,8 +64,8 @@ impl Keeper {
     /// anywhere, however often.
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
-            let keeper = self.clone();
-            self.shared.executor.spawn(move || keeper.make_wanted());
+            let checkpointer = self.clone();
+            self.shared.executor.spawn(move || checkpointer.make_wanted());
         }
     }
 
@@ -74,15 +74,15 @@ impl Keeper {
         self.shared.busy.load(Ordering::Acquire)
     }
 
-    /// As [`Keeper::want`], for those whom the checkpoints need: they do not keep the keeper alive. What is
-    /// asked for while a checkpoint is being made may be ignored.
+    /// As [`Checkpointer::want`], for those whom the checkpoints need: they do not keep the checkpointer
+    /// alive. What is asked for while a checkpoint is being made may be ignored.
     pub fn wanting(&self, even_if_busy: bool) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || {
-            if let Some(keeper) = shared.upgrade().map(|shared| Self { shared })
-                && (even_if_busy || !keeper.is_busy())
+            if let Some(checkpointer) = shared.upgrade().map(|shared| Self { shared })
+                && (even_if_busy || !checkpointer.is_busy())
             {
-                keeper.want();
+                checkpointer.want();
             }
         }
     }
@@ -119,7 +119,7 @@ impl Keeper {
     /// The last checkpoint: nothing else is under way or will be.
     ///
     /// # Errors
-    /// As [`Keeper::checkpoint`].
+    /// As [`Checkpointer::checkpoint`].
     pub fn close(&self) -> Result<(), Error> {
         self.take_turn().make(true)
     }
@@ -127,7 +127,7 @@ impl Keeper {
     /// Moves the log to where it was at first, if it can be.
     ///
     /// # Errors
-    /// As [`Keeper::checkpoint`].
+    /// As [`Checkpointer::checkpoint`].
     pub fn move_log_home(&self) -> Result<(), Error> {
         self.take_turn().run().move_log_home()
     }

@@ -4,11 +4,11 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether somebody is at it.
 #[derive(Default)]
-pub(super) struct Errand(AtomicBool);
+pub(super) struct SingleFlight(AtomicBool);
 
-impl Errand {
-    /// Whether it is the caller who is at it from now on, and has to [finish](Errand::finish). To be called
-    /// when there is something to do.
+impl SingleFlight {
+    /// Whether it is the caller who is at it from now on, and has to [finish](SingleFlight::finish). To be
+    /// called when there is something to do.
     pub fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
@@ -51,18 +51,19 @@ mod tests {
     #[test]
     fn regression_everything_is_done_once_and_by_one_at_a_time() {
         explore(10_000, || {
-            let shared = Arc::new((Errand::default(), Mutex::new(BTreeSet::new()), AtomicBool::new(false)));
+            let shared =
+                Arc::new((SingleFlight::default(), Mutex::new(BTreeSet::new()), AtomicBool::new(false)));
             let threads: Vec<_> = (0..2)
                 .map(|number| {
                     let shared = Arc::clone(&shared);
                     spawn(move || {
-                        let (errand, due, busy) = &*shared;
+                        let (single_flight, due, busy) = &*shared;
                         for round in 0..4 {
                             assert!(due.lock().unwrap().insert((number, round)));
-                            if !errand.begin() {
+                            if !single_flight.begin() {
                                 continue;
                             }
-                            errand.finish(
+                            single_flight.finish(
                                 || due.lock().unwrap().first().copied(),
                                 |what| {
                                     assert!(!busy.swap(true, Ordering::SeqCst), "two are at it");
