@@ -9,7 +9,7 @@ use flashgrain_simtest::world::Habits;
 fn regression_a_store_that_grew_during_a_checkpoint_opens_whatever_of_its_length_is_durable() {
     let habits = Habits {
         grows: 1.0,
-        large: 0.5,
+        overflow: 0.5,
         keys: 150,
         steps: 100,
         tasks: 6,

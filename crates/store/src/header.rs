@@ -46,7 +46,7 @@ impl PageId {
 pub(crate) enum PageKind {
     /// A node of a B+-tree.
     Node = 1,
-    /// A part of a large value.
+    /// A part of an overflow value.
     Overflow = 2,
     /// A part of the page table.
     Map = 3,

@@ -177,7 +177,7 @@ fn change(db: &Db) -> Result<(), Error> {
             result = result.and(tree.remove(short_key(number + 2)));
             result = result.and(tree.insert(long_key(number % world::LONG), "other"));
         }
-        result = result.and(tree.insert("large/1", world::large_value(4)));
+        result = result.and(tree.insert("large/1", world::overflow_value(4)));
         result = result.and(tree.remove("large/2"));
     }
     result.and(db.checkpoint()).and(db.drop_tree("wide"))

@@ -49,7 +49,7 @@ fn value(number: u32) -> Vec<u8> {
 }
 
 /// Longer than fits into one page, or into eight.
-pub fn large_value(number: u32) -> Vec<u8> {
+pub fn overflow_value(number: u32) -> Vec<u8> {
     vec![number as u8; 3000 * (number as usize % 20 + 1)]
 }
 
@@ -86,7 +86,7 @@ fn fill(db: &Db) -> Result<(), Error> {
         long.insert(long_key(number), value(number))?;
     }
     for number in 0..6 {
-        short.insert(format!("large/{number}"), large_value(number * 3 + 1))?;
+        short.insert(format!("large/{number}"), overflow_value(number * 3 + 1))?;
     }
     let gone = db.tree("gone")?;
     gone.insert("a", "b")
@@ -100,8 +100,8 @@ fn go_on(db: &Db) -> Result<(), Error> {
         short.insert(short_key(number), value(number + 9))?;
         short.remove(short_key(number + 1))?;
     }
-    short.insert("large/1", large_value(2))?;
-    short.insert("large/9", large_value(14))?;
+    short.insert("large/1", overflow_value(2))?;
+    short.insert("large/9", overflow_value(14))?;
     short.remove("large/0")?;
     long.remove(long_key(3))?;
     let mut batch = db.batch();

@@ -93,7 +93,7 @@ impl Crash {
             tasks: 8,
             steps: 60,
             keys: 150,
-            large: 0.3,
+            overflow: 0.3,
             checkpoint: 0.05,
             backup: 0.0,
             grows: 1.0,

@@ -56,8 +56,8 @@ impl Campaign for Decay {
     }
 
     fn habits(&self, seed: u64) -> Habits {
-        // Large values and trees that come and go are in pages of other sorts.
-        Habits { steps: 20, large: [0.03, 0.3][seed as usize % 2], ..Habits::default() }
+        // Overflow values and trees that come and go are in pages of other sorts.
+        Habits { steps: 20, overflow: [0.03, 0.3][seed as usize % 2], ..Habits::default() }
     }
 
     fn with_habits(&self, _habits: Habits) -> Box<dyn Campaign> {

@@ -57,7 +57,7 @@ impl Campaign for Lives {
                 steps: 120,
                 keys: 1000,
                 value_bytes: 900,
-                large: 0.08,
+                overflow: 0.08,
                 checkpoint: 0.005,
                 ..Habits::default()
             },

@@ -72,7 +72,7 @@ pub fn reclaim(db: &Db) -> Result<u64, Stop> {
     Err(Stop::Wrong("old versions or dropped trees are never given back".into()))
 }
 
-/// No page of a large value is there to which nobody refers.
+/// No page of an overflow value is there to which nobody refers.
 ///
 /// # Errors
 /// The store's; how many there are.

@@ -35,7 +35,7 @@ pub struct Habits {
     /// The most bytes of other values than the large ones.
     pub value_bytes: usize,
     /// Share of values that need pages of their own.
-    pub large: f64,
+    pub overflow: f64,
     /// Share of those that need more pages than a record names.
     pub long: f64,
     /// Share of durable batches of one write that are made without a batch, as that takes another way through
@@ -75,7 +75,7 @@ impl Default for Habits {
             steps: 40,
             keys: 60,
             value_bytes: 200,
-            large: 0.03,
+            overflow: 0.03,
             long: 0.0,
             single: 0.0,
             checkpoint: 0.02,
@@ -100,19 +100,19 @@ impl Habits {
         let usual = Self::default();
         match random.random_range(0..7) {
             // Long enough for the log's ring to go round and for the cleaner to work.
-            0 => Self { steps: 250, keys: 250, large: 0.01, checkpoint: 0.01, ..usual },
+            0 => Self { steps: 250, keys: 250, overflow: 0.01, checkpoint: 0.01, ..usual },
             // Checkpoints all the time.
             1 => Self { steps: 60, checkpoint: 0.2, ..usual },
             // Many at the same time, few of them in a hurry.
             2 => Self { tasks: 12, steps: 25, sync: 0.2, ..usual },
-            // Large values, enough of them to make a drive grow or fill it.
-            3 => Self { large: 0.4, keys: 100, steps: 100, checkpoint: 0.1, grows: 0.7, ..usual },
+            // Overflow values, enough of them to make a drive grow or fill it.
+            3 => Self { overflow: 0.4, keys: 100, steps: 100, checkpoint: 0.1, grows: 0.7, ..usual },
             // Commits that wait for pages while others come, are replaced and become part of checkpoints.
             4 => Self {
                 tasks: 12,
                 keys: 400,
                 steps: 40,
-                large: 0.3,
+                overflow: 0.3,
                 checkpoint: 0.15,
                 stalls: 1.0,
                 sync: 0.2,
@@ -309,7 +309,7 @@ impl Work {
     fn value(&mut self) -> Vec<u8> {
         self.values += 1;
         let mut value = format!("{}/{}:", self.task, self.values).into_bytes();
-        let length = match self.random.random::<f64>() < self.habits.large {
+        let length = match self.random.random::<f64>() < self.habits.overflow {
             true if self.happens(self.habits.long) => self.random.random_range(34_000..60_000),
             true => self.random.random_range(2000..12_000),
             false => self.random.random_range(8..self.habits.value_bytes),

@@ -128,13 +128,13 @@ impl Trees {
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` those
-    /// of a large value. What is cut short is gone on with when the store is opened again.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_overflow`
+    /// those of an overflow value. What is cut short is gone on with when the store is opened again.
     ///
     /// # Errors
     /// The pool's.
-    pub fn free(&self, tree: &Tree, free_large: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        tree.index.clear(free_large)?;
+    pub fn free(&self, tree: &Tree, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        tree.index.clear(free_overflow)?;
         // Before the last of its pages are free, whose numbers may be other pages' then.
         self.forget(tree.id)?;
         tree.index.destroy()

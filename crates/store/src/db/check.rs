@@ -19,9 +19,9 @@ pub struct Check {
     /// Their records, tombstones that a snapshot still needs included.
     pub records: u64,
     /// Values in pages of their own.
-    pub large_values: u64,
+    pub overflow_values: u64,
     /// Bytes of these.
-    pub large_value_bytes: u64,
+    pub overflow_value_bytes: u64,
     /// Bytes of all nodes.
     pub node_bytes: u64,
     /// Bytes of these that are in use.
@@ -30,13 +30,13 @@ pub struct Check {
 
 /// Values in pages of their own.
 #[derive(Default)]
-struct Large {
+struct OverflowCount {
     count: u64,
     bytes: u64,
 }
 
 impl Core {
-    /// Reads every node, record and large value.
+    /// Reads every node, record and overflow value.
     ///
     /// # Errors
     /// The first damage, or what the devices say.
@@ -48,8 +48,8 @@ impl Core {
             sum.trees += looked.trees;
             sum.nodes += looked.nodes;
             sum.records += looked.records;
-            sum.large_values += looked.large_values;
-            sum.large_value_bytes += looked.large_value_bytes;
+            sum.overflow_values += looked.overflow_values;
+            sum.overflow_value_bytes += looked.overflow_value_bytes;
             sum.used_bytes += looked.used_bytes;
             sum.node_bytes += looked.node_bytes;
         }
@@ -68,11 +68,11 @@ impl Core {
 
     /// Of one tree, which nobody changes meanwhile, or it may look damaged.
     fn check_tree(&self, tree: &Known) -> Result<Check, Error> {
-        let (mut values, mut newest, mut large) = (Ok(()), Timestamp(0), Large::default());
+        let (mut values, mut newest, mut overflow) = (Ok(()), Timestamp(0), OverflowCount::default());
         let census = tree.tree.index.walk(&mut |_| (), &mut |_, version, value| {
             // The first damage counts.
             if values.is_ok() {
-                values = self.check_value(version, value, &mut newest, &mut large);
+                values = self.check_value(version, value, &mut newest, &mut overflow);
             }
         })?;
         values?;
@@ -80,8 +80,8 @@ impl Core {
             trees: 1,
             nodes: census.leaves + census.inner_nodes,
             records: census.records,
-            large_values: large.count,
-            large_value_bytes: large.bytes,
+            overflow_values: overflow.count,
+            overflow_value_bytes: overflow.bytes,
             used_bytes: census.used_bytes,
             node_bytes: census.page_bytes,
         })
@@ -93,7 +93,7 @@ impl Core {
         version: Version,
         value: &[u8],
         newest: &mut Timestamp,
-        large: &mut Large,
+        overflow: &mut OverflowCount,
     ) -> Result<(), Error> {
         if version.timestamp() > *newest {
             *newest = self.engine().parts().log.last();
@@ -107,8 +107,8 @@ impl Core {
             });
         }
         if version.is_overflow() {
-            large.count += 1;
-            large.bytes += self.value(version, value)?.len() as u64;
+            overflow.count += 1;
+            overflow.bytes += self.value(version, value)?.len() as u64;
         }
         Ok(())
     }

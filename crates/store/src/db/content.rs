@@ -3,13 +3,13 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::core::{Core, is_large};
+use super::core::{Core, is_overflow};
 use super::tree::Tree;
 use super::value::Value;
 use super::writes::Writes;
 use crate::Error;
 use crate::btree::overflow::VALUE_BYTES_MAX;
-use crate::engine::{LargeValue, Parked};
+use crate::engine::{OverflowValue, Parked};
 
 /// Bytes that are read of a source at a time.
 const SOURCE_BYTES: usize = 1 << 20;
@@ -52,15 +52,15 @@ impl Content {
     pub fn append_to(&self, core: &Core, into: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             Self::Bytes(value) => into.extend_from_slice(value),
-            Self::Parked(parked) => core.engine().large().read(parked.reference(), into)?,
+            Self::Parked(parked) => core.engine().overflow_values().read(parked.reference(), into)?,
         }
         Ok(())
     }
 
-    pub fn as_large(&self) -> LargeValue<'_> {
+    pub fn as_overflow(&self) -> OverflowValue<'_> {
         match self {
-            Self::Bytes(value) => LargeValue::Bytes(value),
-            Self::Parked(parked) => LargeValue::Parked(parked),
+            Self::Bytes(value) => OverflowValue::Bytes(value),
+            Self::Parked(parked) => OverflowValue::Parked(parked),
         }
     }
 }
@@ -99,15 +99,15 @@ impl Core {
     ) -> Result<u64, Error> {
         let known = self.known(tree)?;
         self.check_write(known, key, None)?;
-        let large = self.engine().large();
-        let part_bytes = large.part_bytes();
+        let overflow_values = self.engine().overflow_values();
+        let part_bytes = overflow_values.part_bytes();
         let mut buffer = vec![0; part_bytes * (SOURCE_BYTES / part_bytes).max(1)];
         let mut filled = fill(source, &mut buffer)?;
-        if filled < buffer.len() && !is_large(known, filled as u64) {
+        if filled < buffer.len() && !is_overflow(known, filled as u64) {
             self.gather(writes, tree, key, Some(&buffer[..filled]))?;
             return Ok(filled as u64);
         }
-        let mut parked = large.begin();
+        let mut parked = overflow_values.begin();
         while filled > 0 {
             // A source may be slow: closing the store waits for this part, not for the whole value.
             let writing = self.announce(known)?;
@@ -116,12 +116,12 @@ impl Core {
                 return Err(Error::ValueLength { got, limit: VALUE_BYTES_MAX });
             }
             writes.check(self, known, [(key, self.logged_bytes(known, key, Some(got)))])?;
-            self.engine().append_large(&mut parked, &buffer[..filled])?;
+            self.engine().append_overflow(&mut parked, &buffer[..filled])?;
             drop(writing);
             filled = if filled < buffer.len() { 0 } else { fill(source, &mut buffer)? };
         }
         let _writing = self.announce(known)?;
-        self.engine().seal_large(&mut parked)?;
+        self.engine().seal_overflow(&mut parked)?;
         let length = parked.length();
         writes.admit(self, known, [(key, self.logged_bytes(known, key, Some(length)))])?;
         writes.put(known, key, Some(Content::Parked(Arc::new(parked))));

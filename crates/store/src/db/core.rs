@@ -19,7 +19,7 @@ use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{Known, NAME_BYTES_MAX};
 use crate::class::class_bytes;
-use crate::engine::{Engine, LargeValue, NewTree};
+use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::index::{May, Prior, Version, Write, Written, each_brought, waiting};
 use crate::io_context;
 use crate::layout::Layout;
@@ -203,9 +203,9 @@ impl Core {
                 return Ok(Poll::Ready(true));
             }
             let reference = into.split_off(start);
-            match self.engine.large().read(&reference, into) {
-                // Without a snapshot a large value may be replaced, and its pages freed, just before it is
-                // read.
+            match self.engine.overflow_values().read(&reference, into) {
+                // Without a snapshot an overflow value may be replaced, and its pages freed, just before it
+                // is read.
                 Err(_) if at.is_none() && self.is_replaced(tree, key, version)? => into.truncate(start),
                 read => return read.map(|()| Poll::Ready(true)),
             }
@@ -218,8 +218,8 @@ impl Core {
         Ok(newest.version != Some(version))
     }
 
-    /// What a snapshot sees under `key`, as the tree has it: of a large value the reference, which is left to
-    /// the caller to read.
+    /// What a snapshot sees under `key`, as the tree has it: of an overflow value the reference, which is
+    /// left to the caller to read.
     pub(super) fn look_up_raw(
         &self,
         tree: &Known,
@@ -235,7 +235,7 @@ impl Core {
         Ok(version.map(|version| (version, bytes)))
     }
 
-    /// Whether there is such a key, now or as of `at`. A large value is not read.
+    /// Whether there is such a key, now or as of `at`. An overflow value is not read.
     pub fn contains(
         &self,
         tree: &Known,
@@ -274,8 +274,8 @@ impl Core {
     /// What a write takes in the log, of a value of so many bytes.
     pub(super) fn logged_bytes(&self, tree: &Known, key: &[u8], value_bytes: Option<u64>) -> u64 {
         let with_length = |bytes: u64| varint::length(bytes) + bytes;
-        let of_value = value_bytes.map_or(0, |bytes| match is_large(tree, bytes) {
-            true => with_length(self.engine.large().logged_bytes(bytes)),
+        let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
+            true => with_length(self.engine.overflow_values().logged_bytes(bytes)),
             false => with_length(bytes),
         });
         LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
@@ -292,7 +292,7 @@ impl Core {
             return Ok(Value::from(bytes));
         }
         let mut value = Vec::new();
-        self.engine.large().read(bytes, &mut value)?;
+        self.engine.overflow_values().read(bytes, &mut value)?;
         Ok(Value::from(value))
     }
 
@@ -311,8 +311,9 @@ impl Core {
     ) -> Result<(), Error> {
         let _writing = writes.trees().map(|tree| self.announce(tree)).collect::<Result<Vec<_>, _>>()?;
         let contents = writes.iter().filter_map(|(tree, _, content)| Some((tree, content?)));
-        let large = contents.filter(|(tree, content)| is_large(tree, content.length()));
-        let logged = self.write_large(&large.map(|(_, content)| content.as_large()).collect::<Vec<_>>())?;
+        let overflow = contents.filter(|(tree, content)| is_overflow(tree, content.length()));
+        let logged =
+            self.write_overflow(&overflow.map(|(_, content)| content.as_overflow()).collect::<Vec<_>>())?;
         let mut rest = logged.iter();
         let written: Vec<_> = writes
             .iter()
@@ -326,18 +327,18 @@ impl Core {
         self.free_uncommitted(result.map(drop), &logged)
     }
 
-    /// Writes large values; what the log is to have of each.
-    fn write_large(&self, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
-        if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_large(values) }
+    /// Writes overflow values; what the log is to have of each.
+    fn write_overflow(&self, values: &[OverflowValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_overflow(values) }
     }
 
-    /// Frees large values that were written for a commit that was refused. After any other failure the log
+    /// Frees overflow values that were written for a commit that was refused. After any other failure the log
     /// may have it.
     fn free_uncommitted(&self, result: Result<(), Error>, logged: &[Vec<u8>]) -> Result<(), Error> {
         if let Err(error) = &result
             && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Full | ErrorKind::Argument)
         {
-            self.engine.large().free_all(logged);
+            self.engine.overflow_values().free_all(logged);
         }
         result
     }
@@ -352,8 +353,8 @@ impl Core {
     ) -> Result<(), Error> {
         self.check_write(tree, key, value)?;
         let _writing = self.announce(tree)?;
-        let large = value.filter(|value| is_large(tree, value.len() as u64)).map(LargeValue::Bytes);
-        let logged = self.write_large(large.as_slice())?;
+        let overflow = value.filter(|value| is_overflow(tree, value.len() as u64)).map(OverflowValue::Bytes);
+        let logged = self.write_overflow(overflow.as_slice())?;
         let write = match (value, logged.first()) {
             (_, Some(logged)) => Write::PutOverflow { reference: kept(logged), logged },
             (Some(value), None) => Write::Put(value),
@@ -581,7 +582,7 @@ thread_local! {
 }
 
 /// Whether a value of so many bytes does not fit into a node of the tree.
-pub(super) fn is_large(tree: &Known, value_bytes: u64) -> bool {
+pub(super) fn is_overflow(tree: &Known, value_bytes: u64) -> bool {
     value_bytes > tree.tree.index.limits().value_bytes as u64
 }
 
@@ -592,7 +593,7 @@ fn write_of<'a>(
     logged: &mut impl Iterator<Item = &'a Vec<u8>>,
 ) -> Write<'a> {
     let Some(content) = content else { return Write::Remove };
-    let logged = is_large(tree, content.length()).then(|| logged.next()).flatten();
+    let logged = is_overflow(tree, content.length()).then(|| logged.next()).flatten();
     match (logged, content) {
         (Some(logged), _) => Write::PutOverflow { reference: kept(logged), logged },
         (None, Content::Bytes(value)) => Write::Put(value),

@@ -391,8 +391,8 @@ impl Db {
         self.core.stats()
     }
 
-    /// Frees pages of large values that a crash has left behind; how many. All trees are read for that, and
-    /// commits wait meanwhile. `None`, and nothing is freed, if others use the store: there must be no
+    /// Frees pages of overflow values that a crash has left behind; how many. All trees are read for that,
+    /// and commits wait meanwhile. `None`, and nothing is freed, if others use the store: there must be no
     /// snapshot, iterator or commit under way.
     ///
     /// # Errors

@@ -46,18 +46,20 @@ enum Source {
 impl ValueReader {
     pub(super) fn of(view: View, key: &[u8]) -> Result<Option<Self>, Error> {
         let View { core, tree, at, overlay } = view;
-        let large = core.engine().large();
+        let overflow_values = core.engine().overflow_values();
         let own = overlay.as_ref().and_then(|writes| writes.get(key));
         let source = match own {
             Some(None) => return Ok(None),
             Some(Some(Content::Bytes(value))) => Source::Memory(value.clone()),
             Some(Some(Content::Parked(parked))) => {
-                let stored = large.open(parked.reference())?;
+                let stored = overflow_values.open(parked.reference())?;
                 Source::Own { stored, _kept: Arc::clone(parked) }
             }
             None => match core.look_up_raw(&tree, key, &at)? {
                 None => return Ok(None),
-                Some((version, bytes)) if version.is_overflow() => Source::Pages(large.open(&bytes)?),
+                Some((version, bytes)) if version.is_overflow() => {
+                    Source::Pages(overflow_values.open(&bytes)?)
+                }
                 Some((_, bytes)) => Source::Memory(Value::from(bytes)),
             },
         };
@@ -82,7 +84,7 @@ impl ValueReader {
                 Ok(value.as_slice().get(start..).unwrap_or_default())
             }
             Source::Pages(stored) | Source::Own { stored, .. } => {
-                self.core.engine().large().read_at(stored, position)
+                self.core.engine().overflow_values().read_at(stored, position)
             }
         }
     }

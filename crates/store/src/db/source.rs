@@ -42,7 +42,7 @@ pub trait Source {
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error>;
 
-    /// Whether there is such a key. A large value is not read.
+    /// Whether there is such a key. An overflow value is not read.
     #[doc(hidden)]
     fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error>;
 

@@ -71,7 +71,7 @@ pub struct WrittenStats {
     pub page_bytes: u64,
     /// Bytes written for pages that the cleaner moved.
     pub moved_bytes: u64,
-    /// Bytes written for large values.
+    /// Bytes written for overflow values.
     pub overflow_bytes: u64,
     /// Bytes written for the page table.
     pub map_bytes: u64,

@@ -4,8 +4,8 @@
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
 //! was acknowledged as durable; opening it again then replays the log.
 
-mod large;
 mod open;
+mod overflow_values;
 mod reclaim;
 mod replay;
 mod single_flight;
@@ -23,16 +23,16 @@ use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::index::{IndexKind, Tree, TreeId};
 use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
-pub(crate) use large::{Large, LargeValue, Parked};
 pub(crate) use open::{Given, Recovery};
+pub(crate) use overflow_values::{OverflowValue, OverflowValues, Parked};
 use single_flight::SingleFlight;
 use upkeep::Pages;
 
 /// Attempts at the last checkpoint on a device that is nearly full.
 const CLOSING_TRIES: u32 = 20;
 
-/// Attempts at writing large values that were let in.
-const LARGE_TRIES: u32 = 3;
+/// Attempts at writing overflow values that were let in.
+const OVERFLOW_TRIES: u32 = 3;
 
 /// A tree that is to be made.
 pub(crate) struct NewTree<'a> {
@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     trees: Arc<Trees>,
     checkpointer: Checkpointer,
     recovery: Recovery,
-    large: Arc<Large>,
+    overflow_values: Arc<OverflowValues>,
     /// Whether dropped trees are being freed.
     sweeping: Arc<SingleFlight>,
     /// Kept so that upkeep goes on.
@@ -77,44 +77,44 @@ impl Engine {
     }
 
     /// Values that are too large for a tree's nodes.
-    pub fn large(&self) -> &Arc<Large> {
-        &self.large
+    pub fn overflow_values(&self) -> &Arc<OverflowValues> {
+        &self.overflow_values
     }
 
     /// Writes values durably before their commit, once there is room for them: it must not be taken from what
-    /// removes and checkpoints need. See [`Large::write`].
+    /// removes and checkpoints need. See [`OverflowValues::write`].
     ///
     /// # Errors
-    /// As [`Large::write`].
-    pub fn write_large(&self, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
-        let bytes = |value: &LargeValue<'_>| match value {
-            LargeValue::Bytes(bytes) => bytes.len() as u64,
-            LargeValue::Parked(_) => 0,
+    /// As [`OverflowValues::write`].
+    pub fn write_overflow(&self, values: &[OverflowValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        let bytes = |value: &OverflowValue<'_>| match value {
+            OverflowValue::Bytes(bytes) => bytes.len() as u64,
+            OverflowValue::Parked(_) => 0,
         };
         let bytes = values.iter().map(bytes).sum();
-        self.with_room_for_large(bytes, || self.large.write(values))
+        self.with_room_for_overflow(bytes, || self.overflow_values.write(values))
     }
 
-    /// Writes the next bytes of a large value, once there is room for them: a multiple of
-    /// [`Large::part_bytes`], but for the last ones.
+    /// Writes the next bytes of an overflow value, once there is room for them: a multiple of
+    /// [`OverflowValues::part_bytes`], but for the last ones.
     ///
     /// # Errors
     /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; what was written before stays.
-    pub fn append_large(&self, parked: &mut Parked, bytes: &[u8]) -> Result<(), Error> {
-        bytes.chunks(self.large.part_bytes()).try_for_each(|part| {
-            self.with_room_for_large(part.len() as u64, || self.large.append(parked, part))
+    pub fn append_overflow(&self, parked: &mut Parked, bytes: &[u8]) -> Result<(), Error> {
+        bytes.chunks(self.overflow_values.part_bytes()).try_for_each(|part| {
+            self.with_room_for_overflow(part.len() as u64, || self.overflow_values.append(parked, part))
         })
     }
 
-    /// All of a large value is written but what says where its pages are.
+    /// All of an overflow value is written but what says where its pages are.
     ///
     /// # Errors
-    /// As [`Engine::append_large`].
-    pub fn seal_large(&self, parked: &mut Parked) -> Result<(), Error> {
-        self.with_room_for_large(0, || self.large.seal(parked))
+    /// As [`Engine::append_overflow`].
+    pub fn seal_overflow(&self, parked: &mut Parked) -> Result<(), Error> {
+        self.with_room_for_overflow(0, || self.overflow_values.seal(parked))
     }
 
-    fn with_room_for_large<T>(
+    fn with_room_for_overflow<T>(
         &self,
         bytes: u64,
         mut act: impl FnMut() -> Result<T, Error>,
@@ -122,10 +122,10 @@ impl Engine {
         let _wanted = self.parts.segments.want(bytes);
         let mut tries = 1;
         loop {
-            self.transactions().admit_large()?;
+            self.transactions().admit_overflow()?;
             match act() {
                 // The cleaner was faster.
-                Err(Error::Full { .. }) if tries < LARGE_TRIES => tries += 1,
+                Err(Error::Full { .. }) if tries < OVERFLOW_TRIES => tries += 1,
                 ended => return ended,
             }
         }
@@ -232,11 +232,11 @@ impl Engine {
         if !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
         }
-        let (trees, large, sweeping) =
-            (Arc::clone(&self.trees), Arc::clone(&self.large), Arc::clone(&self.sweeping));
+        let (trees, overflow_values, sweeping) =
+            (Arc::clone(&self.trees), Arc::clone(&self.overflow_values), Arc::clone(&self.sweeping));
         self.executor.spawn(move || {
             // What fails is tried again when the store is opened.
-            let free = |tree: Tree| trees.free(&tree, &|reference| large.free(reference));
+            let free = |tree: Tree| trees.free(&tree, &|reference| overflow_values.free(reference));
             sweeping.finish(|| trees.abandoned().pop(), free);
         });
     }
@@ -255,11 +255,11 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
-        // Otherwise large values that only snapshots saw would stay, and nothing would refer to them after
+        // Otherwise overflow values that only snapshots saw would stay, and nothing would refer to them after
         // the next start. What cannot be given back is no worse than after a crash.
         let _tried = self.transactions().settle();
-        self.large.stop();
-        while self.large.is_freeing() {
+        self.overflow_values.stop();
+        while self.overflow_values.is_freeing() {
             yield_now();
         }
         if self.superblock().unfinished {

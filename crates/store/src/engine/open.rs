@@ -6,7 +6,7 @@ use flashgrain_device::Nanos;
 
 use super::replay::{Replay, foresee};
 use super::upkeep::connect;
-use super::{Engine, Large};
+use super::{Engine, OverflowValues};
 use crate::Error;
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, Checkpointer, Parts, Shape, State, Superblock, label, load, slots};
@@ -269,7 +269,8 @@ impl Engine {
         let mut base = load(superblock, &segments, &pool, &given.executor)?;
         let trees = Arc::new(Trees::open(&factory, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
-        let large = Arc::new(Large::new(devices, &segments, &pool, &poison, &given.executor));
+        let overflow_values =
+            Arc::new(OverflowValues::new(devices, &segments, &pool, &poison, &given.executor));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
         let page_limit = base.superblock.page_limit(devices.device(Role::Data).capacity_bytes());
         Log::scan(&layout, devices, known, &mut |_, _, record| {
@@ -285,7 +286,8 @@ impl Engine {
         pool.restored(epoch, next_page);
         segments.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
-        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&large), cut, given.executor.clone());
+        let mut replay =
+            Replay::new(Arc::clone(&trees), Arc::clone(&overflow_values), cut, given.executor.clone());
         // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
         // there was when it was committed.
         segments.set_checkpointing(true);
@@ -337,8 +339,8 @@ impl Engine {
         let checkpointer = Checkpointer::new(parts.clone(), base, given.executor.clone());
         let pages = connect(&parts, &checkpointer, &given.executor, &given.options);
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
-        let large = Arc::new(Large::new(devices, segments, pool, poison, &given.executor));
-        large.attend(transactions);
+        let overflow_values = Arc::new(OverflowValues::new(devices, segments, pool, poison, &given.executor));
+        overflow_values.attend(transactions);
         let sweeping = Arc::default();
         Arc::new(Self {
             parts,
@@ -346,7 +348,7 @@ impl Engine {
             trees,
             checkpointer,
             recovery,
-            large,
+            overflow_values,
             sweeping,
             _pages: pages,
         })

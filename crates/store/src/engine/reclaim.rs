@@ -1,4 +1,4 @@
-//! Finding the pages of large values to which nobody refers.
+//! Finding the pages of overflow values to which nobody refers.
 //!
 //! A crash can leave some behind: those of values whose commit was never logged, and those that were being
 //! freed, or that a snapshot held on to. What refers to pages is in the trees alone, so all of them have to
@@ -13,22 +13,22 @@ use crate::Error;
 use crate::header::PageId;
 
 impl Engine {
-    /// Frees the pages of large values to which nobody refers; how many. Commits wait meanwhile. `None`, and
-    /// nothing is freed, if there are snapshots, commits that have begun, or trees or values that are being
-    /// freed.
+    /// Frees the pages of overflow values to which nobody refers; how many. Commits wait meanwhile. `None`,
+    /// and nothing is freed, if there are snapshots, commits that have begun, or trees or values that are
+    /// being freed.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
             let Some(frees) = self.parts().pool.frees() else { return Ok(None) };
-            // Before anything is looked at: who has written a large value by now, and waits for the locks to
-            // commit it, has announced itself; who does so later gets other pages.
+            // Before anything is looked at: who has written an overflow value by now, and waits for the locks
+            // to commit it, has announced itself; who does so later gets other pages.
             let candidates = self.parts().pool.all_pages();
             let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
-            if is_written || is_freed || self.large.is_freeing() {
+            if is_written || is_freed || self.overflow_values.is_freeing() {
                 return Ok(None);
             }
             let known = self.referred_to()?;
@@ -40,7 +40,7 @@ impl Engine {
             let mut freed = 0;
             let is_garbage = |page: &PageId| !known.contains(page) && !withheld.contains(page);
             for page in candidates.into_iter().filter(is_garbage) {
-                freed += u64::from(self.large.free_page(page)?);
+                freed += u64::from(self.overflow_values.free_page(page)?);
             }
             Ok(Some(freed))
         })
@@ -65,7 +65,7 @@ impl Engine {
                 },
             )?;
             for reference in references {
-                known.extend(self.large.pages_of(&reference)?);
+                known.extend(self.overflow_values.pages_of(&reference)?);
             }
         }
         Ok(known)

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::Large;
+use super::OverflowValues;
 use crate::Error;
 use crate::btree::overflow::written_pages;
 use crate::catalog::{Entry, Trees};
@@ -24,13 +24,13 @@ const OPERATIONS_OF_A_BLOCK: usize = 10;
 /// See the module.
 pub(super) struct Replay {
     trees: Arc<Trees>,
-    large: Arc<Large>,
+    overflow_values: Arc<OverflowValues>,
     /// The epoch of the checkpoint.
     cut: Epoch,
     replayer: Replayer,
 }
 
-/// The large values of a record that is going to be replayed: their pages are on the device already, so
+/// The overflow values of a record that is going to be replayed: their pages are on the device already, so
 /// nothing that replaying writes may take their places, nor new pages their numbers. Gives the highest
 /// number, which is below `limit`, and the latest epoch in which one of them was made.
 ///
@@ -45,7 +45,7 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
         let last = pages.iter().map(|(page, _)| *page).max().unwrap_or(PageId(0));
         if last >= limit || epoch > EPOCH_MAX {
             return Err(Error::Corrupt {
-                what: "a large value in the log".into(),
+                what: "an overflow value in the log".into(),
                 offset_bytes: 0,
                 expected: format!("pages below {}, made in epoch {} or before", limit.0, EPOCH_MAX.0),
                 got: format!("page {} of epoch {}, under a right checksum", last.0, epoch.0),
@@ -53,7 +53,7 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
         }
         highest = (highest.0.max(last), highest.1.max(epoch));
         for (_, location) in pages {
-            if !planted!(LargeNotHeldForReplay) {
+            if !planted!(OverflowNotHeldForReplay) {
                 segments.hold(location)?;
             }
         }
@@ -62,10 +62,15 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
 }
 
 impl Replay {
-    pub fn new(trees: Arc<Trees>, large: Arc<Large>, cut: Epoch, executor: Executor) -> Self {
-        let own = Arc::clone(&large);
+    pub fn new(
+        trees: Arc<Trees>,
+        overflow_values: Arc<OverflowValues>,
+        cut: Epoch,
+        executor: Executor,
+    ) -> Self {
+        let own = Arc::clone(&overflow_values);
         let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
-        Self { trees, large, cut, replayer: Replayer::new(executor, give_back) }
+        Self { trees, overflow_values, cut, replayer: Replayer::new(executor, give_back) }
     }
 
     /// A commit, in the order of the log.
@@ -93,7 +98,9 @@ impl Replay {
             Operation::PutOverflow { tree, key, reference } => {
                 self.replayer.finish()?;
                 match self.trees.numbered(tree) {
-                    Some(known) => self.large.put_again(&known.tree, key, logged, reference, self.cut),
+                    Some(known) => {
+                        self.overflow_values.put_again(&known.tree, key, logged, reference, self.cut)
+                    }
                     None => Ok(()),
                 }
             }

@@ -81,7 +81,7 @@ fn slow_writers(parts: &Parts) {
             // A ring that moves to a longer place with the next checkpoint is no reason to be slow.
             log: if log.is_growing(FREE_BYTES) { 0.0 } else { over(log.fill(), LOG_FROM) },
             space: space(room.to_grow),
-            space_for_large: space(room.for_large),
+            space_for_overflow: space(room.for_overflow),
             no_removes: !room.to_remove,
             is_near: room.is_near,
             // Transactions know the indexes, and add their debt.

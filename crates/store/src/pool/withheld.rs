@@ -1,4 +1,4 @@
-//! Pages that checkpoints leave out: those of large values that are written and not committed.
+//! Pages that checkpoints leave out: those of overflow values that are written and not committed.
 //!
 //! 1. *Begun*: [`Pool::withhold`] makes an empty set.
 //! 2. *Written*: a page joins the set in the section that makes it.

@@ -59,7 +59,7 @@ pub(crate) enum Stream {
     Fresh,
     /// Pages that the cleaner moved.
     Moved,
-    /// Large values.
+    /// Overflow values.
     Overflow,
     /// The page table.
     Map,
@@ -221,9 +221,9 @@ impl Segments {
         })
     }
 
-    /// Sends the units of changed pages, large values and the page table on their way in which something is
-    /// by now, and waits until they are written (not flushed). One that others are filling is given a moment
-    /// to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
+    /// Sends the units of changed pages, overflow values and the page table on their way in which something
+    /// is by now, and waits until they are written (not flushed). One that others are filling is given a
+    /// moment to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if one cannot be.

@@ -162,7 +162,7 @@ pub(super) struct Inner {
     /// Bytes that are dirty in memory, when they were last looked at: they must find a place before a
     /// checkpoint makes others free.
     dirty_bytes: u64,
-    /// Bytes for large values that are going to be written, or are being written.
+    /// Bytes for overflow values that are going to be written, or are being written.
     wanted_bytes: u64,
 }
 
@@ -690,7 +690,7 @@ impl Space {
         Room {
             to_grow: inner.has_free_beside(kept),
             to_remove: inner.has_free_beside(inner.kept_for_checkpoint()),
-            for_large: inner.has_free_beside(kept + inner.wanted_bytes),
+            for_overflow: inner.has_free_beside(kept + inner.wanted_bytes),
             is_near: inner.tally.free <= kept + NEAR * inner.largest_bytes,
         }
     }
@@ -718,7 +718,7 @@ impl Space {
         inner.whole_above(bytes) + inner.largest_bytes
     }
 
-    /// So many bytes are wanted for large values; `unwant` takes it back.
+    /// So many bytes are wanted for overflow values; `unwant` takes it back.
     pub fn want(&self, bytes: u64) {
         self.lock().wanted_bytes += bytes;
     }
@@ -740,8 +740,8 @@ pub(super) struct Room {
     pub to_grow: bool,
     /// For what gives room back in the end.
     pub to_remove: bool,
-    /// For all large values that are wanted.
-    pub for_large: bool,
+    /// For all overflow values that are wanted.
+    pub for_overflow: bool,
     /// There will soon be less.
     pub is_near: bool,
 }
@@ -753,7 +753,7 @@ pub(super) struct Need {
     pub cleaning: bool,
     /// Somebody may be waiting for them.
     pub urgent: bool,
-    /// Somebody who writes no large value may be.
+    /// Somebody who writes no overflow value may be.
     pub tight: bool,
     /// Images are on their way to other places.
     pub moving: bool,

@@ -8,8 +8,8 @@ use super::Stream;
 /// Counts since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Bytes sent to the device: of pages that were changed, moved, of large values and of the page table, in
-    /// this order.
+    /// Bytes sent to the device: of pages that were changed, moved, of overflow values and of the page table,
+    /// in this order.
     pub by_stream_bytes: [u64; STREAMS],
     /// Bytes in memory of the changed pages that were sent.
     pub dirty_page_bytes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Written {
 pub(super) const STREAMS: usize = 4;
 
 impl Written {
-    /// Bytes written to the device for each byte of a changed page: moved pages included, large values and
+    /// Bytes written to the device for each byte of a changed page: moved pages included, overflow values and
     /// the page table not.
     #[cfg(test)]
     pub fn write_amplification(&self) -> f64 {

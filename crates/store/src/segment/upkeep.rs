@@ -63,8 +63,8 @@ pub(crate) enum Pressure {
 pub(crate) struct Room {
     pub to_grow: Pressure,
     pub to_remove: bool,
-    /// For all large values that are wanted.
-    pub for_large: Pressure,
+    /// For all overflow values that are wanted.
+    pub for_overflow: Pressure,
     /// There will soon be less.
     pub is_near: bool,
 }
@@ -147,7 +147,7 @@ impl Segments {
             return Room {
                 to_grow: Pressure::None,
                 to_remove: true,
-                for_large: Pressure::None,
+                for_overflow: Pressure::None,
                 is_near: false,
             };
         }
@@ -158,18 +158,18 @@ impl Segments {
             self.tend();
         }
         let to_grow = if room.to_grow { Pressure::None } else { self.pressure() };
-        let for_large = match self.space.wanted_bytes() {
-            _ if room.for_large => Pressure::None,
+        let for_overflow = match self.space.wanted_bytes() {
+            _ if room.for_overflow => Pressure::None,
             0 => to_grow,
-            wanted_bytes => self.pressure_for_large(dirty_bytes + wanted_bytes),
+            wanted_bytes => self.pressure_for_overflow(dirty_bytes + wanted_bytes),
         };
         let to_remove = room.to_remove || to_grow == Pressure::None;
-        Room { to_grow, to_remove, for_large, is_near: room.is_near }
+        Room { to_grow, to_remove, for_overflow, is_near: room.is_near }
     }
 
-    /// Whether those who write large values, with which so many bytes would be live besides those that are,
-    /// may expect the room that they lack.
-    fn pressure_for_large(&self, more_bytes: u64) -> Pressure {
+    /// Whether those who write overflow values, with which so many bytes would be live besides those that
+    /// are, may expect the room that they lack.
+    fn pressure_for_overflow(&self, more_bytes: u64) -> Pressure {
         self.tend();
         let dirty = self.page_locator().map_or_else(Dirty::default, |locator| locator.dirty());
         let is_too_much = self.space.usage().available_bytes() < more_bytes;
@@ -178,8 +178,8 @@ impl Segments {
         if is_full && !grows { Pressure::Full } else { Pressure::Tight }
     }
 
-    /// Large values of so many bytes are going to be written: segments are made free for them, and those who
-    /// want to write more have to wait, until this is dropped.
+    /// Overflow values of so many bytes are going to be written: segments are made free for them, and those
+    /// who want to write more have to wait, until this is dropped.
     pub fn want(self: &Arc<Self>, bytes: u64) -> Wanted {
         let bytes = self.space.bytes_for(bytes);
         self.space.want(bytes);

@@ -128,7 +128,7 @@ bugs! {
     /// A superblock is written before the pages that it refers to are flushed: after a crash they are not
     /// there.
     CheckpointSkipsFlush: "checkpoint-skips-flush", Crash;
-    /// Of the write units of a checkpoint, or of large values, only the first is waited for.
+    /// Of the write units of a checkpoint, or of overflow values, only the first is waited for.
     OneUnitAwaited: "one-unit-awaited", Crash;
     /// A superblock is written before the log is durable up to its cut: it vouches for commits that are not
     /// there.
@@ -169,10 +169,10 @@ bugs! {
     SegmentReusedTooEarly: "segment-reused-too-early", Crash;
     /// A checkpoint frees segments that lost their last image after its cut: it refers to them itself.
     PendingEpochOffByOne: "pending-epoch-off-by-one", Crash;
-    /// Large values that are replayed do not count as live: their segments are freed under them.
-    ReplayedLargeNotCounted: "replayed-large-not-counted", Crash;
-    /// While the log is replayed, other pages may be written over the large values that it refers to.
-    LargeNotHeldForReplay: "large-not-held-for-replay", Crash;
+    /// Overflow values that are replayed do not count as live: their segments are freed under them.
+    ReplayedOverflowNotCounted: "replayed-overflow-not-counted", Crash;
+    /// While the log is replayed, other pages may be written over the overflow values that it refers to.
+    OverflowNotHeldForReplay: "overflow-not-held-for-replay", Crash;
     /// The cleaner points the page table at new places before anything is written there: a checkpoint may
     /// refer to them.
     CleanerPointsAhead: "cleaner-points-ahead", Crash;
@@ -254,18 +254,19 @@ bugs! {
     /// A scan ends at a leaf without records, whatever comes behind it.
     ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
 
-    // Large values.
-    /// A large value is not flushed before its commit is logged: after a crash the commit is there and its
-    /// value is not.
-    LargeNotFlushed: "large-not-flushed", Crash;
-    /// Checkpoints have the pages of large values that are not committed: after a crash they stay for good.
+    // Overflow values.
+    /// An overflow value is not flushed before its commit is logged: after a crash the commit is there and
+    /// its value is not.
+    OverflowNotFlushed: "overflow-not-flushed", Crash;
+    /// Checkpoints have the pages of overflow values that are not committed: after a crash they stay for
+    /// good.
     UncommittedInMap: "uncommitted-in-map", Isolation;
-    /// A large value is freed when it is replaced, although a snapshot sees it.
-    LargeFreedUnderSnapshot: "large-freed-under-snapshot", Model;
-    /// The pages of a large value that is replaced are not given back: the store fills up.
-    ReplacedLargeLeaks: "replaced-large-leaks", Model;
-    /// The last page of a large value says that it is longer than it is.
-    LargeLengthPadded: "large-length-padded", Model;
+    /// An overflow value is freed when it is replaced, although a snapshot sees it.
+    OverflowFreedUnderSnapshot: "overflow-freed-under-snapshot", Model;
+    /// The pages of an overflow value that is replaced are not given back: the store fills up.
+    ReplacedOverflowLeaks: "replaced-overflow-leaks", Model;
+    /// The last page of an overflow value says that it is longer than it is.
+    OverflowLengthPadded: "overflow-length-padded", Model;
 }
 
 impl Bug {

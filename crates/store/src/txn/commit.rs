@@ -283,7 +283,7 @@ impl Transactions {
             record: logged.record(),
             snapshots: &self.snapshots,
             wait_for_room: &|| admitted.wait(),
-            overflow_is_gone: &|reference| self.give_back_large(reference),
+            overflow_is_gone: &|reference| self.free_overflow(reference),
         };
         self.apply(writes, (priors, values), &commit, admitted).map_err(|error| self.poison.by(error))?;
         self.visible.applied(logged.timestamp);

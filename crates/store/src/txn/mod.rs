@@ -39,9 +39,9 @@ pub use throttle::ThrottleReason;
 pub(crate) use throttle::{Load, Space, ThrottleStats};
 use visible::Visible;
 
-/// Told of the reference to a large value that nobody sees any more. Who reads without a snapshot may just
-/// have seen it, and finds another version when he looks again.
-pub(crate) type GiveBackLarge = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// Told of the reference to an overflow value that nobody sees any more. Who reads without a snapshot may
+/// just have seen it, and finds another version when he looks again.
+pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// What all transactions of a store share.
 pub(crate) struct Transactions {
@@ -54,8 +54,8 @@ pub(crate) struct Transactions {
     table: CommitTable,
     indexes: Arc<dyn Indexes>,
     throttle: Throttle,
-    /// Gives the pages of large values back.
-    large: OnceLock<GiveBackLarge>,
+    /// Gives the pages of overflow values back.
+    overflow: OnceLock<FreeOverflow>,
     /// Whether what no snapshot needs is being given up.
     collecting: AtomicBool,
 }
@@ -80,7 +80,7 @@ impl Transactions {
             table: CommitTable::new(),
             indexes,
             throttle: Throttle::default(),
-            large: OnceLock::new(),
+            overflow: OnceLock::new(),
             collecting: AtomicBool::new(false),
         }
     }
@@ -121,18 +121,18 @@ impl Transactions {
 
     /// Called with [`Stripe::COLLECTING`].
     fn collect(&self, idle: bool) -> Result<(), Error> {
-        let give_back = |reference: &[u8]| self.give_back_large(reference);
+        let give_back = |reference: &[u8]| self.free_overflow(reference);
         self.indexes.settle(&self.snapshots, self.visible.get(), idle, &give_back)
     }
 
-    /// Has `give_back` told of large values that are replaced or removed and that no snapshot sees. It may
+    /// Has `give_back` told of overflow values that are replaced or removed and that no snapshot sees. It may
     /// wait. Only the first one counts.
-    pub fn when_large_is_gone(&self, give_back: GiveBackLarge) {
-        let _first_stays = self.large.set(give_back);
+    pub fn when_overflow_is_gone(&self, give_back: FreeOverflow) {
+        let _first_stays = self.overflow.set(give_back);
     }
 
-    fn give_back_large(&self, reference: &[u8]) {
-        if let Some(give_back) = self.large.get() {
+    fn free_overflow(&self, reference: &[u8]) {
+        if let Some(give_back) = self.overflow.get() {
             give_back(reference);
         }
     }
@@ -160,12 +160,12 @@ impl Transactions {
         self.throttle.watch(devices, Box::new(load));
     }
 
-    /// Waits until there is room for the large values that the segments have been told of.
+    /// Waits until there is room for the overflow values that the segments have been told of.
     ///
     /// # Errors
     /// [`Error::Full`] if there is none, and will be none; [`Error::Poisoned`].
-    pub fn admit_large(&self) -> Result<(), Error> {
-        self.throttle.admit_large(&self.poison)
+    pub fn admit_overflow(&self) -> Result<(), Error> {
+        self.throttle.admit_overflow(&self.poison)
     }
 
     /// Whether commits are being slowed, and why.

@@ -24,13 +24,13 @@ const TASKS: usize = 128;
 /// Fewer operations are not worth a task.
 const OPERATIONS_PER_TASK_MIN: usize = 8;
 
-/// Told of references to large values that are replaced or removed.
+/// Told of references to overflow values that are replaced or removed.
 pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>;
 
 /// Where operations are collected, in the order of the log.
 pub(crate) struct Replayer {
     executor: Executor,
-    give_back_large: GiveBack,
+    free_overflow: GiveBack,
     batch: Batch,
     under_way: Vec<JoinHandle<Result<(), Error>>>,
 }
@@ -91,13 +91,13 @@ impl Batch {
         self.changes = changes;
     }
 
-    fn apply(&self, range: Range<usize>, give_back_large: &GiveBack) -> Result<(), Error> {
+    fn apply(&self, range: Range<usize>, free_overflow: &GiveBack) -> Result<(), Error> {
         for change in self.changes.get(range).unwrap_or_default() {
             let Some(tree) = self.trees.get(change.tree as usize) else { continue };
             let write = if change.removes { Write::Remove } else { Write::Put(self.value(change)) };
             let done = tree.index.reapply(self.key(change), write, change.record)?;
             if let Some(reference) = done.replaced {
-                give_back_large(&reference)?;
+                free_overflow(&reference)?;
             }
         }
         Ok(())
@@ -106,8 +106,8 @@ impl Batch {
 
 impl Replayer {
     /// Tasks of this executor do the work.
-    pub fn new(executor: Executor, give_back_large: GiveBack) -> Self {
-        Self { executor, give_back_large, batch: Batch::default(), under_way: Vec::new() }
+    pub fn new(executor: Executor, free_overflow: GiveBack) -> Self {
+        Self { executor, free_overflow, batch: Batch::default(), under_way: Vec::new() }
     }
 
     /// Gives a key a value again.
@@ -144,7 +144,7 @@ impl Replayer {
         let each = count.div_ceil(TASKS).max(OPERATIONS_PER_TASK_MIN);
         let batch = Arc::new(batch);
         for start in (0..count).step_by(each) {
-            let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.give_back_large));
+            let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.free_overflow));
             self.under_way
                 .push(self.executor.run(move || batch.apply(start..(start + each).min(count), &give_back)));
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// The log begins before the checkpoint: its trees may have what a later commit has put in the place of
-    /// what is removed here, and a large value of it must not be freed.
+    /// what is removed here, and an overflow value of it must not be freed.
     #[test]
     fn what_later_commits_have_put_is_not_given_back_by_an_earlier_removal() {
         let (tree, map) = tree(1, &history(&Poison::default(), 0));
@@ -289,8 +289,8 @@ mod tests {
     fn a_batch_that_failed_is_not_forgotten() {
         for (count, gives_back) in [(OPERATIONS_MAX, true), (1, false)] {
             let (tree, map) = tree(1, &history(&Poison::default(), 0));
-            let large = [&Version::overflow(Timestamp(1)).bits().to_le_bytes()[..], b"reference"].concat();
-            map.update(&0_u64.to_be_bytes(), &mut |_| Change::Put(&large)).unwrap();
+            let overflow = [&Version::overflow(Timestamp(1)).bits().to_le_bytes()[..], b"reference"].concat();
+            map.update(&0_u64.to_be_bytes(), &mut |_| Change::Put(&overflow)).unwrap();
             let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
             let executor = harness.executor().clone();
             let refused = harness.run(move || {

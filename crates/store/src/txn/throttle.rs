@@ -24,8 +24,8 @@ pub(crate) struct Load {
     pub index_debt: f64,
     /// Of the device.
     pub space: Space,
-    /// Of the device, for large values.
-    pub space_for_large: Space,
+    /// Of the device, for overflow values.
+    pub space_for_overflow: Space,
     /// There is not even room for what only removes.
     pub no_removes: bool,
     /// There will soon be less room.
@@ -149,7 +149,7 @@ enum What {
     Removes,
     Grows,
     /// Values that are written before their commit.
-    IsLarge,
+    IsOverflow,
 }
 
 /// A commit that was let in. What it makes dirty counts until it is dropped.
@@ -245,12 +245,12 @@ impl Throttle {
         Ok(admitted)
     }
 
-    /// To be called before large values are written, for which room is wanted already.
+    /// To be called before overflow values are written, for which room is wanted already.
     ///
     /// # Errors
     /// As [`Throttle::admit`].
-    pub fn admit_large(&self, poison: &Poison) -> Result<(), Error> {
-        self.look(1, What::IsLarge, poison)
+    pub fn admit_overflow(&self, poison: &Poison) -> Result<(), Error> {
+        self.look(1, What::IsOverflow, poison)
     }
 
     #[cold]
@@ -264,7 +264,7 @@ impl Throttle {
             let (space, waits_for_room) = match what {
                 What::Removes => (load.space, load.space != Space::Enough && load.no_removes),
                 What::Grows => (load.space, load.space != Space::Enough),
-                What::IsLarge => (load.space_for_large, load.space_for_large != Space::Enough),
+                What::IsOverflow => (load.space_for_overflow, load.space_for_overflow != Space::Enough),
             };
             let (delay_ns, reason) = delay(&load, waits_for_room);
             self.delay_ns.store(delay_ns, Ordering::Relaxed);

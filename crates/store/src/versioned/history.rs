@@ -51,7 +51,7 @@ pub(crate) struct History {
     versions: Mutex<Vec<Arc<Generation>>>,
     tombstones: Mutex<Vec<Arc<Generation>>>,
     /// Whether a generation is so large that giving it up is worth while.
-    is_large: AtomicBool,
+    is_worth_giving_up: AtomicBool,
     /// Plain memory that they may still take.
     left_bytes: Arc<AtomicU64>,
     /// What each of them may take of it.
@@ -71,8 +71,8 @@ struct Generation {
     seen_from: AtomicU64,
     /// ...but before this one.
     seen_until: AtomicU64,
-    /// Whether there are references to large values in it.
-    has_large: AtomicBool,
+    /// Whether there are references to overflow values in it.
+    has_overflow: AtomicBool,
     /// The maps whose tombstones are noted in it.
     trees: Mutex<HashMap<TreeId, Arc<dyn OrderedMap>>>,
 }
@@ -161,7 +161,7 @@ impl History {
             opened_at: AtomicU64::new(0),
             versions: Mutex::default(),
             tombstones: Mutex::default(),
-            is_large: AtomicBool::new(false),
+            is_worth_giving_up: AtomicBool::new(false),
             left_bytes: Arc::new(AtomicU64::new(recent_bytes)),
             generation_bytes: recent_bytes / GENERATION_SHARE,
         }
@@ -188,7 +188,8 @@ impl History {
         let is_due = |list: &Mutex<Vec<Arc<Generation>>>| {
             lock(list).iter().any(|generation| generation.is_unneeded(RECORDS_MIN, snapshots, visible))
         };
-        self.is_large.load(Ordering::Relaxed) && (is_due(&self.versions) || is_due(&self.tombstones))
+        self.is_worth_giving_up.load(Ordering::Relaxed)
+            && (is_due(&self.versions) || is_due(&self.tombstones))
     }
 
     /// What it takes up.
@@ -228,7 +229,7 @@ impl History {
         };
         for generation in take(&self.versions) {
             preempt!();
-            if generation.has_large.load(Ordering::Relaxed) {
+            if generation.has_overflow.load(Ordering::Relaxed) {
                 generation.each(|_, kept| {
                     let value = kept.split_first_chunk::<8>().and_then(|(_, value)| Version::split(value));
                     if let Some((version, reference)) = value
@@ -268,7 +269,7 @@ impl History {
         let kept = [&until.0.to_le_bytes(), value];
         let note = |generation: &Generation| {
             generation.note(from, until);
-            generation.has_large.fetch_or(version.is_overflow(), Ordering::Relaxed);
+            generation.has_overflow.fetch_or(version.is_overflow(), Ordering::Relaxed);
         };
         let lengths = (name.len(), kept[0].len() + kept[1].len());
         let generation = self.generation(&self.versions, lengths, oldest, until, note)?;
@@ -319,7 +320,7 @@ impl History {
                     Some(found) => {
                         note(found);
                         if found.records.load(Ordering::Relaxed) == RECORDS_MIN {
-                            self.is_large.store(true, Ordering::Relaxed);
+                            self.is_worth_giving_up.store(true, Ordering::Relaxed);
                         }
                         return Ok(Arc::clone(found));
                     }
@@ -357,7 +358,7 @@ impl History {
             records: AtomicU64::new(0),
             seen_from: AtomicU64::new(u64::MAX),
             seen_until: AtomicU64::new(0),
-            has_large: AtomicBool::new(false),
+            has_overflow: AtomicBool::new(false),
             trees: Mutex::default(),
         };
         list.insert(place, Arc::new(generation));

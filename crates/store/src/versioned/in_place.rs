@@ -125,10 +125,10 @@ impl<M: OrderedMap + 'static> InPlace<M> {
                 with_room(commit, keep)?;
             }
             with_room(commit, &mut put)?;
-            if (!is_kept || planted!(LargeFreedUnderSnapshot))
+            if (!is_kept || planted!(OverflowFreedUnderSnapshot))
                 && let Some((version, reference)) = Version::split(old)
                 && version.is_overflow()
-                && !planted!(ReplacedLargeLeaks)
+                && !planted!(ReplacedOverflowLeaks)
             {
                 (commit.overflow_is_gone)(reference);
             }

@@ -207,7 +207,7 @@ fn a_dropped_tree_is_gone_and_its_name_is_free() {
 }
 
 #[test]
-fn large_values_come_back_whole() {
+fn overflow_values_come_back_whole() {
     let db = db();
     let tree = db.tree("large").unwrap();
     let value = |length: u32| -> Vec<u8> { (0..length).map(|at| (at % 251) as u8).collect() };
@@ -222,7 +222,7 @@ fn large_values_come_back_whole() {
         let (key, found) = record.unwrap();
         assert!(found == value(number(&key)), "{key:?}");
     }
-    assert!(db.check().unwrap().large_values >= 4);
+    assert!(db.check().unwrap().overflow_values >= 4);
     tree.insert(3_000_000_u32.to_be_bytes(), "small").unwrap();
     assert_eq!(tree.get(3_000_000_u32.to_be_bytes()).unwrap().unwrap(), "small");
 }

@@ -48,7 +48,7 @@ fn a_range_of_any_size_goes_and_nothing_beside_it() {
 }
 
 #[test]
-fn large_values_in_a_range_are_freed() {
+fn overflow_values_in_a_range_are_freed() {
     let db = Db::in_memory(64 << 20).unwrap();
     let tree = db.tree("t").unwrap();
     fill(&db, &tree, 0..40, &vec![7; 100_000]).unwrap();

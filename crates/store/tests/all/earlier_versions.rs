@@ -1,8 +1,8 @@
 //! Stores that earlier versions of the format left behind.
 //!
 //! `fixtures/version-3.sparse` was made by the last program that wrote version 3: three trees, one of them
-//! dropped, large values, a checkpoint, and behind it a log to be replayed; the process was killed then. It
-//! is the file's length, and then what is not zero: offset, length and bytes of each stretch.
+//! dropped, overflow values, a checkpoint, and behind it a log to be replayed; the process was killed then.
+//! It is the file's length, and then what is not zero: offset, length and bytes of each stretch.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

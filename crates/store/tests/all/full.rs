@@ -120,7 +120,7 @@ fn a_full_store_reads_removes_and_takes_more_again() {
     }
 }
 
-/// Rounds of [`large_values_leave_room_for_removes`].
+/// Rounds of [`overflow_values_leave_room_for_removes`].
 fn rounds() -> u64 {
     std::env::var("FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
 }
@@ -138,7 +138,7 @@ fn once<T>(device: &Arc<dyn Device>, act: impl FnOnce(&Db, &Tree) -> T) -> T {
 /// They are written before their commit, and by one process after the other, each of which opens segments of
 /// its own.
 #[test]
-fn large_values_leave_room_for_removes() {
+fn overflow_values_leave_room_for_removes() {
     for seed in 0..rounds() {
         let device = device(64);
         let mut random = Pcg64::seed_from_u64(seed);
@@ -183,8 +183,8 @@ fn large_values_leave_room_for_removes() {
     }
 }
 
-/// Each large value is written alone, so that much of its unit stays empty; the cleaner wins that back, like
-/// garbage.
+/// Each overflow value is written alone, so that much of its unit stays empty; the cleaner wins that back,
+/// like garbage.
 #[test]
 fn values_that_are_inserted_singly_fill_as_much_of_a_device_as_many_at_a_time() {
     let filled_percent = |batch: u32| {

@@ -1,4 +1,4 @@
-//! Large values that come and go piece by piece.
+//! Overflow values that come and go piece by piece.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -300,8 +300,8 @@ fn regression_a_value_that_was_begun_before_a_checkpoint_is_replayed() {
     }
 }
 
-/// Pages were counted as if all were of the largest size, so that a batch of large values was refused only at
-/// its commit.
+/// Pages were counted as if all were of the largest size, so that a batch of overflow values was refused only
+/// at its commit.
 #[test]
 fn regression_large_values_over_the_limit_of_a_batch_are_refused_as_they_are_gathered() {
     let device = flashgrain_device::MemoryDevice::new(128 << 20, 128 << 20).unwrap();

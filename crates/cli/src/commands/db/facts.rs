@@ -42,8 +42,8 @@ pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
         count(check.nodes),
         unit::share(used)
     );
-    if check.large_values > 0 {
-        text += &format!(", {} large values", count(check.large_values));
+    if check.overflow_values > 0 {
+        text += &format!(", {} overflow values", count(check.overflow_values));
     }
     if reclaimed > 0 {
         text += &format!("; freed {} pages that a crash had left behind", count(reclaimed));

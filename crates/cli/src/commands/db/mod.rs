@@ -144,7 +144,7 @@ struct ScanArguments {
 struct CheckArguments {
     #[command(flatten)]
     look: LookArguments,
-    /// Free what a crash has left behind of large values.
+    /// Free what a crash has left behind of overflow values.
     #[arg(long)]
     reclaim: bool,
 }

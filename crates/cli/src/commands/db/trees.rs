@@ -55,11 +55,11 @@ pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> 
                 "name": name,
                 "node_bytes": node_bytes,
                 "records": check.records,
-                "used_bytes": check.used_bytes + check.large_value_bytes,
+                "used_bytes": check.used_bytes + check.overflow_value_bytes,
                 "nodes": check.nodes,
                 "nodes_bytes": check.node_bytes,
-                "large_values": check.large_values,
-                "large_value_bytes": check.large_value_bytes,
+                "overflow_values": check.overflow_values,
+                "overflow_value_bytes": check.overflow_value_bytes,
             })
         };
         return print_json(&rows.iter().map(row).collect::<Vec<_>>());
@@ -72,7 +72,7 @@ pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> 
         text += &format!(
             "{name:<width$}  {:>12}  {:>10}  {:>10}  {:>8}\n",
             unit::count(check.records as f64),
-            bytes(check.used_bytes + check.large_value_bytes),
+            bytes(check.used_bytes + check.overflow_value_bytes),
             bytes(check.node_bytes),
             bytes(u64::from(*node_bytes)),
         );

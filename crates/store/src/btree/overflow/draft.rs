@@ -1,4 +1,4 @@
-//! Writing a large value, part by part.
+//! Writing an overflow value, part by part.
 //!
 //! 1. *Begun*: [`Overflow::begin`].
 //! 2. *Written*: [`Overflow::append`] writes one page after another, of full size but for the last.
@@ -153,7 +153,7 @@ impl Overflow {
             let (id, page) = (locked.id(), locked.page());
             let owner = draft.owner.unwrap_or(Owner { first: id, epoch: section.epoch().0.into() });
             let length = part.len() as u32;
-            page.set_word(LENGTH, if planted!(LargeLengthPadded) { padded(length) } else { length });
+            page.set_word(LENGTH, if planted!(OverflowLengthPadded) { padded(length) } else { length });
             page.set_long(FIRST, owner.first.0);
             page.set_long(EPOCH, owner.epoch);
             page.copy_from(BYTES, part);

@@ -1,4 +1,4 @@
-//! Large values: in pages of their own, written once and not through the log.
+//! Overflow values: in pages of their own, written once and not through the log.
 //!
 //! ```text
 //! overflow page   0              32      36             44              52       56     front end
@@ -70,7 +70,7 @@ struct Owner {
     epoch: u64,
 }
 
-/// What a record keeps of a large value.
+/// What a record keeps of an overflow value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reference {
     length: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Overflow {
 }
 
 fn damaged(expected: &str, got: String) -> Error {
-    let what = "a large value".to_owned();
+    let what = "an overflow value".to_owned();
     Error::Corrupt { what, offset_bytes: 0, expected: expected.to_owned(), got }
 }
 
@@ -121,7 +121,7 @@ impl Reference {
     }
 }
 
-/// The part of what the log has of a large value that its record keeps.
+/// The part of what the log has of an overflow value that its record keeps.
 pub(crate) fn kept(logged: &[u8]) -> &[u8] {
     let count = logged.get(13).map_or(0, |count| usize::from(*count));
     logged.get(..REFERENCE_HEADER_BYTES + 8 * count).unwrap_or(logged)
@@ -262,7 +262,7 @@ impl Overflow {
         Ok(inner)
     }
 
-    /// Frees a page if it is one of a large value. Nobody refers to it.
+    /// Frees a page if it is one of an overflow value. Nobody refers to it.
     ///
     /// # Errors
     /// The pool's.
@@ -393,8 +393,8 @@ fn logged_epochs(begun: u64, completed: Epoch) -> u64 {
     if completed == begun { begun } else { completed << 32 | begun }
 }
 
-/// The pages that the log says were written for a large value, and where; and the latest epoch in which that
-/// was done.
+/// The pages that the log says were written for an overflow value, and where; and the latest epoch in which
+/// that was done.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for what no `write` gave.

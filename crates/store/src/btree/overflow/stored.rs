@@ -1,11 +1,11 @@
-//! Reading a large value page by page, from any place of it.
+//! Reading an overflow value page by page, from any place of it.
 
 use super::{AHEAD, Overflow, Owner, Pages, damaged, decode};
 use crate::Error;
 use crate::checksum::Crc32c;
 use crate::header::PageId;
 
-/// A large value that is being read. It has one page's worth of bytes in memory, and the numbers of all
+/// An overflow value that is being read. It has one page's worth of bytes in memory, and the numbers of all
 /// pages.
 pub(crate) struct Stored {
     length: u64,

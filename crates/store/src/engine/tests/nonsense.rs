@@ -108,8 +108,8 @@ fn images_of_parts_of_pages_are_refused_where_pages_stay_in_place() {
     is_corrupt(in_place, "stays in its place");
 }
 
-/// A commit of a large value of one page.
-fn with_large(
+/// A commit of an overflow value of one page.
+fn with_overflow(
     page: u64,
     location: impl FnOnce(u64) -> u64 + Send + 'static,
     epoch: u64,
@@ -132,15 +132,15 @@ fn with_large(
 #[test]
 fn a_log_that_names_pages_and_places_that_no_store_had_is_refused() {
     let (page, epoch) = (1000, 3);
-    with_large(page, |whole| whole, epoch).unwrap();
-    is_corrupt(with_large(1 << 39, |whole| whole, epoch), "pages below");
-    is_corrupt(with_large(u64::MAX, |whole| whole, epoch), "pages below");
-    is_corrupt(with_large(page, |whole| whole, u64::from(u32::MAX)), "epoch");
-    is_corrupt(with_large(page, |whole| whole, u64::MAX), "epoch");
-    is_corrupt(with_large(page, |_| Location::new(BEHIND_BYTES, 4096, 0).bits(), epoch), "outside");
+    with_overflow(page, |whole| whole, epoch).unwrap();
+    is_corrupt(with_overflow(1 << 39, |whole| whole, epoch), "pages below");
+    is_corrupt(with_overflow(u64::MAX, |whole| whole, epoch), "pages below");
+    is_corrupt(with_overflow(page, |whole| whole, u64::from(u32::MAX)), "epoch");
+    is_corrupt(with_overflow(page, |whole| whole, u64::MAX), "epoch");
+    is_corrupt(with_overflow(page, |_| Location::new(BEHIND_BYTES, 4096, 0).bits(), epoch), "outside");
     // Size classes that there are not.
-    is_corrupt(with_large(page, |whole| whole | 15 << 15, epoch), "its pages in the log");
-    is_corrupt(with_large(page, |_| 0, epoch), "its pages in the log");
+    is_corrupt(with_overflow(page, |whole| whole | 15 << 15, epoch), "its pages in the log");
+    is_corrupt(with_overflow(page, |_| 0, epoch), "its pages in the log");
 }
 
 /// Nobody waits until a commit can be seen that was never made.

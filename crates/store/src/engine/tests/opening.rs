@@ -8,7 +8,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use super::world::{Oracle, config, create, drive, layout, open, options, values, work, world};
 use crate::Error;
 use crate::checkpoint::{Superblock, slots};
-use crate::engine::{Engine, LargeValue, NewTree};
+use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
 use crate::layout::{Layout, Placement, SyncMethod};
 
@@ -179,7 +179,7 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
 /// Values that were written and never committed, or replaced under a snapshot, are found after the crash;
 /// what is in use is left alone.
 #[test]
-fn what_a_crash_leaves_of_large_values_is_found() {
+fn what_a_crash_leaves_of_overflow_values_is_found() {
     let device = drive(1);
     let oracle: Arc<Mutex<Oracle>> = Arc::default();
     let (mut harness, given) = world(&device, 2, options());
@@ -196,7 +196,7 @@ fn what_a_crash_leaves_of_large_values_is_found() {
         let pages = leaving.parts().pool.pages();
         // One of several levels, too.
         for length in [5_000, 60_000, 300_000] {
-            leaving.large().write(&[LargeValue::Bytes(&vec![7; length])]).unwrap();
+            leaving.overflow_values().write(&[OverflowValue::Bytes(&vec![7; length])]).unwrap();
         }
         leaving.checkpoint().unwrap();
         pages

@@ -8,7 +8,7 @@ use flashgrain_ssdsim::fault::PowerCut;
 use super::world::{Content, create, drive, layout, open, options, values, world};
 use crate::Error;
 use crate::btree::overflow::kept;
-use crate::engine::{Engine, LargeValue, NewTree};
+use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
@@ -22,12 +22,12 @@ const LONG_BYTES: usize = 40 << 10;
 
 fn put(engine: &Engine, tree: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
     if value.len() > 400 {
-        return put_written(engine, tree, key, &engine.write_large(&[LargeValue::Bytes(value)])?[0]);
+        return put_written(engine, tree, key, &engine.write_overflow(&[OverflowValue::Bytes(value)])?[0]);
     }
     commit(engine, tree, key, Write::Put(value))
 }
 
-/// A large value that was written before.
+/// An overflow value that was written before.
 fn put_written(engine: &Engine, tree: &str, key: &[u8], logged: &[u8]) -> Result<(), Error> {
     commit(engine, tree, key, Write::PutOverflow { reference: kept(logged), logged })
 }
@@ -57,7 +57,7 @@ fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() 
     for nth in 1.. {
         let own = Arc::clone(&engine);
         let reclaimed = harness.run(move || {
-            own.write_large(&[LargeValue::Bytes(&long(2))]).unwrap();
+            own.write_overflow(&[OverflowValue::Bytes(&long(2))]).unwrap();
             let pages = own.parts().pool.pages();
             let troubled = Trouble::Page.at(nth);
             let reclaimed = own.reclaim();
@@ -127,7 +127,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         for key in 0..30_u32 {
             put(&own, "apples", &key.to_be_bytes(), &[7; 300])?;
         }
-        let written = own.write_large(&[LargeValue::Bytes(&long(5))])?;
+        let written = own.write_overflow(&[OverflowValue::Bytes(&long(5))])?;
         own.checkpoint()?;
         // The checkpoint has its pages, but not the commit.
         put_written(&own, "apples", b"written", &written[0])?;

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use crate::Error;
 use crate::btree::overflow::kept;
 use crate::catalog::Known;
-use crate::engine::{Engine, Given, LargeValue, NewTree};
+use crate::engine::{Engine, Given, NewTree, OverflowValue};
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
@@ -129,20 +129,20 @@ pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
     let mut content = BTreeMap::new();
     for (number, name) in TREES.into_iter().enumerate() {
         let Some(known) = engine.trees().named(name) else { continue };
-        let mut large = Vec::new();
+        let mut overflow = Vec::new();
         let census = known.tree.index.walk(&mut |_| (), &mut |key, version, rest| {
             if version.is_overflow() {
                 // Not now: nothing may be evicted while a node is looked at.
-                large.push((key.to_vec(), version.timestamp().0, rest.to_vec()));
+                overflow.push((key.to_vec(), version.timestamp().0, rest.to_vec()));
             } else if !version.is_tombstone() {
                 content.insert((number, key.to_vec()), (version.timestamp().0, rest.to_vec()));
             }
         });
         census.unwrap_or_else(|error| panic!("{name}: {error}"));
-        for (key, timestamp, reference) in large {
+        for (key, timestamp, reference) in overflow {
             let mut value = Vec::new();
-            let read = engine.large().read(&reference, &mut value);
-            read.unwrap_or_else(|error| panic!("{name}: a large value: {error}"));
+            let read = engine.overflow_values().read(&reference, &mut value);
+            read.unwrap_or_else(|error| panic!("{name}: an overflow value: {error}"));
             content.insert((number, key), (timestamp, value));
         }
     }
@@ -247,13 +247,14 @@ impl Work {
             1 | 2 => Durability::Buffered,
             _ => Durability::Sync,
         };
-        let large = |value: &Option<Vec<u8>>| value.as_ref().is_some_and(|value| value.len() > LARGE_BYTES);
+        let is_overflow =
+            |value: &Option<Vec<u8>>| value.as_ref().is_some_and(|value| value.len() > LARGE_BYTES);
         let values: Vec<_> = writes
             .iter()
-            .filter(|(_, _, value)| large(value))
-            .filter_map(|(_, _, value)| value.as_deref().map(LargeValue::Bytes))
+            .filter(|(_, _, value)| is_overflow(value))
+            .filter_map(|(_, _, value)| value.as_deref().map(OverflowValue::Bytes))
             .collect();
-        let logged = if values.is_empty() { Vec::new() } else { self.engine.write_large(&values)? };
+        let logged = if values.is_empty() { Vec::new() } else { self.engine.write_overflow(&values)? };
         let mut references = logged.iter();
         let written: Vec<Written<'_>> = writes
             .iter()
@@ -262,7 +263,7 @@ impl Work {
                 key,
                 write: match value {
                     None => Write::Remove,
-                    Some(_) if large(value) => {
+                    Some(_) if is_overflow(value) => {
                         let logged: &Vec<u8> = references.next().unwrap();
                         Write::PutOverflow { reference: kept(logged), logged }
                     }

@@ -86,7 +86,7 @@ fn operations(record: &[u8]) {
     }
 }
 
-/// What a record of the log, or of a tree, has of a large value.
+/// What a record of the log, or of a tree, has of an overflow value.
 pub fn reference(bytes: &[u8]) {
     assert!(overflow::kept(bytes).len() <= bytes.len());
     overflow::decode_again(bytes);

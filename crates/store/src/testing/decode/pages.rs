@@ -106,7 +106,7 @@ fn change(node: Node<'_>, scratch: &OwnPage, [seed, choice]: [u8; 2]) {
     }
 }
 
-/// A page of a large value.
+/// A page of an overflow value.
 pub fn overflow(bytes: &[u8]) {
     for (header, image) in both(bytes) {
         let Some(page) = page_of(header, &image) else { continue };

@@ -56,8 +56,8 @@ impl Life {
             let put = |key| Written { tree, key, write: Write::Put(round) };
             self.write(transactions, put(b"a"), Some(round))?;
             self.write(transactions, put(b"b"), Some(round))?;
-            let large = Write::PutOverflow { reference: round, logged: b"pages" };
-            self.write(transactions, Written { tree, key: b"c", write: large }, Some(round))?;
+            let overflow = Write::PutOverflow { reference: round, logged: b"pages" };
+            self.write(transactions, Written { tree, key: b"c", write: overflow }, Some(round))?;
             let snapshot = transactions.snapshot()?;
             self.old = self.content.clone();
             self.write(transactions, put(b"c"), Some(round))?;
@@ -90,7 +90,7 @@ fn any_access_to_a_record_may_fail() {
     for nth in 1.. {
         let (transactions, _harness) = store(1);
         let (tree, _) = transactions.tree(1);
-        transactions.when_large_is_gone(Box::new(|_| ()));
+        transactions.when_overflow_is_gone(Box::new(|_| ()));
         let mut life = Life::default();
         fail_at(nth);
         let lived = life.live(&transactions, &tree);

@@ -201,11 +201,12 @@ fn old_versions_stay_until_the_commit_that_replaced_them_can_be_seen() {
     }
 }
 
-/// The references of the large values that are given back, in their order.
+/// The references of the overflow values that are given back, in their order.
 fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Vec<u8>>>> {
     let gone = Arc::new(std::sync::Mutex::new(Vec::new()));
     let told = Arc::clone(&gone);
-    transactions.when_large_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
+    transactions
+        .when_overflow_is_gone(Box::new(move |reference| told.lock().unwrap().push(reference.to_vec())));
     gone
 }
 
@@ -217,7 +218,7 @@ fn a_large_value_is_given_back_after_its_record_was_replaced() {
     let (tree, map) = transactions.tree(1);
     let given_back = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&given_back);
-    transactions.when_large_is_gone(Box::new(move |reference| {
+    transactions.when_overflow_is_gone(Box::new(move |reference| {
         counted.fetch_add(1, Ordering::Relaxed);
         let mut record = Vec::new();
         map.get(b"k", &mut record, &mut None).unwrap();
@@ -240,16 +241,16 @@ fn a_large_value_is_given_back_when_nobody_sees_it() {
     let (transactions, _harness) = store(1);
     let (tree, _) = transactions.tree(1);
     let gone = note_what_is_gone(&transactions);
-    let put_large = |key: &[u8], reference: &[u8]| {
+    let put_overflow = |key: &[u8], reference: &[u8]| {
         let written = Written { tree: &tree, key, write: Write::PutOverflow { reference, logged: b"pages" } };
         transactions.write(written, Durability::None).unwrap()
     };
-    put_large(b"a", b"first");
-    put_large(b"a", b"second");
+    put_overflow(b"a", b"first");
+    put_overflow(b"a", b"second");
     assert_eq!(*gone.lock().unwrap(), [b"first".to_vec()]);
     let snapshot = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
-    put_large(b"a", b"third");
+    put_overflow(b"a", b"third");
     put(&transactions, &tree, b"a", b"small");
     transactions.settle().unwrap();
     assert_eq!(*gone.lock().unwrap(), [b"first".to_vec(), b"third".to_vec()]);
@@ -264,8 +265,8 @@ fn regression_a_commit_that_waits_for_room_keeps_an_old_version_once() {
     let (transactions, _harness) = store(1);
     let (tree, _) = transactions.tree(1);
     let gone = note_what_is_gone(&transactions);
-    let large = Write::PutOverflow { reference: b"large", logged: b"pages" };
-    transactions.write(Written { tree: &tree, key: b"a", write: large }, Durability::None).unwrap();
+    let overflow = Write::PutOverflow { reference: b"large", logged: b"pages" };
+    transactions.write(Written { tree: &tree, key: b"a", write: overflow }, Durability::None).unwrap();
     let snapshot = transactions.snapshot().unwrap();
     // The record's version and its value are looked at before it is replaced.
     map::be_full_at(3);

@@ -1,13 +1,14 @@
-//! Large values: written before their commit is logged, and freed when nobody sees them any more.
+//! Overflow values: written before their commit is logged, and freed when nobody sees them any more.
 //!
-//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its
-//!    pages out, and whoever drops it frees them.
-//! 2. *Completed*: [`Large::complete`] has checkpoints take it in and makes it durable. The commit is logged.
+//! 1. *Parked*: [`OverflowValues::begin`], [`OverflowValues::append`] and [`OverflowValues::seal`] write a
+//!    value. Checkpoints leave its pages out, and whoever drops it frees them.
+//! 2. *Completed*: [`OverflowValues::complete`] has checkpoints take it in and makes it durable. The commit
+//!    is logged.
 //! 3. *Replaced or removed*: its pages are freed as soon as no snapshot sees it.
 //!
-//! A crash in step 1 leaves nothing. A crash between a commit that replaces a large value and the freeing of
-//! its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot holds
-//! on to them. [`Engine::reclaim`](super::Engine::reclaim) finds them.
+//! A crash in step 1 leaves nothing. A crash between a commit that replaces an overflow value and the freeing
+//! of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot
+//! holds on to them. [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,7 @@ use crate::task::Executor;
 use crate::txn::Transactions;
 
 /// See the module.
-pub(crate) struct Large {
+pub(crate) struct OverflowValues {
     overflow: Overflow,
     segments: Arc<Segments>,
     devices: Devices,
@@ -49,18 +50,18 @@ struct Lent {
     is_gone: bool,
 }
 
-/// A large value that is written and not committed, or is being written.
+/// An overflow value that is written and not committed, or is being written.
 pub(crate) struct Parked {
-    owner: Arc<Large>,
+    owner: Arc<OverflowValues>,
     origin: Origin,
     draft: Draft,
     /// What its record is to keep of it, once it is sealed.
     reference: Vec<u8>,
 }
 
-/// A large value for a commit.
+/// An overflow value for a commit.
 #[derive(Clone, Copy)]
-pub(crate) enum LargeValue<'a> {
+pub(crate) enum OverflowValue<'a> {
     Bytes(&'a [u8]),
     Parked(&'a Arc<Parked>),
 }
@@ -119,7 +120,7 @@ impl Drop for Going {
     }
 }
 
-impl Large {
+impl OverflowValues {
     pub fn new(
         devices: &Devices,
         segments: &Arc<Segments>,
@@ -150,7 +151,7 @@ impl Large {
         self.overflow.part_bytes()
     }
 
-    /// Writes the next [part](Large::part_bytes) of a value.
+    /// Writes the next [part](OverflowValues::part_bytes) of a value.
     ///
     /// # Errors
     /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; the value is as it was.
@@ -169,15 +170,15 @@ impl Large {
 
     /// Writes what is not written of these values, and makes them durable: what the log is to have of each;
     /// the record keeps the [`kept`] part of it. What is not committed after all must be
-    /// [freed](Large::free).
+    /// [freed](OverflowValues::free).
     ///
     /// # Errors
     /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left of those that
     /// were given as bytes.
-    pub fn write(self: &Arc<Self>, values: &[LargeValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
-        let park = |value: &LargeValue<'_>| match value {
-            LargeValue::Bytes(bytes) => self.park(bytes).map(Some),
-            LargeValue::Parked(_) => Ok(None),
+    pub fn write(self: &Arc<Self>, values: &[OverflowValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        let park = |value: &OverflowValue<'_>| match value {
+            OverflowValue::Bytes(bytes) => self.park(bytes).map(Some),
+            OverflowValue::Parked(_) => Ok(None),
         };
         let parked = values.iter().map(park).collect::<Result<Vec<_>, _>>()?;
         let mut completed = Vec::new();
@@ -197,14 +198,14 @@ impl Large {
 
     fn complete(
         &self,
-        values: &[LargeValue<'_>],
+        values: &[OverflowValue<'_>],
         parked: &[Option<Parked>],
         completed: &mut Vec<Vec<u8>>,
     ) -> Result<(), Error> {
         for (value, parked) in values.iter().zip(parked) {
             let parked: Option<&Parked> = match value {
-                LargeValue::Bytes(_) => parked.as_ref(),
-                LargeValue::Parked(parked) => {
+                OverflowValue::Bytes(_) => parked.as_ref(),
+                OverflowValue::Parked(parked) => {
                     // Beside the transaction, which nobody can read any more.
                     if Arc::strong_count(parked) > 1 {
                         self.lent().push(Lent { reference: parked.reference.clone(), is_gone: false });
@@ -218,11 +219,11 @@ impl Large {
         }
         // Whenever the log becomes durable, what it refers to is.
         self.segments.write_all()?;
-        if planted!(LargeNotFlushed) {
+        if planted!(OverflowNotFlushed) {
             return self.poison.check();
         }
         let flushed = flush(&self.devices, Role::Data);
-        flushed.map_err(|failed| self.poison.by(failed.error("flush a large value")))?;
+        flushed.map_err(|failed| self.poison.by(failed.error("flush an overflow value")))?;
         self.poison.check()
     }
 
@@ -308,7 +309,7 @@ impl Large {
         self.overflow.pages_of(reference)
     }
 
-    /// Frees a page to which nobody refers, if it is one of a large value.
+    /// Frees a page to which nobody refers, if it is one of an overflow value.
     ///
     /// # Errors
     /// The pool's.
@@ -319,7 +320,7 @@ impl Large {
     /// Has values freed in the background when nobody sees them.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
         let (own, executor) = (Arc::clone(self), self.executor.clone());
-        transactions.when_large_is_gone(Box::new(move |reference| {
+        transactions.when_overflow_is_gone(Box::new(move |reference| {
             let (own, reference) = (Arc::clone(&own), reference.to_vec());
             let going = Going::new(&own.going);
             executor.spawn(move || {
@@ -330,7 +331,7 @@ impl Large {
         }));
     }
 
-    /// Gives a key a large value again, as the log says, over a checkpoint of which `cut` was the epoch;
+    /// Gives a key an overflow value again, as the log says, over a checkpoint of which `cut` was the epoch;
     /// frees the one that it replaces, or this one if a later one is there.
     ///
     /// # Errors
@@ -343,7 +344,7 @@ impl Large {
         logged: &[u8],
         cut: Epoch,
     ) -> Result<(), Error> {
-        let mut live = |page, location| match planted!(ReplayedLargeNotCounted) {
+        let mut live = |page, location| match planted!(ReplayedOverflowNotCounted) {
             true => Ok(()),
             false => self.segments.adopt(page, location),
         };
