@@ -34,7 +34,7 @@ enum Phase {
 
 /// A request in flight.
 #[derive(Clone, Copy)]
-struct Slot {
+struct RequestInFlight {
     request: Request,
     submitted: Nanos,
     completed: Nanos,
@@ -50,7 +50,7 @@ struct Slot {
     errno: i32,
 }
 
-impl Slot {
+impl RequestInFlight {
     fn new(request: Request, submitted: Nanos, members: u32) -> Self {
         let (phase, total) = if request.op == Op::Flush {
             (Phase::Flush, members)
@@ -91,7 +91,7 @@ pub(crate) struct RequestQueue<B: Backend> {
     backend: B,
     stripes: StripeSet,
     geometry: LiveGeometry,
-    slots: Box<[Slot]>,
+    slots: Box<[RequestInFlight]>,
     free_slots: Vec<u32>,
     parts: Box<[PartInFlight]>,
     free_parts: Vec<u32>,
@@ -123,7 +123,7 @@ impl<B: Backend> RequestQueue<B> {
             backend,
             stripes,
             geometry,
-            slots: vec![Slot::new(nothing, Nanos(0), 0); depth as usize].into(),
+            slots: vec![RequestInFlight::new(nothing, Nanos(0), 0); depth as usize].into(),
             free_slots: (0..depth).rev().collect(),
             parts: vec![empty; parts_max as usize].into(),
             free_parts: (0..parts_max).rev().collect(),
@@ -328,7 +328,7 @@ impl<B: Backend> Channel for RequestQueue<B> {
         self.geometry.check(&request)?;
         let index = self.free_slots.pop().ok_or(Error::QueueFull)?;
         let submitted = *self.batch_time.get_or_insert_with(clock::now);
-        self.slots[index as usize] = Slot::new(request, submitted, self.stripes.members());
+        self.slots[index as usize] = RequestInFlight::new(request, submitted, self.stripes.members());
         self.to_stage.push_back(index);
         self.stage();
         Ok(())

@@ -27,9 +27,9 @@ pub(crate) struct Layout {
     /// is not known.
     pub pack_bytes: u32,
     /// Where the log is at present.
-    pub log: LogPlace,
+    pub log: LogExtent,
     /// Where it was at first. Nothing else is ever there.
-    pub log_home: LogPlace,
+    pub log_at_creation: LogExtent,
     /// The log does not become longer.
     pub log_bytes_max: u64,
     /// A log block; the flash page, a multiple of the log device's alignment.
@@ -48,13 +48,13 @@ pub(crate) struct Layout {
 
 /// Where the log is on its device: a ring, and a block on either side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogPlace {
+pub(crate) struct LogExtent {
     pub start_bytes: u64,
     /// A multiple of the log's block.
     pub bytes: u64,
 }
 
-impl LogPlace {
+impl LogExtent {
     /// The first byte behind it.
     pub fn end_bytes(self) -> u64 {
         self.start_bytes.saturating_add(self.bytes)
@@ -64,7 +64,7 @@ impl LogPlace {
 impl Layout {
     /// Whether the log moves to other places as the store grows.
     pub fn log_grows(&self) -> bool {
-        self.log_bytes_max > self.log_home.bytes
+        self.log_bytes_max > self.log_at_creation.bytes
     }
 }
 

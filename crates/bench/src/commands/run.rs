@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use flashgrain_bench::drive::Span;
 use flashgrain_bench::engine::{Durability, EngineName};
-use flashgrain_bench::run::{Place, Run, RunResult};
+use flashgrain_bench::run::{EngineDirectory, Run, RunResult};
 
 use super::{DataArguments, cores, exit_code, interrupt};
 
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         load: arguments.load,
         round: arguments.round,
     };
-    let place = Place::new(&arguments.directory, &arguments.engine.to_string());
+    let place = EngineDirectory::new(&arguments.directory, &arguments.engine.to_string());
     let result = run.run(&place, &interrupt, &|note| eprintln!("    {note}"));
     if !arguments.keep {
         place.clear()?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Experiment, Operation, operate};
 use crate::drive::Driven;
 use crate::measure::{RawDrive, RawFile, RawRequests};
-use crate::store::{Options, Place, StoreOptions};
+use crate::store::{Options, StoreLocation, StoreOptions};
 
 /// Of the file that raw writes go to, over and over: like a log's ring.
 const RAW_BYTES: u64 = 64 << 20;
@@ -69,7 +69,7 @@ pub fn commit(experiment: &Experiment<'_>) -> anyhow::Result<CommitResult> {
     result
 }
 
-fn measure(experiment: &Experiment<'_>, place: &Place) -> anyhow::Result<CommitResult> {
+fn measure(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<CommitResult> {
     let Experiment { options, interrupt, .. } = experiment;
     let mut store = experiment.filled(place)?;
     let layout = store.run(|db| db.layout().to_vec());

@@ -1,6 +1,6 @@
 //! Measurements of Flashgrain alone, beside the raw device in the same run: what `flashgrain bench` does.
 //!
-//! 1. A [`Place`] for the store is made, with the room that is wanted.
+//! 1. A [`StoreLocation`] for the store is made, with the room that is wanted.
 //! 2. The store is filled with records, or one that was kept is opened.
 //! 3. The raw device is measured, then clients work on the store, then the raw device is measured again.
 //! 4. The store is closed, and removed unless it is to be kept.
@@ -35,7 +35,7 @@ use crate::listener::Listener;
 use crate::measure::Inside;
 use crate::processor::ProcessorCosts;
 use crate::records::Records;
-use crate::store::{Options, Place, Store};
+use crate::store::{Options, Store, StoreLocation};
 use crate::workload::{Mix, OnRecords, Workload};
 use raw::Raw;
 
@@ -130,9 +130,9 @@ impl Experiment<'_> {
     }
 
     /// The target, with the room that is wanted.
-    fn place(&self) -> anyhow::Result<Place> {
+    fn place(&self) -> anyhow::Result<StoreLocation> {
         let Some(name) = self.options.simulated() else {
-            let place = Place::of(&self.options)?;
+            let place = StoreLocation::of(&self.options)?;
             return Ok(match self.options.space_use {
                 Some(share) => place.with_room(room::for_share(&self.options, share, 1, self.interrupt)?),
                 None => place,
@@ -143,7 +143,7 @@ impl Experiment<'_> {
     }
 
     /// A simulated drive, or set of drives, of the size that is wanted.
-    fn simulated_place(&self, config: &SimConfig, costs: ProcessorCosts) -> anyhow::Result<Place> {
+    fn simulated_place(&self, config: &SimConfig, costs: ProcessorCosts) -> anyhow::Result<StoreLocation> {
         let name = self.options.simulated().unwrap_or_default();
         let share = self.options.space_use.unwrap_or(SIMULATED_SPACE_USE);
         let room = room::for_share(&self.options, share, u64::from(config.drives), self.interrupt)?;
@@ -152,7 +152,7 @@ impl Experiment<'_> {
             drive_bytes = drive_bytes.max(DRIVE_BYTES_MIN);
         }
         let resized = config.clone().resized(drive_bytes);
-        Ok(Place::simulated(&resized, name, self.options.seed, costs)?.with_room(room))
+        Ok(StoreLocation::simulated(&resized, name, self.options.seed, costs)?.with_room(room))
     }
 
     /// Processor time that simulated workers are charged: measured here, unless it was given.
@@ -173,7 +173,7 @@ impl Experiment<'_> {
     fn measure(
         &self,
         name: &str,
-        place: &Place,
+        place: &StoreLocation,
         work: Work,
         settling: u64,
     ) -> anyhow::Result<ExperimentResult> {
@@ -229,7 +229,7 @@ impl Experiment<'_> {
     }
 
     /// The store with its records: the one that was kept, or a new one.
-    fn filled(&self, place: &Place) -> anyhow::Result<Store> {
+    fn filled(&self, place: &StoreLocation) -> anyhow::Result<Store> {
         if self.options.keep
             && let Some(store) = self.kept(place)?
         {
@@ -261,14 +261,14 @@ impl Experiment<'_> {
         Ok(store)
     }
 
-    fn say_what_stays(&self, place: &Place) {
+    fn say_what_stays(&self, place: &StoreLocation) {
         if self.options.keep {
             self.listener.leaves(format!("the filled store stays in {}", place.describe()));
         }
     }
 
     /// The store that was kept, if there is one with the same records.
-    fn kept(&self, place: &Place) -> anyhow::Result<Option<Store>> {
+    fn kept(&self, place: &StoreLocation) -> anyhow::Result<Option<Store>> {
         let db = match place.builder(&self.options.store).open() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
@@ -289,7 +289,7 @@ impl Experiment<'_> {
     }
 
     /// Reads of the size of the store's, where the store's pages are.
-    fn measure_raw(&self, raw: &mut Raw, store: &Store, place: &Place) -> anyhow::Result<()> {
+    fn measure_raw(&self, raw: &mut Raw, store: &Store, place: &StoreLocation) -> anyhow::Result<()> {
         let options = &self.options;
         if options.raw_seconds <= 0.0 || self.interrupt.load(Ordering::Relaxed) {
             return Ok(());

@@ -13,7 +13,7 @@ use crate::drive::Driven;
 use crate::fill::{Filling, Order, fill};
 use crate::measure::RawFile;
 use crate::processor::ProcessorCosts;
-use crate::store::{Options, Place, Store, StoreOptions, TREE};
+use crate::store::{Options, Store, StoreLocation, StoreOptions, TREE};
 
 /// Most records of the stores that costs are measured with.
 const RECORDS_MAX: u64 = 2_000_000;
@@ -36,7 +36,7 @@ pub(super) fn measure(options: &Options, interrupt: &AtomicBool) -> anyhow::Resu
         operations_max: None,
         ..all
     };
-    let place = Place::of(&all)?;
+    let place = StoreLocation::of(&all)?;
     let (look_up, write) = in_memory(&place, &all, interrupt)?;
     let wait = wait_ns(&place, &all, look_up, interrupt)?;
     let request = request_ns(&all, interrupt)?;
@@ -50,7 +50,7 @@ pub(super) fn measure(options: &Options, interrupt: &AtomicBool) -> anyhow::Resu
 }
 
 /// Look-ups and updates while all records are in memory. The store is then closed.
-fn in_memory(place: &Place, options: &Options, interrupt: &AtomicBool) -> anyhow::Result<(f64, f64)> {
+fn in_memory(place: &StoreLocation, options: &Options, interrupt: &AtomicBool) -> anyhow::Result<(f64, f64)> {
     let db = place.builder(&options.store).create()?;
     drop(db.tree(TREE)?);
     drop(db.tree(ABOUT)?);
@@ -78,7 +78,12 @@ fn ns_per_operation(driven: &Driven<Stats>) -> f64 {
 }
 
 /// Processor time of a look-up that has to read, without the look-up and without the read.
-fn wait_ns(place: &Place, options: &Options, look_up_ns: f64, interrupt: &AtomicBool) -> anyhow::Result<f64> {
+fn wait_ns(
+    place: &StoreLocation,
+    options: &Options,
+    look_up_ns: f64,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<f64> {
     let cache_bytes = options.records.bytes() / 10;
     let options = Options { store: StoreOptions { cache_bytes, ..options.store.clone() }, ..options.clone() };
     let mut store = Store::from(place.builder(&options.store).open()?);

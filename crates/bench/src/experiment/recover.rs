@@ -13,7 +13,7 @@ use flashgrain_report::unit;
 use serde::Serialize;
 
 use super::Experiment;
-use crate::store::Place;
+use crate::store::StoreLocation;
 
 /// The other process says so when the store is filled.
 const RUNNING: &str = "running updates";
@@ -75,7 +75,11 @@ pub fn recover(experiment: &Experiment<'_>, updates: Command) -> anyhow::Result<
     result
 }
 
-fn measure(experiment: &Experiment<'_>, place: &Place, updates: Command) -> anyhow::Result<RecoverResult> {
+fn measure(
+    experiment: &Experiment<'_>,
+    place: &StoreLocation,
+    updates: Command,
+) -> anyhow::Result<RecoverResult> {
     kill_under_load(experiment, updates)?;
     let (after_kill, opened) = open(experiment, place)?;
     let (after_close, opened_clean) = open(experiment, place)?;
@@ -99,7 +103,7 @@ fn measure(experiment: &Experiment<'_>, place: &Place, updates: Command) -> anyh
 }
 
 /// Opens the store, and closes it. Gives its statistics once it was open, and how long that took.
-fn open(experiment: &Experiment<'_>, place: &Place) -> anyhow::Result<(Stats, Nanos)> {
+fn open(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<(Stats, Nanos)> {
     let began = clock::now();
     let db = place.builder(&experiment.options.store).open()?;
     let took = clock::now() - began;

@@ -6,7 +6,7 @@ use flashgrain_profile::Error;
 
 use super::filling;
 use crate::fill::fill;
-use crate::store::{Options, Place, Room, StoreOptions};
+use crate::store::{Options, Room, StoreLocation, StoreOptions};
 
 /// Records of the store in memory by which it is found what one takes.
 const TRIAL_RECORDS: u64 = 50_000;
@@ -47,7 +47,7 @@ fn bytes_per_record(options: &Options, interrupt: &AtomicBool) -> anyhow::Result
     let trial = options.in_memory(TRIAL_RECORDS);
     let store = StoreOptions { cache_bytes: 64 << 20, log_bytes: None, pin: false, ..trial.store.clone() };
     let trial = Options { store, ..trial };
-    let mut store = Place::of(&trial)?.create(&trial.store)?;
+    let mut store = StoreLocation::of(&trial)?.create(&trial.store)?;
     let filled = fill(&mut store, &filling(&trial, trial.fill_order), interrupt, &mut |_| ())?;
     if filled.is_interrupted {
         return Err(Error::Interrupted.into());

@@ -1,6 +1,6 @@
 //! One run: an engine, a question, what came of it.
 
-mod place;
+mod engine_directory;
 mod result;
 mod sizes;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use flashgrain_device::{clock, pin_thread};
 
-pub use place::Place;
+pub use engine_directory::EngineDirectory;
 pub use result::{DeviceResult, KindResult, RunResult, SecondResult};
 pub use sizes::Sizes;
 
@@ -61,7 +61,7 @@ impl Run {
     /// Those of the engine.
     pub fn run(
         &self,
-        place: &Place,
+        place: &EngineDirectory,
         interrupt: &Arc<AtomicBool>,
         note: Note<'_>,
     ) -> anyhow::Result<RunResult> {
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    fn setup(&self, place: &Place, durability: Durability, clients_max: usize) -> Setup {
+    fn setup(&self, place: &EngineDirectory, durability: Durability, clients_max: usize) -> Setup {
         Setup {
             dir: place.directory().to_owned(),
             cache_bytes: self.cache_bytes,
@@ -115,7 +115,12 @@ impl Run {
         }
     }
 
-    fn fill(&self, place: &Place, interrupt: &Arc<AtomicBool>, note: Note<'_>) -> anyhow::Result<()> {
+    fn fill(
+        &self,
+        place: &EngineDirectory,
+        interrupt: &Arc<AtomicBool>,
+        note: Note<'_>,
+    ) -> anyhow::Result<()> {
         let contents = self.benchmark.contents();
         if place.holds(&contents)? {
             return Ok(());
@@ -138,7 +143,7 @@ impl Run {
     fn drive(
         &self,
         engine: &dyn Engine,
-        place: &Place,
+        place: &EngineDirectory,
         interrupt: &AtomicBool,
         note: Note<'_>,
     ) -> anyhow::Result<EngineDriven> {

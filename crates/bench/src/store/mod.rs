@@ -1,7 +1,7 @@
 //! A store under test: how it is made, where it lies, and how clients run in it.
 
+mod location;
 mod options;
-mod place;
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use flashgrain::{Db, Durability, Error, JoinHandle, Simulated, Stats};
 use flashgrain_device::{Nanos, process_cpu};
 use flashgrain_profile::load::Region;
 
+pub use location::{Room, StoreLocation};
 pub use options::{Options, StoreOptions};
-pub use place::{Place, Room};
 
 use crate::drive::{Host, pass_while};
 use crate::engine::Job;

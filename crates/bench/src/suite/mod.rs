@@ -23,7 +23,7 @@ use crate::benchmark::Contents;
 use crate::engine::EngineName;
 use crate::measure::{RawFile, RawLimit};
 use crate::records::Records;
-use crate::run::{Place, RunResult, Sizes};
+use crate::run::{EngineDirectory, RunResult, Sizes};
 
 /// What is run.
 #[derive(Debug)]
@@ -142,7 +142,9 @@ impl Suites {
     /// # Errors
     /// If they cannot be removed.
     pub fn clear(&self) -> anyhow::Result<()> {
-        self.engines.iter().try_for_each(|engine| Place::new(&self.directory, &engine.to_string()).clear())
+        self.engines
+            .iter()
+            .try_for_each(|engine| EngineDirectory::new(&self.directory, &engine.to_string()).clear())
     }
 
     fn steps(&self) -> anyhow::Result<Vec<Step>> {

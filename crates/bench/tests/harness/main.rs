@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashgrain::Durability;
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::records::Records;
-use flashgrain_bench::store::{Place, Store, StoreOptions};
+use flashgrain_bench::store::{Store, StoreLocation, StoreOptions};
 use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::SimConfig;
 
@@ -38,11 +38,11 @@ fn options() -> StoreOptions {
 /// An empty store in memory.
 fn in_memory() -> Store {
     let device = MemoryDevice::new(256 << 20, 256 << 20).unwrap();
-    Place::on(Arc::new(device)).create(&options()).unwrap()
+    StoreLocation::on(Arc::new(device)).create(&options()).unwrap()
 }
 
 /// An empty store on a simulated drive.
 fn simulated() -> Store {
     let config = SimConfig::named("sim:905p").unwrap().resized(256 << 20);
-    Place::simulated(&config, "sim:905p", 1, COSTS).unwrap().create(&options()).unwrap()
+    StoreLocation::simulated(&config, "sim:905p", 1, COSTS).unwrap().create(&options()).unwrap()
 }

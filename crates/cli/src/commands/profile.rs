@@ -49,8 +49,8 @@ struct MeasureArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "8GiB")]
     sustain_write_bytes: u64,
     /// Bring the scratch region to a known state first, within the write budget.
-    #[arg(long, value_enum, default_value_t = State::AsFound)]
-    precondition: State,
+    #[arg(long, value_enum, default_value_t = RegionState::AsFound)]
+    precondition: RegionState,
     /// Bytes that each stream of `order` and `parallel` moves, however long it takes; by default each trial
     /// has a slice of the time.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
@@ -126,7 +126,7 @@ enum ExportFormat {
 
 /// The state of the scratch region before measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum State {
+enum RegionState {
     /// Written once.
     AsFound,
     /// Written sequentially twice.
@@ -191,9 +191,9 @@ impl MeasureArguments {
                 ..SustainLimits::default()
             },
             precondition: match self.precondition {
-                State::AsFound => Precondition::None,
-                State::Sequential => Precondition::Sequential,
-                State::Random => Precondition::Random,
+                RegionState::AsFound => Precondition::None,
+                RegionState::Sequential => Precondition::Sequential,
+                RegionState::Random => Precondition::Random,
             },
             seed: measuring.seed,
             keep_interrupted: measuring.keep_interrupted,

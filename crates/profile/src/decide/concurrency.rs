@@ -3,7 +3,7 @@
 use flashgrain_model::{Access, Estimate};
 
 use super::noise::{Band, Span, choose, factor, smallest_good, typical_spread};
-use super::{Known, default, default_bytes, hidden, learned, size_shown, why};
+use super::{DecisionInputs, default, default_bytes, hidden, learned, size_shown, why};
 use crate::schema::{Amount, Decision, Point};
 
 const DEFAULT_IN_FLIGHT: u64 = 64;
@@ -20,13 +20,13 @@ const GOOD_SHARE: f64 = 0.9;
 /// Readers may wait this much longer than alone.
 const TOLERABLE: f64 = 1.5;
 
-pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
+pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
     let mut decisions = vec![in_flight(known), read_ahead(known), compactions(known), pacing(known)];
     decisions.extend(interface(known));
     decisions
 }
 
-fn in_flight(known: &Known<'_>) -> Decision {
+fn in_flight(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "requests in flight";
     let depth = &known.learned.depth_90;
     match depth.estimate {
@@ -46,7 +46,7 @@ fn count_shown(count: u64) -> (String, Amount) {
     (count.to_string(), Amount::Count(count))
 }
 
-fn read_ahead(known: &Known<'_>) -> Decision {
+fn read_ahead(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "read-ahead";
     let parallelism = &known.learned.parallelism;
     match parallelism.estimate {
@@ -71,7 +71,7 @@ fn fewest_streams(points: &[Point]) -> Option<(Span<u64>, f64)> {
     smallest_good(&large, typical_spread(points), GOOD_SHARE, |point| point.workload.concurrency)
 }
 
-fn compactions(known: &Known<'_>) -> Decision {
+fn compactions(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "compaction and flush parallelism";
     match fewest_streams(&known.measurements.order) {
         Some((span, best_bytes_per_second)) => {
@@ -138,7 +138,7 @@ fn share_shown(share: f64) -> (String, Amount) {
     (format!("at most {:.0} % of the requests", share * 100.0), Amount::Share(share))
 }
 
-fn pacing(known: &Known<'_>) -> Decision {
+fn pacing(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "background writes beside reads";
     match tolerable_writes(&known.measurements.mix) {
         Some((span, us, alone_us)) => {
@@ -157,7 +157,7 @@ fn pacing(known: &Known<'_>) -> Decision {
 
 const INTERFACE: &str = "I/O interface";
 
-fn interface(known: &Known<'_>) -> Option<Decision> {
+fn interface(known: &DecisionInputs<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
     let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
     let at_deepest: Vec<_> = points.iter().filter(|one| one.point.workload.concurrency == deepest).collect();
@@ -212,7 +212,7 @@ mod tests {
             let measurements = Measurements { order, ..Measurements::default() };
             let learned = nothing_learned();
             let decision =
-                compactions(&Known { learned: &learned, measurements: &measurements, models: None });
+                compactions(&DecisionInputs { learned: &learned, measurements: &measurements, models: None });
             (decision.count(), decision.from_default, decision.hidden_by_noise)
         };
         assert_eq!(decided(streams(0.01, 3)), (Some(2), false, false));
@@ -251,7 +251,7 @@ mod tests {
         let decided = |depth_90: LearnedValue, parallelism: LearnedValue| {
             let learned = Learned { depth_90, parallelism, ..nothing_learned() };
             let measurements = Measurements::default();
-            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
             [in_flight(&known), read_ahead(&known)]
         };
         let [depth, ahead] = decided(value(120.0, 110.0, 126.0), value(5.4, 5.1, 5.7));

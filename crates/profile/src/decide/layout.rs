@@ -3,7 +3,7 @@
 use flashgrain_model::{Access, CostPart, Estimate, IoModel, Mqssd, Parameter};
 
 use super::noise::{Span, choose, smallest_good, typical_spread};
-use super::{Known, default, default_bytes, learned, learned_bytes, size_shown, why};
+use super::{DecisionInputs, default, default_bytes, learned, learned_bytes, size_shown, why};
 use crate::schema::{Amount, Decision, Point};
 use crate::trial::bytes_text;
 
@@ -24,7 +24,7 @@ const HALF: f64 = 0.5;
 /// Write units per segment at least, so that a cleaner has something to choose from.
 const UNITS_PER_SEGMENT: u64 = 64;
 
-pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
+pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
     let unit = write_unit_span(known);
     let mut decisions =
         vec![leaf(known), write_unit(known, unit), segment(known, unit), stripe_unit(known, unit)];
@@ -34,7 +34,7 @@ pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
     decisions
 }
 
-fn leaf(known: &Known<'_>) -> Decision {
+fn leaf(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "leaf size";
     let (iops, latency) = (&known.learned.best_page_iops_bytes, &known.learned.best_page_latency_bytes);
     let (by_iops, by_latency) = (iops.estimate.value(), latency.estimate.value());
@@ -59,7 +59,7 @@ fn leaf(known: &Known<'_>) -> Decision {
 
 /// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where
 /// these are known.
-fn write_unit_span(known: &Known<'_>) -> Option<Span<u64>> {
+fn write_unit_span(known: &DecisionInputs<'_>) -> Option<Span<u64>> {
     let learned = known.learned;
     let desirable = learned.desirable_write_bytes.estimate.value()?;
     let stripe = learned.stripe_bytes.estimate.value();
@@ -72,7 +72,7 @@ fn write_unit_span(known: &Known<'_>) -> Option<Span<u64>> {
     })
 }
 
-fn write_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
+fn write_unit(known: &DecisionInputs<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "write unit";
     let learned_values = known.learned;
     let Some(unit) = unit else {
@@ -97,7 +97,7 @@ fn good_write_bytes(points: &[Point], share: f64) -> Option<(Span<u64>, f64)> {
     smallest_good(&writes, typical_spread(points), share, |point| point.workload.request_bytes)
 }
 
-fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
+fn segment(known: &DecisionInputs<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "segment size and alignment";
     let values = [&known.learned.stripe_bytes, &known.learned.desirable_write_bytes];
     let align = values
@@ -139,7 +139,7 @@ fn segment(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
     choose(SETTING, segment, DEFAULT_SEGMENT_BYTES, show, &because)
 }
 
-fn stripe_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
+fn stripe_unit(known: &DecisionInputs<'_>, unit: Option<Span<u64>>) -> Decision {
     const SETTING: &str = "stripe unit of a drive set";
     let because = "a write unit stays on one drive and fills its stripes";
     match unit {
@@ -148,7 +148,7 @@ fn stripe_unit(known: &Known<'_>, unit: Option<Span<u64>>) -> Decision {
     }
 }
 
-fn scan(known: &Known<'_>) -> Decision {
+fn scan(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "node size for scans at depth 1";
     let half = &known.learned.half_bandwidth_bytes;
     let node_of = |bytes: f64| (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
@@ -210,7 +210,7 @@ fn good_table((setup, transfer): (f64, f64)) -> (u64, f64) {
 
 /// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the
 /// fitted setup and transfer costs.
-fn table(known: &Known<'_>) -> Decision {
+fn table(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "table write size";
     let costs = known.models.and_then(|models| table_costs(models.mqssd.as_ref()?));
     match costs.map(|costs| costs.map(good_table)) {
@@ -226,7 +226,7 @@ fn table(known: &Known<'_>) -> Decision {
     }
 }
 
-fn placement(known: &Known<'_>) -> Decision {
+fn placement(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "page placement in a write unit";
     let learned_values = known.learned;
     let (chunk, hot) =
@@ -283,7 +283,7 @@ pub(super) mod tests {
 
     fn decided(learned: &Learned, setting: &str) -> Decision {
         let measurements = Measurements::default();
-        let known = Known { learned, measurements: &measurements, models: None };
+        let known = DecisionInputs { learned, measurements: &measurements, models: None };
         decide(&known).into_iter().find(|decision| decision.setting == setting).unwrap()
     }
 
@@ -291,7 +291,7 @@ pub(super) mod tests {
     fn without_numbers_there_are_defaults_that_say_so() {
         let learned = nothing_learned();
         let measurements = Measurements::default();
-        let known = Known { learned: &learned, measurements: &measurements, models: None };
+        let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
         for decision in decide(&known) {
             assert!(decision.from_default && !decision.because.is_empty(), "{decision:?}");
             let is_size = decision.setting != "page placement in a write unit";
@@ -337,7 +337,7 @@ pub(super) mod tests {
         let learned = Learned { desirable_write_bytes: value(Some(4096.0)), ..nothing_learned() };
         let decided = |noise: f64, repeats: u32| {
             let measurements = Measurements { order: writes(noise, repeats), ..Measurements::default() };
-            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
             let decisions = decide(&known);
             ["write unit", "segment size and alignment", "stripe unit of a drive set"].map(|setting| {
                 let found = decisions.iter().find(|decision| decision.setting == setting).unwrap();
@@ -363,7 +363,7 @@ pub(super) mod tests {
             .collect();
         let measurements = Measurements { order: huge, ..Measurements::default() };
         let learned = nothing_learned();
-        let known = Known { learned: &learned, measurements: &measurements, models: None };
+        let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
         let found = segment(&known, None);
         assert_eq!((found.bytes(), found.hidden_by_noise), (Some(8 << 20), true), "{found:?}");
         assert!(found.because.contains("8 MiB, aligned to 64 KiB to 32 MiB"), "{found:?}");
@@ -392,7 +392,7 @@ pub(super) mod tests {
             let models = fit(&samples, &FitOptions { resamples: 40, ..FitOptions::default() }).unwrap();
             let measurements = Measurements::default();
             let learned = nothing_learned();
-            table(&Known { learned: &learned, measurements: &measurements, models: Some(&models) })
+            table(&DecisionInputs { learned: &learned, measurements: &measurements, models: Some(&models) })
         };
         // 22.5 µs and 1 ns per byte: 90 % takes 202 kB.
         let quiet = fitted(0.001);

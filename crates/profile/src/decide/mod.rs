@@ -12,13 +12,13 @@ use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements, Write
 use crate::trial::bytes_text;
 
 /// Inputs of the decisions.
-pub(crate) struct Known<'a> {
+pub(crate) struct DecisionInputs<'a> {
     pub learned: &'a Learned,
     pub measurements: &'a Measurements,
     pub models: Option<&'a Models>,
 }
 
-impl Known<'_> {
+impl DecisionInputs<'_> {
     /// Names the regime of a rate of writes, as a suffix.
     fn write_regime(&self) -> String {
         match self.measurements.write_rates() {
@@ -37,7 +37,7 @@ pub(crate) fn decide(
     measurements: &Measurements,
     models: Option<&Models>,
 ) -> Vec<Decision> {
-    let known = Known { learned, measurements, models };
+    let known = DecisionInputs { learned, measurements, models };
     let mut decisions = [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat();
     if let Some(cap) = &learned.cap {
         for decision in decisions.iter_mut().filter(|decision| !decision.from_default) {

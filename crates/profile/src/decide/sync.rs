@@ -1,6 +1,6 @@
 //! Durability: log blocks, the way to make them durable, and how long commits gather.
 
-use super::{Known, default, default_bytes, hidden, learned, learned_bytes, why};
+use super::{DecisionInputs, default, default_bytes, hidden, learned, learned_bytes, why};
 use crate::experiment::NO_FLUSH;
 use crate::schema::{Amount, Decision, FlushPoint};
 
@@ -13,11 +13,11 @@ const CHEAP: f64 = 2.0;
 /// to be preferred.
 const WORTH_IT: f64 = 0.95;
 
-pub(super) fn decide(known: &Known<'_>) -> Vec<Decision> {
+pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
     vec![log_block(known), method(known), window(known)]
 }
 
-fn log_block(known: &Known<'_>) -> Decision {
+fn log_block(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "log block size";
     let page = &known.learned.flash_page_bytes;
     match page.estimate.value() {
@@ -69,7 +69,7 @@ fn all_costs(points: &[FlushPoint]) -> String {
     points.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn method(known: &Known<'_>) -> Decision {
+fn method(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "sync method";
     let points = &known.measurements.flush;
     let because = format!("a durable 4 KiB write, mean of the repeats: {}", all_costs(points));
@@ -80,7 +80,7 @@ fn method(known: &Known<'_>) -> Decision {
     }
 }
 
-fn window(known: &Known<'_>) -> Decision {
+fn window(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "group-commit window";
     let points = &known.measurements.flush;
     let plain = points.iter().find(|point| point.method == NO_FLUSH);
@@ -171,7 +171,7 @@ mod tests {
                 methods.iter().zip(us).map(|(method, us)| point_with_noise(method, us, 0.6)).collect();
             let measurements = Measurements { flush: points, ..Measurements::default() };
             let learned = nothing_learned();
-            let known = Known { learned: &learned, measurements: &measurements, models: None };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
             let (method, window) = (method(&known), window(&known));
             assert_eq!(
                 (method.value.as_str(), method.from_default, method.hidden_by_noise),

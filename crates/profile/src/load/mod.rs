@@ -6,7 +6,7 @@
 
 pub(crate) mod layout;
 mod memory;
-mod places;
+mod request_source;
 mod tally;
 mod timed;
 mod worker;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Nanos, Op, Request, thread_cpu};
 
 use super::memory::Scratch;
-use super::places::Places;
+use super::request_source::RequestSource;
 use super::tally::Tally;
 use super::{Load, Measured, Stop, Sync};
 use crate::Error;
@@ -96,7 +96,7 @@ pub(super) struct Worker<'a> {
     load: &'a Load,
     scratch: Scratch,
     channel: Box<dyn Channel>,
-    places: Places<'a>,
+    source: RequestSource<'a>,
     streams: Vec<Stream>,
     spans: Vec<Span>,
     counted_in_flight: usize,
@@ -123,7 +123,7 @@ impl<'a> Worker<'a> {
             load,
             scratch,
             channel,
-            places: Places::new(load, align, first, count, total),
+            source: RequestSource::new(load, align, first, count, total),
             streams: vec![Stream::default(); count as usize],
             spans: vec![Span::default(); count as usize],
             counted_in_flight: 0,
@@ -230,7 +230,7 @@ impl<'a> Worker<'a> {
             while arrival <= now && self.may_ask(bounds) {
                 let Some(stream) = idle.pop() else { break };
                 self.ask(stream, Some(arrival))?;
-                arrival += Nanos::from_seconds(self.places.exponential(1.0 / rate_per_s));
+                arrival += Nanos::from_seconds(self.source.exponential(1.0 / rate_per_s));
             }
             let wake = if idle.is_empty() { now + NAP } else { arrival.min(now + NAP) };
             self.channel.wait(1, Some(wake), &mut completions)?;
@@ -281,7 +281,7 @@ impl<'a> Worker<'a> {
     /// Submits the next request of a stream.
     #[inline]
     fn ask(&mut self, stream: usize, since: Option<Nanos>) -> Result<(), Error> {
-        let place = self.places.next(stream);
+        let place = self.source.next(stream);
         let length = u64::from(self.request_bytes);
         self.asked.requests += 1;
         self.asked.bytes += length;

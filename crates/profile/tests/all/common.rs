@@ -58,10 +58,10 @@ pub struct TestDrive {
     character: Character,
     geometry: Geometry,
     identity: Identity,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DriveState>>,
 }
 
-struct State {
+struct DriveState {
     now: f64,
     servers_free: Vec<f64>,
     link_free: f64,
@@ -91,7 +91,7 @@ impl TestDrive {
             backend_reason: "a test".into(),
             ..Identity::default()
         };
-        let state = State {
+        let state = DriveState {
             now: 0.0,
             servers_free: vec![0.0; character.servers],
             link_free: 0.0,
@@ -103,7 +103,7 @@ impl TestDrive {
         Self { character, geometry, identity, state: Arc::new(Mutex::new(state)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DriveState> {
         self.state.lock().unwrap()
     }
 
@@ -147,7 +147,7 @@ type Pending = Reverse<(u64, u64, u64, i32)>;
 
 struct TestChannel {
     character: Character,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DriveState>>,
     depth: usize,
     pending: BinaryHeap<Pending>,
 }
@@ -164,7 +164,7 @@ impl TestChannel {
     }
 
     /// How long a server is busy with a request.
-    fn setup_s(&self, state: &mut State, request: &Request) -> f64 {
+    fn setup_s(&self, state: &mut DriveState, request: &Request) -> f64 {
         let character = &self.character;
         let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
         let blocks = (offset / 1024) as usize..((offset + length).div_ceil(1024)) as usize;

@@ -158,7 +158,7 @@ impl Crash {
             let disk = timeline.leave(&choice);
             let (deep, again) =
                 (random.random_range(0..self.deep_every) == 0, random.random_range(0..self.again_every) == 0);
-            let state = State { life, moment, disk };
+            let state = CrashState { life, moment, disk };
             let looked = match (deep, again && moment.created) {
                 (_, true) => self.cut_short(&state, random, counts),
                 (deep, _) => state.look(deep, counts),
@@ -180,7 +180,12 @@ impl Crash {
 
     /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery
     /// found.
-    fn cut_short(&self, state: &State<'_>, random: &mut Pcg64, counts: &mut Counts) -> Result<(), String> {
+    fn cut_short(
+        &self,
+        state: &CrashState<'_>,
+        random: &mut Pcg64,
+        counts: &mut Counts,
+    ) -> Result<(), String> {
         let life = state.life;
         let bytes = state.disk.bytes();
         let length = state.disk.capacity_bytes();
@@ -214,7 +219,7 @@ impl Crash {
                 counts.add(CASES, 1);
                 counts.add("in recoveries", 1);
                 let disk = timeline.leave(&choice);
-                let looked = State { life, moment: timeline.moment(), disk }.look(false, counts);
+                let looked = CrashState { life, moment: timeline.moment(), disk }.look(false, counts);
                 timeline.disk().back();
                 looked.map_err(|what| {
                     format!(
@@ -229,13 +234,13 @@ impl Crash {
 }
 
 /// The state of a drive after a power cut.
-struct State<'a> {
+struct CrashState<'a> {
     life: &'a Life,
     moment: Moment,
     disk: Disk,
 }
 
-impl State<'_> {
+impl CrashState<'_> {
     fn look(&self, deep: bool, counts: &mut Counts) -> Result<(), String> {
         let (shape, moment) = (&self.life.shape, self.moment);
         let mut look = || -> Result<(), String> {
@@ -290,7 +295,7 @@ const MORE_RECORDS: u32 = 60;
 const MORE: &str = "more";
 
 /// Goes on with a recovered store, closes it, and opens it again.
-fn work_on(mut simulated: Simulated, state: &State<'_>, mut content: Content) -> Result<(), String> {
+fn work_on(mut simulated: Simulated, state: &CrashState<'_>, mut content: Content) -> Result<(), String> {
     let text = |error: flashgrain::Error| error.to_string();
     simulated.run(|db| db.check()).map_err(text)?;
     let written = simulated.run(|db| {

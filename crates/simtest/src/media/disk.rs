@@ -25,10 +25,10 @@ pub struct Disk {
     capacity_bytes: Arc<AtomicU64>,
     identity: Arc<Identity>,
     plan: Option<Arc<FailPlan>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
-struct State {
+struct DiskState {
     bytes: Vec<u8>,
     /// Pages that have changed since the last [`Disk::mark`], as they were.
     before: Vec<(usize, Box<[u8; PAGE_BYTES]>)>,
@@ -58,7 +58,8 @@ impl Disk {
             Identity { target: "sim:disk".into(), kind: "simulated".into(), ..Identity::default() };
         let is_changed = vec![false; bytes.len().div_ceil(PAGE_BYTES)];
         let is_read = vec![false; bytes.len().div_ceil(SECTOR_BYTES)];
-        let state = State { bytes, before: Vec::new(), spare: Vec::new(), is_changed, is_read, now_ns: 0 };
+        let state =
+            DiskState { bytes, before: Vec::new(), spare: Vec::new(), is_changed, is_read, now_ns: 0 };
         let capacity_bytes = Arc::new(AtomicU64::new(bytes_in_all));
         let (identity, state) = (Arc::new(identity), Arc::new(Mutex::new(state)));
         Self { geometry, capacity_bytes, identity, plan: None, state }
@@ -87,7 +88,7 @@ impl Disk {
         self.plan.as_ref().map_or(Ok(()), |plan| plan.check(doing))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,7 +107,7 @@ impl Disk {
 
     /// From now on, [`Disk::back`] leads here.
     pub fn mark(&self) {
-        let State { before, spare, is_changed, .. } = &mut *self.state();
+        let DiskState { before, spare, is_changed, .. } = &mut *self.state();
         for (page, bytes) in before.drain(..) {
             is_changed[page] = false;
             spare.push(bytes);
@@ -115,7 +116,7 @@ impl Disk {
 
     /// Takes back what has changed since the last mark.
     pub fn back(&self) {
-        let State { bytes, before, spare, is_changed, .. } = &mut *self.state();
+        let DiskState { bytes, before, spare, is_changed, .. } = &mut *self.state();
         for (page, old) in before.drain(..) {
             bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].copy_from_slice(&old[..]);
             is_changed[page] = false;
@@ -136,7 +137,7 @@ impl Disk {
     }
 }
 
-impl State {
+impl DiskState {
     fn put(&mut self, offset_bytes: usize, bytes: &[u8]) {
         let end = offset_bytes + bytes.len();
         for page in offset_bytes / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {

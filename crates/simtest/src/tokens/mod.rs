@@ -25,9 +25,9 @@ mod couples;
 mod leaks;
 mod ledger;
 mod pairs;
-mod places;
 mod run;
 mod streams;
+mod token_keys;
 mod work;
 
 pub use run::{simulated, threads};

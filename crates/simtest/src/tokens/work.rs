@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 use super::couples::Couples;
 use super::ledger::{Ledger, TASKS_MAX};
 use super::pairs::Pairs;
-use super::places::{Laid, PLACES, Place, Places, TOKENS, complete, decode, encode};
+use super::token_keys::{Laid, PLACES, TOKENS, TokenKey, TokenTrees, complete, decode, encode};
 
 use super::streams;
 pub use crate::world::Stop;
@@ -48,7 +48,7 @@ const BLIND_FROM: u32 = 10;
 #[derive(Clone, Debug)]
 pub struct Trees {
     /// Places of tokens.
-    pub places: Places,
+    pub places: TokenTrees,
     /// Trees of the pairs.
     pub pairs: Pairs,
     /// Trees of the couples.
@@ -66,7 +66,7 @@ impl Trees {
     /// As [`Db::tree`].
     pub fn of(db: &Db) -> Result<Self, Error> {
         Ok(Self {
-            places: Places::of(db)?,
+            places: TokenTrees::of(db)?,
             pairs: Pairs::of(db)?,
             couples: Couples::of(db)?,
             ashes: db.tree("ashes")?,
@@ -79,7 +79,7 @@ impl Trees {
     /// # Errors
     /// As [`Tree::insert`].
     pub fn fill(&self, random: &mut Pcg64) -> Result<(), Error> {
-        for (token, place) in (0..TOKENS).zip(Place::all().step_by(2)) {
+        for (token, place) in (0..TOKENS).zip(TokenKey::all().step_by(2)) {
             self.places.tree(place).insert(place.key(), encode(token, random))?;
         }
         self.pairs.fill(random)
@@ -148,7 +148,7 @@ impl Work {
 
     /// Moves the token of a place to another place; what lies there comes back.
     fn move_one(&mut self) -> Result<(), Stop> {
-        let places = [Place::draw(&mut self.random), Place::draw(&mut self.random)];
+        let places = [TokenKey::draw(&mut self.random), TokenKey::draw(&mut self.random)];
         if places[0] == places[1] {
             return Ok(());
         }
@@ -172,21 +172,21 @@ impl Work {
         self.commit(transaction)
     }
 
-    fn token(&self, view: &impl Readable, place: Place) -> Result<Option<u32>, Stop> {
+    fn token(&self, view: &impl Readable, place: TokenKey) -> Result<Option<u32>, Stop> {
         let Some(value) = view.get(self.trees.places.tree(place), place.key())? else { return Ok(None) };
         decode(&value).map(Some).ok_or_else(|| Stop::Wrong(format!("{place:?} has a torn value")))
     }
 
     /// Removes all records of a range at once and lays their tokens into other places.
     fn move_range(&mut self) -> Result<(), Stop> {
-        let first = Place::draw(&mut self.random);
+        let first = TokenKey::draw(&mut self.random);
         let last = first.number + self.random.random_range(1..=RANGE_PLACES);
         let others: Vec<_> = (0..PLACES)
-            .map(|number| Place { tree: 1 - first.tree, number: (number * 7 + last) % PLACES })
+            .map(|number| TokenKey { tree: 1 - first.tree, number: (number * 7 + last) % PLACES })
             .collect();
         let mut transaction = self.db.begin()?;
         let tree = self.trees.places.tree(first).clone();
-        let range = first.key()..Place { number: last, ..first }.key();
+        let range = first.key()..TokenKey { number: last, ..first }.key();
         let mut tokens = Vec::new();
         for record in transaction.range(&tree, range.clone())? {
             let (_, value) = record?;

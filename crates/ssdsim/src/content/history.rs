@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::table::{NONE, Page, Slot};
+use super::table::{NONE, Page, PageStorage};
 
 /// The effect of one write on one page.
 #[derive(Clone)]
@@ -84,7 +84,13 @@ impl History {
 
     /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages that nobody needs any
     /// more go to `spare`.
-    pub fn settle(&mut self, slot: &mut Slot, sectors: u8, version: u64, mut spare: impl FnMut(Arc<Page>)) {
+    pub fn settle(
+        &mut self,
+        slot: &mut PageStorage,
+        sectors: u8,
+        version: u64,
+        mut spare: impl FnMut(Arc<Page>),
+    ) {
         let mut durable = 0;
         self.retain(slot, &mut spare, |entry| {
             if entry.version <= version {
@@ -96,7 +102,7 @@ impl History {
     }
 
     /// Of one page, `sectors` are no longer anybody's.
-    pub fn forget(&mut self, slot: &mut Slot, sectors: u8, mut spare: impl FnMut(Arc<Page>)) {
+    pub fn forget(&mut self, slot: &mut PageStorage, sectors: u8, mut spare: impl FnMut(Arc<Page>)) {
         self.retain(slot, &mut spare, |entry| entry.sectors &= !sectors);
     }
 
@@ -104,7 +110,7 @@ impl History {
     /// left.
     fn retain(
         &mut self,
-        slot: &mut Slot,
+        slot: &mut PageStorage,
         spare: &mut impl FnMut(Arc<Page>),
         mut change: impl FnMut(&mut Entry),
     ) {

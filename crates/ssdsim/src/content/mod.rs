@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use self::history::{Entry, History};
 use self::pool::{Pool, Sources};
-use self::table::{PAGE_BYTES, Page, Slot, Table};
+use self::table::{PAGE_BYTES, Page, PageStorage, Table};
 
 /// Sectors are the smallest unit that a power cut leaves whole.
 pub(crate) const SECTOR_BYTES: u64 = 512;
@@ -270,7 +270,7 @@ impl Content {
 
 /// Puts `bytes` into a page, in place unless somebody else holds it.
 #[inline]
-fn overwrite(slot: &mut Slot, pool: &mut Pool, start: usize, bytes: &[u8]) {
+fn overwrite(slot: &mut PageStorage, pool: &mut Pool, start: usize, bytes: &[u8]) {
     match &mut slot.page {
         Some(page) if bytes.len() < PAGE_BYTES => {
             Arc::make_mut(page)[start..start + bytes.len()].copy_from_slice(bytes);

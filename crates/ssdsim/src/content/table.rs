@@ -22,17 +22,17 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Storage of one page.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub(super) struct PageStorage {
     /// Its newest bytes; `None`: zeros.
     pub page: Option<Arc<Page>>,
     /// The newest of its writes that a power cut may undo, or [`NONE`].
     pub unsettled: u32,
 }
 
-const EMPTY: Slot = Slot { page: None, unsettled: NONE };
+const EMPTY: PageStorage = PageStorage { page: None, unsettled: NONE };
 
 #[derive(Clone)]
-struct Leaf([Slot; LEAF_PAGES as usize]);
+struct Leaf([PageStorage; LEAF_PAGES as usize]);
 
 #[derive(Clone)]
 struct Node([Option<Arc<Leaf>>; NODE_LEAVES as usize]);
@@ -57,14 +57,14 @@ impl Table {
 
     /// The slot of `page`, if it was ever asked for to be written.
     #[inline]
-    pub fn get(&self, page: u64) -> Option<&Slot> {
+    pub fn get(&self, page: u64) -> Option<&PageStorage> {
         let (node, leaf, slot) = places(page);
         Some(&self.nodes[node].as_ref()?.0[leaf].as_ref()?.0[slot])
     }
 
     /// The slot of `page`, to be changed, if there is one.
     #[inline]
-    pub fn get_mut(&mut self, page: u64) -> Option<&mut Slot> {
+    pub fn get_mut(&mut self, page: u64) -> Option<&mut PageStorage> {
         let (node, leaf, slot) = places(page);
         let node = Arc::make_mut(self.nodes[node].as_mut()?);
         Some(&mut Arc::make_mut(node.0[leaf].as_mut()?).0[slot])
@@ -72,7 +72,7 @@ impl Table {
 
     /// The slot of `page`, to be filled.
     #[inline]
-    pub fn entry(&mut self, page: u64) -> &mut Slot {
+    pub fn entry(&mut self, page: u64) -> &mut PageStorage {
         let (node, leaf, slot) = places(page);
         let node = self.nodes[node].get_or_insert_with(|| Arc::new(Node([const { None }; _])));
         let leaf = Arc::make_mut(node).0[leaf].get_or_insert_with(|| Arc::new(Leaf([EMPTY; _])));
@@ -81,7 +81,7 @@ impl Table {
 
     /// Empties the slots of `pages`, giving those that hold something to `give_up` first. Pages that were
     /// never written cost next to nothing.
-    pub fn clear(&mut self, pages: std::ops::Range<u64>, mut give_up: impl FnMut(&mut Slot)) {
+    pub fn clear(&mut self, pages: std::ops::Range<u64>, mut give_up: impl FnMut(&mut PageStorage)) {
         let mut page = pages.start;
         while page < pages.end {
             let (at, leaf_at, _) = places(page);

@@ -28,7 +28,7 @@ struct Zone {
 
 /// Position at which an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HeadPosition {
     pub cylinder: u32,
     /// Time within a revolution at which the head is above it.
     pub angle_ns: u64,
@@ -46,12 +46,12 @@ impl Geometry {
         self.zones.partition_point(|zone| zone.first_byte <= offset_bytes).saturating_sub(1)
     }
 
-    pub fn place(&self, offset_bytes: u64) -> Place {
+    pub fn place(&self, offset_bytes: u64) -> HeadPosition {
         let zone = &self.zones[self.zone_of(offset_bytes)];
         let within = offset_bytes - zone.first_byte;
         let inwards = u128::from(within) * u128::from(zone.cylinders) / u128::from(zone.bytes);
         let turn = (within as f64 / zone.track_bytes).fract();
-        Place {
+        HeadPosition {
             cylinder: zone.first_cylinder + inwards as u32,
             angle_ns: (turn * self.revolution_ns as f64) as u64,
         }
@@ -224,7 +224,7 @@ mod tests {
         let last = geometry.zones.last().unwrap();
         assert_eq!(last.first_byte + last.bytes, CAPACITY_BYTES);
         assert_eq!(last.bytes_per_s, 100_000_000);
-        assert_eq!(geometry.place(0), Place { cylinder: 0, angle_ns: 0 });
+        assert_eq!(geometry.place(0), HeadPosition { cylinder: 0, angle_ns: 0 });
         assert_eq!(geometry.place(CAPACITY_BYTES - 1).cylinder, 89_999);
     }
 

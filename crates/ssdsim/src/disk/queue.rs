@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::cache::Dirty;
-use super::geometry::Place;
+use super::geometry::HeadPosition;
 
 /// An access may be passed over so many times for each place in the queue; then it is the next, however far
 /// away it is.
@@ -14,7 +14,7 @@ const PATIENCE: u32 = 2;
 pub(super) struct Access {
     pub offset_bytes: u64,
     pub length_bytes: u64,
-    pub place: Place,
+    pub place: HeadPosition,
     pub purpose: Purpose,
 }
 
@@ -132,7 +132,7 @@ mod tests {
         Access {
             offset_bytes: 0,
             length_bytes: 512,
-            place: Place { cylinder, angle_ns: 0 },
+            place: HeadPosition { cylinder, angle_ns: 0 },
             purpose: Purpose::Read { command },
         }
     }

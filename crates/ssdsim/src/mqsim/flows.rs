@@ -71,7 +71,7 @@ impl FlowResult {
 
 /// A request in flight, and memory that the next one uses again.
 #[derive(Debug, Default)]
-struct Slot {
+struct FlowRequest {
     memory: Vec<u8>,
     flow: usize,
     length_bytes: u64,
@@ -119,7 +119,7 @@ struct Runner {
     channel: Box<dyn Channel>,
     sources: Vec<Source>,
     results: Vec<FlowResult>,
-    slots: Vec<Slot>,
+    slots: Vec<FlowRequest>,
     free: Vec<usize>,
     start: Nanos,
     filler: Pcg64,
@@ -196,7 +196,7 @@ impl Runner {
         let Some(source) = self.sources.get_mut(flow) else { return Ok(()) };
         let wanted = source.take();
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(FlowRequest::default());
             self.slots.len() - 1
         });
         let Some(slot) = self.slots.get_mut(index) else { return Ok(()) };

@@ -1,12 +1,12 @@
 //! The way down, without latches.
 
+use super::leaf_hints;
 use super::node::Node;
-use super::places;
 use super::records::Way;
 use super::tree::BTree;
 use crate::Error;
 use crate::header::PageId;
-use crate::index::{LeafHint, Slot};
+use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Access, OptimisticGuard};
 
 /// Attempts after which it matters whether the store is poisoned, and whether records without their pages
@@ -59,10 +59,10 @@ impl BTree {
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
-    ) -> Result<(OptimisticGuard<'_>, Slot), Error> {
+    ) -> Result<(OptimisticGuard<'_>, KeySlot), Error> {
         match self.place_again(key, hint) {
             Some(place) => Ok(place),
-            None => Ok((self.leaf(key)?, Slot::Unknown)),
+            None => Ok((self.leaf(key)?, KeySlot::Unknown)),
         }
     }
 
@@ -79,14 +79,14 @@ impl BTree {
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
-    ) -> Option<(OptimisticGuard<'_>, Slot)> {
+    ) -> Option<(OptimisticGuard<'_>, KeySlot)> {
         let covers = |leaf: &OptimisticGuard<'_>| Node::new(leaf.page()).covers(key) && leaf.is_valid();
         if let Some(leaf) = hint.and_then(|hint| self.pool.again(hint.page_version)).filter(covers) {
-            return Some((leaf, Slot::Unknown));
+            return Some((leaf, KeySlot::Unknown));
         }
-        let hint = places::recall((self.number, self.root), key)?;
+        let hint = leaf_hints::recall((self.number, self.root), key)?;
         let leaf = self.pool.again(hint.page_version)?;
-        if hint.slot == Slot::Unknown {
+        if hint.slot == KeySlot::Unknown {
             Node::prefetch(leaf.page(), true);
         }
         Some((leaf, hint.slot))
@@ -95,7 +95,7 @@ impl BTree {
     /// What [`BTree::place_of`] gives the next time.
     #[inline]
     pub(super) fn remember(&self, key: &[u8], hint: LeafHint) {
-        places::remember((self.number, self.root), key, hint);
+        leaf_hints::remember((self.number, self.root), key, hint);
     }
 
     /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait
@@ -105,7 +105,7 @@ impl BTree {
         self.pool.send_out(move |_| {
             // Who needs the leaf will meet the error.
             if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
-                tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: Slot::Unknown });
+                tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: KeySlot::Unknown });
                 if was_absent {
                     tree.keep(&key, &leaf);
                 }
@@ -118,7 +118,7 @@ impl BTree {
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
-    ) -> Option<(OptimisticGuard<'_>, Slot)> {
+    ) -> Option<(OptimisticGuard<'_>, KeySlot)> {
         if let Some(place) = self.place_again(key, hint) {
             return Some(place);
         }
@@ -138,7 +138,7 @@ impl BTree {
             }
             (guard, level) = (next, next_level);
         }
-        Some((guard, Slot::Unknown))
+        Some((guard, KeySlot::Unknown))
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose`

@@ -99,7 +99,7 @@ enum Content<'v> {
 
 /// Where a key and what belongs to it are.
 #[derive(Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct NodeSlot {
     head: u32,
     pub(super) offset: u32,
     key_length: u32,
@@ -109,7 +109,7 @@ pub(super) struct Slot {
     high: u32,
 }
 
-impl Slot {
+impl NodeSlot {
     /// Bytes of the key on the heap.
     #[inline]
     pub(super) fn rest_length(self) -> u32 {
@@ -275,10 +275,10 @@ impl<'a> Node<'a> {
     }
 
     #[inline]
-    pub(super) fn slot(self, index: u32) -> Slot {
+    pub(super) fn slot(self, index: u32) -> NodeSlot {
         let at = self.slot_start(index);
         let (offset_words, key_length) = self.page.halves(at + 4);
-        Slot {
+        NodeSlot {
             head: self.page.word(at),
             offset: u32::from(offset_words) * 4,
             key_length: u32::from(key_length),
@@ -287,7 +287,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn set_slot(self, index: u32, slot: Slot) {
+    fn set_slot(self, index: u32, slot: NodeSlot) {
         let at = self.slot_start(index);
         self.page.set_word(at, slot.head);
         self.page.set_halves(at + 4, (slot.offset / 4) as u16, slot.key_length as u16);
@@ -397,7 +397,7 @@ impl<'a> Node<'a> {
         self.slot_size() + self.heap_bytes(self.slot(index))
     }
 
-    fn heap_bytes(self, slot: Slot) -> u32 {
+    fn heap_bytes(self, slot: NodeSlot) -> u32 {
         let value = if self.is_leaf() { padded(slot.value_length()) } else { 0 };
         padded(slot.rest_length()) + value
     }
@@ -501,7 +501,7 @@ impl<'a> Node<'a> {
     }
 
     /// Puts what the slot does not have onto the heap.
-    fn place_content(self, key: &[u8], content: Content<'_>) -> Slot {
+    fn place_content(self, key: &[u8], content: Content<'_>) -> NodeSlot {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
         let (low, high) = match content {
             Content::Value(value) => {
@@ -511,7 +511,7 @@ impl<'a> Node<'a> {
             Content::Child(PageId(id)) => (id as u32, (id >> 32) as u32),
         };
         let offset = self.place(rest_of(suffix));
-        Slot { head: head_of(suffix), offset, key_length: suffix.len() as u32, low, high }
+        NodeSlot { head: head_of(suffix), offset, key_length: suffix.len() as u32, low, high }
     }
 
     fn set_count(self, count: u32) {
@@ -527,7 +527,7 @@ impl<'a> Node<'a> {
         if new <= old {
             self.page.copy_from(slot.value_offset(), value);
             self.add_garbage(old - new);
-            self.set_slot(index, Slot { low: value.len() as u32, ..slot });
+            self.set_slot(index, NodeSlot { low: value.len() as u32, ..slot });
             return Ok(());
         }
         if new - old > self.free_bytes() {
@@ -583,7 +583,7 @@ impl<'a> Node<'a> {
         self.page.set_word(UPPER_FENCE, move_to_end(old.page.word(UPPER_FENCE), upper));
         for index in 0..old.count() {
             let slot = old.slot(index);
-            self.set_slot(index, Slot { offset: move_to_end(slot.offset, old.heap_bytes(slot)), ..slot });
+            self.set_slot(index, NodeSlot { offset: move_to_end(slot.offset, old.heap_bytes(slot)), ..slot });
         }
         self.page.set_word(HEAP_START, start);
         self.page.set_word(GARBAGE, 0);

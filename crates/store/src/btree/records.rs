@@ -5,13 +5,13 @@ use super::scratch::with_bytes;
 use super::tree::BTree;
 use crate::Error;
 use crate::hash::hash;
-use crate::index::Slot;
+use crate::index::KeySlot;
 use crate::pool::{Access, OptimisticGuard, Pool, RecordKey};
 
 /// What the way to a key leads to.
 pub(super) enum Way<'a> {
     /// The leaf that covers it; the key's slot, if that is known; and whether it had to be read.
-    Leaf { leaf: OptimisticGuard<'a>, slot: Slot, was_absent: bool },
+    Leaf { leaf: OptimisticGuard<'a>, slot: KeySlot, was_absent: bool },
     /// Its record, which is known without the leaf.
     Record,
 }
@@ -65,7 +65,7 @@ impl BTree {
             let parent = self.descend(1, Access::Normal, |node| node.child_slot(key))?;
             let node = Node::new(parent.page());
             if node.is_leaf() {
-                let leaf = Way::Leaf { leaf: parent, slot: Slot::Unknown, was_absent: false };
+                let leaf = Way::Leaf { leaf: parent, slot: KeySlot::Unknown, was_absent: false };
                 return Ok(parent.is_valid().then_some(leaf));
             }
             let child = node.child(node.child_slot(key));
@@ -74,7 +74,7 @@ impl BTree {
                 return Ok(Some(Way::Record));
             }
             let leaf = self.enter(&parent, 1, child, Access::Normal)?;
-            Ok(leaf.map(|leaf| Way::Leaf { leaf, slot: Slot::Unknown, was_absent }))
+            Ok(leaf.map(|leaf| Way::Leaf { leaf, slot: KeySlot::Unknown, was_absent }))
         })
     }
 

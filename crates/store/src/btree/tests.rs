@@ -12,7 +12,7 @@ use super::reshape::cut;
 use super::tree::{Attempt, Wish};
 use super::*;
 use crate::Error;
-use crate::index::{Census, Direction, LeafHint, Piece, Slot};
+use crate::index::{Census, Direction, KeySlot, LeafHint, Piece};
 use crate::pool::testing::pool_in_memory;
 use crate::pool::{Access, Denied, OptimisticGuard, Pool};
 use crate::sync::explored::explore;
@@ -460,7 +460,7 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
     let key = |number: u32| number.to_be_bytes();
     let put = |guard: &OptimisticGuard<'_>, number, value: &[u8]| {
-        tree.attempt(guard, Slot::Unknown, &key(number), &mut Wish::Is(Change::Put(value))).unwrap()
+        tree.attempt(guard, KeySlot::Unknown, &key(number), &mut Wish::Is(Change::Put(value))).unwrap()
     };
     let leaf = || tree.leaf(&key(0)).unwrap();
     let last = (0..).find(|number| matches!(put(&leaf(), *number, &[7; 100]), Attempt::Full)).unwrap();

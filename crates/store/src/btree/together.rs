@@ -7,11 +7,11 @@
 
 use smallvec::SmallVec;
 
+use super::leaf_hints;
 use super::node::Node;
-use super::places;
 use super::tree::BTree;
 use crate::header::PageId;
-use crate::index::{LeafHint, Slot};
+use crate::index::{KeySlot, LeafHint};
 use crate::pool::OptimisticGuard;
 
 /// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache
@@ -34,7 +34,7 @@ impl BTree {
     /// them is in memory.
     pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         let is_known = |key: &&[u8]| {
-            places::recall((self.number, self.root), key)
+            leaf_hints::recall((self.number, self.root), key)
                 .is_some_and(|hint| self.pool.is_valid(hint.page_version))
         };
         let mut keys = keys.filter(|key| !is_known(key)).peekable();
@@ -47,7 +47,7 @@ impl BTree {
             for way in ways {
                 self.remember(
                     way.key,
-                    LeafHint { page_version: way.guard.page_version(), slot: Slot::Unknown },
+                    LeafHint { page_version: way.guard.page_version(), slot: KeySlot::Unknown },
                 );
             }
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::contention::{note_change, note_lost};
+use super::leaf_hints::TreeNumber;
 use super::node::{Full, Node, max_key_bytes, max_value_bytes};
-use super::places::TreeNumber;
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{PageId, PageKind};
-use crate::index::{LeafHint, Slot};
+use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Denied, OptimisticGuard, Pool, prefetch};
 
 /// What to do with a key, having seen its value.
@@ -23,7 +23,7 @@ pub(crate) enum Change<'v> {
     Remove,
 }
 
-impl Slot {
+impl KeySlot {
     /// What [`Node::find`] gives, found now unless it was before. `node` is what it was then.
     #[inline]
     pub fn find(self, node: Node<'_>, key: &[u8]) -> Result<u32, u32> {
@@ -35,7 +35,7 @@ impl Slot {
     }
 }
 
-impl From<Result<u32, u32>> for Slot {
+impl From<Result<u32, u32>> for KeySlot {
     /// Of what [`Node::find`] gave: a page has no more slots than fit.
     #[inline]
     fn from(found: Result<u32, u32>) -> Self {
@@ -158,7 +158,7 @@ impl BTree {
     #[inline]
     pub(super) fn copy_value(
         &self,
-        (leaf, slot): (OptimisticGuard<'_>, Slot),
+        (leaf, slot): (OptimisticGuard<'_>, KeySlot),
         key: &[u8],
         into: &mut Vec<u8>,
         hint: &mut Option<LeafHint>,
@@ -283,7 +283,7 @@ impl BTree {
     pub(super) fn attempt(
         &self,
         leaf: &OptimisticGuard<'_>,
-        slot: Slot,
+        slot: KeySlot,
         key: &[u8],
         wish: &mut Wish<'_, '_>,
     ) -> Result<Attempt, Denied> {
@@ -340,8 +340,8 @@ impl BTree {
             Err(Full) => Attempt::Full,
             Ok(()) if Self::has_shrunk(node, before) => Attempt::Shrunk,
             Ok(()) => {
-                let slot =
-                    value.map_or(Slot::Unknown, |_| Slot::At(found.unwrap_or_else(|index| index) as u16));
+                let slot = value
+                    .map_or(KeySlot::Unknown, |_| KeySlot::At(found.unwrap_or_else(|index| index) as u16));
                 Attempt::Done(LeafHint { page_version: leaf.next_page_version(), slot })
             }
         })

@@ -5,4 +5,4 @@ mod entry;
 mod trees;
 
 pub(crate) use entry::{Entry, NAME_BYTES_MAX};
-pub(crate) use trees::{CATALOG_CLASS, Known, Trees};
+pub(crate) use trees::{CATALOG_CLASS, NamedTree, Trees};

@@ -29,7 +29,7 @@ const OWN_KEYS: u8 = 0xff;
 pub(crate) const CATALOG_CLASS: u8 = 0;
 
 /// A tree that exists.
-pub(crate) struct Known {
+pub(crate) struct NamedTree {
     pub name: String,
     pub entry: Entry,
     pub tree: Tree,
@@ -51,17 +51,17 @@ struct Dropped {
     entry: Entry,
     tree: Tree,
     /// Handles of those who still use it.
-    known: Vec<Weak<Known>>,
+    known: Vec<Weak<NamedTree>>,
 }
 
 #[derive(Default)]
 struct Names {
-    by_name: BTreeMap<String, Arc<Known>>,
-    by_id: HashMap<TreeId, Arc<Known>>,
+    by_name: BTreeMap<String, Arc<NamedTree>>,
+    by_id: HashMap<TreeId, Arc<NamedTree>>,
     next: u32,
     dropped: Vec<Dropped>,
     /// Trees as they were known before they got other names: somebody may still use them.
-    renamed: Vec<(TreeId, Weak<Known>)>,
+    renamed: Vec<(TreeId, Weak<NamedTree>)>,
 }
 
 impl Trees {
@@ -98,17 +98,17 @@ impl Trees {
     }
 
     /// The tree of this name.
-    pub fn named(&self, name: &str) -> Option<Arc<Known>> {
+    pub fn named(&self, name: &str) -> Option<Arc<NamedTree>> {
         self.names().by_name.get(name).cloned()
     }
 
     /// The tree with this number.
-    pub fn numbered(&self, id: TreeId) -> Option<Arc<Known>> {
+    pub fn numbered(&self, id: TreeId) -> Option<Arc<NamedTree>> {
         self.names().by_id.get(&id).cloned()
     }
 
     /// All trees, by name.
-    pub fn all(&self) -> Vec<Arc<Known>> {
+    pub fn all(&self) -> Vec<Arc<NamedTree>> {
         self.names().by_name.values().cloned().collect()
     }
 
@@ -199,12 +199,12 @@ impl Trees {
     ///
     /// # Errors
     /// The pool's.
-    pub fn rename(&self, id: TreeId, new_name: &str) -> Result<Option<Arc<Known>>, Error> {
+    pub fn rename(&self, id: TreeId, new_name: &str) -> Result<Option<Arc<NamedTree>>, Error> {
         let Some(known) = self.numbered(id) else { return Ok(None) };
         if self.named(new_name).is_some_and(|other| other.entry.id != id) {
             return Ok(None);
         }
-        let is_old = |one: &Arc<Known>| one.entry.id == id && one.name != new_name;
+        let is_old = |one: &Arc<NamedTree>| one.entry.id == id && one.name != new_name;
         let old_names: Vec<String> =
             self.all().iter().filter(|one| is_old(one)).map(|one| one.name.clone()).collect();
         if old_names.is_empty() {
@@ -267,7 +267,7 @@ impl Names {
     fn insert(&mut self, name: &str, entry: Entry, tree: Tree) {
         let id = entry.id;
         let (dropped, writers) = (AtomicBool::new(false), AtomicU64::new(0));
-        let known = Arc::new(Known { name: name.to_owned(), entry, tree, dropped, writers });
+        let known = Arc::new(NamedTree { name: name.to_owned(), entry, tree, dropped, writers });
         if let Some(old) = self.by_name.insert(name.to_owned(), Arc::clone(&known)) {
             self.by_id.remove(&old.entry.id);
         }

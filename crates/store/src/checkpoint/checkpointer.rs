@@ -128,8 +128,8 @@ impl Checkpointer {
     ///
     /// # Errors
     /// As [`Checkpointer::checkpoint`].
-    pub fn move_log_home(&self) -> Result<(), Error> {
-        self.take_turn().run().move_log_home()
+    pub fn move_log_back(&self) -> Result<(), Error> {
+        self.take_turn().run().move_log_back()
     }
 
     /// The current superblock.

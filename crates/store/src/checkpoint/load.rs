@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use super::Superblock;
-use super::map::{Change, MapPage, Place, page_id, places};
+use super::map::{Change, MapPage, MapPageLocation, page_id, places};
 use super::run::Base;
 use crate::Error;
 use crate::io_context::Block;
@@ -34,7 +34,7 @@ pub(crate) fn load(
     let chain = match state.map {
         None => Vec::new(),
         Some(map) => {
-            let last = Place { serial: map.last_serial, location: map.last };
+            let last = MapPageLocation { serial: map.last_serial, location: map.last };
             places(last, map.first_serial, &mut |place, see| {
                 see(segments.read_block(place.location, page_id(place.serial))?.page())
             })?
@@ -103,12 +103,12 @@ fn note_opening(openings: &mut Vec<UnitSequence>, index: u64, opening: UnitSeque
 
 /// Reads the chain's pages, several at a time, and shows them in their order.
 fn for_each_block(
-    chain: &[Place],
+    chain: &[MapPageLocation],
     segments: &Arc<Segments>,
     executor: &Executor,
-    see: &mut dyn FnMut(Place, &mut Block) -> Result<(), Error>,
+    see: &mut dyn FnMut(MapPageLocation, &mut Block) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut coming: VecDeque<(Place, JoinHandle<Result<Block, Error>>)> = VecDeque::new();
+    let mut coming: VecDeque<(MapPageLocation, JoinHandle<Result<Block, Error>>)> = VecDeque::new();
     let mut left = chain.iter().copied();
     loop {
         while coming.len() < READS

@@ -10,7 +10,7 @@
 //!    log: with more time in between they would have been written less often,
 //! 4. whatever it is, if a record waits that is too long for it.
 
-use crate::layout::LogPlace;
+use crate::layout::LogExtent;
 
 /// A ring becomes at most so many times as long at a time.
 const STEP_FACTOR: u64 = 16;
@@ -34,7 +34,7 @@ const WRITTEN_PER_LOGGED: u64 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogUse {
     /// Where the log is, and the most that it may have.
-    pub place: LogPlace,
+    pub place: LogExtent,
     pub bytes_max: u64,
     /// What a record waits for; 0 if none does.
     pub wanted_bytes: u64,
@@ -80,7 +80,7 @@ mod tests {
 
     fn log_use(ring_bytes: u64, live_bytes: u64) -> LogUse {
         LogUse {
-            place: LogPlace { start_bytes: 0, bytes: ring_bytes },
+            place: LogExtent { start_bytes: 0, bytes: ring_bytes },
             bytes_max: 256 * MIB,
             wanted_bytes: 0,
             is_long: true,

@@ -12,4 +12,4 @@ pub(crate) mod superblock;
 pub(crate) use checkpointer::Checkpointer;
 pub(crate) use load::load;
 pub(crate) use run::{Base, CheckpointStats, Parts};
-pub(crate) use superblock::{EPOCH_MAX, MapHead, Shape, State, Superblock};
+pub(crate) use superblock::{CheckpointState, EPOCH_MAX, MapHead, Shape, Superblock};

@@ -24,14 +24,14 @@ use std::collections::HashSet;
 use flashgrain_device::Nanos;
 
 use super::log_growth::{FREE_BYTES, LogUse};
-use super::map::{Change, Place, Writer};
-use super::{MapHead, State, Superblock, slots};
+use super::map::{Change, MapPageLocation, Writer};
+use super::{CheckpointState, MapHead, Superblock, slots};
 use crate::Error;
 use crate::class::class_bytes;
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::io_context::{Devices, Role, flush, now};
-use crate::layout::{Layout, LogPlace};
+use crate::layout::{Layout, LogExtent};
 use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
 use crate::poison::Poison;
@@ -84,7 +84,7 @@ impl Parts {
 pub(crate) struct Base {
     pub superblock: Superblock,
     /// The newest pages of the map's chain, the nearest first.
-    pub priors: Vec<Place>,
+    pub priors: Vec<MapPageLocation>,
     pub next_serial: u64,
     /// Bytes that the chain takes on the device.
     pub chain_bytes: u64,
@@ -207,7 +207,7 @@ impl Run {
         // Somebody else's flush may have failed before, and dropped what this one should have made durable.
         self.parts.poison.check()?;
         let (next_sequence, _) = segments.sequences();
-        let state = State {
+        let state = CheckpointState {
             epoch: cut.epoch,
             replay_start: cut.replay_start,
             log_durable: log.durable().max(cut.log_end),
@@ -263,7 +263,7 @@ impl Run {
     }
 
     /// The current superblock with another state.
-    fn save(&mut self, state: State, data_bytes: u64, closed: bool) -> Result<(), Error> {
+    fn save(&mut self, state: CheckpointState, data_bytes: u64, closed: bool) -> Result<(), Error> {
         let before = self.base.superblock.clone();
         let generation =
             before.generation + u64::from(before.generation == 0 || !planted!(GenerationRepeats));
@@ -303,8 +303,8 @@ impl Run {
         }
         if segments.has_growth_failed() && log_use.wanted_bytes == 0 {
             if log_use.place.bytes > 2 * FREE_BYTES {
-                let home = self.base.superblock.layout.log_home;
-                self.move_log(segments.take_free_log(FREE_BYTES).unwrap_or(home))?;
+                let at_creation = self.base.superblock.layout.log_at_creation;
+                self.move_log(segments.take_free_log(FREE_BYTES).unwrap_or(at_creation))?;
             }
             return Ok(());
         }
@@ -318,8 +318,9 @@ impl Run {
         }
     }
 
-    /// Moves the log to a place that was taken for it, or to its home. Whether it has moved.
-    fn move_log(&mut self, place: LogPlace) -> Result<bool, Error> {
+    /// Moves the log to a place that was taken for it, or back to where it was at creation. Whether it has
+    /// moved.
+    fn move_log(&mut self, place: LogExtent) -> Result<bool, Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         let before = log.place();
         if planted!(OldRingFreedTooEarly) {
@@ -336,11 +337,11 @@ impl Run {
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
-    pub fn move_log_home(&mut self) -> Result<(), Error> {
+    pub fn move_log_back(&mut self) -> Result<(), Error> {
         self.parts.poison.check()?;
-        let home = self.base.superblock.layout.log_home;
-        if self.parts.log.place() != home {
-            self.move_log(home)?;
+        let at_creation = self.base.superblock.layout.log_at_creation;
+        if self.parts.log.place() != at_creation {
+            self.move_log(at_creation)?;
         }
         Ok(())
     }
@@ -353,13 +354,13 @@ impl Run {
         Ok(())
     }
 
-    fn save_log_place(&mut self, place: LogPlace, durable: Lsn) -> Result<(), Error> {
+    fn save_log_place(&mut self, place: LogExtent, durable: Lsn) -> Result<(), Error> {
         let before = &self.base.superblock;
         let superblock = Superblock {
             generation: before.generation + 1,
             layout: Layout { log: place, ..before.layout.clone() },
             data_bytes: before.data_bytes.max(place.end_bytes()),
-            state: State { log_durable: before.state.log_durable.max(durable), ..before.state },
+            state: CheckpointState { log_durable: before.state.log_durable.max(durable), ..before.state },
             ..before.clone()
         };
         slots::save(&self.parts.devices, &superblock)?;
@@ -388,7 +389,7 @@ impl Run {
 /// The map as a checkpoint leaves it.
 struct Chain {
     head: MapHead,
-    priors: Vec<Place>,
+    priors: Vec<MapPageLocation>,
     next_serial: u64,
     bytes: u64,
     openings: Vec<UnitSequence>,

@@ -53,7 +53,7 @@ pub(super) fn path(devices: &Devices) -> String {
 }
 
 /// What a slot has.
-enum Slot {
+enum SlotContent {
     Holds(Box<Superblock>),
     /// Zeros, or what was there before there was a store.
     Blank,
@@ -73,29 +73,33 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
         return Err(Error::NotAStore { path: path(devices).into(), why });
     }
     match (slot(devices, 0)?, slot(devices, 1)?) {
-        (Slot::Holds(even), Slot::Holds(odd)) if even.store != odd.store => Err(Error::Corrupt {
-            what: "the superblock".into(),
-            offset_bytes: SLOT_DISTANCE_BYTES,
-            expected: format!("one of the store {:x?}", even.store.0),
-            got: format!("one of the store {:x?}", odd.store.0),
-        }),
-        (Slot::Holds(even), Slot::Holds(odd))
+        (SlotContent::Holds(even), SlotContent::Holds(odd)) if even.store != odd.store => {
+            Err(Error::Corrupt {
+                what: "the superblock".into(),
+                offset_bytes: SLOT_DISTANCE_BYTES,
+                expected: format!("one of the store {:x?}", even.store.0),
+                got: format!("one of the store {:x?}", odd.store.0),
+            })
+        }
+        (SlotContent::Holds(even), SlotContent::Holds(odd))
             if even.generation > odd.generation || planted!(OlderSuperblockTaken) =>
         {
             Ok(*even)
         }
-        (Slot::Holds(_) | Slot::Blank | Slot::Damaged(_), Slot::Holds(only))
-        | (Slot::Holds(only), Slot::Blank | Slot::Damaged(_)) => Ok(*only),
-        (Slot::Blank, Slot::Blank) => Err(Error::NotAStore {
+        (SlotContent::Holds(_) | SlotContent::Blank | SlotContent::Damaged(_), SlotContent::Holds(only))
+        | (SlotContent::Holds(only), SlotContent::Blank | SlotContent::Damaged(_)) => Ok(*only),
+        (SlotContent::Blank, SlotContent::Blank) => Err(Error::NotAStore {
             path: path(devices).into(),
             why: "it does not begin with a store's superblock".into(),
         }),
-        (Slot::Damaged(offset_bytes), _) | (_, Slot::Damaged(offset_bytes)) => Err(Error::Corrupt {
-            what: "the superblock".into(),
-            offset_bytes,
-            expected: "at least one whole copy".into(),
-            got: "wrong checksums in all of them; restore the store from a backup".into(),
-        }),
+        (SlotContent::Damaged(offset_bytes), _) | (_, SlotContent::Damaged(offset_bytes)) => {
+            Err(Error::Corrupt {
+                what: "the superblock".into(),
+                offset_bytes,
+                expected: "at least one whole copy".into(),
+                got: "wrong checksums in all of them; restore the store from a backup".into(),
+            })
+        }
     }
 }
 
@@ -104,8 +108,8 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
 /// # Errors
 /// [`Error::FormatVersion`]; [`Error::Io`] if a copy cannot be read and the other one is not whole: it may be
 /// the one that counts, and over an older one the store would be another.
-fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
-    let (mut found, mut unreadable) = (Slot::Blank, None);
+fn slot(devices: &Devices, slot: u64) -> Result<SlotContent, Error> {
+    let (mut found, mut unreadable) = (SlotContent::Blank, None);
     for offset_bytes in places(slot) {
         let mut block = Block::new(COPY_BYTES as usize)?;
         if let Err(error) = block.read(devices, Role::Data, offset_bytes) {
@@ -120,23 +124,23 @@ fn slot(devices: &Devices, slot: u64) -> Result<Slot, Error> {
             // One of another slot was led astray.
             Found::Whole(superblock) if superblock.generation % 2 == slot => {
                 let newer = match &found {
-                    Slot::Holds(other) => superblock.generation > other.generation,
-                    Slot::Blank | Slot::Damaged(_) => true,
+                    SlotContent::Holds(other) => superblock.generation > other.generation,
+                    SlotContent::Blank | SlotContent::Damaged(_) => true,
                 };
                 if newer {
-                    found = Slot::Holds(Box::new(superblock));
+                    found = SlotContent::Holds(Box::new(superblock));
                 }
             }
             Found::Foreign if !looks_like_one(bytes) => {}
             Found::Whole(_) | Found::Foreign | Found::Damaged => {
-                if let Slot::Blank = found {
-                    found = Slot::Damaged(offset_bytes);
+                if let SlotContent::Blank = found {
+                    found = SlotContent::Damaged(offset_bytes);
                 }
             }
         }
     }
     match (found, unreadable) {
-        (Slot::Blank | Slot::Damaged(_), Some(error)) => Err(error),
+        (SlotContent::Blank | SlotContent::Damaged(_), Some(error)) => Err(error),
         (found, _) => Ok(found),
     }
 }

@@ -54,7 +54,7 @@ use crate::class::CLASSES;
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::layout::sizes::Sizes;
-use crate::layout::{Layout, LogPlace, NODE_BYTES, Placement, SyncMethod};
+use crate::layout::{Layout, LogExtent, NODE_BYTES, Placement, SyncMethod};
 use crate::log::{Lsn, Timestamp};
 use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 use crate::segment::{DEVICE_BYTES_MAX, Location, UnitSequence};
@@ -83,7 +83,7 @@ pub(crate) struct MapHead {
 
 /// A consistent state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct CheckpointState {
     pub epoch: Epoch,
     pub replay_start: Lsn,
     /// The log up to here was durable.
@@ -109,14 +109,14 @@ pub(crate) struct Superblock {
     pub log_shape: Option<Shape>,
     pub catalog: PageId,
     pub catalog_class: u8,
-    pub state: State,
+    pub state: CheckpointState,
 }
 
 impl Superblock {
     /// The one that follows when the store is opened, before anything else is written: the log may go on from
     /// now on, and write sequences below `next_sequence` may be on the device.
     pub fn opened(&self, next_sequence: UnitSequence) -> Self {
-        let state = State { next_sequence, ..self.state };
+        let state = CheckpointState { next_sequence, ..self.state };
         let generation = self.generation + 1;
         let closed = self.closed && planted!(StaysClosedWhenOpened);
         Self { generation, closed, state, ..self.clone() }
@@ -138,7 +138,8 @@ impl Superblock {
         fields.long(log_shape.stripe_unit_bytes);
         fields.long(self.catalog.0);
         fields.long(self.catalog_class.into());
-        let State { epoch, replay_start, log_durable, newest, next_page, next_sequence, map } = self.state;
+        let CheckpointState { epoch, replay_start, log_durable, newest, next_page, next_sequence, map } =
+            self.state;
         fields.long(epoch.0.into());
         fields.long(replay_start.0);
         fields.long(log_durable.0);
@@ -150,8 +151,8 @@ impl Superblock {
         fields.long(map.map_or(0, |map| map.first_serial));
         let layout = &self.layout;
         fields.long(layout.first_segment_bytes);
-        fields.long(layout.log_home.start_bytes);
-        fields.long(layout.log_home.bytes);
+        fields.long(layout.log_at_creation.start_bytes);
+        fields.long(layout.log_at_creation.bytes);
         fields.long(layout.log_bytes_max);
         fields.seal()
     }
@@ -206,7 +207,7 @@ impl Superblock {
         let log_shape = Shape { members, stripe_unit_bytes: fields.long() };
         let catalog = PageId(fields.long());
         let catalog_class = u8::try_from(fields.long()).ok()?;
-        let mut state = State {
+        let mut state = CheckpointState {
             epoch: Epoch(u32::try_from(fields.long()).ok()?),
             replay_start: Lsn(fields.long()),
             log_durable: Lsn(fields.long()),
@@ -220,13 +221,13 @@ impl Superblock {
             state.map = Some(MapHead { last: Location::decode(last)?, last_serial, first_serial });
         }
         // Of version 3, in which nothing grew but the number of segments, there are zeros from here on.
-        let [first_segment_bytes, home_start_bytes, home_bytes, log_bytes_max] =
+        let [first_segment_bytes, first_start_bytes, first_bytes, log_bytes_max] =
             [(); 4].map(|()| fields.long());
         if first_segment_bytes > 0 {
             layout.first_segment_bytes = first_segment_bytes;
         }
         if log_bytes_max > 0 {
-            layout.log_home = LogPlace { start_bytes: home_start_bytes, bytes: home_bytes };
+            layout.log_at_creation = LogExtent { start_bytes: first_start_bytes, bytes: first_bytes };
             layout.log_bytes_max = log_bytes_max;
         }
         if !is_sound(&layout, own_log) {
@@ -303,7 +304,7 @@ fn flag(byte: u8) -> Option<bool> {
 /// Whether a store could have been made like this.
 fn is_sound(layout: &Layout, own_log: bool) -> bool {
     let (unit, sector) = (u64::from(layout.unit_bytes), u64::from(layout.sector_bytes));
-    let LogPlace { start_bytes: log_start_bytes, bytes: log_bytes } = layout.log;
+    let LogExtent { start_bytes: log_start_bytes, bytes: log_bytes } = layout.log;
     [512, 4096].contains(&sector)
         && layout.unit_bytes.is_power_of_two()
         && UNIT_BYTES.contains(&layout.unit_bytes)
@@ -330,14 +331,14 @@ fn is_sound(layout: &Layout, own_log: bool) -> bool {
 
 /// Whether the log is where it was at first, or fills segments.
 fn is_log_in_its_place(layout: &Layout, own_log: bool) -> bool {
-    let LogPlace { start_bytes, bytes } = layout.log;
-    if layout.log == layout.log_home {
+    let LogExtent { start_bytes, bytes } = layout.log;
+    if layout.log == layout.log_at_creation {
         return own_log || layout.log.end_bytes() <= layout.segments_start_bytes;
     }
     let sizes = Sizes::of(layout);
     let is_border = |at: u64| sizes.index_of(at).is_some_and(|index| sizes.range(index).start == at);
-    let is_home_in_front = layout.log_home.end_bytes() <= layout.segments_start_bytes;
-    !own_log && is_home_in_front && bytes > 0 && is_border(start_bytes) && is_border(layout.log.end_bytes())
+    let is_first_in_front = layout.log_at_creation.end_bytes() <= layout.segments_start_bytes;
+    !own_log && is_first_in_front && bytes > 0 && is_border(start_bytes) && is_border(layout.log.end_bytes())
 }
 
 /// Write units that there may be; what is decided when a store is made is narrower.
@@ -364,7 +365,7 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
     let own_log = flag(fields.byte())?;
     let [sector_bytes, unit_bytes, pack_bytes] = [(); 3].map(|()| fields.word());
     let [segment_bytes, segments_start_bytes, start_bytes, bytes] = [(); 4].map(|()| fields.long());
-    let log = LogPlace { start_bytes, bytes };
+    let log = LogExtent { start_bytes, bytes };
     let [log_block_bytes, node_bytes, read_ahead_bytes, in_flight] = [(); 4].map(|()| fields.word());
     let layout = Layout {
         sector_bytes,
@@ -374,7 +375,7 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
         segments_start_bytes,
         pack_bytes,
         log,
-        log_home: log,
+        log_at_creation: log,
         log_bytes_max: bytes,
         log_block_bytes,
         placement,
@@ -400,8 +401,8 @@ pub(super) mod tests {
             segment_bytes: 3 << 20,
             segments_start_bytes: (4 << 20) + ((seed % 1024) << 17),
             pack_bytes: 16384,
-            log: LogPlace { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
-            log_home: LogPlace { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
+            log: LogExtent { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
+            log_at_creation: LogExtent { start_bytes: seed % 512 * 4096, bytes: 1 << 20 },
             log_bytes_max: (1 << 20) + seed % 3,
             first_segment_bytes: [3 << 20, 1 << 20][seed as usize % 2],
             log_block_bytes: 4096,
@@ -424,7 +425,7 @@ pub(super) mod tests {
             log_shape: seed.is_multiple_of(5).then_some(Shape { members: 2, stripe_unit_bytes: seed >> 5 }),
             catalog: PageId(seed % 1000),
             catalog_class: 2,
-            state: State {
+            state: CheckpointState {
                 epoch: Epoch(seed as u32 >> 2),
                 replay_start: Lsn(seed >> 7),
                 log_durable: Lsn(seed >> 11),
@@ -463,7 +464,7 @@ pub(super) mod tests {
         |superblock, high| superblock.layout.first_segment_bytes = high,
         |superblock, _| superblock.layout.first_segment_bytes += 4096,
         // Neither where it was at first, nor in whole segments.
-        |superblock, _| superblock.layout.log_home.bytes += 4096,
+        |superblock, _| superblock.layout.log_at_creation.bytes += 4096,
         |superblock, _| superblock.layout.log_block_bytes = 48,
         |superblock, _| superblock.layout.node_bytes = 1 << 31,
     ];
@@ -517,7 +518,7 @@ pub(super) mod tests {
         sector[8..12].copy_from_slice(&checksum.to_le_bytes());
         let Found::Whole(found) = Superblock::decode(&sector) else { panic!("it is opened") };
         assert_eq!(found.layout.first_segment_bytes, found.layout.segment_bytes);
-        assert_eq!((found.layout.log_home, found.layout.log_grows()), (superblock.layout.log, false));
+        assert_eq!((found.layout.log_at_creation, found.layout.log_grows()), (superblock.layout.log, false));
     }
 
     /// As it is written when the log has moved.
@@ -526,14 +527,14 @@ pub(super) mod tests {
         let mut superblock = Superblock { log_shape: None, ..sample(1) };
         let sizes = Sizes::of(&superblock.layout);
         let (start_bytes, bytes) = (sizes.range(3).start, sizes.range(20).end - sizes.range(3).start);
-        superblock.layout.log = LogPlace { start_bytes, bytes };
+        superblock.layout.log = LogExtent { start_bytes, bytes };
         assert_eq!(Superblock::decode(&superblock.encode()), Found::Whole(superblock.clone()));
         for wrong in [
             (start_bytes, bytes + 4096),
             (start_bytes + 4096, bytes),
             (start_bytes - (1 << 20), bytes + (1 << 20)),
         ] {
-            superblock.layout.log = LogPlace { start_bytes: wrong.0, bytes: wrong.1 };
+            superblock.layout.log = LogExtent { start_bytes: wrong.0, bytes: wrong.1 };
             let expected = wrong.0 < start_bytes;
             let found = Superblock::decode(&superblock.encode());
             assert_eq!(found == Found::Whole(superblock.clone()), expected, "{wrong:?}");

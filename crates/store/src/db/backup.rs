@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::core::Core;
-use super::place::Made;
 use super::prepared::Prepared;
 use super::scan::TreeScan;
+use super::site::Made;
 use super::tree::TreeOptions;
 use super::{Builder, Db};
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::checkpoint::slots;
 use crate::index::Direction;
 use crate::txn::Snapshot;
@@ -99,12 +99,12 @@ impl Core {
 
     /// A snapshot, and the trees that there are in it. They stay readable while somebody has them, also if
     /// they are dropped.
-    fn all_trees(&self) -> Result<(Arc<Snapshot>, Vec<Arc<Known>>), Error> {
+    fn all_trees(&self) -> Result<(Arc<Snapshot>, Vec<Arc<NamedTree>>), Error> {
         loop {
             let trees = self.engine().trees().all();
             preempt!();
             let at = self.pin()?;
-            let same = |now: &[Arc<Known>]| {
+            let same = |now: &[Arc<NamedTree>]| {
                 now.len() == trees.len() && now.iter().zip(&trees).all(|(one, other)| Arc::ptr_eq(one, other))
             };
             // A tree that is dropped and made again is another one.
@@ -116,7 +116,7 @@ impl Core {
 
     fn copy(
         self: &Arc<Self>,
-        tree: &Arc<Known>,
+        tree: &Arc<NamedTree>,
         at: &Arc<Snapshot>,
         target: &Db,
         sum: &mut Backup,

@@ -7,8 +7,8 @@ use flashgrain_device::{Device, MemoryDevice};
 
 use super::Db;
 use super::core::Core;
-use super::place::{Place, Site};
 use super::prepared::{Prepared, Wanted};
+use super::site::{DeviceSource, Site};
 use crate::layout::{LearnedSettings, Overrides, Placement, SyncMethod};
 use crate::options::Options;
 use crate::{Durability, Error};
@@ -66,19 +66,19 @@ impl Builder {
 
     /// The directory or block device for the log, if it has one of its own. Several are striped.
     pub fn log_path(mut self, path: impl AsRef<Path>) -> Self {
-        self.site.log.get_or_insert_with(Place::default).add_path(path.as_ref());
+        self.site.log.get_or_insert_with(DeviceSource::default).add_path(path.as_ref());
         self
     }
 
     /// An opened device that the store is on: a simulated drive, memory, or one of your own.
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
-        self.site.data = Place::Device(device);
+        self.site.data = DeviceSource::Device(device);
         self
     }
 
     /// An opened device for the log.
     pub fn log_device(mut self, device: Arc<dyn Device>) -> Self {
-        self.site.log = Some(Place::Device(device));
+        self.site.log = Some(DeviceSource::Device(device));
         self
     }
 

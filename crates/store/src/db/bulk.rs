@@ -12,7 +12,7 @@ use super::scan::TreeScan;
 use super::source::Range;
 use super::value::Value;
 use super::writes::Writes;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::Direction;
 use crate::index::{Write, Written};
 use crate::log::Timestamp;
@@ -47,7 +47,11 @@ impl Core {
     ///
     /// # Errors
     /// As [`Core::write`](Core::write).
-    pub(super) fn remove_range(self: &Arc<Self>, tree: &Arc<Known>, mut range: Range) -> Result<u64, Error> {
+    pub(super) fn remove_range(
+        self: &Arc<Self>,
+        tree: &Arc<NamedTree>,
+        mut range: Range,
+    ) -> Result<u64, Error> {
         let (mut removed, mut lost) = (0, 0);
         loop {
             let step = match self.remove_step(tree, &range, lost < LOST_MAX) {
@@ -78,7 +82,7 @@ impl Core {
     /// [`Error::Conflict`] if it `may_lose`, and one of them was written after they were looked at.
     fn remove_step(
         self: &Arc<Self>,
-        tree: &Arc<Known>,
+        tree: &Arc<NamedTree>,
         range: &Range,
         may_lose: bool,
     ) -> Result<Step, Error> {
@@ -99,7 +103,7 @@ impl Core {
 
     /// The first keys in `range`. The snapshot is given back before they are removed: nobody needs the old
     /// versions.
-    fn look(self: &Arc<Self>, tree: &Arc<Known>, range: &Range) -> Result<Step, Error> {
+    fn look(self: &Arc<Self>, tree: &Arc<NamedTree>, range: &Range) -> Result<Step, Error> {
         let at = self.pin()?;
         let mut scan = self.scan(tree, &at, range);
         let (mut keys, mut bytes) = (Vec::new(), 0);
@@ -119,7 +123,7 @@ impl Core {
     /// [`Error::BatchLength`] if they are more than fit into a commit.
     pub(super) fn keys_within(
         self: &Arc<Self>,
-        tree: &Arc<Known>,
+        tree: &Arc<NamedTree>,
         at: &Arc<Snapshot>,
         range: &Range,
     ) -> Result<Vec<Vec<u8>>, Error> {
@@ -146,14 +150,14 @@ impl Core {
     ///
     /// # Errors
     /// As [`Core::write`](Core::write).
-    pub(super) fn loader<'a>(self: &'a Arc<Self>, tree: &'a Arc<Known>) -> Result<Loader<'a>, Error> {
+    pub(super) fn loader<'a>(self: &'a Arc<Self>, tree: &'a Arc<NamedTree>) -> Result<Loader<'a>, Error> {
         drop(self.announce(tree)?);
         let step_bytes = self.step_bytes(LOADED_BYTES);
         let (writes, last) = (Writes::default(), Vec::new());
         Ok(Loader { core: self, tree, step_bytes, writes, bytes: 0, records: 0, last })
     }
 
-    fn scan(self: &Arc<Self>, tree: &Arc<Known>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
+    fn scan(self: &Arc<Self>, tree: &Arc<NamedTree>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
         TreeScan::new(self, tree, at, Direction::Forward, &range.lower, range.upper.as_deref())
     }
 }
@@ -161,7 +165,7 @@ impl Core {
 /// Records on their way into a tree, in ascending order.
 pub(super) struct Loader<'a> {
     core: &'a Arc<Core>,
-    tree: &'a Arc<Known>,
+    tree: &'a Arc<NamedTree>,
     step_bytes: u64,
     /// The step that is being gathered.
     writes: Writes,

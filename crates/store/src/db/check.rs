@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::core::Core;
 use crate::Error;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::Version;
 use crate::log::Timestamp;
 
@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// As [`Core::check`], of one tree.
-    pub fn check_one(&self, tree: &Known) -> Result<Check, Error> {
+    pub fn check_one(&self, tree: &NamedTree) -> Result<Check, Error> {
         self.check_open()?;
         match self.check_tree(tree) {
             // It may have changed while it was looked at: once more, while commits wait.
@@ -67,7 +67,7 @@ impl Core {
     }
 
     /// Of one tree, which nobody changes meanwhile, or it may look damaged.
-    fn check_tree(&self, tree: &Known) -> Result<Check, Error> {
+    fn check_tree(&self, tree: &NamedTree) -> Result<Check, Error> {
         let (mut values, mut newest, mut overflow) = (Ok(()), Timestamp(0), OverflowCount::default());
         let census = tree.tree.index.walk(&mut |_| (), &mut |_, version, value| {
             // The first damage counts.

@@ -97,7 +97,7 @@ impl Core {
         key: &[u8],
         source: &mut dyn Read,
     ) -> Result<u64, Error> {
-        let known = self.known(tree)?;
+        let known = self.named_tree(tree)?;
         self.check_write(known, key, None)?;
         let overflow_values = self.engine().overflow_values();
         let part_bytes = overflow_values.part_bytes();

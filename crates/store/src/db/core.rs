@@ -10,14 +10,14 @@ use std::time::Duration;
 use flashgrain_device::Origin;
 
 use super::content::Content;
-use super::place::Site;
 use super::prepared::{Prepared, Wanted};
+use super::site::Site;
 use super::stats::Stats;
 use super::tree::{Tree, TreeOptions};
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
-use crate::catalog::{Known, NAME_BYTES_MAX};
+use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::index::{May, Prior, Version, Write, Written, each_brought, waiting};
@@ -46,7 +46,7 @@ pub(crate) struct Core {
 }
 
 /// A commit that is under way.
-pub(super) struct Writing<'a>(&'a Known);
+pub(super) struct Writing<'a>(&'a NamedTree);
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
@@ -150,7 +150,7 @@ impl Core {
 
     /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not
     /// dropped. Every call that is given a handle asks this before it does anything.
-    pub(super) fn known<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<Known>, Error> {
+    pub(super) fn named_tree<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<NamedTree>, Error> {
         if !Arc::ptr_eq(self, &tree.db.core) {
             return Err(self.foreign(tree));
         }
@@ -169,7 +169,7 @@ impl Core {
     }
 
     /// Has in memory what a change of these keys takes.
-    pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &Known, keys: &[K]) -> Result<(), Error> {
+    pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &NamedTree, keys: &[K]) -> Result<(), Error> {
         self.check_open()?;
         let index = &*tree.tree.index;
         index.find_together(&mut keys.iter().map(AsRef::as_ref));
@@ -185,7 +185,7 @@ impl Core {
     /// if it is in memory, or is a large one, which is waited for.
     pub fn look_up_into(
         &self,
-        tree: &Known,
+        tree: &NamedTree,
         key: &[u8],
         at: Option<&Snapshot>,
         may: May,
@@ -213,7 +213,7 @@ impl Core {
     }
 
     /// Whether a key has another newest version than this one.
-    fn is_replaced(&self, tree: &Known, key: &[u8], version: Version) -> Result<bool, Error> {
+    fn is_replaced(&self, tree: &NamedTree, key: &[u8], version: Version) -> Result<bool, Error> {
         let newest = waiting(|may| tree.tree.index.read(key, None, may, &mut Vec::new()))?;
         Ok(newest.version != Some(version))
     }
@@ -222,7 +222,7 @@ impl Core {
     /// left to the caller to read.
     pub(super) fn look_up_raw(
         &self,
-        tree: &Known,
+        tree: &NamedTree,
         key: &[u8],
         at: &Snapshot,
     ) -> Result<Option<(Version, Vec<u8>)>, Error> {
@@ -238,7 +238,7 @@ impl Core {
     /// Whether there is such a key, now or as of `at`. An overflow value is not read.
     pub fn contains(
         &self,
-        tree: &Known,
+        tree: &NamedTree,
         key: &[u8],
         at: Option<&Snapshot>,
         may: May,
@@ -263,7 +263,7 @@ impl Core {
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<(), Error> {
-        let tree = self.known(tree)?;
+        let tree = self.named_tree(tree)?;
         self.check_write(tree, key, value)?;
         let length = value.map(|value| value.len() as u64);
         writes.admit(self, tree, [(key, self.logged_bytes(tree, key, length))])?;
@@ -272,7 +272,7 @@ impl Core {
     }
 
     /// What a write takes in the log, of a value of so many bytes.
-    pub(super) fn logged_bytes(&self, tree: &Known, key: &[u8], value_bytes: Option<u64>) -> u64 {
+    pub(super) fn logged_bytes(&self, tree: &NamedTree, key: &[u8], value_bytes: Option<u64>) -> u64 {
         let with_length = |bytes: u64| varint::length(bytes) + bytes;
         let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
             true => with_length(self.engine.overflow_values().logged_bytes(bytes)),
@@ -346,7 +346,7 @@ impl Core {
     /// One write on its own.
     pub fn write(
         &self,
-        tree: &Known,
+        tree: &NamedTree,
         key: &[u8],
         value: Option<&[u8]>,
         durability: Durability,
@@ -365,7 +365,7 @@ impl Core {
     }
 
     /// So that the tree is not freed, nor the store closed, in the middle of a commit.
-    pub(super) fn announce<'a>(&self, tree: &'a Known) -> Result<Writing<'a>, Error> {
+    pub(super) fn announce<'a>(&self, tree: &'a NamedTree) -> Result<Writing<'a>, Error> {
         self.check_process()?;
         tree.writers.fetch_add(1, Ordering::SeqCst);
         let writing = Writing(tree);
@@ -382,7 +382,7 @@ impl Core {
     }
 
     /// Refuses keys and values that a tree does not take.
-    pub fn check_write(&self, tree: &Known, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+    pub fn check_write(&self, tree: &NamedTree, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         if let Some(got) = value.map(|value| value.len() as u64).filter(|got| *got > VALUE_BYTES_MAX) {
             return Err(Error::ValueLength { got, limit: VALUE_BYTES_MAX });
         }
@@ -393,16 +393,16 @@ impl Core {
         }
     }
 
-    pub fn key_bytes_max(&self, tree: &Known) -> usize {
+    pub fn key_bytes_max(&self, tree: &NamedTree) -> usize {
         tree.tree.index.limits().key_bytes
     }
 
-    pub fn node_bytes(&self, tree: &Known) -> u32 {
+    pub fn node_bytes(&self, tree: &NamedTree) -> u32 {
         tree.tree.index.limits().node_bytes as u32
     }
 
     /// Leaves that a scan of the tree reads ahead at most.
-    pub fn read_ahead(&self, tree: &Known) -> u32 {
+    pub fn read_ahead(&self, tree: &NamedTree) -> u32 {
         self.layout.read_ahead_bytes / self.node_bytes(tree)
     }
 
@@ -420,7 +420,7 @@ impl Core {
     }
 
     /// The trees of these names; those that there are not are made as one.
-    pub fn trees(&self, names: &[&str], options: &TreeOptions) -> Result<Vec<Arc<Known>>, Error> {
+    pub fn trees(&self, names: &[&str], options: &TreeOptions) -> Result<Vec<Arc<NamedTree>>, Error> {
         self.check_open()?;
         names.iter().try_for_each(|name| check_name(name))?;
         let (kind, trees) = (options.kind, self.engine.trees());
@@ -448,7 +448,7 @@ impl Core {
         }
     }
 
-    pub fn existing_tree(&self, name: &str) -> Option<Arc<Known>> {
+    pub fn existing_tree(&self, name: &str) -> Option<Arc<NamedTree>> {
         self.engine.trees().named(name)
     }
 
@@ -582,13 +582,13 @@ thread_local! {
 }
 
 /// Whether a value of so many bytes does not fit into a node of the tree.
-pub(super) fn is_overflow(tree: &Known, value_bytes: u64) -> bool {
+pub(super) fn is_overflow(tree: &NamedTree, value_bytes: u64) -> bool {
     value_bytes > tree.tree.index.limits().value_bytes as u64
 }
 
 /// What a commit does with a value; `logged` gives what was written of each large one.
 fn write_of<'a>(
-    tree: &Known,
+    tree: &NamedTree,
     content: Option<&'a Content>,
     logged: &mut impl Iterator<Item = &'a Vec<u8>>,
 ) -> Write<'a> {

@@ -10,12 +10,12 @@ mod core;
 mod cursor;
 mod iter;
 mod parts;
-mod place;
 mod prepared;
 mod readable;
 mod reader;
 mod scan;
 mod simulated;
+mod site;
 mod snapshot;
 mod source;
 mod stats;
@@ -37,10 +37,10 @@ pub use builder::Builder;
 pub use check::Check;
 pub use cursor::Cursor;
 pub use iter::Iter;
-pub use place::{DATA_FILE, LOG_FILE};
 pub use readable::Readable;
 pub use reader::ValueReader;
 pub use simulated::Simulated;
+pub use site::{DATA_FILE, LOG_FILE};
 pub use snapshot::Snapshot;
 pub use stats::{
     CacheStats, CheckpointStats, ConflictStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats,
@@ -476,19 +476,19 @@ impl Source for Db {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(self.core.known(tree)?, key, None, may, into)
+        self.core.look_up_into(self.core.named_tree(tree)?, key, None, may, into)
     }
 
     fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        self.core.contains(self.core.known(tree)?, key, None, may)
+        self.core.contains(self.core.named_tree(tree)?, key, None, may)
     }
 
     fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.known(tree).map(drop)
+        self.core.named_tree(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         let at = self.core.pin()?;
         Ok(View { core: Arc::clone(&self.core), tree: Arc::clone(tree), at, overlay: None })
     }

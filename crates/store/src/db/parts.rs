@@ -12,7 +12,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::place::{DATA_FILE, LOG_FILE, io, is_block_device};
+use super::site::{DATA_FILE, LOG_FILE, io, is_block_device};
 use crate::Error;
 use crate::checkpoint::slots;
 

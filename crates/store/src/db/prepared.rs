@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashgrain_device::{Claim, calendar_seconds};
 
 use super::core::Core;
-use super::place::{Made, Site, of_device};
+use super::site::{Made, Site, of_device};
 use crate::checkpoint::slots;
 use crate::engine::{Engine, Given};
 use crate::io_context::{Devices, Role};

@@ -9,7 +9,7 @@ use super::core::Core;
 use super::source::View;
 use super::value::Value;
 use crate::btree::overflow::Stored;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::engine::Parked;
 use crate::txn::Snapshot;
 use crate::{Error, ErrorKind};
@@ -28,7 +28,7 @@ pub struct ValueReader {
     source: Source,
     /// So that no page of the value is freed.
     _at: Arc<Snapshot>,
-    _tree: Arc<Known>,
+    _tree: Arc<NamedTree>,
     core: Arc<Core>,
     position: u64,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::value::Value;
 use crate::Error;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::{Direction, Piece, Steps, Version};
 use crate::txn::Snapshot;
 
@@ -26,7 +26,7 @@ impl TreeScan {
     /// The keys from `lower` up to but without `upper`.
     pub fn new(
         core: &Arc<Core>,
-        tree: &Known,
+        tree: &NamedTree,
         at: &Arc<Snapshot>,
         direction: Direction,
         lower: &[u8],

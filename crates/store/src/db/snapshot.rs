@@ -40,19 +40,19 @@ impl Source for Snapshot {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(self.core.known(tree)?, key, Some(&self.at), may, into)
+        self.core.look_up_into(self.core.named_tree(tree)?, key, Some(&self.at), may, into)
     }
 
     fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        self.core.contains(self.core.known(tree)?, key, Some(&self.at), may)
+        self.core.contains(self.core.named_tree(tree)?, key, Some(&self.at), may)
     }
 
     fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.known(tree).map(drop)
+        self.core.named_tree(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(tree), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay: None })
     }

@@ -14,7 +14,7 @@ use super::scan::TreeScan;
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::{Direction, May};
 use crate::txn::Snapshot;
 
@@ -58,7 +58,7 @@ pub trait Source {
 #[derive(Clone)]
 pub struct View {
     pub(super) core: Arc<Core>,
-    pub(super) tree: Arc<Known>,
+    pub(super) tree: Arc<NamedTree>,
     pub(super) at: Arc<Snapshot>,
     pub(super) overlay: Option<Arc<Overlay>>,
 }

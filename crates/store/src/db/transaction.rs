@@ -105,7 +105,7 @@ impl Transaction {
         tree: &Tree,
         range: impl RangeBounds<K>,
     ) -> Result<u64, Error> {
-        let (tree, range) = (self.core.known(tree)?, Range::of(&range));
+        let (tree, range) = (self.core.named_tree(tree)?, Range::of(&range));
         let written: Vec<_> = self.writes.of(tree).map(|own| range.written(own)).unwrap_or_default();
         let found = self.core.keys_within(tree, &self.at, &range)?;
         let is_written = |key: &Vec<u8>| self.writes.get(tree, key).is_some();
@@ -138,7 +138,7 @@ impl Transaction {
 
 impl Source for Transaction {
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         if let Some(written) = self.writes.get(tree, key) {
             let value = written.as_ref().map(|content| content.value(&self.core)).transpose()?;
             return Ok(Poll::Ready(value));
@@ -153,7 +153,7 @@ impl Source for Transaction {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<bool>, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         if let Some(written) = self.writes.get(tree, key) {
             written.iter().try_for_each(|content| content.append_to(&self.core, into))?;
             return Ok(Poll::Ready(written.is_some()));
@@ -162,7 +162,7 @@ impl Source for Transaction {
     }
 
     fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         match self.writes.get(tree, key) {
             Some(written) => Ok(Poll::Ready(written.is_some())),
             None => self.core.contains(tree, key, Some(&self.at), may),
@@ -170,11 +170,11 @@ impl Source for Transaction {
     }
 
     fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.known(tree).map(drop)
+        self.core.named_tree(tree).map(drop)
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {
-        let tree = self.core.known(tree)?;
+        let tree = self.core.named_tree(tree)?;
         let overlay = self.writes.of(tree).filter(|writes| !writes.is_empty()).cloned().map(Arc::new);
         let (core, tree, at) = (Arc::clone(&self.core), Arc::clone(tree), Arc::clone(&self.at));
         Ok(View { core, tree, at, overlay })

@@ -15,7 +15,7 @@ use super::reader::ValueReader;
 use super::source::Range;
 use super::value::Value;
 use crate::Error;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::IndexKind;
 use crate::layout::check_node_bytes;
 
@@ -80,7 +80,7 @@ impl TreeOptions {
 #[derive(Clone)]
 pub struct Tree {
     pub(super) db: Db,
-    pub(super) state: Arc<Known>,
+    pub(super) state: Arc<NamedTree>,
 }
 
 impl Tree {
@@ -154,7 +154,7 @@ impl Tree {
     pub fn prefetch<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
         let keys: Vec<K> = keys.into_iter().collect();
         let core = self.core();
-        core.prefetch(core.known(self)?, &keys)
+        core.prefetch(core.named_tree(self)?, &keys)
     }
 
     /// Whether there is such a key.
@@ -278,7 +278,7 @@ impl Tree {
     /// ```
     pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64, Error> {
         let core = self.core();
-        core.remove_range(core.known(self)?, Range::of(&range))
+        core.remove_range(core.named_tree(self)?, Range::of(&range))
     }
 
     /// Gives many keys their values; the records come in ascending order of their keys, each key once. How
@@ -307,7 +307,7 @@ impl Tree {
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, Error> {
         let core = self.core();
-        let mut loader = core.loader(core.known(self)?)?;
+        let mut loader = core.loader(core.named_tree(self)?)?;
         for (key, value) in records {
             loader.push(key.as_ref(), Value::from(value.as_ref()))?;
         }
@@ -320,12 +320,12 @@ impl Tree {
     /// As [`Db::check`].
     pub fn check(&self) -> Result<Check, Error> {
         let core = self.core();
-        core.check_one(core.known(self)?)
+        core.check_one(core.named_tree(self)?)
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let core = self.core();
-        core.write(core.known(self)?, key, value, core.durability())
+        core.write(core.named_tree(self)?, key, value, core.durability())
     }
 
     fn core(&self) -> &Arc<Core> {

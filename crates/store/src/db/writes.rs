@@ -7,13 +7,13 @@ use super::content::Content;
 use super::core::Core;
 use super::source::{Key, Overlay};
 use crate::Error;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::index::TreeId;
 
 /// The writes of a batch or transaction, by tree and key.
 #[derive(Default)]
 pub(crate) struct Writes {
-    trees: BTreeMap<TreeId, (Arc<Known>, Overlay)>,
+    trees: BTreeMap<TreeId, (Arc<NamedTree>, Overlay)>,
     /// What they take in the log, or more: writes that later ones replaced are counted, too, until the limit
     /// makes it worth while to count anew.
     logged_bytes: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// The last write to a key counts; `None` removes.
-    pub fn put(&mut self, tree: &Arc<Known>, key: &[u8], value: Option<Content>) {
+    pub fn put(&mut self, tree: &Arc<NamedTree>, key: &[u8], value: Option<Content>) {
         let (_, writes) =
             self.trees.entry(tree.entry.id).or_insert_with(|| (Arc::clone(tree), Overlay::default()));
         writes.insert(Key::from_slice(key), value);
@@ -37,7 +37,7 @@ impl Writes {
     pub fn admit<'k>(
         &mut self,
         core: &Core,
-        tree: &Known,
+        tree: &NamedTree,
         added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
     ) -> Result<(), Error> {
         self.logged_bytes = self.check(core, tree, added)?;
@@ -51,12 +51,12 @@ impl Writes {
     pub fn check<'k>(
         &mut self,
         core: &Core,
-        tree: &Known,
+        tree: &NamedTree,
         added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
     ) -> Result<u64, Error> {
         let (added, limit) = (added.into_iter(), core.batch_limit_bytes());
         let added_bytes: u64 = added.clone().map(|(_, bytes)| bytes).sum();
-        let bytes = |tree: &Known, key: &[u8], content: Option<&Content>| {
+        let bytes = |tree: &NamedTree, key: &[u8], content: Option<&Content>| {
             core.logged_bytes(tree, key, content.map(Content::length))
         };
         if !self.is_exact && self.logged_bytes + added_bytes > limit {
@@ -73,12 +73,12 @@ impl Writes {
     }
 
     /// What is written to a key, if anything is.
-    pub fn get(&self, tree: &Known, key: &[u8]) -> Option<&Option<Content>> {
+    pub fn get(&self, tree: &NamedTree, key: &[u8]) -> Option<&Option<Content>> {
         self.of(tree)?.get(key)
     }
 
     /// What is written to a tree.
-    pub fn of(&self, tree: &Known) -> Option<&Overlay> {
+    pub fn of(&self, tree: &NamedTree) -> Option<&Overlay> {
         self.trees.get(&tree.entry.id).map(|(_, writes)| writes)
     }
 
@@ -98,12 +98,12 @@ impl Writes {
     }
 
     /// The trees that are written to.
-    pub fn trees(&self) -> impl Iterator<Item = &Arc<Known>> {
+    pub fn trees(&self) -> impl Iterator<Item = &Arc<NamedTree>> {
         self.trees.values().map(|(tree, _)| tree)
     }
 
     /// All writes.
-    pub fn iter(&self) -> impl Iterator<Item = (&Known, &[u8], Option<&Content>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&NamedTree, &[u8], Option<&Content>)> {
         self.trees.values().flat_map(|(tree, writes)| {
             writes.iter().map(|(key, value)| (&**tree, key.as_slice(), value.as_ref()))
         })

@@ -18,7 +18,7 @@ use crate::sync::Arc;
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::catalog::{Entry, Known, Trees};
+use crate::catalog::{Entry, NamedTree, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::index::{IndexKind, Tree, TreeId};
 use crate::task::{Executor, yield_now};
@@ -203,7 +203,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`];
     /// [`Error::Poisoned`].
-    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<Arc<Known>, Error> {
+    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<Arc<NamedTree>, Error> {
         let trees = &self.trees;
         let mut before = None;
         let prepare = || {
@@ -264,7 +264,7 @@ impl Engine {
         }
         if self.superblock().unfinished {
             // What a backup leaves takes no more than it must.
-            match self.checkpointer.checkpoint().and_then(|()| self.checkpointer.move_log_home()) {
+            match self.checkpointer.checkpoint().and_then(|()| self.checkpointer.move_log_back()) {
                 Ok(()) | Err(Error::Full { .. }) => {}
                 failed => return failed,
             }

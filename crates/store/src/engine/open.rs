@@ -9,13 +9,13 @@ use super::upkeep::connect;
 use super::{Engine, OverflowValues};
 use crate::Error;
 use crate::catalog::{CATALOG_CLASS, Trees};
-use crate::checkpoint::{Base, Checkpointer, Parts, Shape, State, Superblock, label, load, slots};
+use crate::checkpoint::{Base, CheckpointState, Checkpointer, Parts, Shape, Superblock, label, load, slots};
 use crate::epoch::Epoch;
 use crate::factory::Factory;
 use crate::header::PageId;
 use crate::io_context::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
-use crate::log::{Known, Log, LogRecord, Lsn, Timestamp};
+use crate::log::{Log, LogCheckpoint, LogRecord, Lsn, Timestamp};
 use crate::options::Options;
 use crate::poison::Poison;
 use crate::pool::Pool;
@@ -80,7 +80,7 @@ impl Given {
             let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
             segments.set_growth(limit_bytes, first_segments);
         }
-        if layout.log != layout.log_home {
+        if layout.log != layout.log_at_creation {
             segments.adopt_log(layout.log)?;
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
@@ -198,7 +198,7 @@ impl Engine {
             log_shape: given.log_shape(),
             catalog: trees.root(),
             catalog_class: CATALOG_CLASS,
-            state: State {
+            state: CheckpointState {
                 epoch: Epoch(0),
                 replay_start: Lsn(0),
                 log_durable: Lsn(0),
@@ -257,7 +257,7 @@ impl Engine {
                 got: "pages of different times; create it again, or place pages out of place".into(),
             });
         }
-        let known = Known {
+        let checkpoint = LogCheckpoint {
             store: log_store(superblock.store),
             tail: superblock.state.replay_start,
             durable: superblock.state.log_durable,
@@ -273,7 +273,7 @@ impl Engine {
             Arc::new(OverflowValues::new(devices, &segments, &pool, &poison, &given.executor));
         let (mut next_page, mut epoch) = (base.superblock.state.next_page, base.superblock.state.epoch);
         let page_limit = base.superblock.page_limit(devices.device(Role::Data).capacity_bytes());
-        Log::scan(&layout, devices, known, &mut |_, _, record| {
+        Log::scan(&layout, devices, checkpoint, &mut |_, _, record| {
             let (page, made_in) = foresee(record, &segments, page_limit)?;
             next_page = next_page.max(PageId(page.0 + 1));
             epoch = epoch.max(made_in);
@@ -296,7 +296,7 @@ impl Engine {
             devices.clone(),
             given.executor.clone(),
             poison.clone(),
-            known,
+            checkpoint,
             &mut |start, timestamp, record| replay.record(LogRecord { start, timestamp }, record),
         )?;
         replay.finish()?;
@@ -305,7 +305,7 @@ impl Engine {
         segments.let_go();
         let recovered = log.recovered();
         let recovery = Recovery {
-            closed: known.closed,
+            closed: checkpoint.closed,
             map: loaded.since(began),
             replay: now(devices).since(loaded),
             records: recovered.records,

@@ -7,12 +7,12 @@ use crate::pool::PageVersion;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafHint {
     pub page_version: PageVersion,
-    pub slot: Slot,
+    pub slot: KeySlot,
 }
 
 /// What is known of a key's slot in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum KeySlot {
     /// Nobody has looked yet.
     Unknown,
     At(u16),
@@ -28,6 +28,6 @@ impl LeafHint {
 
     /// The same leaf, for a key that may be elsewhere in it.
     pub fn of_another_key(self) -> Self {
-        Self { slot: Slot::Unknown, ..self }
+        Self { slot: KeySlot::Unknown, ..self }
     }
 }

@@ -36,7 +36,7 @@ use crate::log::{LogRecord, Timestamp};
 pub(crate) use at_hand::{May, each_brought, waiting};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
-pub(crate) use hint::{LeafHint, Slot};
+pub(crate) use hint::{KeySlot, LeafHint};
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub(crate) use piece::{Direction, Fate, Piece};

@@ -16,7 +16,7 @@ use crate::log::Timestamp;
 /// taken.
 #[derive(Default)]
 pub(crate) struct Snapshots {
-    state: Mutex<State>,
+    state: Mutex<ActiveSnapshots>,
     /// The newest in use; the largest number while one is coming; 0 if there is none. A snapshot of an
     /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
@@ -26,7 +26,7 @@ pub(crate) struct Snapshots {
 }
 
 #[derive(Default)]
-struct State {
+struct ActiveSnapshots {
     coming: usize,
     active: BTreeMap<u64, usize>,
 }
@@ -109,11 +109,11 @@ impl Snapshots {
         state.coming > 0 || state.active.range(from.0..until.0.max(from.0)).next().is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActiveSnapshots> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, state: &State) {
+    fn note(&self, state: &ActiveSnapshots) {
         let newest = if state.coming > 0 {
             u64::MAX
         } else {

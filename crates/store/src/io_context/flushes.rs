@@ -12,10 +12,10 @@ use crate::task::{Waker, park, waker};
 
 /// The flushes of a device.
 #[derive(Default)]
-pub(super) struct Flushes(Mutex<State>);
+pub(super) struct Flushes(Mutex<FlushState>);
 
 #[derive(Default)]
-struct State {
+struct FlushState {
     begun: u64,
     /// The last one that has succeeded.
     succeeded: u64,
@@ -35,7 +35,7 @@ struct UnderWay<'a> {
 }
 
 impl Flushes {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FlushState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

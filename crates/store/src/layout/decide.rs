@@ -4,7 +4,7 @@
 use flashgrain_device::{Geometry, bytes_text};
 
 use super::learned::{Learned, LearnedSettings};
-use super::{Layout, LogPlace, Placement, SyncMethod};
+use super::{Layout, LogExtent, Placement, SyncMethod};
 use crate::Error;
 use crate::layout::sizes::Sizes;
 
@@ -152,7 +152,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         Some(log) => (self::front(log, log_block_bytes), front),
         None => (front, front + log_bytes),
     };
-    let log = LogPlace { start_bytes, bytes: log_bytes };
+    let log = LogExtent { start_bytes, bytes: log_bytes };
     let layout = Layout {
         sector_bytes,
         unit_bytes,
@@ -161,7 +161,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         segments_start_bytes: segments_start.next_multiple_of(u64::from(unit_bytes)),
         pack_bytes,
         log,
-        log_home: log,
+        log_at_creation: log,
         log_bytes_max,
         log_block_bytes,
         placement,

@@ -6,7 +6,7 @@ use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
 use super::ring::Ring;
-use super::{Durability, Log, Lsn, Shared, State, WRITE_BEHIND_BYTES, Waiting, durable_mark};
+use super::{Durability, Log, LogState, Lsn, Shared, WRITE_BEHIND_BYTES, Waiting, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// Who has what was waited for, and one more who will write the next group.
-    fn ready(&self, state: &mut State) -> (Vec<Waker>, Option<Waiting>) {
+    fn ready(&self, state: &mut LogState) -> (Vec<Waker>, Option<Waiting>) {
         let is_ready = |waiting: &mut Waiting| self.has_reached(waiting.end, waiting.sync);
         let ready = state.waiting.extract_if(.., is_ready).map(|waiting| waiting.waker).collect();
         let next = state.waiting.pop();

@@ -31,7 +31,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
 use crate::io_context::{Devices, Role};
-use crate::layout::{Layout, LogPlace, SyncMethod};
+use crate::layout::{Layout, LogExtent, SyncMethod};
 use crate::poison::Poison;
 use crate::task::{Executor, Waker, park, waker};
 use group::Group;
@@ -97,7 +97,7 @@ pub(crate) type Replay<'a> = &'a mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<
 
 /// What the newest checkpoint, or the store's creation, knows of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct LogCheckpoint {
     /// The store's identity: the same number always, another one for every store.
     pub store: u64,
     /// The replay start: nothing before it is needed.
@@ -148,7 +148,7 @@ struct Shared {
     store: u64,
     sync_method: SyncMethod,
     recovered: Recovered,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     tail: AtomicU64,
     written: AtomicU64,
     durable: AtomicU64,
@@ -166,7 +166,7 @@ struct Shared {
     counters: lead::Counters,
 }
 
-struct State {
+struct LogState {
     /// As the leader has it.
     ring: Ring,
     open: Group,
@@ -200,8 +200,13 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::open`]; of the device.
-    pub fn scan(layout: &Layout, devices: &Devices, known: Known, see: Replay<'_>) -> Result<(), Error> {
-        recover::scan(devices, Ring::at(layout.log, layout.log_block_bytes), known, see)
+    pub fn scan(
+        layout: &Layout,
+        devices: &Devices,
+        checkpoint: LogCheckpoint,
+        see: Replay<'_>,
+    ) -> Result<(), Error> {
+        recover::scan(devices, Ring::at(layout.log, layout.log_block_bytes), checkpoint, see)
     }
 
     /// An empty log.
@@ -216,8 +221,9 @@ impl Log {
         store: u64,
     ) -> Result<Self, Error> {
         let nothing = Lsn(0);
-        let known = Known { store, tail: nothing, durable: nothing, timestamp: Timestamp(0), closed: true };
-        Self::open(layout, devices, executor, poison, known, &mut |_, _, _| Ok(()))
+        let checkpoint =
+            LogCheckpoint { store, tail: nothing, durable: nothing, timestamp: Timestamp(0), closed: true };
+        Self::open(layout, devices, executor, poison, checkpoint, &mut |_, _, _| Ok(()))
     }
 
     /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail
@@ -231,16 +237,16 @@ impl Log {
         devices: Devices,
         executor: Executor,
         poison: Poison,
-        known: Known,
+        checkpoint: LogCheckpoint,
         replay: Replay<'_>,
     ) -> Result<Self, Error> {
         let ring = Ring::at(layout.log, layout.log_block_bytes);
-        let found = recover::recover(&devices, ring, known, replay)?;
+        let found = recover::recover(&devices, ring, checkpoint, replay)?;
         let prepares = devices.device(Role::Log).identity().kind == "file";
         let leader = Leader::new(Group::new(layout.log_block_bytes, found.end)?, ring, found.chain, prepares);
         let longest =
-            Ring::at(LogPlace { bytes: layout.log_bytes_max, ..layout.log }, layout.log_block_bytes);
-        let state = State {
+            Ring::at(LogExtent { bytes: layout.log_bytes_max, ..layout.log }, layout.log_block_bytes);
+        let state = LogState {
             ring,
             open: Group::new(layout.log_block_bytes, found.end)?,
             leader: Some(leader),
@@ -258,11 +264,11 @@ impl Log {
                 poison,
                 executor,
                 record_bytes_max: longest.record_limit_bytes().max(ring.record_limit_bytes()),
-                store: known.store,
+                store: checkpoint.store,
                 sync_method: layout.sync_method,
                 recovered: found.recovered,
                 state: Mutex::new(state),
-                tail: AtomicU64::new(known.tail.0),
+                tail: AtomicU64::new(checkpoint.tail.0),
                 written: AtomicU64::new(found.end.0),
                 durable: AtomicU64::new(found.end.0),
                 writing_behind: AtomicBool::new(false),
@@ -475,13 +481,13 @@ impl Shared {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among
     /// them by then, under the lock, is woken.
-    fn live_state(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn live_state(&self) -> Result<MutexGuard<'_, LogState>, Error> {
         self.poison.meet_trouble();
         let state = self.state();
         self.poison.look()?;
@@ -493,7 +499,7 @@ impl Shared {
         reached.load(Ordering::Acquire) >= end.0
     }
 
-    fn room_until(&self, state: &State) -> Lsn {
+    fn room_until(&self, state: &LogState) -> Lsn {
         state.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)))
     }
 }

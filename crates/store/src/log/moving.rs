@@ -21,7 +21,7 @@ use super::ring::Ring;
 use super::{Log, Lsn, Shared, block, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush};
-use crate::layout::LogPlace;
+use crate::layout::LogExtent;
 use crate::task::{Waker, park, waker};
 
 /// Bytes that are copied at a time.
@@ -55,7 +55,7 @@ impl Mover {
 
 impl Log {
     /// Where the log is.
-    pub fn place(&self) -> LogPlace {
+    pub fn place(&self) -> LogExtent {
         self.shared.state().ring.whole()
     }
 
@@ -81,7 +81,7 @@ impl Log {
     /// recovery will read.
     pub fn move_to(
         &self,
-        place: LogPlace,
+        place: LogExtent,
         make_current: impl FnOnce(Lsn) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let shared = &*self.shared;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::block::{self, HEADER_BYTES, Header, NotIt, PREFIX_BYTES};
 use super::ring::Ring;
-use super::{Known, Lsn, Recovered, Replay, Timestamp, durable_mark};
+use super::{LogCheckpoint, Lsn, Recovered, Replay, Timestamp, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Devices, Role, flush, read_pieces};
 
@@ -30,16 +30,16 @@ pub(super) struct Found {
 pub(super) fn recover(
     devices: &Devices,
     ring: Ring,
-    known: Known,
+    checkpoint: LogCheckpoint,
     replay: Replay<'_>,
 ) -> Result<Found, Error> {
-    if known.closed {
-        let end = ring.next_block(known.tail);
-        let chain = last_checksum(devices, ring, known)?;
-        return Ok(Found { end, chain, last: known.timestamp, recovered: Recovered::default() });
+    if checkpoint.closed {
+        let end = ring.next_block(checkpoint.tail);
+        let chain = last_checksum(devices, ring, checkpoint)?;
+        return Ok(Found { end, chain, last: checkpoint.timestamp, recovered: Recovered::default() });
     }
-    let search = search(devices, ring, known, replay)?;
-    let limit = ring.room_until(known.tail);
+    let search = search(devices, ring, checkpoint, replay)?;
+    let limit = ring.room_until(checkpoint.tail);
     let (end, stale) = match &search.beyond {
         Some(beyond) => {
             look_far(devices, &search, beyond, limit)?;
@@ -47,44 +47,57 @@ pub(super) fn recover(
         }
         None => (search.at, &[][..]),
     };
-    let end = match ring.block(known.tail) < end && planted!(LastBlockOverwritten) {
+    let end = match ring.block(checkpoint.tail) < end && planted!(LastBlockOverwritten) {
         true => Lsn(end.0 - ring.block_bytes),
         false => end,
     };
     erase(devices, ring, stale)?;
     let recovered = Recovered {
         records: search.records.count,
-        bytes: end.0 - known.tail.0.min(end.0),
+        bytes: end.0 - checkpoint.tail.0.min(end.0),
         torn: !stale.is_empty() || !search.records.partial.is_empty(),
     };
     let last = search.records.last;
-    let last = if last > known.timestamp && planted!(TimestampsRepeat) { known.timestamp } else { last };
+    let last =
+        if last > checkpoint.timestamp && planted!(TimestampsRepeat) { checkpoint.timestamp } else { last };
     Ok(Found { end, chain: search.chain.unwrap_or(0), last, recovered })
 }
 
 /// Calls `see` with the records that [`recover`] will replay, and has the durable mark vouch for them.
-pub(super) fn scan(devices: &Devices, ring: Ring, known: Known, see: Replay<'_>) -> Result<(), Error> {
-    if known.closed {
+pub(super) fn scan(
+    devices: &Devices,
+    ring: Ring,
+    checkpoint: LogCheckpoint,
+    see: Replay<'_>,
+) -> Result<(), Error> {
+    if checkpoint.closed {
         return Ok(());
     }
-    let search = search(devices, ring, known, see)?;
+    let search = search(devices, ring, checkpoint, see)?;
     let end = search.beyond.as_ref().map_or(search.at, |beyond| beyond.end);
-    if end > search.known.durable {
+    if end > search.checkpoint.durable {
         flush(devices, Role::Log).map_err(|failed| failed.error("flush the log"))?;
-        durable_mark::write(devices, ring, known.store, end)?;
+        durable_mark::write(devices, ring, checkpoint.store, end)?;
     }
     Ok(())
 }
 
-fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -> Result<Search<'a>, Error> {
-    let known =
-        Known { durable: known.durable.max(durable_mark::read(devices, ring, known.store)?), ..known };
-    let limit = ring.room_until(known.tail);
+fn search<'a>(
+    devices: &Devices,
+    ring: Ring,
+    checkpoint: LogCheckpoint,
+    replay: Replay<'a>,
+) -> Result<Search<'a>, Error> {
+    let checkpoint = LogCheckpoint {
+        durable: checkpoint.durable.max(durable_mark::read(devices, ring, checkpoint.store)?),
+        ..checkpoint
+    };
+    let limit = ring.room_until(checkpoint.tail);
     let mut search = Search {
         ring,
-        known,
-        records: Records::new(ring, known, replay),
-        at: ring.block(known.tail),
+        checkpoint,
+        records: Records::new(ring, checkpoint, replay),
+        at: ring.block(checkpoint.tail),
         chain: None,
         beyond: None,
     };
@@ -104,14 +117,14 @@ fn search<'a>(devices: &Devices, ring: Ring, known: Known, replay: Replay<'a>) -
 /// The checksum of the block in which a closed log ends, to which the next one is chained: should that be
 /// replayed, it begins in this block. Nothing in it is needed, so that damage to it is none of today's
 /// concern.
-fn last_checksum(devices: &Devices, ring: Ring, known: Known) -> Result<u32, Error> {
-    let at = ring.block(known.tail);
-    if at == known.tail {
+fn last_checksum(devices: &Devices, ring: Ring, checkpoint: LogCheckpoint) -> Result<u32, Error> {
+    let at = ring.block(checkpoint.tail);
+    if at == checkpoint.tail {
         return Ok(0);
     }
     let mut block = Block::new(ring.block_bytes as usize)?;
     block.read(devices, Role::Log, ring.place(at))?;
-    Ok(block::open(block.bytes(), known.store, at).map_or(0, |(_, checksum)| checksum))
+    Ok(block::open(block.bytes(), checkpoint.store, at).map_or(0, |(_, checksum)| checksum))
 }
 
 /// The ring from `at` to `limit` in pieces of consecutive bytes.
@@ -128,7 +141,7 @@ fn pieces(ring: Ring, mut at: Lsn, limit: Lsn) -> impl Iterator<Item = (Lsn, u32
 /// Block after block from the tail on: first records, then, behind the end, who may know more.
 struct Search<'a> {
     ring: Ring,
-    known: Known,
+    checkpoint: LogCheckpoint,
     records: Records<'a>,
     /// The block that comes next.
     at: Lsn,
@@ -150,7 +163,7 @@ impl Search<'_> {
         let at = self.at;
         self.at = Lsn(at.0 + self.ring.block_bytes);
         if self.beyond.is_none() {
-            match follow(bytes, self.known.store, at, self.chain) {
+            match follow(bytes, self.checkpoint.store, at, self.chain) {
                 Ok((header, checksum)) => {
                     self.records.take(&header, bytes)?;
                     self.chain = Some(checksum);
@@ -158,7 +171,7 @@ impl Search<'_> {
                 }
                 Err(why) => {
                     let beyond = Beyond { end: at, why, stale: Vec::new() };
-                    if self.known.durable > at && !planted!(DamageTakenForTornTail) {
+                    if self.checkpoint.durable > at && !planted!(DamageTakenForTornTail) {
                         return Err(self.corrupt(&beyond, "the checkpoint or the durable mark"));
                     }
                     self.beyond = Some(beyond);
@@ -169,7 +182,7 @@ impl Search<'_> {
         if at.0 > beyond.end.0 + self.ring.window_bytes() {
             return Ok(ControlFlow::Break(()));
         }
-        if let Ok((header, _)) = block::open(bytes, self.known.store, at) {
+        if let Ok((header, _)) = block::open(bytes, self.checkpoint.store, at) {
             beyond.stale.push(at);
             if header.durable > beyond.end
                 && let Some(beyond) = &self.beyond
@@ -187,7 +200,7 @@ impl Search<'_> {
         let Some(beyond) = &self.beyond else { return Ok(()) };
         let mut block = Block::new(self.ring.block_bytes as usize)?;
         block.read(devices, Role::Log, self.ring.place(beyond.end))?;
-        match follow(block.bytes(), self.known.store, beyond.end, self.chain) {
+        match follow(block.bytes(), self.checkpoint.store, beyond.end, self.chain) {
             Ok(_) => Err(self.corrupt(beyond, "a second look")),
             Err(_) => Ok(()),
         }
@@ -229,7 +242,7 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
     let places = samples.clone().map(|lsn| (ring.place(lsn), ring.block_bytes as u32));
     read_pieces(devices, Role::Log, places, |_, bytes| {
         let lsn = samples.next().unwrap_or(limit);
-        match block::open(bytes, search.known.store, lsn) {
+        match block::open(bytes, search.checkpoint.store, lsn) {
             Ok((header, _)) if header.durable > beyond.end && !planted!(DamageTakenForTornTail) => {
                 Err(search.corrupt(beyond, &format!("the block at position {}", lsn.0)))
             }
@@ -269,16 +282,16 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn new(ring: Ring, known: Known, replay: Replay<'a>) -> Self {
+    fn new(ring: Ring, checkpoint: LogCheckpoint, replay: Replay<'a>) -> Self {
         let begun = (Lsn(0), Timestamp(0));
         Self {
             ring,
             replay,
-            tail: known.tail,
+            tail: checkpoint.tail,
             partial: Vec::new(),
             begun,
             in_step: false,
-            last: known.timestamp,
+            last: checkpoint.timestamp,
             count: 0,
         }
     }
@@ -347,12 +360,12 @@ impl<'a> Records<'a> {
 /// The records of blocks that follow one another, as [`recover`] would replay them.
 #[cfg(feature = "testing")]
 pub(crate) fn records_of(
-    known: Known,
+    checkpoint: LogCheckpoint,
     blocks: &[(Header, Vec<u8>)],
     replay: Replay<'_>,
 ) -> Result<(), Error> {
     let ring = Ring { start_bytes: 0, length_bytes: u64::MAX, block_bytes: 512 };
-    let mut records = Records::new(ring, known, replay);
+    let mut records = Records::new(ring, checkpoint, replay);
     blocks.iter().try_for_each(|(header, bytes)| records.take(header, bytes))
 }
 

@@ -1,7 +1,7 @@
 //! Where a position of the log is on its device.
 
 use super::Lsn;
-use crate::layout::LogPlace;
+use crate::layout::LogExtent;
 
 /// A ring of blocks: positions grow for ever, their places repeat. On either side of it is a block for the
 /// [durable mark](super::durable_mark).
@@ -13,7 +13,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub fn at(place: LogPlace, block_bytes: u32) -> Self {
+    pub fn at(place: LogExtent, block_bytes: u32) -> Self {
         let block_bytes = u64::from(block_bytes);
         Self {
             start_bytes: place.start_bytes + block_bytes,
@@ -23,9 +23,9 @@ impl Ring {
     }
 
     /// Where it is, with the blocks of the durable mark.
-    pub fn whole(&self) -> LogPlace {
+    pub fn whole(&self) -> LogExtent {
         let [start_bytes, end_bytes] = self.durable_marks();
-        LogPlace { start_bytes, bytes: end_bytes + self.block_bytes - start_bytes }
+        LogExtent { start_bytes, bytes: end_bytes + self.block_bytes - start_bytes }
     }
 
     /// Where the copies of the durable mark are.

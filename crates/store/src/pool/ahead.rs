@@ -8,7 +8,7 @@
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
-use super::table::Place;
+use super::table::PageLocation;
 use super::{Access, Pool};
 use crate::class::class_bytes;
 use crate::header::PageId;
@@ -68,7 +68,7 @@ impl Pool {
     /// Waits for no memory: nobody is to lose a page to one that perhaps nobody needs.
     fn load_ahead(&self, id: PageId) {
         let Some(entry) = self.table.entry(id) else { return };
-        let Place::Device(location) = entry.load().place() else { return };
+        let PageLocation::Device(location) = entry.load().location() else { return };
         if let Some(frame) = self.spare_frame(location.class()) {
             let _loaded = self.load_into(frame, id, entry, location, Access::Scan);
         }

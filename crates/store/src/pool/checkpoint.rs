@@ -5,7 +5,7 @@ use crate::sync::atomic::Ordering;
 use super::Pool;
 use super::changes::{BLOCK_BITS, Moved};
 use super::frames::Frame;
-use super::table::{Entry, Place, Word};
+use super::table::{Entry, PageLocation, Word};
 use crate::Error;
 use crate::class::CLASSES;
 use crate::epoch::Epoch;
@@ -144,11 +144,11 @@ impl Pool {
     pub fn location(&self, id: PageId, garbage_too: bool) -> Option<Location> {
         let entry = self.table.entry(id)?;
         loop {
-            match entry.load().place() {
-                Place::Nowhere => return None,
-                Place::Loading(_) if garbage_too && planted!(LoadingPageLeftOutOfMap) => return None,
-                Place::Device(location) | Place::Loading(location) => return Some(location),
-                Place::Memory(frame) => {
+            match entry.load().location() {
+                PageLocation::Nowhere => return None,
+                PageLocation::Loading(_) if garbage_too && planted!(LoadingPageLeftOutOfMap) => return None,
+                PageLocation::Device(location) | PageLocation::Loading(location) => return Some(location),
+                PageLocation::Memory(frame) => {
                     let meta = self.frames.meta(frame);
                     if let Some(version) = meta.latch.try_read()
                         && meta.page.load(Ordering::Acquire) == id.0
@@ -177,7 +177,7 @@ impl Pool {
 
     /// Whether there is such a page.
     pub fn exists(&self, id: PageId) -> bool {
-        self.table.entry(id).is_some_and(|entry| entry.load().place() != Place::Nowhere)
+        self.table.entry(id).is_some_and(|entry| entry.load().location() != PageLocation::Nowhere)
     }
 
     /// The numbers of all durable pages.
@@ -223,10 +223,10 @@ impl Pool {
     /// For the cleaner: whether the page's newest state is the image at `location`.
     pub fn is_at(&self, id: PageId, location: Location) -> bool {
         let Some(entry) = self.table.entry(id) else { return false };
-        match entry.load().place() {
-            Place::Nowhere => false,
-            Place::Device(at) | Place::Loading(at) => at == location,
-            Place::Memory(frame) => {
+        match entry.load().location() {
+            PageLocation::Nowhere => false,
+            PageLocation::Device(at) | PageLocation::Loading(at) => at == location,
+            PageLocation::Memory(frame) => {
                 let meta = self.frames.meta(frame);
                 meta.page.load(Ordering::Acquire) == id.0
                     && meta.dirty_epoch.load(Ordering::Relaxed) == 0
@@ -264,18 +264,18 @@ impl Pool {
             true => make(),
             false => self.changes.note_if(epoch.0, moved, make),
         };
-        match entry.load().place() {
-            Place::Device(at) if at == old => {
+        match entry.load().location() {
+            PageLocation::Device(at) if at == old => {
                 note(&|| entry.exchange(Word::device(old), Word::device(new))).then_some(true)
             }
-            Place::Loading(at) if at == old => {
+            PageLocation::Loading(at) if at == old => {
                 note(&|| entry.exchange(Word::loading(old), Word::loading(new))).then_some(true)
             }
-            Place::Device(at) if planted!(CleanerMovesStale) => {
+            PageLocation::Device(at) if planted!(CleanerMovesStale) => {
                 note(&|| entry.exchange(Word::device(at), Word::device(new))).then_some(true)
             }
-            Place::Nowhere | Place::Device(_) | Place::Loading(_) => Some(false),
-            Place::Memory(frame) => {
+            PageLocation::Nowhere | PageLocation::Device(_) | PageLocation::Loading(_) => Some(false),
+            PageLocation::Memory(frame) => {
                 let meta = self.frames.meta(frame);
                 let version = meta.latch.try_read()?;
                 if meta.page.load(Ordering::Acquire) != id.0 || !meta.latch.try_upgrade(version) {

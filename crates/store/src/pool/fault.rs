@@ -4,7 +4,7 @@ use crate::sync::atomic::Ordering;
 
 use super::evict::FRAME;
 use super::frames::Frame;
-use super::table::{Entry, Place, Word};
+use super::table::{Entry, PageLocation, Word};
 use super::waiters::{Waiters, changed};
 use super::{Access, HOT, OptimisticGuard, Pool, SCANNED, count, own_place};
 use crate::Error;
@@ -23,13 +23,13 @@ impl Pool {
                 return Ok(guard);
             }
             let word = entry.load();
-            match word.place() {
-                Place::Nowhere => return Err(no_such_page(id)),
-                Place::Memory(_) => yield_now(),
-                Place::Device(location) => {
+            match word.location() {
+                PageLocation::Nowhere => return Err(no_such_page(id)),
+                PageLocation::Memory(_) => yield_now(),
+                PageLocation::Device(location) => {
                     self.load(id, entry, location, access)?;
                 }
-                Place::Loading(_) => self.wait_for_load(id, entry, word),
+                PageLocation::Loading(_) => self.wait_for_load(id, entry, word),
             }
         }
     }
@@ -66,8 +66,8 @@ impl Pool {
             // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class,
             // and all frames begin at multiples of 4096.
             let result = unsafe { self.page_store.read(from, id, self.frames.memory(frame)) };
-            let now = match entry.load().place() {
-                Place::Loading(now) => now,
+            let now = match entry.load().location() {
+                PageLocation::Loading(now) => now,
                 _ => from,
             };
             match result {
@@ -109,7 +109,7 @@ impl Pool {
             if entry.exchange(Word::loading(at), Word::memory(frame)) {
                 break;
             }
-            if let Place::Loading(now) = entry.load().place() {
+            if let PageLocation::Loading(now) = entry.load().location() {
                 at = now;
             }
         }
@@ -148,7 +148,7 @@ impl Claim<'_> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let Some(frame) = self.frame else { return };
-        while let Place::Loading(now) = self.entry.load().place()
+        while let PageLocation::Loading(now) = self.entry.load().location()
             && !self.entry.exchange(Word::loading(now), Word::device(now))
         {}
         changed();

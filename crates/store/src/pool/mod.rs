@@ -67,7 +67,7 @@ use prefetch::prefetch_line;
 pub(crate) use records::RecordKey;
 use records::Records;
 pub(crate) use section::{Denied, Reserved, Section};
-use table::{Place, Table};
+use table::{PageLocation, Table};
 use waiters::{Waiters, changed};
 pub(crate) use withheld::Withheld;
 
@@ -308,15 +308,15 @@ impl Pool {
     /// Whether whoever needs the page has to have it read.
     #[inline]
     pub fn is_absent(&self, id: PageId) -> bool {
-        self.table
-            .entry(id)
-            .is_some_and(|entry| matches!(entry.load().place(), Place::Device(_) | Place::Loading(_)))
+        self.table.entry(id).is_some_and(|entry| {
+            matches!(entry.load().location(), PageLocation::Device(_) | PageLocation::Loading(_))
+        })
     }
 
     /// Whether it is not even being read.
     #[inline]
     pub fn is_only_on_device(&self, id: PageId) -> bool {
-        self.table.entry(id).is_some_and(|entry| matches!(entry.load().place(), Place::Device(_)))
+        self.table.entry(id).is_some_and(|entry| matches!(entry.load().location(), PageLocation::Device(_)))
     }
 
     /// Whether the page is still in memory and nobody has changed it since this pool's `page_version`.

@@ -42,7 +42,7 @@ pub(super) struct Word(u64);
 
 /// What a [`Word`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PageLocation {
     Nowhere,
     Device(Location),
     Memory(Frame),
@@ -79,13 +79,13 @@ impl Word {
         (self.0 >> TAG_SHIFT == MEMORY).then(|| Frame::from_bits(self.0 as u32))
     }
 
-    pub fn place(self) -> Place {
+    pub fn location(self) -> PageLocation {
         let location = Location::from_bits(self.0 & REST);
         match (self.0 >> TAG_SHIFT, location) {
-            (MEMORY, _) => Place::Memory(Frame::from_bits(self.0 as u32)),
-            (LOADING, Some(location)) => Place::Loading(location),
-            (0, Some(location)) => Place::Device(location),
-            _ => Place::Nowhere,
+            (MEMORY, _) => PageLocation::Memory(Frame::from_bits(self.0 as u32)),
+            (LOADING, Some(location)) => PageLocation::Loading(location),
+            (0, Some(location)) => PageLocation::Device(location),
+            _ => PageLocation::Nowhere,
         }
     }
 }
@@ -361,11 +361,14 @@ mod tests {
     fn a_word_says_where_the_page_is() {
         let location = Location::new(512 * 77, 4096, 3);
         let frame = Frame::from_bits(5 << 28 | 123);
-        assert_eq!(Word::device(location).place(), Place::Device(location));
-        assert_eq!(Word::loading(location).place(), Place::Loading(location));
-        assert_eq!(Word::memory(frame).place(), Place::Memory(frame));
+        assert_eq!(Word::device(location).location(), PageLocation::Device(location));
+        assert_eq!(Word::loading(location).location(), PageLocation::Loading(location));
+        assert_eq!(Word::memory(frame).location(), PageLocation::Memory(frame));
         assert_eq!((Word::memory(frame).frame(), Word::loading(location).frame()), (Some(frame), None));
-        assert_eq!((Word(0).place(), Word(FREE << TAG_SHIFT | 9).place()), (Place::Nowhere, Place::Nowhere));
+        assert_eq!(
+            (Word(0).location(), Word(FREE << TAG_SHIFT | 9).location()),
+            (PageLocation::Nowhere, PageLocation::Nowhere)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Design", §2). Leaves that were written in key order lie in key order, so a scan gets those behind the one
 //! that it needs along with it.
 
-use super::table::Place;
+use super::table::PageLocation;
 use super::{Access, Pool};
 use crate::header::PageId;
 use crate::segment::{GAP_BYTES, Location};
@@ -50,8 +50,8 @@ impl Pool {
         let mut near: Vec<(PageId, Location)> = Vec::new();
         let (mut start, mut end) = (0, 0);
         for (place, id) in ids.iter().enumerate() {
-            let location = match self.table.entry(*id).map(|entry| entry.load().place()) {
-                Some(Place::Device(location)) => location,
+            let location = match self.table.entry(*id).map(|entry| entry.load().location()) {
+                Some(PageLocation::Device(location)) => location,
                 _ if place == 0 => break,
                 _ => continue,
             };

@@ -3,7 +3,7 @@
 use super::Access;
 use super::changes::Moved;
 use super::section::{Denied, Section};
-use super::table::{Place, Word};
+use super::table::{PageLocation, Word};
 use crate::header::PageId;
 
 impl<'a> Section<'a> {
@@ -15,16 +15,16 @@ impl<'a> Section<'a> {
     pub fn free_unread(&self, id: PageId) -> Result<(), Denied> {
         let pool = self.pool;
         let Some(entry) = pool.table.entry(id) else { return Ok(()) };
-        match entry.load().place() {
-            Place::Nowhere => Ok(()),
+        match entry.load().location() {
+            PageLocation::Nowhere => Ok(()),
             // A prefetch may be under way.
-            Place::Loading(_) => Err(Denied::Changed),
-            Place::Memory(_) => {
+            PageLocation::Loading(_) => Err(Denied::Changed),
+            PageLocation::Memory(_) => {
                 let guard = pool.look(id, Access::Scan).ok_or(Denied::Changed)?;
                 self.free(self.lock(&guard)?);
                 Ok(())
             }
-            Place::Device(location) => {
+            PageLocation::Device(location) => {
                 let _freeing = (!id.is_volatile()).then(|| pool.frees.begin());
                 let clear = || entry.exchange(Word::device(location), Word::nowhere());
                 let moved = Moved { id, from: Some(location), to: None };

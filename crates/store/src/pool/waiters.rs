@@ -33,12 +33,12 @@ struct Waiting {
 /// A place in the queue, until this is dropped or its owner woken. One that stayed behind would take a
 /// wake-up that is another one's.
 #[must_use = "who has no place is not woken"]
-pub(super) struct Place<'a> {
+pub(super) struct WaitTicket<'a> {
     waiters: &'a Waiters,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaitTicket<'_> {
     fn drop(&mut self) {
         if self.waiters.count.load(Ordering::Relaxed) > 0 {
             self.waiters.take(|waiting| waiting.number == self.number);
@@ -56,7 +56,7 @@ pub(super) fn changed() {
 impl Waiters {
     /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on
     /// every change of it wakes him.
-    pub fn enter(&self, key: u64) -> Place<'_> {
+    pub fn enter(&self, key: u64) -> WaitTicket<'_> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.given += 1;
         let number = queue.given;
@@ -64,7 +64,7 @@ impl Waiters {
         self.count.store(queue.places.len(), Ordering::Relaxed);
         drop(queue);
         fence(Ordering::SeqCst);
-        Place { waiters: self, number }
+        WaitTicket { waiters: self, number }
     }
 
     /// Wakes all who wait for `key`, after a change and [`changed`].

@@ -43,7 +43,7 @@ impl Gathering {
 }
 
 /// A place in a buffer.
-pub(super) struct Place {
+pub(super) struct BufferSlot {
     pub unit: UnitSequence,
     pub location: Location,
     pub start: u32,
@@ -138,7 +138,7 @@ impl Segments {
 
     /// The bytes of a place.
     #[expect(clippy::mut_from_ref, reason = "every place is other bytes")]
-    fn image(&self, place: &Place) -> &mut [u8] {
+    fn image(&self, place: &BufferSlot) -> &mut [u8] {
         let bytes = place.location.length_bytes() as usize;
         let memory = self.buffers.memory(place.unit).wrapping_add(place.start as usize);
         // SAFETY: these bytes of the unit's buffer were given to the caller alone, and the unit is not
@@ -153,7 +153,7 @@ impl Segments {
         bytes: u32,
         class: usize,
         changed_at: Option<u64>,
-    ) -> Result<Place, NotAppended> {
+    ) -> Result<BufferSlot, NotAppended> {
         self.check_fits(u64::from(bytes))?;
         let mut gathering = self.gathering(target);
         loop {
@@ -166,7 +166,7 @@ impl Segments {
                 continue;
             };
             let location = Location::new(unit.offset_bytes + u64::from(start), bytes, class);
-            let place = Place { unit: unit.unit, location, start };
+            let place = BufferSlot { unit: unit.unit, location, start };
             self.zero(unit.unit, zeros);
             self.buffers.begin_copy(place.unit);
             if target != Target::Map {

@@ -4,7 +4,7 @@
 use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
 
-use super::{Location, NotAppended, Place, Segments, Stream, UnitSequence};
+use super::{BufferSlot, Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 
@@ -33,7 +33,7 @@ impl Segments {
         in_place: &InPlace,
         id: PageId,
         class: usize,
-    ) -> Result<Place, NotAppended> {
+    ) -> Result<BufferSlot, NotAppended> {
         self.check_fits(class_bytes(class))?;
         if !self.buffers.has_free() {
             return Err(NotAppended::NoBuffer);
@@ -59,7 +59,7 @@ impl Segments {
         self.buffers.begin_copy(unit);
         let _being_copied = self.buffers.seal(unit, bytes as u32);
         self.count(Stream::Fresh, offset, bytes as u32);
-        Ok(Place { unit, location, start: 0 })
+        Ok(BufferSlot { unit, location, start: 0 })
     }
 
     fn free_place(&self, places: &mut Places, class: usize) -> Result<u64, NotAppended> {

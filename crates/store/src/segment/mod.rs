@@ -39,12 +39,12 @@ use crate::poison::Poison;
 use crate::task::{Executor, Waker};
 pub(crate) use cleaner::GAP_BYTES;
 use cleaner::Moves;
-use gather::{Gathering, Place};
+use gather::{BufferSlot, Gathering};
 use in_place::InPlace;
 pub(crate) use location::{DEVICE_BYTES_MAX, Location};
 use policy::{TARGETS, Target};
 pub(crate) use space::Usage;
-use space::{Space, State};
+use space::{SegmentState, Space};
 use stats::Counters;
 pub(crate) use stats::Written;
 use survey::Survey;
@@ -319,7 +319,7 @@ impl Segments {
             }
             in_place.adopt(id, location);
         }
-        self.adopt_as(location, State::Full)
+        self.adopt_as(location, SegmentState::Full)
     }
 
     /// While a store is opened: a part of the page table is at `location`.
@@ -327,7 +327,7 @@ impl Segments {
     /// # Errors
     /// [`Error::Corrupt`] if there is no such place.
     pub fn adopt_map(&self, location: Location) -> Result<(), Error> {
-        self.adopt_as(location, State::Map)
+        self.adopt_as(location, SegmentState::Map)
     }
 
     /// While a store is opened: a record that is going to be replayed refers to what was written at
@@ -344,7 +344,7 @@ impl Segments {
         self.space.let_go();
     }
 
-    fn adopt_as(&self, location: Location, state: State) -> Result<(), Error> {
+    fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
         if self.space.adopt(location, state) { Ok(()) } else { Err(self.nowhere(location)) }
     }
 

@@ -80,7 +80,7 @@ const AHEAD_SHARE: u64 = 4;
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SegmentState {
     /// Nothing refers to it.
     Free,
     /// Images are put into it.
@@ -100,7 +100,7 @@ pub(super) enum State {
 /// What is known of a segment besides what is in [`Words`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    pub state: State,
+    pub state: SegmentState,
     /// Whether the cleaner goes through it, and images of it that are on their way to another place.
     pub in_hand: u32,
     /// Some of it cannot be read: it stays as it is.
@@ -109,10 +109,10 @@ pub(super) struct Segment {
     pub packed: bool,
 }
 
-const FREE: Segment = Segment { state: State::Free, in_hand: 0, damaged: false, packed: false };
+const FREE: Segment = Segment { state: SegmentState::Free, in_hand: 0, damaged: false, packed: false };
 
 fn is_cleanable(segment: &Segment) -> bool {
-    segment.state == State::Full && segment.in_hand == 0 && !segment.damaged
+    segment.state == SegmentState::Full && segment.in_hand == 0 && !segment.damaged
 }
 
 /// What is known of a segment without the lock.
@@ -323,7 +323,7 @@ impl Space {
             return None;
         }
         let index = inner.free.pop_first()? as usize;
-        inner.change(index, |segment| *segment = Segment { state: State::Open, ..FREE });
+        inner.change(index, |segment| *segment = Segment { state: SegmentState::Open, ..FREE });
         inner.taken += self.sizes.length(index);
         let words = self.words.get(index);
         words.filled_bytes.store(0, Ordering::Relaxed);
@@ -358,9 +358,9 @@ impl Space {
     pub fn close(&self, index: usize, stream: Stream) {
         let mut inner = self.lock();
         let state = match stream {
-            Stream::Map => State::Map,
-            _ if self.live_bytes_of(index) == 0 => State::Pending(self.epoch()),
-            _ => State::Full,
+            Stream::Map => SegmentState::Map,
+            _ if self.live_bytes_of(index) == 0 => SegmentState::Pending(self.epoch()),
+            _ => SegmentState::Full,
         };
         inner.change(index, |segment| {
             segment.state = state;
@@ -539,10 +539,10 @@ impl Space {
         let mut inner = self.lock();
         let epoch = self.epoch();
         // An open segment may get more images, and finds out when it is closed.
-        if inner.segments.get(index).is_some_and(|segment| segment.state == State::Full)
+        if inner.segments.get(index).is_some_and(|segment| segment.state == SegmentState::Full)
             && self.live_bytes_of(index) == 0
         {
-            inner.change(index, |segment| segment.state = State::Pending(epoch));
+            inner.change(index, |segment| segment.state = SegmentState::Pending(epoch));
             if inner.segments[index].in_hand == 0 && planted!(SegmentReusedTooEarly) {
                 inner.change(index, |segment| *segment = FREE);
                 inner.free.insert(index as u32);
@@ -553,7 +553,7 @@ impl Space {
     /// The segments of which the page table of `epoch` and later ones know nothing, on their way to be free.
     pub fn free_pending(&self, epoch: Epoch) -> Vec<usize> {
         self.lock().take_out(|_, segment| match segment.state {
-            State::Pending(since) => {
+            SegmentState::Pending(since) => {
                 since <= epoch || since.0 == epoch.0 + 1 && planted!(PendingEpochOffByOne)
             }
             _ => false,
@@ -564,7 +564,8 @@ impl Space {
     /// free.
     pub fn release_map_before(&self, first: Location) -> Vec<usize> {
         let opening = UnitSequence(self.opening(first));
-        self.lock().take_out(|index, segment| segment.state == State::Map && self.opening_of(index) < opening)
+        self.lock()
+            .take_out(|index, segment| segment.state == SegmentState::Map && self.opening_of(index) < opening)
     }
 
     /// A segment that was on its way to be free is.
@@ -580,11 +581,11 @@ impl Space {
             return false;
         };
         let mut inner = self.lock();
-        if inner.segments[index].state == State::Log {
+        if inner.segments[index].state == SegmentState::Log {
             return false;
         }
         if inner.free.remove(&(index as u32)) {
-            inner.change(index, |segment| segment.state = State::Full);
+            inner.change(index, |segment| segment.state = SegmentState::Full);
             self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
         }
         true
@@ -595,24 +596,24 @@ impl Space {
         let epoch = self.epoch();
         let mut inner = self.lock();
         for index in 0..inner.segments.len() {
-            if inner.segments[index].state == State::Full && self.live_bytes_of(index) == 0 {
-                inner.change(index, |segment| segment.state = State::Pending(epoch));
+            if inner.segments[index].state == SegmentState::Full && self.live_bytes_of(index) == 0 {
+                inner.change(index, |segment| segment.state = SegmentState::Pending(epoch));
             }
         }
     }
 
     /// While a store is opened: a page refers to this image.
-    pub fn adopt(&self, location: Location, state: State) -> bool {
+    pub fn adopt(&self, location: Location, state: SegmentState) -> bool {
         let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
             return false;
         };
         let mut inner = self.lock();
-        if inner.segments[index].state == State::Log {
+        if inner.segments[index].state == SegmentState::Log {
             return false;
         }
         inner.free.remove(&(index as u32));
         inner.change(index, |segment| segment.state = state);
-        if state == State::Full {
+        if state == SegmentState::Full {
             self.add_live(location, Some(0));
             // How much garbage there is, nobody knows: all the rest.
             self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
@@ -638,9 +639,9 @@ impl Space {
         };
         for segment in &inner.segments {
             match segment.state {
-                State::Pending(_) | State::Freed => usage.pending += 1,
-                State::Map => usage.map += 1,
-                State::Free | State::Open | State::Full | State::Log => {}
+                SegmentState::Pending(_) | SegmentState::Freed => usage.pending += 1,
+                SegmentState::Map => usage.map += 1,
+                SegmentState::Free | SegmentState::Open | SegmentState::Full | SegmentState::Log => {}
             }
             usage.damaged += u64::from(segment.damaged);
         }
@@ -784,7 +785,7 @@ impl Inner {
     fn take_for_log(&mut self, run: Range<usize>) -> Range<u64> {
         for index in run.clone() {
             self.free.remove(&(index as u32));
-            self.change(index, |segment| *segment = Segment { state: State::Log, ..FREE });
+            self.change(index, |segment| *segment = Segment { state: SegmentState::Log, ..FREE });
         }
         self.sizes.device_bytes(run.start)..self.sizes.device_bytes(run.end)
     }
@@ -879,7 +880,7 @@ impl Inner {
         for index in 0..self.segments.len() {
             let segment = &self.segments[index];
             if segment.in_hand == 0 && which(index, segment) {
-                self.change(index, |segment| segment.state = State::Freed);
+                self.change(index, |segment| segment.state = SegmentState::Freed);
                 taken.push(index);
             }
         }
@@ -934,7 +935,7 @@ mod tests {
         assert!(!again.adopt_log(&(start + 18 * segment..start + 21 * segment)));
         assert!(again.adopt_log(&three) && again.usage().log_bytes == 3 * segment);
         let image = Location::new(three.start, 4096, 0);
-        assert!(!again.adopt(image, State::Full) && !again.hold(image));
+        assert!(!again.adopt(image, SegmentState::Full) && !again.hold(image));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Counting segments as they change.
 
-use super::space::{Segment, State};
+use super::space::{Segment, SegmentState};
 
 /// How many bytes the segments of a kind have, so that nobody who needs to know goes through all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,15 +22,15 @@ pub(super) struct Tally {
 impl Tally {
     fn of(segment: &Segment, bytes: u64) -> Self {
         let of = |is_one: bool| if is_one { bytes } else { 0 };
-        let is_pending = matches!(segment.state, State::Pending(_));
+        let is_pending = matches!(segment.state, SegmentState::Pending(_));
         Self {
-            free: of(segment.state == State::Free),
+            free: of(segment.state == SegmentState::Free),
             pending: of(is_pending),
             settled: of(is_pending && segment.in_hand == 0),
             moving: of(segment.in_hand > 0),
-            freed: of(segment.state == State::Freed),
-            map: of(segment.state == State::Map),
-            log: of(segment.state == State::Log),
+            freed: of(segment.state == SegmentState::Freed),
+            map: of(segment.state == SegmentState::Map),
+            log: of(segment.state == SegmentState::Log),
             damaged: of(segment.damaged),
         }
     }

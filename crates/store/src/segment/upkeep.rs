@@ -12,7 +12,7 @@ use super::stats::add;
 use super::{Dirty, PageLocator, Segments, Stream};
 use crate::Error;
 use crate::io_context::{self, Role};
-use crate::layout::LogPlace;
+use crate::layout::LogExtent;
 use crate::task::{park, waker, yield_now};
 
 /// The device grows before pages fill more than this of what they may: what is kept for the cleaner is not
@@ -82,8 +82,8 @@ impl Drop for Wanted {
 }
 
 /// As a place for the log.
-fn place(range: Range<u64>) -> LogPlace {
-    LogPlace { start_bytes: range.start, bytes: range.end - range.start }
+fn place(range: Range<u64>) -> LogExtent {
+    LogExtent { start_bytes: range.start, bytes: range.end - range.start }
 }
 
 impl Segments {
@@ -344,12 +344,12 @@ impl Segments {
 
     /// Free segments side by side for the log, of at least so many bytes. `None` if there are none at
     /// present.
-    pub fn take_free_log(&self, bytes: u64) -> Option<LogPlace> {
+    pub fn take_free_log(&self, bytes: u64) -> Option<LogExtent> {
         self.space.take_log(bytes).map(place)
     }
 
     /// As [`Segments::take_free_log`], or more of the device.
-    pub fn take_log(&self, bytes: u64) -> Option<LogPlace> {
+    pub fn take_log(&self, bytes: u64) -> Option<LogExtent> {
         if let Some(place) = self.take_free_log(bytes) {
             return Some(place);
         }
@@ -390,7 +390,7 @@ impl Segments {
     }
 
     /// The log is no longer there.
-    pub fn release_log(&self, place: LogPlace) {
+    pub fn release_log(&self, place: LogExtent) {
         self.free(self.space.release_log(&(place.start_bytes..place.end_bytes())));
     }
 
@@ -398,7 +398,7 @@ impl Segments {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if there are no such segments.
-    pub fn adopt_log(&self, place: LogPlace) -> Result<(), Error> {
+    pub fn adopt_log(&self, place: LogExtent) -> Result<(), Error> {
         if self.space.adopt_log(&(place.start_bytes..place.end_bytes())) {
             return Ok(());
         }

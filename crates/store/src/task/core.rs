@@ -43,7 +43,7 @@ type TaskYielder = Yielder<(), Pause>;
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TaskState {
     Free,
     /// In the queue, or running.
     Ready,
@@ -53,9 +53,9 @@ pub(super) enum State {
 }
 
 /// The place of a task.
-pub(super) struct Slot {
+pub(super) struct TaskSlot {
     pub generation: Cell<u32>,
-    pub state: Cell<State>,
+    pub state: Cell<TaskState>,
     pub class: Cell<Class>,
     /// What the task does, until it begins.
     pub job: Cell<Option<Job>>,
@@ -66,7 +66,7 @@ pub(super) struct Slot {
 /// See the module.
 pub(super) struct Core {
     pub mailbox: Arc<Mailbox>,
-    pub slots: RefCell<Vec<Rc<Slot>>>,
+    pub slots: RefCell<Vec<Rc<TaskSlot>>>,
     /// Tasks that are ready, by the class that they run as.
     ready: [RefCell<VecDeque<u32>>; 2],
     /// Foreground tasks that the processor fetches memory for; first come, first to go on.
@@ -147,7 +147,7 @@ impl Core {
         self.slot(task, |slot| slot.class.get())
     }
 
-    fn slot<T>(&self, task: TaskId, act: impl FnOnce(&Slot) -> T) -> Option<T> {
+    fn slot<T>(&self, task: TaskId, act: impl FnOnce(&TaskSlot) -> T) -> Option<T> {
         let slots = self.slots.borrow();
         let slot = slots.get(task.index as usize)?;
         (slot.generation.get() == task.generation).then(|| act(slot))
@@ -161,12 +161,12 @@ impl Core {
     #[inline]
     pub fn wake(&self, task: TaskId) {
         self.slot(task, |slot| match slot.state.get() {
-            State::Parked => {
-                slot.state.set(State::Ready);
+            TaskState::Parked => {
+                slot.state.set(TaskState::Ready);
                 self.ready(slot.class.get()).borrow_mut().push_back(task.index);
             }
-            State::Ready => slot.state.set(State::Woken),
-            State::Free | State::Woken => {}
+            TaskState::Ready => slot.state.set(TaskState::Woken),
+            TaskState::Free | TaskState::Woken => {}
         });
     }
 
@@ -174,8 +174,8 @@ impl Core {
     #[inline]
     pub fn park(&self, current: TaskId) {
         let parked = self.slot(current, |slot| {
-            let woken = slot.state.get() == State::Woken;
-            slot.state.set(if woken { State::Ready } else { State::Parked });
+            let woken = slot.state.get() == TaskState::Woken;
+            slot.state.set(if woken { TaskState::Ready } else { TaskState::Parked });
             !woken
         });
         if parked == Some(true) {

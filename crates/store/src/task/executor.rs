@@ -28,7 +28,7 @@ struct Shared {
 
 /// A worker's view of the upkeep.
 #[derive(Default)]
-pub(crate) struct KnownUpkeep {
+pub(crate) struct UpkeepCache {
     upkeep: Vec<Weak<dyn Upkeep>>,
     version: u64,
 }
@@ -60,11 +60,11 @@ impl Executor {
     }
 
     /// Shows everything that a worker does between its tasks.
-    pub fn upkeep(&self, known: &mut KnownUpkeep, mut see: impl FnMut(&dyn Upkeep)) {
+    pub fn upkeep(&self, known: &mut UpkeepCache, mut see: impl FnMut(&dyn Upkeep)) {
         let version = self.0.upkeep_version.load(Ordering::Acquire);
         if version != known.version {
             let upkeep = self.0.upkeep.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            *known = KnownUpkeep { upkeep, version };
+            *known = UpkeepCache { upkeep, version };
         }
         known.upkeep.iter().filter_map(Weak::upgrade).for_each(|upkeep| see(&*upkeep));
     }

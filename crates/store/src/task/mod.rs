@@ -20,7 +20,7 @@ mod stack;
 mod unwaiting;
 
 pub(crate) use self::core::TaskId;
-pub(crate) use executor::{Executor, KnownUpkeep, Upkeep};
+pub(crate) use executor::{Executor, Upkeep, UpkeepCache};
 pub use join::JoinHandle;
 pub(crate) use mailbox::{Mailbox, WakeUp};
 #[cfg(feature = "testing")]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use corosensei::CoroutineResult;
 
 use super::Class;
-use super::core::{Core, Pause, Slot, State, TaskCoroutine, TaskId, catch, serve};
+use super::core::{Core, Pause, TaskCoroutine, TaskId, TaskSlot, TaskState, catch, serve};
 use super::mailbox::{Job, Mail, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
@@ -187,7 +187,7 @@ impl Scheduler {
             },
         };
         let slot = &self.core.slots.borrow()[index as usize];
-        slot.state.set(State::Ready);
+        slot.state.set(TaskState::Ready);
         slot.class.set(job.class);
         self.core.ready(job.class).borrow_mut().push_back(index);
         slot.job.set(Some(job));
@@ -201,9 +201,9 @@ impl Scheduler {
         let stack = TaskStack::new(core.slots.borrow().len())?;
         let coroutine = TaskCoroutine::with_stack(stack, move |yielder, ()| serve(&core, yielder));
         let mut slots = self.core.slots.borrow_mut();
-        slots.push(Rc::new(Slot {
+        slots.push(Rc::new(TaskSlot {
             generation: Cell::new(0),
-            state: Cell::new(State::Free),
+            state: Cell::new(TaskState::Free),
             class: Cell::new(Class::Foreground),
             job: Cell::new(None),
             coroutine: RefCell::new(coroutine),
@@ -219,7 +219,7 @@ impl Scheduler {
         self.core.current.set(None);
         if !matches!(result, CoroutineResult::Yield(Pause::Task)) {
             slot.generation.set(slot.generation.get().wrapping_add(1));
-            slot.state.set(State::Free);
+            slot.state.set(TaskState::Free);
             if slot.class.get() == Class::Foreground {
                 self.core.taken_on.set(self.core.taken_on.get() - 1);
             }

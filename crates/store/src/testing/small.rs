@@ -1,7 +1,7 @@
 //! Stores of few bytes.
 
 use crate::layout::sizes::Sizes;
-use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
+use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
 use crate::pool::LEAST_BUDGET_BYTES;
 use crate::store_id::StoreId;
 use crate::{Builder, Durability};
@@ -66,7 +66,7 @@ impl Small {
 
     fn layout(&self) -> Layout {
         let unit = u64::from(self.unit_bytes);
-        let log = LogPlace { start_bytes: Self::FRONT_BYTES, bytes: self.log_bytes };
+        let log = LogExtent { start_bytes: Self::FRONT_BYTES, bytes: self.log_bytes };
         Layout {
             sector_bytes: 512,
             unit_bytes: self.unit_bytes,
@@ -75,7 +75,7 @@ impl Small {
             pack_bytes: self.flash_page_bytes,
             first_segment_bytes: self.first_segment_bytes.unwrap_or(self.segment_bytes),
             log,
-            log_home: log,
+            log_at_creation: log,
             log_bytes_max: self.log_bytes_max.unwrap_or(self.log_bytes),
             log_block_bytes: self.log_block_bytes,
             placement: Placement::OutOfPlace,

@@ -20,13 +20,13 @@ pub(crate) struct Visible {
     given: AtomicU64,
     /// By timestamp modulo their number: the last commit that was applied there, and where the record of the
     /// last one given begins.
-    slots: Box<[Slot]>,
+    slots: Box<[CommitSlot]>,
     waiting: Mutex<Vec<(Timestamp, Waker)>>,
     waiters: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Slot {
+struct CommitSlot {
     applied: AtomicU64,
     start: AtomicU64,
 }
@@ -37,7 +37,7 @@ impl Visible {
         Self {
             visible: AtomicU64::new(last.0),
             given: AtomicU64::new(last.0),
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: (0..SLOTS).map(|_| CommitSlot::default()).collect(),
             waiting: Mutex::default(),
             waiters: AtomicUsize::new(0),
         }
@@ -53,7 +53,7 @@ impl Visible {
         Timestamp(self.given.load(Ordering::SeqCst))
     }
 
-    fn slot(&self, timestamp: u64) -> &Slot {
+    fn slot(&self, timestamp: u64) -> &CommitSlot {
         &self.slots[(timestamp % SLOTS) as usize]
     }
 

@@ -8,7 +8,7 @@ use flashgrain_device::{ChannelWaker, Nanos};
 
 use crate::Error;
 use crate::io_context::{Devices, IoContext, enter};
-use crate::task::{Executor, KnownUpkeep, Mailbox, Schedule, Scheduler, WakeUp};
+use crate::task::{Executor, Mailbox, Schedule, Scheduler, UpkeepCache, WakeUp};
 
 /// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches
 /// memory: as many as hide its latency. And few, as what they ask of the drive is handed over when all of
@@ -43,7 +43,7 @@ pub(crate) struct Worker {
     context: RefCell<IoContext>,
     scheduler: Scheduler,
     executor: Executor,
-    upkeep: KnownUpkeep,
+    upkeep: UpkeepCache,
     /// Whether time passes only while somebody waits for it.
     simulated: bool,
 }
@@ -95,7 +95,7 @@ impl Worker {
             context: RefCell::new(context),
             scheduler,
             executor: executor.clone(),
-            upkeep: KnownUpkeep::default(),
+            upkeep: UpkeepCache::default(),
             simulated,
         })
     }

@@ -27,7 +27,7 @@ pub(crate) struct Flash {
     /// One per die, or per chip where a busy chip blocks its other dies.
     servers: Vec<Server>,
     channels: Vec<Channel>,
-    slots: Slab<Slot>,
+    slots: Slab<SubmittedOp>,
     reads_first: bool,
     suspend_program: bool,
     suspend_erase: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Flash {
 
 /// An operation that has been submitted.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct SubmittedOp {
     op: FlashOp,
     submitted_ns: u64,
     /// Collection time of the server at submission; when the operation begins, what of its waiting was for
@@ -74,8 +74,13 @@ impl Flash {
         let now = context.now();
         let index = op.die as usize % self.servers.len();
         let server = &mut self.servers[index];
-        let slot =
-            Slot { op, submitted_ns: now, collect_ns: server.collected_ns(now), joined: None, medium_ns: 0 };
+        let slot = SubmittedOp {
+            op,
+            submitted_ns: now,
+            collect_ns: server.collected_ns(now),
+            joined: None,
+            medium_ns: 0,
+        };
         let slot = self.slots.insert(slot);
         let queue = if op.urgent {
             &mut server.urgent
@@ -175,7 +180,7 @@ impl Flash {
             join(server, &mut self.slots, slot, dies);
         }
         let (mut next, mut transfer_bytes) = (Some(slot), 0);
-        while let Some(Slot { op, collect_ns, joined, .. }) = next.map(|slot| &mut self.slots[slot]) {
+        while let Some(SubmittedOp { op, collect_ns, joined, .. }) = next.map(|slot| &mut self.slots[slot]) {
             *collect_ns = server.collected_ns(now) - *collect_ns;
             transfer_bytes += op.transfer_bytes;
             next = *joined;
@@ -263,7 +268,7 @@ impl Flash {
     /// with an event of its own.
     fn done(&mut self, slot: u32, medium_ns: u64, context: &mut Context<'_>) -> FlashDone {
         let now = context.now();
-        let Slot { op, submitted_ns, collect_ns, joined, .. } = self.slots[slot];
+        let SubmittedOp { op, submitted_ns, collect_ns, joined, .. } = self.slots[slot];
         self.slots.remove(slot);
         if let Some(joined) = joined {
             self.slots[joined].medium_ns = medium_ns;
@@ -284,7 +289,7 @@ impl Flash {
 
 /// Takes out of the server's queue what can run together with the operation `first`, which has just been
 /// taken out: the same for the same row on other planes of its die, of which there are `dies` in all.
-fn join(server: &mut Server, slots: &mut Slab<Slot>, first: u32, dies: u32) {
+fn join(server: &mut Server, slots: &mut Slab<SubmittedOp>, first: u32, dies: u32) {
     let FlashOp { kind, die, row, cause, urgent, .. } = slots[first].op;
     let mut planes = 1_u64 << (die / dies);
     let mut last = first;

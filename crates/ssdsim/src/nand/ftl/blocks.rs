@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{FlashAddress, Geometry};
 use super::mapping::Mapping;
 
 /// Entry of a list of units for a slot without a unit.
@@ -11,7 +11,7 @@ const PADDING: u32 = u32::MAX;
 
 /// Use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BlockState {
     Free,
     /// Being written.
     Open,
@@ -24,7 +24,7 @@ pub(super) enum State {
 /// A block.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    pub state: State,
+    pub state: BlockState,
     pub valid: u32,
     pub erases: u32,
     /// Rows that take no more units.
@@ -72,7 +72,7 @@ impl Blocks {
                     free_blocks.push(Reverse((0, all.len() as u32)));
                 }
                 all.push(Block {
-                    state: if found.is_some() { State::Closed } else { State::Free },
+                    state: if found.is_some() { BlockState::Closed } else { BlockState::Free },
                     valid: found.unwrap_or(0),
                     erases: 0,
                     sealed: rows,
@@ -127,8 +127,8 @@ impl Blocks {
         let spare = self.spare_lists.pop();
         let units = spare.unwrap_or_else(|| vec![PADDING; self.units_per_block as usize].into());
         let block = &mut self.all[number as usize];
-        debug_assert_eq!((block.state, block.valid), (State::Free, 0));
-        (block.state, block.opened, block.units) = (State::Open, self.opened, Some(units));
+        debug_assert_eq!((block.state, block.valid), (BlockState::Free, 0));
+        (block.state, block.opened, block.units) = (BlockState::Open, self.opened, Some(units));
         (block.sealed, block.submitted, block.programmed) = (0, 0, 0);
         self.opened += 1;
         Some(number)
@@ -138,7 +138,7 @@ impl Blocks {
     pub fn erased(&mut self, number: u32) {
         let block = &mut self.all[number as usize];
         debug_assert_eq!(block.valid, 0, "erasing valid units");
-        block.state = State::Free;
+        block.state = BlockState::Free;
         block.erases += 1;
         if let Some(mut units) = block.units.take() {
             units.fill(PADDING);
@@ -172,7 +172,7 @@ impl Blocks {
         let in_block = row * self.units_per_row + slot;
         match &self.all[block as usize].units {
             Some(units) => Some(units[in_block as usize]).filter(|unit| *unit != PADDING),
-            None => mapping.unit_at_start(Place(block * self.units_per_block + in_block)),
+            None => mapping.unit_at_start(FlashAddress(block * self.units_per_block + in_block)),
         }
     }
 }

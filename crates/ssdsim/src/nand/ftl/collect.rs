@@ -1,8 +1,8 @@
 //! Garbage collection and wear levelling, for each die by itself: what is still valid in a block is moved,
 //! and the block erased.
 
-use super::blocks::State;
-use super::rows::{Slot, Stream, WHOLE};
+use super::blocks::BlockState;
+use super::rows::{RowUnit, Stream, WHOLE};
 use super::{Ftl, Purpose};
 use crate::config::CollectPolicy;
 use crate::drive::Context;
@@ -65,7 +65,7 @@ impl Ftl {
         let short = self.blocks.free(die) < self.geometry.collect_below;
         let victim = if short { self.victim(die) } else { self.worn_victim(die) };
         let Some(victim) = victim else { return };
-        self.blocks.get_mut(victim).state = State::Collecting;
+        self.blocks.get_mut(victim).state = BlockState::Collecting;
         let collector = &mut self.collectors[die as usize];
         (collector.victim, collector.row, collector.step) = (Some(victim), 0, Step::Between);
         self.collect_row(die, flash, context);
@@ -78,7 +78,8 @@ impl Ftl {
         }
         let per_block = self.geometry.units_per_block;
         let blocks = &self.blocks.all;
-        let closed = self.blocks.of_die(die).filter(|block| blocks[*block as usize].state == State::Closed);
+        let closed =
+            self.blocks.of_die(die).filter(|block| blocks[*block as usize].state == BlockState::Closed);
         let opened = self.blocks.opened();
         match self.policy {
             CollectPolicy::Greedy => closed
@@ -118,7 +119,7 @@ impl Ftl {
         let least = self
             .blocks
             .of_die(die)
-            .filter(|block| self.blocks.get(*block).state == State::Closed)
+            .filter(|block| self.blocks.get(*block).state == BlockState::Closed)
             .min_by_key(|block| self.blocks.get(*block).erases)?;
         let behind = self.collectors[die as usize].most_erases - self.blocks.get(least).erases;
         (behind > self.wear_gap).then_some(least)
@@ -179,7 +180,7 @@ impl Ftl {
                 unreachable!("hosts leave a free block for collection, and no block has more units than one");
             };
             context.tally.counters.moved_units += 1;
-            let slot = Slot { unit, version: 0, covered: WHOLE, before: None, durable: true };
+            let slot = RowUnit { unit, version: 0, covered: WHOLE, before: None, durable: true };
             let last = self.rows[row].slots.len() as u32 + 1 == self.geometry.units_per_row;
             self.collectors[die as usize].programs += u32::from(last);
             self.put(row, slot, flash, context);

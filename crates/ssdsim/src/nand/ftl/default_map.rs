@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{FlashAddress, Geometry};
 use super::steady::Steady;
 
 /// The state before the first write.
@@ -20,7 +20,7 @@ pub(super) enum DefaultMap {
 impl DefaultMap {
     /// Place of the unit at the start.
     #[inline]
-    pub fn get(&self, unit: u32) -> Option<Place> {
+    pub fn get(&self, unit: u32) -> Option<FlashAddress> {
         match self {
             Self::Fresh => None,
             Self::Filled(striped) => Some(striped.get(unit)),
@@ -29,7 +29,7 @@ impl DefaultMap {
     }
 
     /// The unit at this place at the start.
-    pub fn unit_at(&self, place: Place) -> Option<u32> {
+    pub fn unit_at(&self, place: FlashAddress) -> Option<u32> {
         match self {
             Self::Fresh => None,
             Self::Filled(striped) => striped.unit_at(place),
@@ -74,13 +74,13 @@ impl Striped {
     }
 
     #[inline]
-    fn get(&self, unit: u32) -> Place {
+    fn get(&self, unit: u32) -> FlashAddress {
         let (chunk, in_chunk) = (unit / self.units_per_chunk, unit % self.units_per_chunk);
         let (round, die) = (chunk / self.dies, chunk % self.dies);
-        Place(die * self.units_per_die + round * self.units_per_chunk + in_chunk)
+        FlashAddress(die * self.units_per_die + round * self.units_per_chunk + in_chunk)
     }
 
-    fn unit_at(&self, place: Place) -> Option<u32> {
+    fn unit_at(&self, place: FlashAddress) -> Option<u32> {
         let (die, in_die) = (place.0 / self.units_per_die, place.0 % self.units_per_die);
         let (round, in_chunk) = (in_die / self.units_per_chunk, in_die % self.units_per_chunk);
         let chunk = u64::from(round) * u64::from(self.dies) + u64::from(die);
@@ -134,7 +134,7 @@ mod tests {
         }
         assert_eq!(count, mapped);
         for place in (0..taken.len()).filter(|place| !taken[*place]) {
-            assert_eq!(map.unit_at(Place(place as u32)), None);
+            assert_eq!(map.unit_at(FlashAddress(place as u32)), None);
         }
         for range in [0..geometry.logical_units(), 1..2, 37..1203] {
             let mut counted = vec![0; geometry.blocks() as usize];

@@ -8,7 +8,7 @@ pub(super) const OPEN_BLOCKS_PER_DIE: u32 = 3;
 
 /// Place of a mapping unit on flash: units are numbered die by die, block by block, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place(pub u32);
+pub(super) struct FlashAddress(pub u32);
 
 /// A place, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Geometry {
     }
 
     #[inline]
-    pub fn at(&self, place: Place) -> At {
+    pub fn at(&self, place: FlashAddress) -> At {
         let block = place.0 / self.units_per_block;
         let in_block = place.0 % self.units_per_block;
         At {
@@ -142,8 +142,8 @@ impl Geometry {
     }
 
     #[inline]
-    pub fn place(&self, block: u32, row: u32, slot: u32) -> Place {
-        Place(block * self.units_per_block + row * self.units_per_row + slot)
+    pub fn place(&self, block: u32, row: u32, slot: u32) -> FlashAddress {
+        FlashAddress(block * self.units_per_block + row * self.units_per_row + slot)
     }
 
     /// The die that the unit belongs to by its address.
@@ -194,7 +194,9 @@ mod tests {
     #[test]
     fn places_come_apart_and_together() {
         let geometry = geometry(&nand()).unwrap();
-        for place in [0, 1, 31, 32, 12_345, geometry.blocks() * geometry.units_per_block - 1].map(Place) {
+        for place in
+            [0, 1, 31, 32, 12_345, geometry.blocks() * geometry.units_per_block - 1].map(FlashAddress)
+        {
             let at = geometry.at(place);
             assert_eq!(geometry.place(at.block, at.row, at.slot), place);
             assert_eq!(at.die, at.block / geometry.blocks_per_die);

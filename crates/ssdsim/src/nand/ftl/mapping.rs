@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::default_map::DefaultMap;
-use super::geometry::Place;
+use super::geometry::FlashAddress;
 
 /// Units of one table.
 const TABLE_UNITS: u32 = 512;
@@ -35,7 +35,7 @@ impl Mapping {
 
     /// Place of the unit.
     #[inline]
-    pub fn get(&self, unit: u32) -> Option<Place> {
+    pub fn get(&self, unit: u32) -> Option<FlashAddress> {
         match &self.parts[(unit / TABLE_UNITS) as usize] {
             Part::AsAtStart => self.start.get(unit),
             Part::Unmapped => None,
@@ -44,16 +44,16 @@ impl Mapping {
     }
 
     #[inline]
-    fn decode(&self, unit: u32, entry: u32) -> Option<Place> {
+    fn decode(&self, unit: u32, entry: u32) -> Option<FlashAddress> {
         match entry {
             AS_AT_START => self.start.get(unit),
             UNMAPPED => None,
-            place => Some(Place(place)),
+            place => Some(FlashAddress(place)),
         }
     }
 
     /// The unit is at `place` from now on. Returns where it was.
-    pub fn set(&mut self, unit: u32, place: Place) -> Option<Place> {
+    pub fn set(&mut self, unit: u32, place: FlashAddress) -> Option<FlashAddress> {
         let entry = std::mem::replace(self.entry(unit), place.0);
         self.decode(unit, entry)
     }
@@ -124,7 +124,7 @@ impl Mapping {
     }
 
     /// The unit at this place at the start.
-    pub fn unit_at_start(&self, place: Place) -> Option<u32> {
+    pub fn unit_at_start(&self, place: FlashAddress) -> Option<u32> {
         self.start.unit_at(place)
     }
 
@@ -172,13 +172,13 @@ mod tests {
             let nand = nand();
             let geometry = Geometry::new(&nand, &drive(&nand, StartState::Filled)).unwrap();
             let mut mapping = Mapping::new(4096, DefaultMap::Filled(Striped::new(&geometry)));
-            let mut model: BTreeMap<u32, Place> =
+            let mut model: BTreeMap<u32, FlashAddress> =
                 (0..4096).filter_map(|unit| Some((unit, mapping.get(unit)?))).collect();
             prop_assert_eq!(model.len(), 4096);
             for (index, step) in steps.into_iter().enumerate() {
                 match step {
                     Step::Set(unit) => {
-                        let place = Place(100_000 + index as u32);
+                        let place = FlashAddress(100_000 + index as u32);
                         prop_assert_eq!(mapping.set(unit, place), model.insert(unit, place));
                     }
                     Step::Clear(units) => {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use super::lru::Lru;
 use super::read::SECTOR_BYTES;
-use super::rows::{Slot, Stream, WHOLE};
+use super::rows::{RowUnit, Stream, WHOLE};
 use super::{Ftl, Purpose};
 use crate::config::{MappingCache, MappingConfig};
 use crate::drive::Context;
@@ -254,7 +254,7 @@ impl Ftl {
                 let die = self.table_die();
                 let Some(row) = self.row_on(Stream::Striped, die, flash, context) else { return };
                 self.rows[row].table += 1;
-                let slot = Slot { unit, version: 0, covered, before: None, durable: true };
+                let slot = RowUnit { unit, version: 0, covered, before: None, durable: true };
                 self.put(row, slot, flash, context);
             }
             if let Some(table) = &mut self.table {

@@ -2,7 +2,7 @@
 
 use super::Ftl;
 use super::geometry::Geometry;
-use super::rows::{Slot, Stream};
+use super::rows::{RowUnit, Stream};
 use crate::config::{LayoutConfig, NandConfig};
 use crate::drive::{Command, Context};
 use crate::nand::flash::Flash;
@@ -207,7 +207,7 @@ impl Ftl {
     }
 
     /// Puts a unit into an open row, and seals the row if that fills it.
-    pub(super) fn put(&mut self, row: u32, slot: Slot, flash: &mut Flash, context: &mut Context<'_>) {
+    pub(super) fn put(&mut self, row: u32, slot: RowUnit, flash: &mut Flash, context: &mut Context<'_>) {
         let entry = &mut self.rows[row];
         let index = entry.slots.len() as u32;
         let (block, number) = (entry.block, entry.row);
@@ -220,7 +220,7 @@ impl Ftl {
             self.blocks.invalidate(before.0 / self.geometry.units_per_block, 1);
         }
         self.blocks.put(block, number * self.geometry.units_per_row + index, slot.unit);
-        entry.slots.push(Slot { before, ..slot });
+        entry.slots.push(RowUnit { before, ..slot });
         if index + 1 == self.geometry.units_per_row {
             self.seal(row, flash, context);
         }

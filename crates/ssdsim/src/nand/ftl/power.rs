@@ -1,7 +1,7 @@
 //! The power is gone and back.
 
 use super::Ftl;
-use super::blocks::State;
+use super::blocks::BlockState;
 
 impl Ftl {
     /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as
@@ -9,15 +9,15 @@ impl Ftl {
     pub fn power_cycle(&mut self) {
         let rows_per_block = self.geometry.rows_per_block;
         for block in &mut self.blocks.all {
-            if block.state == State::Open {
+            if block.state == BlockState::Open {
                 (block.submitted, block.programmed) = (block.sealed, block.sealed);
             }
-            if block.state == State::Open && block.programmed == rows_per_block {
-                block.state = State::Closed;
+            if block.state == BlockState::Open && block.programmed == rows_per_block {
+                block.state = BlockState::Closed;
             }
         }
         for victim in self.collectors.iter_mut().filter_map(|collector| collector.power_cycle()) {
-            self.blocks.get_mut(victim).state = State::Closed;
+            self.blocks.get_mut(victim).state = BlockState::Closed;
         }
         if let Some(table) = &mut self.table {
             table.power_cycle();

@@ -1,9 +1,9 @@
 //! From a full row in memory to a programmed one.
 
-use super::blocks::State;
-use super::geometry::Place;
+use super::blocks::BlockState;
+use super::geometry::FlashAddress;
 use super::read::SECTOR_BYTES;
-use super::rows::{Row, Slot, Stream, WHOLE};
+use super::rows::{Row, RowUnit, Stream, WHOLE};
 use super::{Ftl, Purpose};
 use crate::drive::Context;
 use crate::nand::flash::{Cause, Flash, FlashDone, FlashKind, FlashOp};
@@ -29,7 +29,7 @@ impl Ftl {
     /// Read-modify-write: what was not written of a unit comes from where it was before.
     fn read_missing_parts(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
         for index in 0..self.rows[row].slots.len() {
-            let Slot { unit, covered, before, .. } = self.rows[row].slots[index];
+            let RowUnit { unit, covered, before, .. } = self.rows[row].slots[index];
             let Some(before) = before.filter(|_| covered != WHOLE) else { continue };
             let entry = &self.rows[row];
             let here = self.geometry.place(entry.block, entry.row, index as u32);
@@ -123,7 +123,7 @@ impl Ftl {
             );
             block.programmed = programmed;
             if block.programmed == self.geometry.rows_per_block {
-                block.state = State::Closed;
+                block.state = BlockState::Closed;
             }
         }
         if self.volatile && stream != Stream::Collect {
@@ -169,7 +169,7 @@ impl Ftl {
     /// Marks the host's data in the row as durable: they survive a power cut.
     fn settle(&self, row: u32, context: &mut Context<'_>) {
         let slots = &self.rows[row].slots;
-        let follows = |a: &Slot, b: &Slot| a.unit + 1 == b.unit && a.version == b.version;
+        let follows = |a: &RowUnit, b: &RowUnit| a.unit + 1 == b.unit && a.version == b.version;
         for run in slots.chunk_by(follows) {
             // The table is not the host's.
             if run[0].unit < self.geometry.host_units {
@@ -180,7 +180,7 @@ impl Ftl {
     }
 
     /// The open row and slot where the unit is, if it is in one that hosts' writes fill.
-    pub(super) fn open_slot(&self, place: Place) -> Option<(u32, u32)> {
+    pub(super) fn open_slot(&self, place: FlashAddress) -> Option<(u32, u32)> {
         let at = self.geometry.at(place);
         if at.row < self.blocks.get(at.block).sealed {
             return None;

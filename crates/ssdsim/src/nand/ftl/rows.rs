@@ -1,6 +1,6 @@
 //! Rows in memory: being filled, waiting to be programmed, or being programmed.
 
-use super::geometry::Place;
+use super::geometry::FlashAddress;
 use crate::engine::Slab;
 
 /// Source of the units that fill a row; each has its own open blocks.
@@ -18,14 +18,14 @@ pub(super) enum Stream {
 
 /// A unit in a row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct RowUnit {
     pub unit: u32,
     /// The newest write in it.
     pub version: u64,
     /// Parts of the unit that were written, a bit each (see [`covered`]).
     pub covered: u64,
     /// Place of the unit before, if on flash: the parts that are not covered must be read there.
-    pub before: Option<Place>,
+    pub before: Option<FlashAddress>,
     /// Whether a flush has put it into the journal.
     pub durable: bool,
 }
@@ -49,7 +49,7 @@ pub(super) struct Row {
     pub die: u32,
     pub block: u32,
     pub row: u32,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<RowUnit>,
     /// Whether it takes no more units.
     pub sealed: bool,
     /// Reads that it must wait for before it can be programmed.
@@ -73,7 +73,7 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     all: Slab<Row>,
-    spare: Vec<(Vec<Slot>, Vec<u32>)>,
+    spare: Vec<(Vec<RowUnit>, Vec<u32>)>,
 }
 
 impl Rows {

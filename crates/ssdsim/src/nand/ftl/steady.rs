@@ -7,7 +7,7 @@
 //! models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives
 //! `x`. First-in-first-out collection is the same without the shift by one half that integer counts bring.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{FlashAddress, Geometry};
 use super::permutation::Permutation;
 use crate::config::CollectPolicy;
 
@@ -87,7 +87,7 @@ impl Steady {
     }
 
     #[inline]
-    pub fn get(&self, unit: u32) -> Option<Place> {
+    pub fn get(&self, unit: u32) -> Option<FlashAddress> {
         let written = match unit {
             _ if unit < self.host_units_written => unit,
             _ if unit < self.host_units => return None,
@@ -104,10 +104,10 @@ impl Steady {
         }
         let valid = self.valid_before[block + 1] - self.valid_before[block];
         let in_block = spread(in_die - self.valid_before[block], valid, self.units_per_block);
-        Some(Place((die * self.blocks_per_die + block as u32) * self.units_per_block + in_block))
+        Some(FlashAddress((die * self.blocks_per_die + block as u32) * self.units_per_block + in_block))
     }
 
-    pub fn unit_at(&self, place: Place) -> Option<u32> {
+    pub fn unit_at(&self, place: FlashAddress) -> Option<u32> {
         let (block, in_block) = (place.0 / self.units_per_block, place.0 % self.units_per_block);
         let (die, block) = (block / self.blocks_per_die, (block % self.blocks_per_die) as usize);
         let (before, until) = (self.valid_before.get(block)?, self.valid_before.get(block + 1)?);

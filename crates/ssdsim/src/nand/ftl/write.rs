@@ -10,7 +10,7 @@ use flashgrain_device::Op;
 use super::Ftl;
 use super::place::Target;
 use super::read::SECTOR_BYTES;
-use super::rows::{Slot, covered};
+use super::rows::{RowUnit, covered};
 use crate::config::{NandConfig, PlacementRule};
 use crate::drive::{Context, Stages};
 use crate::nand::flash::{Flash, FlashDone};
@@ -163,7 +163,7 @@ impl Ftl {
                     self.writes.used += room;
                     self.rows[row].cached += room;
                     let version = entry.version;
-                    let slot = Slot { unit, version, covered, before: None, durable: !self.volatile };
+                    let slot = RowUnit { unit, version, covered, before: None, durable: !self.volatile };
                     self.table_changes(unit, row, flash, context);
                     self.put(row, slot, flash, context);
                 }

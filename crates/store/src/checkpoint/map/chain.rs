@@ -1,6 +1,6 @@
 //! Where all pages of a chain are.
 
-use super::codec::{MapPage, PRIORS, Place};
+use super::codec::{MapPage, MapPageLocation, PRIORS};
 use crate::Error;
 use crate::page::Page;
 
@@ -13,10 +13,10 @@ type Look<'a> = &'a mut dyn FnMut(Page<'_>) -> Result<(), Error>;
 /// # Errors
 /// Those of `read`, and [`Error::Corrupt`] for a chain that does not begin with `first_serial`.
 pub(crate) fn places(
-    last: Place,
+    last: MapPageLocation,
     first_serial: u64,
-    read: &mut dyn FnMut(Place, Look<'_>) -> Result<(), Error>,
-) -> Result<Vec<Place>, Error> {
+    read: &mut dyn FnMut(MapPageLocation, Look<'_>) -> Result<(), Error>,
+) -> Result<Vec<MapPageLocation>, Error> {
     let mut found = vec![last];
     loop {
         let Some(&oldest) = found.last() else { return Ok(found) };

@@ -40,7 +40,7 @@ pub(crate) fn page_id(serial: u64) -> PageId {
 
 /// Where a map page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MapPageLocation {
     pub serial: u64,
     pub location: Location,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Writer {
     page: OwnPage,
     page_bytes: u32,
     /// The chain's newest pages, the nearest first.
-    priors: Vec<Place>,
+    priors: Vec<MapPageLocation>,
     next_serial: u64,
     changes: Vec<u8>,
     page_count: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// A writer of pages of `page_bytes`. `priors` are those of the chain that it goes on with, the nearest
     /// first; none to begin a chain.
-    pub fn new(page_bytes: u32, priors: Vec<Place>, next_serial: u64) -> Self {
+    pub fn new(page_bytes: u32, priors: Vec<MapPageLocation>, next_serial: u64) -> Self {
         Self {
             page: OwnPage::new(page_bytes),
             page_bytes,
@@ -117,7 +117,7 @@ impl Writer {
     pub fn finish(
         mut self,
         write: &mut dyn FnMut(u64, Page<'_>) -> Result<Location, Error>,
-    ) -> Result<(Vec<Place>, u64), Error> {
+    ) -> Result<(Vec<MapPageLocation>, u64), Error> {
         // A chain without a page would have no end to find it by.
         if !self.changes.is_empty() || self.priors.is_empty() {
             self.write_page(write)?;
@@ -153,7 +153,7 @@ impl Writer {
         page.set_word(FRONT_END, start + padded(self.changes.len() as u32));
         page.set_word(BACK_START, self.page_bytes);
         let location = write(serial, page)?;
-        self.priors.insert(0, Place { serial, location });
+        self.priors.insert(0, MapPageLocation { serial, location });
         self.priors.truncate(PRIORS);
         self.next_serial += 1;
         self.changes.clear();
@@ -172,7 +172,7 @@ pub(crate) struct MapPage<'a> {
 
 impl<'a> MapPage<'a> {
     /// The page with this number, as read from there.
-    pub fn new(page: Page<'a>, place: Place) -> Self {
+    pub fn new(page: Page<'a>, place: MapPageLocation) -> Self {
         Self { page, serial: place.serial, location: place.location }
     }
 
@@ -186,7 +186,7 @@ impl<'a> MapPage<'a> {
     }
 
     /// Where the pages before it are, the nearest first.
-    pub fn priors(&self) -> Result<Vec<Place>, Error> {
+    pub fn priors(&self) -> Result<Vec<MapPageLocation>, Error> {
         let count = u64::from(self.page.word(PRIOR_COUNT));
         if count > PRIORS as u64 || count > self.serial {
             return Err(self.nonsense("at most 64 priors"));
@@ -194,7 +194,7 @@ impl<'a> MapPage<'a> {
         let place = |nearest: u64| {
             let bits = self.page.long(PLACES + nearest as u32 * 8);
             let location = Location::decode(bits).ok_or_else(|| self.nonsense("places of priors"))?;
-            Ok(Place { serial: self.serial - 1 - nearest, location })
+            Ok(MapPageLocation { serial: self.serial - 1 - nearest, location })
         };
         (0..count).map(place).collect()
     }

@@ -12,6 +12,6 @@ mod chain;
 mod codec;
 
 pub(crate) use chain::places;
-pub(crate) use codec::{Change, MapPage, PRIORS, Place, Writer, page_id};
+pub(crate) use codec::{Change, MapPage, MapPageLocation, PRIORS, Writer, page_id};
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ impl Medium {
 
     fn read(
         &mut self,
-        place: Place,
+        place: MapPageLocation,
         see: &mut dyn FnMut(Page<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.reads += 1;
@@ -39,10 +39,10 @@ impl Medium {
     }
 
     /// What all changes of the chain make.
-    fn state(&mut self, last: Place, first_serial: u64) -> Result<State, Error> {
+    fn state(&mut self, last: MapPageLocation, first_serial: u64) -> Result<MapModel, Error> {
         let places = places(last, first_serial, &mut |place, see| self.read(place, see))?;
         assert!(places.is_sorted_by_key(|place| place.serial));
-        let (mut state, mut scratch) = (State::default(), Vec::new());
+        let (mut state, mut scratch) = (MapModel::default(), Vec::new());
         for place in places {
             let page = self.pages[&place.location.bits()].page();
             MapPage::new(page, place).changes(&mut scratch, &mut |change| {
@@ -56,12 +56,12 @@ impl Medium {
 
 /// The model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+struct MapModel {
     pages: HashMap<u64, Location>,
     segments: HashMap<u64, u64>,
 }
 
-impl State {
+impl MapModel {
     fn apply(&mut self, change: Change) {
         match change {
             Change::Page(id, Some(location)) => drop(self.pages.insert(id.0, location)),
@@ -93,12 +93,12 @@ fn random_changes(random: &mut Pcg64, count: usize) -> Vec<Change> {
 /// Several checkpoints, in one chain or in several.
 fn run(seed: u64, checkpoints: usize, most_changes: usize) {
     let mut random = Pcg64::seed_from_u64(seed);
-    let (mut medium, mut model) = (Medium::default(), State::default());
+    let (mut medium, mut model) = (Medium::default(), MapModel::default());
     let (mut priors, mut next_serial, mut first_serial) = (Vec::new(), random.random_range(0..1000), 0);
     for _ in 0..checkpoints {
         let anew = priors.is_empty() || random.random_bool(0.1);
         if anew {
-            (priors, first_serial, model) = (Vec::new(), next_serial, State::default());
+            (priors, first_serial, model) = (Vec::new(), next_serial, MapModel::default());
         }
         let mut writer = Writer::new(PAGE_BYTES, priors, next_serial);
         let count = random.random_range(0..=most_changes);
@@ -125,7 +125,7 @@ proptest! {
         let own = OwnPage::new(PAGE_BYTES);
         own.page().copy_from(48, &bytes[..bytes.len().min(4000)]);
         (32..).step_by(4).zip(counts).for_each(|(at, count)| own.page().set_word(at, count.into()));
-        let place = Place { serial, location: Location::new(0, 4096, 0) };
+        let place = MapPageLocation { serial, location: Location::new(0, 4096, 0) };
         let page = MapPage::new(own.page(), place);
         let _whatever = (page.priors(), page.changes(&mut Vec::new(), &mut |_| Ok(())));
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::world::{create, drive, open, options, world};
-use crate::checkpoint::map::{Change, Place, Writer, page_id};
+use crate::checkpoint::map::{Change, MapPageLocation, Writer, page_id};
 use crate::checkpoint::{MapHead, Superblock, slots};
 use crate::class::class_bytes;
 use crate::engine::Engine;
@@ -42,7 +42,7 @@ fn with_change(change: Change) -> Result<(), Error> {
         let segments = &engine.parts().segments;
         let head = engine.superblock().state.map.unwrap();
         assert_eq!(head.first_serial, head.last_serial, "a chain of one page");
-        let priors = vec![Place { serial: head.last_serial, location: head.last }];
+        let priors = vec![MapPageLocation { serial: head.last_serial, location: head.last }];
         let mut write = |serial, page: crate::page::Page<'_>| {
             segments
                 .append(Stream::Map, page_id(serial), 0, page, None)
@@ -56,7 +56,7 @@ fn with_change(change: Change) -> Result<(), Error> {
         writer.push(change, &mut write).unwrap();
         let (places, _) = writer.finish(&mut write).unwrap();
         segments.write_all().unwrap();
-        let Place { serial: last_serial, location: last } = places[0];
+        let MapPageLocation { serial: last_serial, location: last } = places[0];
         save(engine, |superblock| superblock.state.map = Some(MapHead { last, last_serial, ..head }));
     })
 }

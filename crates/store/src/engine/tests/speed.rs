@@ -11,7 +11,7 @@ use crate::IndexKind;
 use crate::engine::{Engine, Given, NewTree};
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
-use crate::layout::{Layout, LogPlace, SyncMethod};
+use crate::layout::{Layout, LogExtent, SyncMethod};
 use crate::options::Options;
 use crate::store_id::StoreId;
 use crate::worker::{Bounds, Workers};
@@ -36,8 +36,8 @@ fn opening_and_recovery() {
         unit_bytes: 1 << 20,
         segment_bytes: 8 << 20,
         segments_start_bytes: 513 << 20,
-        log: LogPlace { start_bytes: 1 << 20, bytes: 512 << 20 },
-        log_home: LogPlace { start_bytes: 1 << 20, bytes: 512 << 20 },
+        log: LogExtent { start_bytes: 1 << 20, bytes: 512 << 20 },
+        log_at_creation: LogExtent { start_bytes: 1 << 20, bytes: 512 << 20 },
         log_bytes_max: 512 << 20,
         log_block_bytes: 16 << 10,
         ..layout(SyncMethod::Dsync)

@@ -9,12 +9,12 @@ use rand_pcg::Pcg64;
 
 use crate::Error;
 use crate::btree::overflow::kept;
-use crate::catalog::Known;
+use crate::catalog::NamedTree;
 use crate::engine::{Engine, Given, NewTree, OverflowValue};
 use crate::index::IndexKind;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
-use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
+use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
 use crate::log::Durability;
 use crate::options::Options;
 use crate::store_id::StoreId;
@@ -52,8 +52,8 @@ pub fn layout(sync_method: SyncMethod) -> Layout {
         segments_start_bytes: 1 << 20,
         pack_bytes: 8 << 10,
         first_segment_bytes: 0,
-        log: LogPlace { start_bytes: 128 << 10, bytes: 256 << 10 },
-        log_home: LogPlace { start_bytes: 128 << 10, bytes: 256 << 10 },
+        log: LogExtent { start_bytes: 128 << 10, bytes: 256 << 10 },
+        log_at_creation: LogExtent { start_bytes: 128 << 10, bytes: 256 << 10 },
         log_bytes_max: 256 << 10,
         log_block_bytes: 4096,
         placement: Placement::OutOfPlace,
@@ -240,7 +240,7 @@ impl Work {
         writes
     }
 
-    fn commit(&self, random: &mut Pcg64, trees: &[Arc<Known>], number: u32) -> Result<(), Error> {
+    fn commit(&self, random: &mut Pcg64, trees: &[Arc<NamedTree>], number: u32) -> Result<(), Error> {
         let writes = self.writes(random, number);
         let durability = match random.random_range(0..10) {
             0 => Durability::None,

@@ -19,7 +19,7 @@ const TASKS: usize = 6;
 struct Oracle {
     appended: BTreeMap<Timestamp, (Lsn, Lsn, Vec<u8>)>,
     acknowledged: Timestamp,
-    known: Known,
+    checkpoint: LogCheckpoint,
 }
 
 fn record(random: &mut Pcg64) -> Vec<u8> {
@@ -61,14 +61,14 @@ fn truncate(log: &Log, oracle: &Mutex<Oracle>, random: &mut Pcg64) {
     let candidates: Vec<_> = oracle
         .appended
         .iter()
-        .filter(|(_, (start, end, _))| *start >= oracle.known.tail && *end <= durable)
+        .filter(|(_, (start, end, _))| *start >= oracle.checkpoint.tail && *end <= durable)
         .map(|(timestamp, (_, end, _))| (*timestamp, *end))
         .collect();
     if candidates.is_empty() {
         return;
     }
     let (timestamp, tail) = candidates[random.random_range(candidates.len() / 2..candidates.len())];
-    oracle.known = Known { tail, durable, timestamp, ..oracle.known };
+    oracle.checkpoint = LogCheckpoint { tail, durable, timestamp, ..oracle.checkpoint };
     log.truncate(tail);
 }
 
@@ -84,19 +84,19 @@ fn reopen(device: &Arc<SimDevice>, method: SyncMethod, oracle: &mut Oracle, case
         devices.clone(),
         executor,
         poison,
-        oracle.known,
+        oracle.checkpoint,
         &mut |start, timestamp, record| {
             seen.push((timestamp, start, record.to_vec()));
             Ok(())
         },
     );
     let log = log.unwrap_or_else(|error| panic!("{case}: {error}"));
-    let last = seen.last().map_or(oracle.known.timestamp, |(timestamp, _, _)| *timestamp);
+    let last = seen.last().map_or(oracle.checkpoint.timestamp, |(timestamp, _, _)| *timestamp);
     assert!(last >= oracle.acknowledged, "{case}: {last:?} of {:?} acknowledged", oracle.acknowledged);
     let expected: Vec<_> = oracle
         .appended
         .iter()
-        .filter(|(timestamp, (start, _, _))| *start >= oracle.known.tail && **timestamp <= last)
+        .filter(|(timestamp, (start, _, _))| *start >= oracle.checkpoint.tail && **timestamp <= last)
         .map(|(timestamp, (start, _, record))| (*timestamp, *start, record.clone()))
         .collect();
     assert!(seen == expected, "{case}: other records came back");
@@ -129,7 +129,7 @@ fn power_cut(random: &mut Pcg64) -> PowerCut {
 fn run(case: &Case) -> ([u64; 3], bool) {
     let device: Arc<SimDevice> = volatile_device(case.seed);
     let mut random = Pcg64::seed_from_u64(case.seed);
-    let mut oracle = Oracle { appended: BTreeMap::new(), acknowledged: Timestamp(0), known: NEW };
+    let mut oracle = Oracle { appended: BTreeMap::new(), acknowledged: Timestamp(0), checkpoint: NEW };
     let (mut events, mut torn) = ([0; 3], false);
     for (round, counted) in events.iter_mut().enumerate() {
         let name = format!("seed {}, {:?}, round {round}, cut {:?}", case.seed, case.method, case.cut_at);

@@ -123,7 +123,7 @@ fn only_the_last_group_before_an_idle_spell_can_be_taken_for_torn() {
 fn blocks_of_another_store_are_strangers() {
     let (devices, image, kept) = written(true);
     assert_eq!(open_with(&devices, &image).unwrap(), kept);
-    let (log, seen) = open_on(&devices, &layout(), Known { store: NEW.store + 1, ..NEW }).unwrap();
+    let (log, seen) = open_on(&devices, &layout(), LogCheckpoint { store: NEW.store + 1, ..NEW }).unwrap();
     assert_eq!((seen, log.end()), (Vec::new(), Lsn(0)));
 }
 
@@ -132,8 +132,8 @@ fn what_the_checkpoint_knows_to_be_durable_is_missed() {
     let (devices, image, kept) = written(false);
     let damaged = vec![0; image.len()];
     assert_eq!(open_with(&devices, &damaged).unwrap(), []);
-    let known = Known { durable: kept[3].0, ..NEW };
-    assert!(matches!(open_on(&devices, &layout(), known), Err(Error::Corrupt { .. })));
+    let checkpoint = LogCheckpoint { durable: kept[3].0, ..NEW };
+    assert!(matches!(open_on(&devices, &layout(), checkpoint), Err(Error::Corrupt { .. })));
 }
 
 #[test]

@@ -250,8 +250,8 @@ fn rates() {
             count as f64 / 2.0
         };
         let commits = |threads: usize| {
-            let known = Known { store: runs.fetch_add(1, Ordering::Relaxed), ..NEW };
-            let (log, _) = open_on(&devices, &layout, known).unwrap();
+            let checkpoint = LogCheckpoint { store: runs.fetch_add(1, Ordering::Relaxed), ..NEW };
+            let (log, _) = open_on(&devices, &layout, checkpoint).unwrap();
             let count = AtomicU64::new(0);
             let began = now(&devices);
             std::thread::scope(|scope| {

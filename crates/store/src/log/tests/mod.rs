@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::*;
-use crate::layout::{LogPlace, Placement};
+use crate::layout::{LogExtent, Placement};
 
 pub(super) const BLOCK_BYTES: u64 = 512;
 pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
@@ -22,12 +22,12 @@ const LOG: std::ops::Range<u64> = 4096..4096 + RING_BYTES + 2 * BLOCK_BYTES;
 pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;
 
 /// Where the log is.
-const PLACE: LogPlace = LogPlace { start_bytes: LOG.start, bytes: LOG.end - LOG.start };
+const PLACE: LogExtent = LogExtent { start_bytes: LOG.start, bytes: LOG.end - LOG.start };
 
 /// With a log of so many bytes.
 pub(crate) fn layout_of(log_bytes: u64) -> Layout {
-    let log = LogPlace { bytes: log_bytes, ..PLACE };
-    Layout { log, log_home: log, log_bytes_max: log_bytes, ..layout() }
+    let log = LogExtent { bytes: log_bytes, ..PLACE };
+    Layout { log, log_at_creation: log, log_bytes_max: log_bytes, ..layout() }
 }
 
 pub(crate) fn layout() -> Layout {
@@ -39,7 +39,7 @@ pub(crate) fn layout() -> Layout {
         pack_bytes: 4096,
         first_segment_bytes: 0,
         log: PLACE,
-        log_home: PLACE,
+        log_at_creation: PLACE,
         log_bytes_max: PLACE.bytes,
         log_block_bytes: BLOCK_BYTES as u32,
         placement: Placement::OutOfPlace,
@@ -65,23 +65,31 @@ pub(super) fn nobody() -> Executor {
     Executor::new(vec![Arc::default()])
 }
 
-pub(crate) const NEW: Known =
-    Known { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
+pub(crate) const NEW: LogCheckpoint =
+    LogCheckpoint { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
 
 pub(super) type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;
 
-pub(super) fn open(device: &Arc<SimDevice>, layout: &Layout, known: Known) -> Result<(Log, Seen), Error> {
-    open_on(&Devices::new(Arc::clone(device) as _, None), layout, known)
+pub(super) fn open(
+    device: &Arc<SimDevice>,
+    layout: &Layout,
+    checkpoint: LogCheckpoint,
+) -> Result<(Log, Seen), Error> {
+    open_on(&Devices::new(Arc::clone(device) as _, None), layout, checkpoint)
 }
 
-pub(super) fn open_on(devices: &Devices, layout: &Layout, known: Known) -> Result<(Log, Seen), Error> {
+pub(super) fn open_on(
+    devices: &Devices,
+    layout: &Layout,
+    checkpoint: LogCheckpoint,
+) -> Result<(Log, Seen), Error> {
     let (mut seen, devices) = (Vec::new(), devices.clone());
     let mut replay = |lsn: Lsn, timestamp: Timestamp, record: &[u8]| {
         seen.push((lsn, timestamp, record.to_vec()));
         Ok(())
     };
-    Log::scan(layout, &devices, known, &mut |_, _, _| Ok(()))?;
-    let log = Log::open(layout, devices, nobody(), Poison::default(), known, &mut replay)?;
+    Log::scan(layout, &devices, checkpoint, &mut |_, _, _| Ok(()))?;
+    let log = Log::open(layout, devices, nobody(), Poison::default(), checkpoint, &mut replay)?;
     Ok((log, seen))
 }
 
@@ -92,7 +100,7 @@ fn records_come_back_over_many_laps_and_openings() {
     let (mut log, seen) = open(&device, &layout(), NEW).unwrap();
     assert_eq!(seen, []);
     let mut kept: Seen = Vec::new();
-    let mut known = NEW;
+    let mut checkpoint = NEW;
     for round in 0..3000 {
         let length = [0, 1, 30, 200, 460, 463, 464, 1000, 4000][random.random_range(0..9)];
         let record: Vec<u8> = (0..length).map(|_| random.random()).collect();
@@ -106,14 +114,14 @@ fn records_come_back_over_many_laps_and_openings() {
             log.wait(logged.end, Durability::Sync).unwrap();
             let cut = random.random_range(0..=kept.len());
             kept.drain(..cut);
-            known.tail = kept.first().map_or(log.end(), |record| record.0);
-            known.timestamp = kept.first().map_or(logged.timestamp, |record| Timestamp(record.1.0 - 1));
-            log.truncate(known.tail);
+            checkpoint.tail = kept.first().map_or(log.end(), |record| record.0);
+            checkpoint.timestamp = kept.first().map_or(logged.timestamp, |record| Timestamp(record.1.0 - 1));
+            log.truncate(checkpoint.tail);
         }
         if random.random_range(0..50) == 0 {
             log.wait(log.end(), Durability::Sync).unwrap();
             drop(log);
-            let (again, seen) = open(&device, &layout(), known).unwrap();
+            let (again, seen) = open(&device, &layout(), checkpoint).unwrap();
             assert_eq!(seen, kept, "after {round}");
             assert!(!again.recovered().torn);
             log = again;

@@ -8,9 +8,9 @@ use super::*;
 use crate::sync::explored::explore;
 
 /// So much longer, and elsewhere.
-const LONGER: LogPlace = LogPlace { start_bytes: 1 << 19, bytes: 64 * BLOCK_BYTES };
+const LONGER: LogExtent = LogExtent { start_bytes: 1 << 19, bytes: 64 * BLOCK_BYTES };
 
-fn moved(layout: &Layout, place: LogPlace) -> Layout {
+fn moved(layout: &Layout, place: LogExtent) -> Layout {
     Layout { log: place, ..layout.clone() }
 }
 
@@ -56,10 +56,10 @@ fn records_come_back_wherever_the_log_was_moved() {
     let mut random = Pcg64::seed_from_u64(3);
     let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
     let places = [(0, 40), (64 << 10, 90), (256 << 10, 200), (512 << 10, 64)]
-        .map(|(start_bytes, blocks)| LogPlace { start_bytes, bytes: blocks * BLOCK_BYTES });
+        .map(|(start_bytes, blocks)| LogExtent { start_bytes, bytes: blocks * BLOCK_BYTES });
     let mut layout = Layout { log: places[0], log_bytes_max: 1 << 19, ..layout() };
     let (mut log, _) = open_on(&devices, &layout, NEW).unwrap();
-    let (mut kept, mut known, mut moves): (Seen, _, _) = (Vec::new(), NEW, [0; 2]);
+    let (mut kept, mut checkpoint, mut moves): (Seen, _, _) = (Vec::new(), NEW, [0; 2]);
     for round in 0..4000_u64 {
         let record: Vec<u8> = (0..random.random_range(0..600)).map(|_| random.random()).collect();
         let logged = log.append(&record).unwrap();
@@ -67,9 +67,9 @@ fn records_come_back_wherever_the_log_was_moved() {
         if log.fill() > 0.5 {
             log.wait(logged.end, Durability::Sync).unwrap();
             kept.drain(..random.random_range(kept.len() / 2..=kept.len()));
-            known.tail = kept.first().map_or(log.end(), |record| record.0);
-            known.timestamp = kept.first().map_or(logged.timestamp, |record| Timestamp(record.1.0 - 1));
-            log.truncate(known.tail);
+            checkpoint.tail = kept.first().map_or(log.end(), |record| record.0);
+            checkpoint.timestamp = kept.first().map_or(logged.timestamp, |record| Timestamp(record.1.0 - 1));
+            log.truncate(checkpoint.tail);
         }
         if random.random_range(0..40) == 0 {
             let place = places[random.random_range(0..places.len())];
@@ -82,7 +82,7 @@ fn records_come_back_wherever_the_log_was_moved() {
         if random.random_range(0..50) == 0 {
             log.wait(log.end(), Durability::Sync).unwrap();
             drop(log);
-            let (again, seen) = open_on(&devices, &layout, known).unwrap();
+            let (again, seen) = open_on(&devices, &layout, checkpoint).unwrap();
             assert_eq!(seen, kept, "after {round}");
             log = again;
         }
@@ -96,7 +96,7 @@ fn a_log_of_which_something_cannot_be_read_stays_where_it_is() {
     let device = volatile_device(1);
     let devices = Devices::new(Arc::clone(&device) as _, None);
     let (log, _) = open(&device, &layout(), NEW).unwrap();
-    let place = LogPlace { start_bytes: 1 << 19, ..layout().log };
+    let place = LogExtent { start_bytes: 1 << 19, ..layout().log };
     let logged = log.append(b"first").unwrap();
     log.wait(logged.end, Durability::Sync).unwrap();
     for kind in [FaultKind::ReadError { done_bytes: 0 }, FaultKind::FlipInFlight { bit: Some(300) }] {

@@ -48,8 +48,8 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     drop(log);
 
     // A checkpoint whose replay starts where the third one was.
-    let known = Known { tail, durable: tail, timestamp: again.timestamp, ..NEW };
-    let (log, seen) = open_on(&devices, &layout(), known).unwrap();
+    let checkpoint = LogCheckpoint { tail, durable: tail, timestamp: again.timestamp, ..NEW };
+    let (log, seen) = open_on(&devices, &layout(), checkpoint).unwrap();
     assert_eq!((seen, log.last()), (Vec::new(), again.timestamp));
     drop(log);
 
@@ -140,13 +140,14 @@ fn a_log_that_was_closed_goes_on() {
         let last = append(&log, &vec![7; length], Durability::Sync);
         log.settle().unwrap();
         drop(log);
-        let known = Known { tail: last.end, durable: last.end, timestamp: last.timestamp, ..NEW };
-        let (log, seen) = open_on(&devices, &layout(), Known { closed: true, ..known }).unwrap();
+        let checkpoint =
+            LogCheckpoint { tail: last.end, durable: last.end, timestamp: last.timestamp, ..NEW };
+        let (log, seen) = open_on(&devices, &layout(), LogCheckpoint { closed: true, ..checkpoint }).unwrap();
         assert_eq!(seen, []);
         let first = append(&log, b"first", Durability::Sync);
         let second = append(&log, b"second", Durability::Sync);
         drop(log);
-        let (_, seen) = open_on(&devices, &layout(), known).unwrap();
+        let (_, seen) = open_on(&devices, &layout(), checkpoint).unwrap();
         let expected = [(first, b"first".to_vec()), (second, b"second".to_vec())];
         assert_eq!(seen, expected.map(|(logged, record)| (logged.start, logged.timestamp, record)));
         assert_eq!(first.timestamp.0, last.timestamp.0 + 1);

@@ -31,7 +31,7 @@ use super::frames::{Frame, META_BYTES};
 use super::{LEAST_BUDGET_BYTES, Pool};
 use crate::class::class_bytes;
 use crate::page::padded;
-use record::{FRAME_BYTES, Place, record_bytes};
+use record::{FRAME_BYTES, RecordPointer, record_bytes};
 use ring::{Found, Ring};
 
 /// Size class of the frames.
@@ -255,7 +255,7 @@ impl Pool {
         let fits = |value: &&[u8]| padded(value.len() as u32) == padded(record.lengths().1);
         match value.filter(fits) {
             Some(value) => record.set_value(value),
-            None => slot.set(Place::NONE),
+            None => slot.set(RecordPointer::NONE),
         }
     }
 

@@ -24,9 +24,9 @@ const TAG_SHIFT: u32 = 48;
 
 /// Where a record is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u64);
+pub(super) struct RecordPointer(u64);
 
-impl Place {
+impl RecordPointer {
     pub const NONE: Self = Self(0);
 
     pub fn new(hash: u64, number: u64, offset: u32) -> Self {
@@ -55,17 +55,17 @@ impl Place {
 
 /// Where a place is kept.
 #[derive(Clone, Copy)]
-pub(super) struct Slot<'a> {
+pub(super) struct PointerSlot<'a> {
     pub page: Page<'a>,
     pub offset: u32,
 }
 
-impl Slot<'_> {
-    pub fn get(self) -> Place {
-        Place(self.page.long(self.offset))
+impl PointerSlot<'_> {
+    pub fn get(self) -> RecordPointer {
+        RecordPointer(self.page.long(self.offset))
     }
 
-    pub fn set(self, place: Place) {
+    pub fn set(self, place: RecordPointer) {
         self.page.set_long(self.offset, place.0);
     }
 }

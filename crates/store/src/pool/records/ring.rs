@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::record::{FRAME_BYTES, HEADER_BYTES, Place, Record, Slot, end_at, records};
+use super::record::{FRAME_BYTES, HEADER_BYTES, PointerSlot, Record, RecordPointer, end_at, records};
 use super::{RECORD_BYTES_MAX, RecordKey, TAIL_SHARE};
 use crate::page::Page;
 use crate::pool::frames::{Frame, Frames};
@@ -41,7 +41,7 @@ pub(super) struct Ring {
 /// A record that is there.
 pub(super) struct Found<'a> {
     /// Where its place is kept.
-    pub slot: Slot<'a>,
+    pub slot: PointerSlot<'a>,
     pub record: Record<'a>,
     /// Whether its frame is among the oldest.
     pub is_in_tail: bool,
@@ -66,12 +66,12 @@ impl Ring {
     }
 
     /// The slots of a hash; none as long as there was no record.
-    fn bucket<'a>(&self, frames: &'a Frames, hash: u64) -> impl Iterator<Item = Slot<'a>> + use<'a> {
+    fn bucket<'a>(&self, frames: &'a Frames, hash: u64) -> impl Iterator<Item = PointerSlot<'a>> + use<'a> {
         let bucket = (hash >> 40) % (self.index.len().max(1) as u64 * BUCKETS_PER_FRAME);
         let page = self.index.get((bucket / BUCKETS_PER_FRAME) as usize).map(|frame| frames.page(*frame));
         let start = (bucket % BUCKETS_PER_FRAME) as u32 * 8 * BUCKET;
         page.into_iter()
-            .flat_map(move |page| (0..BUCKET).map(move |slot| Slot { page, offset: start + 8 * slot }))
+            .flat_map(move |page| (0..BUCKET).map(move |slot| PointerSlot { page, offset: start + 8 * slot }))
     }
 
     pub fn find<'a>(&self, frames: &'a Frames, of: &RecordKey<'_>) -> Option<Found<'a>> {
@@ -84,7 +84,7 @@ impl Ring {
     }
 
     /// Where the place of a new record is to be kept: instead of none, or of the oldest one.
-    fn slot<'a>(&self, frames: &'a Frames, hash: u64) -> Option<Slot<'a>> {
+    fn slot<'a>(&self, frames: &'a Frames, hash: u64) -> Option<PointerSlot<'a>> {
         self.bucket(frames, hash).min_by_key(|slot| match slot.get().number() {
             gone if gone < self.first => 0,
             number => number,
@@ -110,12 +110,12 @@ impl Ring {
         while let Some(record) = Record::at(page, next) {
             let (bytes, hash) = (record.bytes(), record.hash());
             let stays = record.is_used() && self.end + bytes <= STAYING_BYTES_MAX;
-            let own = Place::new(hash, gone, next);
+            let own = RecordPointer::new(hash, gone, next);
             next += bytes;
             if let Some(slot) = self.bucket(frames, hash).find(|slot| stays && slot.get() == own) {
                 record.set_used(false);
                 page.shift(record.offset, self.end, bytes);
-                slot.set(Place::new(hash, number, self.end));
+                slot.set(RecordPointer::new(hash, number, self.end));
                 self.end += bytes;
             }
         }
@@ -144,7 +144,7 @@ impl Ring {
         self.end += record.bytes();
         self.mean_bytes = (self.mean_bytes * 15 + record.bytes()) / 16;
         end_at(page, self.end);
-        slot.set(Place::new(of.hash, self.newest_number(), offset));
+        slot.set(RecordPointer::new(of.hash, self.newest_number(), offset));
     }
 
     /// Keeps all places in other frames, and gives those that they were in.
@@ -155,7 +155,7 @@ impl Ring {
         let mut kept = Vec::new();
         for (number, frame) in (self.first..).zip(&self.frames) {
             for record in records(frames.page(*frame)) {
-                let (hash, own) = (record.hash(), Place::new(record.hash(), number, record.offset));
+                let (hash, own) = (record.hash(), RecordPointer::new(record.hash(), number, record.offset));
                 if self.bucket(frames, hash).any(|slot| slot.get() == own) {
                     kept.push((hash, own));
                 }

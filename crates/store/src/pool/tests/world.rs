@@ -9,7 +9,7 @@ use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::io_context::Devices;
-use crate::layout::{Layout, LogPlace, Placement, SyncMethod};
+use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::Pool;
@@ -26,8 +26,8 @@ pub(super) fn layout() -> Layout {
         segments_start_bytes: 1 << 20,
         pack_bytes: 16 << 10,
         first_segment_bytes: 0,
-        log: LogPlace { start_bytes: 0, bytes: 0 },
-        log_home: LogPlace { start_bytes: 0, bytes: 0 },
+        log: LogExtent { start_bytes: 0, bytes: 0 },
+        log_at_creation: LogExtent { start_bytes: 0, bytes: 0 },
         log_bytes_max: 0,
         log_block_bytes: 4096,
         placement: Placement::OutOfPlace,

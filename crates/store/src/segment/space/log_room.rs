@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{DEVICE_BYTES_MAX, FREE, Space, State};
+use super::{DEVICE_BYTES_MAX, FREE, SegmentState, Space};
 
 impl Space {
     /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of
@@ -41,7 +41,7 @@ impl Space {
     pub fn cut_tail(&self) -> Option<u64> {
         let mut inner = self.lock();
         let before = inner.segments.len();
-        while inner.segments.last().is_some_and(|segment| segment.state == State::Free) {
+        while inner.segments.last().is_some_and(|segment| segment.state == SegmentState::Free) {
             let index = inner.segments.len() - 1;
             inner.free.remove(&(index as u32));
             inner.tally.forget(&FREE, self.sizes.length(index));
@@ -59,7 +59,7 @@ impl Space {
     /// The log's segments in this range, on their way to be free.
     pub fn release_log(&self, range: &Range<u64>) -> Vec<usize> {
         self.lock().take_out(|index, segment| {
-            segment.state == State::Log && range.contains(&self.sizes.range(index).start)
+            segment.state == SegmentState::Log && range.contains(&self.sizes.range(index).start)
         })
     }
 

@@ -13,7 +13,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
 use crate::header::Header;
-use crate::layout::{Layout, LogPlace, SyncMethod};
+use crate::layout::{Layout, LogExtent, SyncMethod};
 use crate::page::OwnPage;
 use crate::worker::Harness;
 
@@ -25,8 +25,8 @@ pub(crate) fn layout(placement: Placement) -> Layout {
         segments_start_bytes: 1 << 20,
         pack_bytes: 16 << 10,
         first_segment_bytes: 0,
-        log: LogPlace { start_bytes: 0, bytes: 0 },
-        log_home: LogPlace { start_bytes: 0, bytes: 0 },
+        log: LogExtent { start_bytes: 0, bytes: 0 },
+        log_at_creation: LogExtent { start_bytes: 0, bytes: 0 },
         log_bytes_max: 0,
         log_block_bytes: 4096,
         placement,

@@ -31,7 +31,7 @@ pub(super) struct Durable {
     openings: Vec<(u64, UnitSequence)>,
 }
 
-struct State {
+struct ModelState {
     pages: BTreeMap<u64, Kept>,
     durable: Durable,
     epoch: u32,
@@ -42,7 +42,7 @@ pub(super) struct Model {
     pub segments: Arc<Segments>,
     executor: Executor,
     own: Weak<Self>,
-    state: Mutex<State>,
+    state: Mutex<ModelState>,
     checkpointing: AtomicBool,
     /// What the segments are told of volatile pages in memory, of which there are none.
     pub dirty_bytes: AtomicU64,
@@ -58,7 +58,7 @@ impl Model {
         for (id, kept) in &durable.pages {
             segments.adopt(PageId(*id), kept.location).unwrap();
         }
-        let state = State { pages: durable.pages.clone(), durable, epoch: 1 };
+        let state = ModelState { pages: durable.pages.clone(), durable, epoch: 1 };
         segments.begin_epoch(Epoch(1));
         let executor = world.harness.executor().clone();
         let checkpointing = AtomicBool::new(false);
@@ -74,7 +74,7 @@ impl Model {
         model
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ModelState> {
         self.state.lock().unwrap()
     }
 
@@ -156,13 +156,16 @@ impl Model {
         for (index, state) in states.iter().enumerate() {
             let bytes = live.get(&index).copied().unwrap_or(0);
             assert_eq!(space.live_bytes_of(index), bytes, "segment {index}");
-            let may_be_live = matches!(state, space::State::Open | space::State::Full);
+            let may_be_live = matches!(state, space::SegmentState::Open | space::SegmentState::Full);
             assert!(bytes == 0 || may_be_live, "segment {index} is {state:?}");
         }
         assert_eq!(space.live_bytes(), live.values().sum::<u64>());
         for kept in state.durable.pages.values() {
             let index = space.index_of(kept.location.offset_bytes()).unwrap();
-            assert!(!matches!(states[index], space::State::Free | space::State::Freed), "segment {index}");
+            assert!(
+                !matches!(states[index], space::SegmentState::Free | space::SegmentState::Freed),
+                "segment {index}"
+            );
         }
     }
 

@@ -4,7 +4,7 @@ use crate::btree::overflow;
 use crate::catalog::Entry;
 use crate::log::block::{self, HEADER_BYTES, Header, PREFIX_BYTES};
 use crate::log::recover::records_of;
-use crate::log::{Known, Lsn, Timestamp};
+use crate::log::{LogCheckpoint, Lsn, Timestamp};
 use crate::txn::{Operation, Operations};
 
 const BLOCK_BYTES: usize = 512;
@@ -31,9 +31,10 @@ pub fn log_stream(bytes: &[u8]) {
             blocks.push((header, block));
         }
     }
-    let known = Known { store, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
+    let checkpoint =
+        LogCheckpoint { store, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
     let mut found_bytes = 0;
-    let _either_way = records_of(known, &blocks, &mut |_, _, record| {
+    let _either_way = records_of(checkpoint, &blocks, &mut |_, _, record| {
         found_bytes += PREFIX_BYTES + record.len();
         operations(record);
         Ok(())

@@ -1,7 +1,7 @@
 //! Images of pages, and what is on the pages.
 
 use crate::btree::node::Node;
-use crate::checkpoint::map::{Change, MapPage, PRIORS, Place, page_id};
+use crate::checkpoint::map::{Change, MapPage, MapPageLocation, PRIORS, page_id};
 use crate::class::{CLASSES, class_bytes};
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::OwnPage;
@@ -121,7 +121,7 @@ pub fn map(bytes: &[u8]) {
         let Some(page) = page_of(header, &image) else { continue };
         let serial = header.page.0.wrapping_sub(page_id(0).0);
         let Some(location) = location(0, image.len(), header.class) else { continue };
-        let map = MapPage::new(page.page(), Place { serial, location });
+        let map = MapPage::new(page.page(), MapPageLocation { serial, location });
         if let Ok(priors) = map.priors() {
             assert!(priors.len() <= PRIORS && priors.iter().all(|prior| prior.serial < serial));
         }

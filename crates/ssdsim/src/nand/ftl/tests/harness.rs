@@ -12,8 +12,8 @@ use crate::engine::{Event, Slab};
 use crate::nand::FIRST_FTL_KIND;
 use crate::nand::flash::Flash;
 use crate::nand::ftl::Ftl;
-use crate::nand::ftl::blocks::State;
-use crate::nand::ftl::geometry::Place;
+use crate::nand::ftl::blocks::BlockState;
+use crate::nand::ftl::geometry::FlashAddress;
 
 /// 4 dies; rows of two pages of two units; blocks of 8 rows. A byte takes a nanosecond, a read 50 µs, a
 /// program 500 µs.
@@ -173,14 +173,14 @@ impl Bench {
         }
         for die in 0..geometry.dies {
             let of_die = blocks.of_die(die);
-            let free = of_die.clone().filter(|block| blocks.get(*block).state == State::Free).count();
+            let free = of_die.clone().filter(|block| blocks.get(*block).state == BlockState::Free).count();
             assert_eq!(blocks.free(die) as usize, free);
             let total: u32 = of_die.clone().map(|block| valid[block as usize]).sum();
             assert_eq!(blocks.valid_of_die[die as usize], total);
             for block in of_die {
                 let entry = blocks.get(block);
                 assert_eq!(entry.valid, valid[block as usize], "block {block}: {entry:?}");
-                assert!(entry.state != State::Free || entry.valid == 0);
+                assert!(entry.state != BlockState::Free || entry.valid == 0);
                 let rows = [entry.programmed, entry.submitted, entry.sealed, geometry.rows_per_block];
                 assert!(rows.is_sorted(), "{entry:?}");
             }
@@ -207,7 +207,7 @@ impl Bench {
     }
 
     /// Place of a unit.
-    pub fn place(&self, unit: u32) -> Option<Place> {
+    pub fn place(&self, unit: u32) -> Option<FlashAddress> {
         self.ftl.mapping.get(unit)
     }
 }

@@ -10,8 +10,8 @@ use crate::config::{
     CollectConfig, CollectPolicy, LayoutConfig, MappingCache, MappingConfig, NandConfig, PlacementRule,
     SimConfig, StartState, WriteCacheConfig,
 };
-use crate::nand::ftl::blocks::State;
-use crate::nand::ftl::geometry::Place;
+use crate::nand::ftl::blocks::BlockState;
+use crate::nand::ftl::geometry::FlashAddress;
 
 const UNIT: u32 = 4096;
 const UNITS: u32 = 512;
@@ -122,7 +122,7 @@ struct Watched {
     flushes: BTreeMap<u32, BTreeSet<u64>>,
     done_writes: BTreeSet<u64>,
     versions: u64,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<FlashAddress>>,
 }
 
 impl Watched {
@@ -149,14 +149,15 @@ impl Watched {
         watched
     }
 
-    fn places(&self) -> Vec<Option<Place>> {
+    fn places(&self) -> Vec<Option<FlashAddress>> {
         (0..self.bench.ftl.geometry.logical_units()).map(|unit| self.bench.place(unit)).collect()
     }
 
     /// Does something; afterwards no unit is elsewhere without a reason.
     fn act<T>(&mut self, act: impl FnOnce(&mut Bench) -> T) -> T {
         let blocks = &self.bench.ftl.blocks;
-        let collecting: Vec<bool> = blocks.all.iter().map(|block| block.state == State::Collecting).collect();
+        let collecting: Vec<bool> =
+            blocks.all.iter().map(|block| block.state == BlockState::Collecting).collect();
         let result = act(&mut self.bench);
         let places = self.places();
         for (unit, (before, after)) in self.places.iter().zip(&places).enumerate() {

@@ -9,12 +9,12 @@ use crate::benchmark::Contents;
 /// A directory of one engine. Beside it stands a note of what it was filled with, so that later runs need not
 /// fill it again.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EngineDirectory {
     directory: PathBuf,
     note: PathBuf,
 }
 
-impl Place {
+impl EngineDirectory {
     /// Of the engine of this name, below `parent`.
     pub fn new(parent: &Path, engine: &str) -> Self {
         let directory = parent.join(engine);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_was_filled_is_known_again() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(folder.path(), "engine");
+        let place = EngineDirectory::new(folder.path(), "engine");
         let contents = Contents::Tpcc { warehouses: 2, seed: 1 };
         assert!(!place.holds(&contents).unwrap());
         place.empty().unwrap();

@@ -23,14 +23,14 @@ const HEAD_BYTES: usize = 8;
 
 /// A place: which tree, and which of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TokenKey {
     /// Of [`TREES`].
     pub tree: usize,
     /// Below [`PLACES`].
     pub number: u32,
 }
 
-impl Place {
+impl TokenKey {
     /// Any.
     pub fn draw(random: &mut Pcg64) -> Self {
         Self { tree: random.random_range(0..TREES.len()), number: random.random_range(0..PLACES) }
@@ -49,14 +49,14 @@ impl Place {
 
 /// The trees of all places.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct TokenTrees {
     trees: Vec<Tree>,
 }
 
 /// The token in each place, as one view of the store shows it.
-pub type Laid = BTreeMap<Place, u32>;
+pub type Laid = BTreeMap<TokenKey, u32>;
 
-impl Places {
+impl TokenTrees {
     /// Those of a store, which are made if they are not there.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Places {
     }
 
     /// The tree of a place.
-    pub fn tree(&self, place: Place) -> &Tree {
+    pub fn tree(&self, place: TokenKey) -> &Tree {
         &self.trees[place.tree]
     }
 
@@ -82,7 +82,7 @@ impl Places {
     pub fn laid(&self, view: &impl Readable, random: &mut Pcg64) -> Result<Laid, Stop> {
         let mut laid = Laid::new();
         for (number, tree) in self.trees.iter().enumerate() {
-            let place = |key: &[u8]| Place::all().find(|place| place.tree == number && place.key() == key);
+            let place = |key: &[u8]| TokenKey::all().find(|place| place.tree == number && place.key() == key);
             let mut note = |key: &[u8], value: &[u8]| -> Result<(), Stop> {
                 let place =
                     place(key).ok_or_else(|| Stop::Wrong("a record in a place that is none".into()))?;
@@ -93,7 +93,7 @@ impl Places {
                     None => Ok(()),
                 }
             };
-            let places = Place::all().filter(|place| place.tree == number);
+            let places = TokenKey::all().filter(|place| place.tree == number);
             match random.random_range(0..6) {
                 0 => {
                     for record in view.iter(tree)? {
@@ -108,7 +108,7 @@ impl Places {
                     }
                 }
                 2 => {
-                    let border = Place::draw(random).key();
+                    let border = TokenKey::draw(random).key();
                     let (low, high) = (view.range(tree, ..border.clone())?, view.range(tree, border..)?);
                     for record in low.chain(high) {
                         let (key, value) = record?;
@@ -116,13 +116,13 @@ impl Places {
                     }
                 }
                 3 => {
-                    let keys: Vec<_> = places.map(Place::key).collect();
+                    let keys: Vec<_> = places.map(TokenKey::key).collect();
                     for (key, value) in keys.iter().zip(view.get_many(tree, &keys)?) {
                         value.map_or(Ok(()), |value| note(key, &value))?;
                     }
                 }
                 4 => {
-                    for key in places.map(Place::key) {
+                    for key in places.map(TokenKey::key) {
                         let Some(mut reader) = view.reader(tree, &key)? else { continue };
                         let mut value = Vec::new();
                         reader.read_to_end(&mut value).map_err(|error| Stop::Wrong(error.to_string()))?;
@@ -130,7 +130,7 @@ impl Places {
                     }
                 }
                 _ => {
-                    for key in places.map(Place::key) {
+                    for key in places.map(TokenKey::key) {
                         view.get(tree, &key)?.map_or(Ok(()), |value| note(&key, &value))?;
                     }
                 }

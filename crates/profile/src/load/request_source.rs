@@ -10,13 +10,13 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The next request of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NextRequest {
     pub offset_bytes: u64,
     pub is_read: bool,
 }
 
 /// The source of one worker's requests, from its seed.
-pub(super) struct Places<'a> {
+pub(super) struct RequestSource<'a> {
     rng: Pcg64,
     read_share: f64,
     random_share: f64,
@@ -30,7 +30,7 @@ pub(super) struct Places<'a> {
     list_next: usize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> RequestSource<'a> {
     /// For the streams `first..first + count` of `total`.
     pub(super) fn new(load: &'a Load, device_align_bytes: u64, first: u32, count: u32, total: u32) -> Self {
         let workload = &load.workload;
@@ -66,11 +66,11 @@ impl<'a> Places<'a> {
 
     /// The next request of `stream`.
     #[inline]
-    pub(super) fn next(&mut self, stream: usize) -> Place {
+    pub(super) fn next(&mut self, stream: usize) -> NextRequest {
         let is_read = self.chance(self.read_share);
         if let Some(&offset_bytes) = self.list.get(self.list_next) {
             self.list_next = (self.list_next + 1) % self.list.len();
-            return Place { offset_bytes, is_read };
+            return NextRequest { offset_bytes, is_read };
         }
         let offset_bytes = if self.chance(self.random_share) {
             let starts = (self.last_start - self.first_byte) / self.align_bytes + 1;
@@ -80,7 +80,7 @@ impl<'a> Places<'a> {
         };
         let after = offset_bytes + self.request_bytes;
         self.next[stream] = if after > self.last_start { self.first_byte } else { after };
-        Place { offset_bytes, is_read }
+        NextRequest { offset_bytes, is_read }
     }
 
     /// An exponentially distributed span with the given mean.
@@ -135,10 +135,10 @@ mod tests {
         let workload = Workload { random_share: 0.0, ..Workload::random(Access::Write, 4096.0, 2.0) };
         let region = Region { offset_bytes: 8192, length_bytes: 16384 };
         let load = load(workload, Pattern::Mixed { align_bytes: None }, region);
-        let mut places = Places::new(&load, 512, 0, 2, 2);
-        let offsets: Vec<u64> = (0..5).map(|_| places.next(1).offset_bytes).collect();
+        let mut source = RequestSource::new(&load, 512, 0, 2, 2);
+        let offsets: Vec<u64> = (0..5).map(|_| source.next(1).offset_bytes).collect();
         assert_eq!(offsets, [16384, 20480, 8192, 12288, 16384]);
-        assert_eq!(places.next(0), Place { offset_bytes: 8192, is_read: false });
+        assert_eq!(source.next(0), NextRequest { offset_bytes: 8192, is_read: false });
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
         let region = Region { offset_bytes: 0, length_bytes: 1 << 20 };
         let load =
             load(Workload::random(Access::Read, 4096.0, 1.0), Pattern::List(vec![8192, 0, 4096]), region);
-        let mut places = Places::new(&load, 512, 0, 1, 1);
-        let offsets: Vec<u64> = (0..4).map(|_| places.next(0).offset_bytes).collect();
+        let mut source = RequestSource::new(&load, 512, 0, 1, 1);
+        let offsets: Vec<u64> = (0..4).map(|_| source.next(0).offset_bytes).collect();
         assert_eq!(offsets, [8192, 0, 4096, 8192]);
     }
 
@@ -161,10 +161,10 @@ mod tests {
             let region = Region { offset_bytes, length_bytes: request + spare * 512 };
             let workload = Workload { read_share: reads, request_bytes: request as f64, random_share: random, concurrency: 3.0 };
             let load = load(workload, Pattern::Mixed { align_bytes: None }, region);
-            let mut places = Places::new(&load, 512, 0, 3, 3);
+            let mut source = RequestSource::new(&load, 512, 0, 3, 3);
             let mut read = 0;
             for turn in 0..3000 {
-                let place = places.next(turn % 3);
+                let place = source.next(turn % 3);
                 prop_assert!(place.offset_bytes >= offset_bytes);
                 prop_assert!(place.offset_bytes + request <= offset_bytes + region.length_bytes);
                 prop_assert!(place.offset_bytes.is_multiple_of(512));

@@ -30,7 +30,7 @@ pub struct Room {
 }
 
 /// The place of a store, and how large it may be.
-pub struct Place {
+pub struct StoreLocation {
     kind: Kind,
     room: Option<Room>,
 }
@@ -42,13 +42,13 @@ enum Kind {
     Device(Arc<dyn Device>),
 }
 
-impl From<Kind> for Place {
+impl From<Kind> for StoreLocation {
     fn from(kind: Kind) -> Self {
         Self { kind, room: None }
     }
 }
 
-impl Place {
+impl StoreLocation {
     /// The one that the target names, unless that is a simulated drive.
     ///
     /// # Errors

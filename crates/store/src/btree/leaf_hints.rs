@@ -24,7 +24,7 @@ const KEY_BYTES_MAX: usize = 31;
 /// A key and its leaf.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Place {
+struct HintedKey {
     /// Whose key it is.
     tree: TreeNumber,
     hint: LeafHint,
@@ -49,24 +49,24 @@ impl TreeNumber {
 
 thread_local! {
     /// By the key's hash. Empty as long as the thread has found nothing.
-    static PLACES: RefCell<Box<[Place]>> = RefCell::default();
+    static HINTED_KEYS: RefCell<Box<[HintedKey]>> = RefCell::default();
 }
 
 /// Which of the places is a key's. The number of the tree is left out: it depends on how many others were
 /// opened before, and what happens must not.
 #[inline]
-fn index(places: &[Place], root: PageId, key: &[u8]) -> usize {
-    hash(root.0, key) as usize >> (usize::BITS - places.len().trailing_zeros())
+fn index(hinted_keys: &[HintedKey], root: PageId, key: &[u8]) -> usize {
+    hash(root.0, key) as usize >> (usize::BITS - hinted_keys.len().trailing_zeros())
 }
 
 /// Where `key` was found last in a tree, by its number and its root, if that is known.
 #[inline]
 pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<LeafHint> {
-    PLACES.with_borrow(|places| {
-        if places.is_empty() {
+    HINTED_KEYS.with_borrow(|hinted_keys| {
+        if hinted_keys.is_empty() {
             return None;
         }
-        let place = &places[index(places, root, key)];
+        let place = &hinted_keys[index(hinted_keys, root, key)];
         let is_known = place.tree == tree && place.key.get(..place.length.into()) == Some(key);
         is_known.then_some(place.hint)
     })
@@ -78,13 +78,13 @@ pub(super) fn remember((tree, root): (TreeNumber, PageId), key: &[u8], hint: Lea
     if key.len() > KEY_BYTES_MAX {
         return;
     }
-    PLACES.with_borrow_mut(|places| {
-        if places.is_empty() {
-            let unused = Place { tree: TreeNumber::NONE, hint, length: 0, key: [0; KEY_BYTES_MAX] };
-            *places = vec![unused; if in_task() { OF_WORKER } else { OF_THREAD }].into();
+    HINTED_KEYS.with_borrow_mut(|hinted_keys| {
+        if hinted_keys.is_empty() {
+            let unused = HintedKey { tree: TreeNumber::NONE, hint, length: 0, key: [0; KEY_BYTES_MAX] };
+            *hinted_keys = vec![unused; if in_task() { OF_WORKER } else { OF_THREAD }].into();
         }
-        let at = index(places, root, key);
-        let place = &mut places[at];
+        let at = index(hinted_keys, root, key);
+        let place = &mut hinted_keys[at];
         place.tree = tree;
         place.hint = hint;
         place.length = key.len() as u8;

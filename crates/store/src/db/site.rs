@@ -24,7 +24,7 @@ pub const LOG_FILE: &str = "log.flashgrain";
 
 /// Where a device comes from.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum DeviceSource {
     /// Directories or block devices, one for each member.
     Paths(Vec<PathBuf>),
     /// An opened device.
@@ -34,15 +34,15 @@ pub(super) enum Place {
 /// Where a store is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Site {
-    pub data: Place,
-    pub log: Option<Place>,
+    pub data: DeviceSource,
+    pub log: Option<DeviceSource>,
     /// Whether opened devices may grow.
     pub growable: bool,
     /// Block devices that may be overwritten.
     pub consent: Vec<PathBuf>,
 }
 
-impl Default for Place {
+impl Default for DeviceSource {
     fn default() -> Self {
         Self::Paths(Vec::new())
     }
@@ -85,7 +85,7 @@ impl Site {
     /// # Errors
     /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for what is no place for a store.
     pub fn claim(&self, making: bool) -> Result<Arc<Claim>, Error> {
-        let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
+        let paths: Vec<PathBuf> = self.places().flat_map(DeviceSource::paths).cloned().collect();
         self.check_places(making)?;
         Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
     }
@@ -96,7 +96,7 @@ impl Site {
     /// # Errors
     /// As [`Site::claim`].
     pub fn share(&self) -> Result<Arc<Claim>, Error> {
-        let paths: Vec<PathBuf> = self.places().flat_map(Place::paths).cloned().collect();
+        let paths: Vec<PathBuf> = self.places().flat_map(DeviceSource::paths).cloned().collect();
         self.check_places(false)?;
         Claim::share(&paths).map_err(|error| of_device(error, &paths))
     }
@@ -114,7 +114,7 @@ impl Site {
         Ok(())
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &DeviceSource> {
         std::iter::once(&self.data).chain(&self.log)
     }
 
@@ -135,12 +135,16 @@ impl Site {
         stripe_unit_bytes: Option<u64>,
     ) -> Result<(Devices, Made), Error> {
         let survey = self.survey()?;
-        let directories: Vec<PathBuf> =
-            self.places().flat_map(Place::paths).filter(|path| !is_block_device(path)).cloned().collect();
-        for path in self.places().flat_map(Place::paths).filter(|path| is_block_device(path)) {
+        let directories: Vec<PathBuf> = self
+            .places()
+            .flat_map(DeviceSource::paths)
+            .filter(|path| !is_block_device(path))
+            .cloned()
+            .collect();
+        for path in self.places().flat_map(DeviceSource::paths).filter(|path| is_block_device(path)) {
             self.check_consent(path)?;
         }
-        if directories.len() > 1 && claim.places() < self.places().flat_map(Place::paths).count() {
+        if directories.len() > 1 && claim.places() < self.places().flat_map(DeviceSource::paths).count() {
             let why =
                 "the same place twice: each member, and the log, wants a directory or a device of its own";
             return Err(Error::Options(why.into()));
@@ -162,10 +166,10 @@ impl Site {
             let why = "a store that was being made when that was cut off; create it again".into();
             return Err(Error::NotAStore { path: path.to_owned(), why });
         }
-        let open = |place: &Place, name: &str| {
+        let open = |place: &DeviceSource, name: &str| {
             let device = match place {
-                Place::Device(device) => Arc::clone(device),
-                Place::Paths(paths) => existing(paths, name, claim, !read_only)?,
+                DeviceSource::Device(device) => Arc::clone(device),
+                DeviceSource::Paths(paths) => existing(paths, name, claim, !read_only)?,
             };
             Ok::<_, Error>(match read_only {
                 true => Arc::new(OverlayDevice::new(device, OVERLAY_BYTES_MAX)),
@@ -179,14 +183,14 @@ impl Site {
     /// Whether the data device grows when it is full.
     pub fn may_grow(&self) -> bool {
         match &self.data {
-            Place::Paths(_) => self.data.is_in_files(),
-            Place::Device(_) => self.growable,
+            DeviceSource::Paths(_) => self.data.is_in_files(),
+            DeviceSource::Device(_) => self.growable,
         }
     }
 
     /// Whether the log has files of its own, which take the size that they are given.
     pub fn log_may_grow(&self) -> bool {
-        self.log.as_ref().is_some_and(Place::is_in_files)
+        self.log.as_ref().is_some_and(DeviceSource::is_in_files)
     }
 
     fn check_consent(&self, path: &Path) -> Result<(), Error> {
@@ -237,10 +241,15 @@ fn check_place(path: &Path, making: bool) -> Result<(), Error> {
 }
 
 /// A device for a new store; nothing is in its places.
-fn new_device(place: &Place, name: &str, unit: u64, made: &mut Made) -> Result<Arc<dyn Device>, Error> {
+fn new_device(
+    place: &DeviceSource,
+    name: &str,
+    unit: u64,
+    made: &mut Made,
+) -> Result<Arc<dyn Device>, Error> {
     let paths = match place {
-        Place::Device(device) => return Ok(Arc::clone(device)),
-        Place::Paths(paths) => named(paths)?,
+        DeviceSource::Device(device) => return Ok(Arc::clone(device)),
+        DeviceSource::Paths(paths) => named(paths)?,
     };
     let file = |path: &PathBuf| if is_block_device(path) { path.clone() } else { path.join(name) };
     let files: Vec<PathBuf> = paths.iter().map(file).collect();
@@ -358,7 +367,7 @@ pub(super) fn of_device(error: DeviceError, paths: &[PathBuf]) -> Error {
     }
 }
 
-impl Place {
+impl DeviceSource {
     fn paths(&self) -> &[PathBuf] {
         match self {
             Self::Paths(paths) => paths,
@@ -379,7 +388,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for DeviceSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Paths(paths) => paths.fmt(formatter),
