@@ -1,4 +1,4 @@
-//! Which records a benchmark touches, and what they hold.
+//! Keys and values of a benchmark's records, and the choice of records.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -106,7 +106,7 @@ impl std::fmt::Display for Distribution {
     }
 }
 
-/// What all streams of picks share.
+/// Parameters that all streams of picks share.
 #[derive(Clone, Copy, Debug)]
 pub struct Popularity {
     records: u64,

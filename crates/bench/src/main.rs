@@ -23,7 +23,7 @@ enum Command {
         /// Memory that the settings are for, in MiB.
         #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(16..))]
         cache_mib: u64,
-        /// What commits promise.
+        /// Promise of each commit.
         #[arg(long, value_enum, default_value_t = Durability::Buffered)]
         durability: Durability,
     },

@@ -16,7 +16,7 @@ pub struct Arguments {
     /// Lines of JSON that `suite` or `run --json` has written.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Where a page with charts goes.
+    /// File for a page with charts.
     #[arg(long)]
     out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What there is to compare with.
+//! Lists the engines to compare with.
 
 use std::process::ExitCode;
 

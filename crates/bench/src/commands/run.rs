@@ -17,7 +17,7 @@ pub struct Arguments {
     /// On which engine.
     #[arg(value_enum)]
     engine: EngineName,
-    /// Which workload: see `workloads`.
+    /// Name of the workload: see `workloads`.
     workload: String,
     /// Directory for the engine's files, which are put into a folder named after the engine.
     directory: PathBuf,
@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Bytes for the engine's cache and buffers; a tenth of the data's unless given.
     #[arg(long)]
     cache: Option<u64>,
-    /// What commits promise.
+    /// Promise of each commit.
     #[arg(long, value_enum, default_value_t = Durability::None)]
     durability: Durability,
     /// Clients at a time.

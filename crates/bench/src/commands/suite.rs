@@ -13,13 +13,13 @@ use super::{DataArguments, cores, exit_code, interrupt};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Which suites.
+    /// The suites to run.
     #[arg(value_enum, required = true)]
     suites: Vec<Suite>,
     /// Directory for the engines' files.
     #[arg(long)]
     directory: PathBuf,
-    /// Where results are appended, a line of JSON each.
+    /// File to which results are appended, a line of JSON each.
     #[arg(long, default_value = "benchmarks.jsonl")]
     results: PathBuf,
     /// On these engines; all that are compiled in unless given.

@@ -145,7 +145,7 @@ fn conditions(question: &Question<'_>) -> String {
     )
 }
 
-/// What a reader must know before trusting the figures.
+/// Remarks that a reader must know before trusting the figures.
 fn notes(results: &[RunResult]) -> Vec<String> {
     let mut notes = Vec::new();
     let rounds = results.iter().map(|run| run.round).collect::<BTreeSet<_>>().len();

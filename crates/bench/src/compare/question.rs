@@ -136,7 +136,8 @@ impl<'a> Question<'a> {
         self.closed.iter().flat_map(|cell| &cell.runs).all(only_reads)
     }
 
-    /// What the drive read alone with as many requests in flight as there were clients, by their number.
+    /// Reads per second by the drive alone with as many requests in flight as there were clients, by their
+    /// number.
     pub fn raw_reads(&self) -> Vec<(f64, f64)> {
         let mut raw: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for run in self.closed.iter().flat_map(|cell| &cell.runs) {
@@ -164,7 +165,7 @@ impl Cell<'_> {
         self.of(|run| Some(run.operations_per_s / run.raw?.reads_per_s))
     }
 
-    /// What a reader must know of its memory; empty if there is nothing.
+    /// A remark on its memory that a reader must know; empty if there is none.
     pub fn memory_note(&self) -> &'static str {
         let is_limited = self.runs.iter().all(|run| run.is_memory_limited);
         match self.runs.first().map(|run| run.caching) {

@@ -23,7 +23,7 @@ pub(super) fn over_time(question: &Question<'_>) -> Option<Figure> {
         let x = Axis::over("seconds", Unit::Count, Growth::Linear, [0.0, longest as f64]);
         let mut plot = Plot::new(name, x, Axis::over("", unit, growth, values));
         for run in &runs {
-            // What ended in a second is shown at its end.
+            // The operations that ended in a second are shown at the end of the second.
             let points = (1..).zip(&run.seconds).map(|(second, found)| (f64::from(second), what(found)));
             plot.line(
                 &series(&run.engine),

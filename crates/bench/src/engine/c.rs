@@ -272,7 +272,7 @@ impl Drop for Client {
     }
 }
 
-/// What a callback works with, and the panic in which it ended: that must not go through C.
+/// The closure of a callback, and the panic in which it ended: the panic must not go through C.
 struct Calling<'a, F: ?Sized> {
     visit: &'a mut F,
     panic: Option<Box<dyn Any + Send>>,

@@ -1,4 +1,4 @@
-//! What the benchmarks ask of a key-value store, the same for all of them.
+//! The interface of key-value stores that all benchmarks use.
 
 #[cfg(feature = "c-peers")]
 mod c;
@@ -19,7 +19,7 @@ use flashgrain_device::{Nanos, clock};
 pub use name::{Caching, EngineName};
 use serde::{Deserialize, Serialize};
 
-/// What a commit promises when it returns.
+/// Promise of a commit when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
@@ -35,11 +35,11 @@ pub enum Durability {
 /// How an engine is opened.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// A directory of its own. What an earlier run left there is opened again.
+    /// A directory of its own. Files that an earlier run left there are opened again.
     pub dir: PathBuf,
     /// Memory for cached data, write buffers included; all that the engine may take beside its code.
     pub cache_bytes: u64,
-    /// What commits promise.
+    /// Promise of each commit.
     pub durability: Durability,
     /// Most clients at a time.
     pub clients_max: usize,
@@ -63,7 +63,7 @@ pub enum Failure {
     Broken(#[from] anyhow::Error),
 }
 
-/// What a client runs: its number, and its session.
+/// Work of a client: a function of its number and its session.
 pub type Job = Arc<dyn Fn(usize, &mut dyn Session) -> anyhow::Result<()> + Send + Sync>;
 
 /// A store that is open.
@@ -78,7 +78,7 @@ pub trait Engine: Send + Sync {
     /// done, a checkpoint is made.
     ///
     /// # Errors
-    /// What the engine says.
+    /// Errors of the engine.
     fn settle(&self) -> anyhow::Result<()>;
 
     /// The settings that matter, for whoever wants to judge whether it was treated fairly.
@@ -87,7 +87,7 @@ pub trait Engine: Send + Sync {
     /// Ends it in order.
     ///
     /// # Errors
-    /// What the engine says.
+    /// Errors of the engine.
     fn close(self: Box<Self>) -> anyhow::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Which engines there are, and which of them this program can open.
+//! Names of the engines, and those among them that this program can open.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -33,7 +33,7 @@ pub enum EngineName {
     Redb,
 }
 
-/// Where an engine's data are cached.
+/// Memory in which an engine caches data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
@@ -52,7 +52,7 @@ struct Compiled {
     open: Open,
 }
 
-/// What this program was built with.
+/// The engines that this program was built with.
 const COMPILED: &[Compiled] = &[
     Compiled {
         name: EngineName::Flashgrain,
@@ -115,7 +115,7 @@ impl EngineName {
         self.compiled().map(|compiled| (compiled.version)())
     }
 
-    /// Where it caches.
+    /// Memory in which it caches data.
     pub fn caching(self) -> Caching {
         match self {
             Self::Flashgrain | Self::RocksDb | Self::WiredTiger => Caching::Own,
@@ -135,7 +135,7 @@ impl EngineName {
     /// Opens or makes its store in the directory of `setup`, which is made if it is not there.
     ///
     /// # Errors
-    /// What the engine says; or how to get a program with it.
+    /// Errors of the engine; or how to get a program that has the engine.
     pub fn open(self, setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         let Some(compiled) = self.compiled() else {
             bail!("this program was built without {self} (feature \"{self}\"): run {}", self.how_to_get());

@@ -25,8 +25,8 @@ struct Redb {
 struct Shared {
     db: Database,
     tables: Vec<Definition>,
-    /// Most time between two commits that are synced; zero: all are. What is freed is used again only after
-    /// one.
+    /// Most time between two commits that are synced; zero: all are. Freed pages are reused only after a
+    /// synced commit.
     sync_every: Duration,
     /// When the newest of them was, in nanoseconds of the clock.
     synced_ns: AtomicU64,
@@ -173,7 +173,7 @@ macro_rules! failures {
 failures! { TransactionError TableError StorageError CommitError SetDurabilityError }
 
 impl Client {
-    /// What a read outside of transactions that write sees.
+    /// The view for reads outside of writing transactions.
     fn view(&mut self) -> Result<(&mut View, &Shared), Failure> {
         let fresh = match (&self.snapshot, &self.under_way) {
             (Some(_), UnderWay::Reading) => true,

@@ -68,7 +68,7 @@ mod tests {
             let room = super::room(bytes, None, 8);
             assert!(room.device_bytes >= bytes + room.log_bytes + FRONT_BYTES && room.log_bytes > 0);
             assert!(room.log_bytes <= LOG_BYTES_MAX && room.device_bytes.is_multiple_of(8 << 20));
-            // What a store allows on a device of its own room.
+            // A store takes a log of this size on a device of the room's size.
             assert!(room.log_bytes <= room.device_bytes / LOG_PART);
         }
         assert_eq!(super::room(1 << 30, Some(1 << 20), 1).log_bytes, 1 << 20);

@@ -1,4 +1,5 @@
-//! What the kernel counts of a block device: of everybody who uses it, so that nobody else may meanwhile.
+//! The kernel's counters of a block device: they include all users of the device, so that nobody else may use
+//! it meanwhile.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ impl BlockDevice {
         device.read().map(|_| device)
     }
 
-    /// What is counted so far.
+    /// The counters now.
     pub fn read(&self) -> Option<BlockCounters> {
         BlockCounters::parse(&std::fs::read_to_string(&self.statistics).ok()?)
     }
@@ -60,7 +61,7 @@ impl BlockCounters {
         })
     }
 
-    /// What has come since `before`.
+    /// The difference to `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             reads: self.reads.saturating_sub(before.reads),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use flashgrain_device::clock;
 
-/// Where control groups are mounted: the memory controller of version 1, or everything of version 2.
+/// Mount points of control groups: the memory controller of version 1, or everything of version 2.
 const ROOTS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 

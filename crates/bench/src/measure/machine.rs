@@ -1,4 +1,4 @@
-//! Where something was measured.
+//! Description of the machine on which something was measured.
 
 use std::fs::read_to_string;
 

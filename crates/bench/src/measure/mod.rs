@@ -1,4 +1,4 @@
-//! What is measured beside the operations themselves.
+//! Measurements beside the operations themselves.
 
 mod block;
 mod cgroup;

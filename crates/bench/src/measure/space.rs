@@ -1,4 +1,4 @@
-//! What an engine takes of the disk and of memory.
+//! Disk space and memory that an engine takes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -26,8 +26,8 @@ pub fn peak_memory_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// From now on, [`peak_memory_bytes`] tells of what comes. Where the kernel refuses that, of everything as
-/// before.
+/// Makes [`peak_memory_bytes`] count from now on. If the kernel refuses that, it counts from the start of the
+/// process as before.
 pub fn forget_peak_memory() {
     let _refused = std::fs::write("/proc/self/clear_refs", "5");
 }

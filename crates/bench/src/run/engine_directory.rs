@@ -1,4 +1,4 @@
-//! Where an engine keeps its files, and what is in them.
+//! Directory of an engine's files, and a note of their contents.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl EngineDirectory {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             text => text.with_context(|| format!("read {}", self.note.display()))?,
         };
-        // What cannot be understood is another version's.
+        // A note that cannot be parsed was written by another version.
         Ok(serde_json::from_str::<Contents>(&text).is_ok_and(|found| found == *contents))
     }
 

@@ -1,4 +1,4 @@
-//! What a run found, for programs: one line of JSON.
+//! Result of a run, for programs: one line of JSON.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::measure::{BlockCounters, RawLimit, machine};
 /// See the module. Rates are per second of the counted span, amounts per operation of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Where it ran.
+    /// Description of the machine.
     pub machine: String,
-    /// Which engine.
+    /// Name of the engine.
     pub engine: String,
     /// Its settings.
     pub settings: BTreeMap<String, String>,
-    /// Where it caches.
+    /// Memory in which it caches data.
     pub caching: Caching,
-    /// Which workload.
+    /// Name of the workload.
     pub workload: String,
-    /// What the engine held at the beginning.
+    /// Contents of the engine at the beginning.
     pub contents: Contents,
     /// As in [`Benchmark::data_bytes`](crate::benchmark::Benchmark::data_bytes).
     pub data_bytes: u64,
@@ -33,7 +33,7 @@ pub struct RunResult {
     pub cache_bytes: u64,
     /// Whether the kernel has bounded the memory of an engine that caches in it; true for others.
     pub is_memory_limited: bool,
-    /// What commits promise.
+    /// Promise of each commit.
     pub durability: Durability,
     /// Clients at a time.
     pub clients: usize,
@@ -61,7 +61,7 @@ pub struct RunResult {
     pub kinds: BTreeMap<String, KindResult>,
     /// Processor time of the whole process, user and system.
     pub cpu_us_per_operation: f64,
-    /// What reached the device; none where nobody counts it.
+    /// Requests that reached the device; none if nobody counts them.
     pub device: Option<DeviceResult>,
     /// Bytes read from the device over those that operations asked for.
     pub read_amplification: Option<f64>,
@@ -73,7 +73,7 @@ pub struct RunResult {
     pub space_amplification: Option<f64>,
     /// The most memory of the process while clients ran, pages of mapped files included.
     pub peak_memory_bytes: u64,
-    /// What the drive did alone in the same minute.
+    /// Rates of the drive alone, measured in the same minute.
     pub raw: Option<RawLimit>,
     /// Of an open loop: latency of as many random reads a second by the drive alone, right after.
     #[serde(default)]
@@ -99,7 +99,7 @@ pub struct KindResult {
     pub latency: Latency,
 }
 
-/// What reached the device, per operation.
+/// Requests that reached the device, per operation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in BlockCounters")]
 pub struct DeviceResult {
@@ -123,7 +123,7 @@ pub struct SecondResult {
     pub space_bytes: u64,
 }
 
-/// What a run has left.
+/// State of the engine after a run.
 pub(super) struct Left {
     pub settings: Vec<(String, String)>,
     pub space_bytes: u64,
@@ -190,7 +190,7 @@ fn kinds(tally: &Tally, elapsed_s: f64) -> BTreeMap<String, KindResult> {
     tally.kinds().iter().map(|kind| (kind.name.to_owned(), of(kind))).collect()
 }
 
-/// What the block device was given in the span, where that is counted.
+/// Requests to the block device in the span, if they are counted.
 fn block(driven: &EngineDriven) -> Option<BlockCounters> {
     driven.after.zip(driven.before).map(|(after, before)| after.since(&before))
 }

@@ -113,7 +113,7 @@ impl Store {
     /// Ends it in order.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn close(self) -> Result<(), Error> {
         match self.kind {
             Kind::Threads(db) => db.close(),

@@ -25,10 +25,10 @@ use crate::measure::{RawFile, RawLimit};
 use crate::records::Records;
 use crate::run::{EngineDirectory, RunResult, Sizes};
 
-/// What is run.
+/// Runs to make, and their settings.
 #[derive(Debug)]
 pub struct Suites {
-    /// Which.
+    /// Suites to run.
     pub suites: Vec<Suite>,
     /// On which engines.
     pub engines: Vec<EngineName>,
@@ -40,9 +40,9 @@ pub struct Suites {
     pub seconds: f64,
     /// Seconds before.
     pub warmup_s: f64,
-    /// Where engines keep their files.
+    /// Directory of the engines' files.
     pub directory: PathBuf,
-    /// Where results are appended, a line each. Runs that are there already are left out.
+    /// File to which results are appended, a line each. Runs that the file already has are left out.
     pub results: PathBuf,
     /// Processors of this machine.
     pub cores: usize,
@@ -59,7 +59,7 @@ pub struct Ended {
     pub failures: usize,
 }
 
-/// What tells runs apart, as text.
+/// Text that distinguishes runs.
 type Identity = String;
 
 /// Bytes of the file for raw requests: as many as the data, within these.
@@ -81,8 +81,8 @@ struct Step {
 }
 
 impl Suites {
-    /// Does all runs that are missing. `note` hears how far it is. What has ended is kept, also when it is
-    /// interrupted or a run fails.
+    /// Does all runs that are missing. `note` hears how far it is. Results of completed runs are kept, also
+    /// when it is interrupted or a run fails.
     ///
     /// # Errors
     /// If the drive cannot be measured, or results not be read or written.
@@ -207,7 +207,7 @@ impl Suites {
         Ok(RawLimit::measure(raw, depth, cores as u32, seconds, seed, interrupt)?)
     }
 
-    /// What the drive alone makes of as many reads a second as the run, an open loop, had it do.
+    /// Latency of the drive alone at the rate of reads that an open-loop run caused.
     fn raw_latency(
         &self,
         raw: &RawFile,
@@ -285,7 +285,7 @@ impl Suites {
 /// A run that has ended.
 struct Finished {
     status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     text: String,
     /// It had to be ended.
     is_hanging: bool,
@@ -334,7 +334,7 @@ fn left(passed_s: f64, done: usize, all: usize) -> String {
     format!(", {:.0} min left", (passed_s / done as f64 * (all - done) as f64 / 60.0).ceil())
 }
 
-/// What the engine does in a closed loop: the median of what is known of the same clients.
+/// Rate of the engine in a closed loop: the median of the known runs with the same clients.
 fn closed_rate(known: &[RunResult], step: &Step) -> anyhow::Result<f64> {
     let Step { planned, contents, engine, .. } = step;
     let mut rates: Vec<f64> = known

@@ -1,4 +1,4 @@
-//! Which runs a suite has. One command makes the tables of docs/benchmarks.md.
+//! The runs of each suite. One command makes the tables of docs/benchmarks.md.
 
 use clap::ValueEnum;
 
@@ -40,7 +40,7 @@ pub struct Planned {
     pub cores: Option<usize>,
     /// Cache, as a share of the bytes of keys and values.
     pub cache_share: f64,
-    /// What commits promise.
+    /// Promise of each commit.
     pub durability: Durability,
     /// Share of the rate that each engine reaches in a closed loop, for an open one.
     pub load: Option<f64>,
@@ -52,7 +52,7 @@ const OUT_OF_MEMORY: f64 = 0.1;
 /// With room for what engines need beside keys and values.
 const IN_MEMORY: f64 = 3.0;
 
-/// What engines are tried with: each is judged by its best.
+/// Numbers of clients that engines are tried with: each is judged by its best.
 const CLIENTS: [usize; 5] = [1, 8, 32, 64, 128];
 
 /// Of mixes, and of TPC-C with durable commits.

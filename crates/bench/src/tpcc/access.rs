@@ -24,7 +24,7 @@ pub(super) struct Access<'a> {
     user: UserBytes,
 }
 
-/// What a transaction is going to do.
+/// Whether a transaction is going to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     Read,
@@ -43,7 +43,7 @@ impl<'a> Access<'a> {
         Self { session, value: Vec::new(), user: UserBytes::default() }
     }
 
-    /// What was read and written since this was asked last, without what lost to others.
+    /// Returns and resets the bytes read and written, without those of attempts that lost to others.
     pub fn take_user(&mut self) -> UserBytes {
         std::mem::take(&mut self.user)
     }

@@ -7,7 +7,7 @@ use super::rows::{Customer, Order, OrderLine};
 use super::tables;
 use crate::engine::Failure;
 
-/// What a user asks for.
+/// Input of the transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     carrier: u8,

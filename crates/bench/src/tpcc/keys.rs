@@ -10,7 +10,7 @@ pub(super) struct DistrictId {
     pub district: u8,
 }
 
-/// Who wrote a row of the history: the table has no key, so each writer appends to a part of its own.
+/// Writer of a row of the history: the table has no key, so each writer appends to a part of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     /// The load, for a warehouse.
@@ -78,7 +78,7 @@ pub(super) fn stock(warehouse: u32, item: u32) -> [u8; 8] {
     key!(8; warehouse.to_be_bytes(), item.to_be_bytes())
 }
 
-/// What customers of that last name begin with.
+/// Prefix of the keys of customers with that last name.
 pub(super) fn last_name(of: DistrictId, last: &Text<16>) -> [u8; 21] {
     key!(21; district(of), *last.padded())
 }

@@ -1,8 +1,8 @@
 //! The load (4.3.3.1).
 //!
 //! Each table is filled by one client, from its first key to its last, so that trees grow at their end;
-//! several tables are filled at a time. What tables have in common, such as which customer has which order,
-//! is drawn from sequences of random numbers that each of them draws again.
+//! several tables are filled at a time. Relations between tables, such as the customer of each order, come
+//! from sequences of random numbers that each table draws again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::engine::{Engine, Session, Table};
 
 /// Of a transaction of the load.
 const BATCH_ROWS: usize = 500;
-/// What each customer has paid once before the load.
+/// Payment of each customer before the load.
 const FIRST_PAYMENT_CENTS: i64 = 1000;
 const CREDIT_LIMIT_CENTS: i64 = 5_000_000;
 /// Those that take longest first, so that they do not end alone.
@@ -51,7 +51,7 @@ pub struct Progress {
 /// use. `progress` hears of it now and then, from any of them, and ends it with an error.
 ///
 /// # Errors
-/// What the engine says, and what `progress` says.
+/// Errors of the engine, and of `progress`.
 pub fn load(
     engine: &dyn Engine,
     dataset: &Dataset,
@@ -166,7 +166,7 @@ impl Dataset {
         Random::new(self.seed, stream)
     }
 
-    /// What a district has earned before the load.
+    /// Earnings of a district before the load.
     fn district_ytd(&self) -> i64 {
         i64::from(self.scale.customers_per_district) * FIRST_PAYMENT_CENTS
     }

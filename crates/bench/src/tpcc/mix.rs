@@ -1,4 +1,4 @@
-//! Which transaction comes next (5.2.4.2).
+//! Chooses the next transaction (5.2.4.2).
 
 use super::random::Random;
 

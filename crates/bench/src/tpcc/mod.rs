@@ -2,14 +2,14 @@
 //! twelve consistency conditions.
 //!
 //! A table of the engine holds a table of the specification; two more are indexes, of customers by name and
-//! of customers' newest orders. What [`load`] makes depends on its [`Dataset`] alone, and so does what a run
-//! of one client leaves.
+//! of customers' newest orders. The result of [`load`] depends on its [`Dataset`] alone, and so does the
+//! result of a run with one client.
 //!
 //! # Where this differs from the specification
 //!
 //! - There are no terminals: no keying time, no think time, no screens. A client begins a transaction as soon
 //!   as its last one has ended, so warehouses do not limit the rate, and a rate of new orders is no tpmC.
-//!   What was committed and the 1 % of new orders that are rolled back are told apart.
+//!   Committed transactions, and the 1 % of new orders that are rolled back, are counted apart.
 //! - Clients may keep a warehouse, as terminals do (and the district of Stock-Level), or draw one for each
 //!   transaction, as LeanStore does: [`Home`].
 //! - The deck of 5.2.4.2 has 100 cards: 45 New-Order, 43 Payment, 4 of each other.
@@ -91,7 +91,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// That of the specification.
+    /// The scale of the specification.
     pub fn standard(warehouses: u32) -> Self {
         Self { warehouses, items: 100_000, customers_per_district: 3000, new_orders_per_district: 900 }
     }

@@ -10,7 +10,7 @@ use crate::engine::Failure;
 
 const QUANTITY_MAX: u32 = 10;
 
-/// What a user asks for.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 pub(super) struct NewOrder {
     of: DistrictId,
@@ -26,7 +26,7 @@ struct Line {
     quantity: u8,
 }
 
-/// What the terminal would show.
+/// Output of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Total {
     pub order: u32,

@@ -9,14 +9,14 @@ use super::tables;
 use super::{DISTRICTS, Scale};
 use crate::engine::Failure;
 
-/// What a user asks for.
+/// Input of the transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderStatus {
     pub of: DistrictId,
     pub who: Who,
 }
 
-/// What the terminal would show, in part.
+/// Output of the transaction, in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Status {
     pub customer: Customer,

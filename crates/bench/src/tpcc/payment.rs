@@ -47,7 +47,7 @@ impl Who {
     }
 }
 
-/// What a user asks for.
+/// Input of the transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Payment {
     of: DistrictId,
@@ -55,7 +55,7 @@ pub(super) struct Payment {
     who: Who,
     amount: i64,
     date: u64,
-    /// Where it is noted.
+    /// Key of its row in the history.
     history: (Writer, u64),
 }
 

@@ -6,13 +6,13 @@ use rand_pcg::Pcg64;
 
 use super::rows::Text;
 
-/// What last names are made of (4.3.2.3).
+/// Syllables of last names (4.3.2.3).
 const SYLLABLES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 /// How many there are.
 const LAST_NAMES: u32 = 1000;
 const LETTERS_AND_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// What some items and stocks have in their data (4.3.3.1).
+/// A text within the data of some items and stocks (4.3.3.1).
 pub(super) const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// The constants C of the non-uniform distributions, one for each of their A (2.1.6.1).
@@ -46,8 +46,8 @@ impl Constants {
     }
 }
 
-/// What a sequence of random numbers is for: each purpose has one of its own, so that parts of a database can
-/// be made in any order.
+/// Purpose of a sequence of random numbers: each purpose has its own sequence, so that parts of a database
+/// can be made in any order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stream {
     Constants,

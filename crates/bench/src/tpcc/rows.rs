@@ -2,7 +2,7 @@
 //! long as their longest.
 //!
 //! Money is in cents, rates are in hundredths of a percent, dates are seconds since 1970 with 0 for none.
-//! What is in a row's key is not in the row.
+//! Fields of a row's key are not repeated in the row.
 
 use super::tables;
 use crate::engine::Table;
@@ -44,7 +44,7 @@ impl<const N: usize> std::fmt::Debug for Text<N> {
     }
 }
 
-/// What rows are made of.
+/// Part of a row.
 pub(super) trait Field: Sized {
     const BYTES: usize;
     fn write(&self, to: &mut Vec<u8>);
@@ -116,7 +116,7 @@ impl<const N: usize> Default for Text<N> {
     }
 }
 
-/// What a table holds.
+/// Row of a table.
 pub(super) trait Row: Field {
     const TABLE: Table;
     /// Its number of bytes is another: that is no row.

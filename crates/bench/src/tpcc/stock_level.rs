@@ -10,7 +10,7 @@ use crate::engine::Failure;
 /// How many of a district's newest orders are looked at.
 const ORDERS: u32 = 20;
 
-/// What a user asks for.
+/// Input of the transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StockLevel {
     pub of: DistrictId,

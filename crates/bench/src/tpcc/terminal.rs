@@ -21,7 +21,7 @@ use super::{DISTRICTS, Dataset, Scale, districts_of};
 use crate::drive;
 use crate::engine::{Failure, Session};
 
-/// Where a client works.
+/// The warehouse at which a client works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Home {
@@ -36,18 +36,18 @@ pub enum Home {
 /// How clients work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where.
+    /// The warehouse at which clients work.
     pub home: Home,
     /// Of all that they draw.
     pub seed: u64,
-    /// What is written as the date, in seconds since 1970; not 0.
+    /// The date that transactions write, in seconds since 1970; not 0.
     pub date_seconds: u64,
 }
 
 /// A transaction that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Which it was.
+    /// Kind of the transaction.
     pub kind: Kind,
     /// How it has ended.
     pub outcome: Outcome,
@@ -88,7 +88,7 @@ impl<'a> Terminal<'a> {
     /// Client `client` of a run.
     ///
     /// # Errors
-    /// What the engine says, and records that are not TPC-C's.
+    /// Errors of the engine, and of records that are not TPC-C's.
     pub fn new(
         session: &'a mut dyn Session,
         dataset: &Dataset,
@@ -118,7 +118,7 @@ impl<'a> Terminal<'a> {
     /// Does the next transaction, until it is committed or rolled back as it should be.
     ///
     /// # Errors
-    /// What the engine says, and records that are not TPC-C's.
+    /// Errors of the engine, and of records that are not TPC-C's.
     pub fn transact(&mut self) -> anyhow::Result<Done> {
         let kind = self.deck.deal(&mut self.random);
         let mut conflicts = 0;

@@ -2,7 +2,7 @@
 
 use crate::keys::{self, Picker};
 
-/// What a client does next.
+/// Next operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A look-up by key.
@@ -97,7 +97,7 @@ impl Mix {
             }
             left -= share;
         }
-        // What rounding leaves must not fall to an operation that is not wanted.
+        // A remainder due to rounding must not choose an operation that has no share.
         if self.modify > 0.0 {
             return Operation::Modify;
         }

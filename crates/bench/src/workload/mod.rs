@@ -1,4 +1,5 @@
-//! What clients do: mixes of operations on one table, named as in the papers and tools that they come from.
+//! Workloads of clients: mixes of operations on one table, named as in the papers and tools that they come
+//! from.
 
 mod benchmark;
 mod client;
@@ -21,7 +22,7 @@ pub const TABLES: &[&str] = &["records"];
 pub struct Role {
     /// One of so many parts of the clients; the parts of all roles are added up.
     pub parts: u32,
-    /// What they do.
+    /// Their operations.
     pub mix: Mix,
     /// They work in bursts only, as in the study of RocksDB on 3D XPoint (section 4).
     pub burst: Option<Burst>,
@@ -32,9 +33,9 @@ pub struct Role {
 pub struct Workload {
     /// Its name on the command line and in results.
     pub name: String,
-    /// Who does what.
+    /// The clients' roles.
     pub roles: Vec<Role>,
-    /// Which records are touched.
+    /// Distribution of the records that are accessed.
     pub distribution: Distribution,
     /// There are no records at the beginning.
     pub is_empty: bool,
@@ -123,7 +124,7 @@ impl Workload {
         !self.roles.iter().any(|role| writes(&role.mix))
     }
 
-    /// What the `client`-th of `clients` does.
+    /// The role of the `client`-th of `clients`.
     pub fn role(&self, client: usize, clients: usize) -> &Role {
         let parts: u64 = self.roles.iter().map(|role| u64::from(role.parts)).sum();
         let place = client as u64 * parts / clients.max(1) as u64;

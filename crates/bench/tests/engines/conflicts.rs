@@ -22,7 +22,7 @@ fn counter(session: &mut dyn Session, table: Table, key: &[u8]) -> Result<u64, F
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// What two clients know of each other.
+/// Events that two clients wait for in each other.
 #[derive(Default)]
 struct Meeting {
     first_has_read: AtomicBool,

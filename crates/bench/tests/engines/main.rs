@@ -1,4 +1,4 @@
-//! What the benchmarks ask of an engine, asked of every engine that is compiled in.
+//! The interface of the benchmarks, tested with every engine that is compiled in.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod conflicts;

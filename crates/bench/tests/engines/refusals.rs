@@ -1,4 +1,4 @@
-//! What cannot be done is refused with a reason.
+//! Impossible requests are refused with a reason.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What was committed is there when a store that was closed is opened again.
+//! Committed records are there when a store that was closed is opened again.
 
 use flashgrain_bench::engine::{Direction, Durability, Engine};
 

@@ -79,7 +79,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 #[derive(Default)]
 struct Model {
     tables: [Map; 2],
-    /// What a rollback brings back, and whether the transaction may write.
+    /// The content that a rollback restores, and whether the transaction may write.
     begun: Option<([Map; 2], bool)>,
 }
 

@@ -1,4 +1,4 @@
-//! What one session has committed, all others see from then on, but for transactions that have begun before.
+//! All sessions see a commit of one session from then on, except transactions that have begun before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -77,7 +77,7 @@ fn closed_loops_do_what_little_s_law_says() {
     let driven = run(&mut store, READS, &span);
     let rate = driven.tally.operations() as f64 / driven.elapsed.as_secs_f64();
     let under_way = rate * driven.tally.latency_ns().mean() * 1e-9;
-    // What ends in the span counts, whenever it began: neither end of it loses operations.
+    // An operation that ends in the span counts, whenever it began: neither end of it loses operations.
     assert!((15.5..16.1).contains(&under_way), "{under_way}");
     assert!(driven.elapsed >= length && driven.elapsed < length + Duration::from_millis(2), "{driven:?}");
 }

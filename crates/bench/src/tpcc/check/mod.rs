@@ -16,7 +16,7 @@ use crate::engine::{Engine, Session};
 /// No more are told by a client of the check.
 const VIOLATIONS_MAX: usize = 100;
 
-/// What must hold when no transaction is under way.
+/// A condition that must hold while no transaction is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// 1: what a warehouse has earned is what its districts have.
@@ -58,13 +58,13 @@ impl Condition {
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The condition.
     pub condition: Condition,
-    /// Where: the row, or what a sum is of.
+    /// The row, or the subject of the sum.
     pub key: String,
-    /// What it should be; money in cents.
+    /// The correct value; money in cents.
     pub expected: i64,
-    /// What it is.
+    /// The value found.
     pub found: i64,
 }
 
@@ -79,11 +79,11 @@ impl Display for Violation {
     }
 }
 
-/// Which conditions do not hold, by scans over all tables but items and stock. Nothing else may write
-/// meanwhile.
+/// Finds the conditions that do not hold, by scans over all tables but items and stock. Nothing else may
+/// write meanwhile.
 ///
 /// # Errors
-/// What the engine says, records that are not TPC-C's, and rows that are missing altogether.
+/// Errors of the engine, of records that are not TPC-C's, and of rows that are missing altogether.
 pub fn check(engine: &dyn Engine, dataset: &Dataset, clients: usize) -> anyhow::Result<Vec<Violation>> {
     let scale = dataset.scale;
     scale.check()?;

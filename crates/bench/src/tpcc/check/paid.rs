@@ -1,4 +1,4 @@
-//! What was paid, as the history says.
+//! Sums of the payments in the history.
 
 use anyhow::ensure;
 

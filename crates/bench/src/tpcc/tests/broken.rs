@@ -6,7 +6,7 @@ use super::*;
 
 const SOME: DistrictId = DistrictId { warehouse: 2, district: 3 };
 
-/// What the check says of a database in which `work` was done, as conditions and places.
+/// Conditions and places that the check reports for a database in which `work` was done.
 fn found(
     work: impl Fn(&mut Access<'_>) -> Result<(), Failure> + Send + Sync + 'static,
 ) -> Vec<(Condition, String)> {
