@@ -24,7 +24,7 @@ pub struct TargetOptions {
     pub destroy_contents_of: Vec<PathBuf>,
 }
 
-/// What measuring may cost, and where its results go: the same for `tune` and `profile`.
+/// Limits of measuring, and the folder for its results: the same for `tune` and `profile`.
 #[derive(Clone, Debug, Args)]
 pub struct MeasuringOptions {
     /// Time for everything, from the first byte written to the report; virtual time on a simulated drive.

@@ -13,7 +13,7 @@ use signal_hook::flag;
 pub struct Interrupt {
     wanted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
-    /// What the command leaves when it is ended, if it leaves anything.
+    /// Text on what the command leaves behind if it is ended now, if it leaves anything.
     left: Mutex<Option<String>>,
 }
 
@@ -40,7 +40,7 @@ impl Interrupt {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }
 
-    /// What is left now that the command was ended.
+    /// Text on what is left behind, for a command that was ended.
     pub fn left(&self) -> String {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.clone().unwrap_or_else(|| "nothing was left behind".into())
@@ -51,7 +51,7 @@ impl Interrupt {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// What a shell expects of a command that a signal ended.
+    /// The exit code that a shell expects of a command that a signal ended.
     pub fn exit_code(&self) -> u8 {
         let signal = match self.signal.load(Ordering::Relaxed) {
             0 => SIGINT,

@@ -14,16 +14,16 @@ use crate::progress::Reporter;
 use crate::results::ResultsFolder;
 use crate::target::{self, Access, Kind, Opened, ScratchSize};
 
-/// What a profile run leaves to its caller.
+/// Result of a profile run, for its caller.
 pub struct Measured {
     pub profiled: Profiled,
-    /// Where its results go.
+    /// Folder of its results.
     pub results: ResultsFolder,
-    /// What was measured, still open.
+    /// The measured target, still open.
     pub opened: Opened,
 }
 
-/// Says what will be done and does it. What is `kept` of the budget is left to the caller.
+/// Announces a profile run and performs it. The caller may use the part of the budget that is `kept`.
 pub fn profile(
     targets: &[PathBuf],
     config: &Config,
@@ -131,7 +131,7 @@ fn check_write_budget(file_bytes: Option<u64>, config: &Config) -> Result<(), Us
     )))
 }
 
-/// What will be done, before it is done.
+/// Describes a run before it begins.
 fn announcement(
     kind: Kind,
     targets: &[PathBuf],

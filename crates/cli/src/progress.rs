@@ -12,7 +12,7 @@ use crate::output::Verbosity;
 /// Marks on the bar, and per mille of the budget.
 const MARKS: u64 = 1000;
 
-/// Where there is no terminal: a line for each tenth of the time.
+/// Lines without a terminal: one for each tenth of the time.
 const LINES: u64 = 10;
 
 /// Listens to a run and shows it on standard error.
@@ -22,7 +22,7 @@ pub enum Reporter {
     Silent,
 }
 
-/// Whose seconds are shown.
+/// Clock of the displayed seconds.
 #[derive(Clone, Copy)]
 pub enum Clock {
     Real,

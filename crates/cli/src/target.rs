@@ -11,7 +11,7 @@ use crate::arguments::TargetOptions;
 use crate::exit::Usage;
 use crate::output::Context;
 
-/// What will be done with the target.
+/// Access to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It is only read.
@@ -23,13 +23,13 @@ pub enum Access {
 /// How large the scratch files are in total.
 #[derive(Clone, Copy, Debug)]
 pub struct ScratchSize {
-    /// What the user asked for.
+    /// Size that the user asked for.
     pub asked: Option<u64>,
-    /// What is taken otherwise.
+    /// Size otherwise.
     pub default: u64,
 }
 
-/// What stands behind the names of targets.
+/// Kind of the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Directories, which get unnamed scratch files.
@@ -153,7 +153,7 @@ pub fn note_shortages(device: &dyn Device, context: &Context) {
     }
 }
 
-/// What an end in the middle leaves of targets that were given up.
+/// Tells the user of a command that was ended that its writes to existing targets stay there.
 pub fn overwritten(targets: &[PathBuf]) -> String {
     let names: Vec<_> = targets.iter().map(|target| target.display().to_string()).collect();
     format!("what was written to {} stays there", names.join(", "))

@@ -14,10 +14,11 @@ const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// Most memory for requests in flight.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
-/// What requests are like and where they go.
+/// Form and order of requests.
 #[derive(Debug, Args)]
 pub struct WorkloadOptions {
-    /// Where requests go: `rand`, `seq`, or the share of requests that start at a random place, such as 10%.
+    /// Order of the requests: `rand`, `seq`, or the share of requests that start at a random place, such as
+    /// 10%.
     #[arg(long, value_name = "rand|seq|SHARE", value_parser = parse_pattern, default_value = "rand")]
     pub pattern: f64,
     /// Share of the requests that are reads, such as 0.7 or 70%.

@@ -28,7 +28,7 @@ pub struct CompareArguments {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Compared {
     #[serde(flatten)]

@@ -69,7 +69,7 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
     let Identity { backend, backend_reason, .. } = device.identity();
     context.note(&format!("backend {backend}: {backend_reason}"));
     let load = arguments.load(device.geometry());
-    // What the device cannot take is said before anything is written.
+    // Loads that the device cannot serve are refused before anything is written.
     load::check(device, &load)?;
     if kind == Kind::Existing && workload.writes() {
         context.interrupt.leaves(target::overwritten(&arguments.targets));
@@ -95,7 +95,7 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
 }
 
 impl IoArguments {
-    /// What can be said about the arguments without looking at the target.
+    /// Checks the arguments without looking at the target.
     fn check(&self, kind: Kind) -> Result<(), Usage> {
         self.workload.check()?;
         let depth = self.workload.depth;

@@ -17,7 +17,7 @@ pub struct ManArguments {
     out: Option<PathBuf>,
 }
 
-/// What every command ends with, in the language of manual pages.
+/// Last section of every manual page.
 const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
 .TP
 .B 0

@@ -32,7 +32,8 @@ pub struct ProfileArguments {
 #[derive(Debug, Args)]
 struct MeasureArguments {
     /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or
-    /// sim:FILE.toml. What exists needs `--destroy-contents-of`, or `--write-bytes 0` to be only read.
+    /// sim:FILE.toml. An existing file or block device needs `--destroy-contents-of`, or `--write-bytes 0` to
+    /// be only read.
     #[arg(value_name = "TARGET", default_value = ".")]
     targets: Vec<PathBuf>,
     /// Run only these experiments.
@@ -105,7 +106,7 @@ struct ExportArguments {
     /// A folder of results, or a `profile.json`.
     #[arg(value_name = "FILE")]
     profile: PathBuf,
-    /// Whose words.
+    /// The format of the export.
     #[arg(long, value_enum)]
     format: ExportFormat,
     /// For iotune: where the drive is mounted; by default what was profiled.

@@ -9,7 +9,7 @@ use flashgrain_ssdsim::config::{
 
 use super::facts::{Fact, Facts, READ_BYTES};
 
-/// Where the time goes that neither the flash nor the link takes.
+/// The part of the drive that takes the time which neither the flash nor the link takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overhead {
     /// Into the command's way in and out.
@@ -32,7 +32,7 @@ enum Origin {
     Assumed(String),
 }
 
-// What is taken where a profile says nothing: common values of drives of the years around 2020.
+// Values for fields that a profile does not determine: common values of drives of the years around 2020.
 const CAPACITY_BYTES: u64 = 256 << 30;
 const SECTOR_BYTES: u32 = 512;
 const LARGEST_PAGE_BYTES: u64 = 16 << 10;
@@ -78,7 +78,7 @@ impl LearnedDrive {
         this
     }
 
-    /// Where the field at `path` comes from.
+    /// Origin of the value of the field at `path`.
     pub fn origin(&self, path: &str) -> Option<String> {
         Some(match self.origins.get(path)? {
             Origin::Learned(how) => format!("learned: {how}"),
@@ -115,7 +115,7 @@ struct Times {
 impl Times {
     /// A read at depth 1 takes overhead, service and link one after another. At `k` in flight over `D` dies
     /// at random, k D / (k + D - 1) of them are busy in the mean, which makes the throughput; that is solved
-    /// for D. Where there is a command processor, it bounds the reads per second, and the dies are more.
+    /// for D. With a command processor, the reads per second are bounded by it, and the dies are more.
     fn of(facts: &Facts, overhead: Overhead, drive: &mut Builder) -> Self {
         let link_s = READ_BYTES / facts.read_bytes_per_s;
         let command_s = if overhead == Overhead::Host { 1.0 / facts.reads_per_s } else { 0.0 };
@@ -234,7 +234,7 @@ impl Builder {
         }
     }
 
-    /// What stands before the drive; how much a bucket holds cannot be known.
+    /// The limit before the drive; the size of its buckets cannot be known.
     fn cap(&mut self, facts: &Facts) -> Option<CapConfig> {
         let cap = facts.cap.as_ref()?;
         let whole =

@@ -1,4 +1,4 @@
-//! What a profile says of a drive, as far as a simulated one needs it.
+//! Facts in a profile about a drive, as far as a simulated drive needs them.
 
 use anyhow::anyhow;
 use flashgrain_profile::DeviceProfile;
@@ -33,7 +33,7 @@ pub struct Facts {
     pub write_s: Fact<f64>,
     /// Most bytes written per second.
     pub write_bytes_per_s: Fact<f64>,
-    /// What the write cache holds.
+    /// Capacity of the write cache.
     pub cache_bytes: Fact<u64>,
     /// Whether flushes have something to do.
     pub volatile_cache: Fact<bool>,
@@ -41,15 +41,15 @@ pub struct Facts {
     pub stripe_bytes: Fact<u64>,
     pub desirable_write_bytes: Fact<u64>,
     pub page_bytes: Fact<u64>,
-    /// What limits the drive from before.
+    /// The limit before the drive.
     pub cap: Option<Cap>,
 }
 
 impl Facts {
-    /// What the profile says.
+    /// Takes the facts from a profile.
     ///
     /// # Errors
-    /// If it has no 4 KiB random reads one at a time: nothing can be made of it then.
+    /// If the profile has no 4 KiB random reads one at a time: no drive can be made of it then.
     pub fn of(profile: &DeviceProfile) -> anyhow::Result<Self> {
         let measurements = &profile.measurements;
         let reads: Vec<&Point> = points(measurements).filter(|point| is_random_read(point)).collect();
@@ -100,7 +100,7 @@ impl Facts {
     }
 }
 
-/// What the rates of writes are about, to be put behind them.
+/// Suffix that names the regime of the rates of writes.
 fn about_writes(measurements: &Measurements) -> &'static str {
     match measurements.write_rates() {
         WriteRates::Sustained { .. } => ", sustained",
@@ -138,7 +138,7 @@ fn capacity(profile: &DeviceProfile) -> Fact<u64> {
 }
 
 fn single_write(measurements: &Measurements) -> Fact<f64> {
-    // What the cache takes shows the way to the drive best.
+    // Writes into the cache show the time on the way to the drive best.
     let single = measurements.burst.iter().chain(points(measurements)).find(|point| {
         let workload = &point.workload;
         workload.read_share == 0.0 && workload.concurrency == 1.0 && workload.request_bytes == READ_BYTES

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Which workspace crates each crate may use. A new crate is added here and to the code map in
+/// Workspace crates that each crate may use. A new crate is added here and to the code map in
 /// ARCHITECTURE.md.
 const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_device", &[]),
@@ -51,8 +51,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Where `unsafe` may stand: below the device's contract, where requests are handed to it, where tests make
-/// up drives or fork processes, and where benchmarks call stores written in C.
+/// Places in which `unsafe` may stand: below the device's contract, where requests are handed to it, where
+/// tests make up drives or fork processes, and where benchmarks call stores written in C.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
     "crates/device/",
@@ -136,7 +136,7 @@ fn the_store_alone_needs_few_crates() {
     assert!(!tree.contains("flashgrain_profile") && !tree.contains("nalgebra"), "{tree}");
 }
 
-/// What a published crate uses is published, too, by a version.
+/// A published crate uses only published crates, each by a version.
 #[test]
 fn published_crates_use_published_ones_by_version() {
     let packages = packages();

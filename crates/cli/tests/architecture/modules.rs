@@ -1,4 +1,4 @@
-//! Which files of a crate use which, read from their source.
+//! Reads from the source which files of a crate use which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -153,8 +153,8 @@ fn resolve(path: &[String], from: &Module, known: &BTreeSet<&Module>) -> Option<
     Some(base)
 }
 
-/// The same between the folders and files right below `folder`. What the folder itself uses, or is used for,
-/// is left out.
+/// The same between the folders and files right below `folder`. Uses by and of the folder itself are left
+/// out.
 pub fn between_entries(uses: &Uses, folder: &[String]) -> Uses {
     let entry = |module: &Module| {
         let is_below = module.len() > folder.len() && module.iter().zip(folder).all(|(part, of)| part == of);
@@ -169,8 +169,8 @@ pub fn between_entries(uses: &Uses, folder: &[String]) -> Uses {
     entries
 }
 
-/// What is left when modules are taken away, one after another, that use none that is left: circles, and what
-/// leads to them.
+/// The modules that remain when modules are removed, one after another, that use no remaining one: circles,
+/// and modules that lead to them.
 pub fn circles(uses: &Uses) -> Uses {
     let mut left = uses.clone();
     loop {

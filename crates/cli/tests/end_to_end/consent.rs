@@ -1,4 +1,5 @@
-//! What exists is written only when the user names it with the flag that says it is lost.
+//! An existing target is written only when the user names it with the flag that says that its contents are
+//! lost.
 
 use std::fs;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::{contents, fails, flashgrain, folder, stdout};
 
-/// Who waits for longer waits for ever.
+/// A test that waits for longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a new store in `store`.
@@ -24,7 +24,7 @@ pub fn command(folder: &TempDir, arguments: &str) -> assert_cmd::Command {
     command
 }
 
-/// What a command that succeeds prints.
+/// Output of a command that succeeds.
 #[track_caller]
 pub fn db(folder: &TempDir, arguments: &str) -> String {
     stdout(&command(folder, arguments).assert().success())

@@ -225,8 +225,8 @@ fn a_full_device_refuses_writes_reads_on_and_takes_more_when_something_is_remove
     assert_eq!(keys.lines().count(), first - first / 2 + second);
 }
 
-/// What a script prints that runs with a file system of `size` at `folder`; `None`, and a word about it,
-/// where mounting is not allowed.
+/// Output of a script that runs with a file system of `size` at `folder`; `None`, and a note, where mounting
+/// is not allowed.
 fn with_small_file_system(folder: &Path, size: &str, script: &str) -> Option<assert_cmd::Command> {
     let mount = format!("mount -t tmpfs -o size={size} none \"$0\"");
     let root = fs::metadata("/proc/self").unwrap();

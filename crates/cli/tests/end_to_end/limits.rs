@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{folder, stderr, stdout};
 
-/// Who waits for longer waits for ever.
+/// A test that waits for longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary under a limit of prlimit(1), as a user whom limits bind: root may lock what it likes. `None`,

@@ -1,5 +1,5 @@
-//! Where results go: files are replaced whole, everything else is written through, and what cannot be written
-//! is said before the work.
+//! Targets of output: files are replaced whole, everything else is written through, and a target that cannot
+//! be written is reported before the work.
 
 use std::fs;
 use std::os::unix::fs::symlink;

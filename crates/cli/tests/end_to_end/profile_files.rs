@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{fails, flashgrain, folder, stderr, stdout};
 
-/// What each file holds, and what the message must say about it.
+/// Content of each file, and a text that the message must contain.
 const WRONG: &[(&str, &str, &str)] = &[
     ("empty.json", "", "profile"),
     ("text.json", "once upon a time", "profile"),

@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: the binary, folders on the disk that the workspace lies on, and looking
-//! at what is left.
+//! Shared parts of the end-to-end tests: the binary, folders on the disk that the workspace lies on, and
+//! checks of the files left behind.
 
 use std::collections::BTreeMap;
 use std::fs;

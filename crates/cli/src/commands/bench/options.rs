@@ -52,7 +52,7 @@ pub struct BenchOptions {
     /// Time before it that is not counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "2")]
     pub warmup: f64,
-    /// Which records are touched: uniform, zipf, or zipf:THETA.
+    /// Distribution of the records that are accessed: uniform, zipf, or zipf:THETA.
     #[arg(long, default_value = "uniform")]
     pub distribution: Distribution,
     /// How durable each write is when it returns.
@@ -93,7 +93,7 @@ pub struct BenchOptions {
     /// Time that the raw device is measured before and after, at the same depth; 0s leaves it out.
     #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "3")]
     pub raw_seconds: f64,
-    /// What simulated processors take, in nanoseconds, instead of what is measured here at first:
+    /// Times that simulated processors take, in nanoseconds, instead of times measured here at first:
     /// LOOKUP,WRITE,WAIT,REQUEST.
     #[arg(long, value_name = "TIMES")]
     pub cpu_costs: Option<ProcessorCosts>,

@@ -43,8 +43,8 @@ pub struct LoadArguments {
 pub struct BackupArguments {
     #[command(flatten)]
     store: StoreOptions,
-    /// Where to: a directory that is empty or is made, or a block device; or several with commas between
-    /// them, over which the copy is striped.
+    /// Place of the copy: a directory that is empty or is made, or a block device; or several with commas
+    /// between them, over which the copy is striped.
     #[arg(value_name = "TARGET", value_parser = parse_members)]
     target: Members,
     /// The directory or block device of the copy's log, if that is to be another one.
@@ -61,7 +61,7 @@ pub struct BackupArguments {
 /// Bytes of records that are sorted and loaded at a time.
 const SORTED_BYTES: usize = 64 << 20;
 
-/// What a record takes in memory beside its bytes.
+/// Memory of a record beside its bytes.
 const RECORD_BYTES: usize = 64;
 
 /// How often a backup is looked after.

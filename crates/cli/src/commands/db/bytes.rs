@@ -89,7 +89,7 @@ fn no_escape(rest: &[u8]) -> Usage {
     ))
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct ValueSource {
@@ -150,7 +150,7 @@ fn open_file(path: &Path) -> anyhow::Result<Source> {
 
 /// Writes a value to a file, piece by piece.
 pub fn write_value(mut reader: ValueReader, path: &Path) -> anyhow::Result<()> {
-    // What the store says is not to be blamed on the file.
+    // Errors of the store must not be reported as errors of the file.
     let mut failed = None;
     let written = file::write_atomically(path, |writer| {
         let copied = std::io::copy(&mut reader, writer).map(drop);

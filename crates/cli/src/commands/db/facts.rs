@@ -1,4 +1,4 @@
-//! What is said about a store.
+//! Output about a store.
 
 use flashgrain::{Db, Decision, Stats};
 use flashgrain_report::unit;

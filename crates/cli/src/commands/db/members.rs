@@ -1,4 +1,4 @@
-//! Where a store is, as people write it: one path, or several with commas between them.
+//! Parses the place of a store: one path, or several with commas between them.
 
 use std::path::PathBuf;
 

@@ -41,7 +41,7 @@ enum Action {
     Put(PutArguments),
     /// Remove a key, or all keys of a range.
     Del(delete::DeleteArguments),
-    /// Print the records of a range in key order. What it prints, `load` takes.
+    /// Print the records of a range in key order. `load` reads this output.
     Scan(ScanArguments),
     /// Print what each tree holds: its records, and the bytes that they take. Reads all of it.
     Trees(LookArguments),

@@ -1,4 +1,5 @@
-//! Records as lines: the forms in which `scan` prints and `load` reads them. What one prints the other takes.
+//! Records as lines: the forms in which `scan` prints and `load` reads them. `load` reads any output of
+//! `scan`.
 //!
 //! 1. *text*: key, tab, value. Bytes that are no text, and control characters, are written as backslash
 //!    escapes (`\t`, `\n`, `\\`, `\xNN`).
@@ -32,10 +33,10 @@ pub enum Form {
     Csv,
 }
 
-/// What a line holds at most: the longest value, escaped or in digits, beside its key.
+/// The longest line: the longest value, escaped or in digits, beside its key.
 const LINE_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX as usize + KEY_TEXT_BYTES_MAX;
 
-/// What the longest key that any tree takes has at most as text.
+/// Text of the longest key that any tree takes, in bytes.
 const KEY_TEXT_BYTES_MAX: usize = 256 << 10;
 
 /// A record as JSON.

@@ -14,8 +14,7 @@ use crate::output::Context;
 ///
 /// A simulated drive has a preset's name or is described in a TOML file, and runs in virtual time: the same
 /// seed gives the same events whatever machine it runs on. Everywhere else in Flashgrain it is a target
-/// called sim:PRESET or sim:FILE.toml. What can be described, and how it behaves, is told in
-/// docs/simulated-drive.md.
+/// called sim:PRESET or sim:FILE.toml. docs/simulated-drive.md documents their files and their behaviour.
 #[derive(Debug, Args)]
 pub struct SimArguments {
     #[command(subcommand)]

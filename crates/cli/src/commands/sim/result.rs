@@ -1,4 +1,4 @@
-//! What a run on a simulated drive showed, outside and inside.
+//! Result of a run on a simulated drive, as seen from outside and inside.
 
 use flashgrain_bench::measure::{Direction, Inside, directions_table, table};
 use flashgrain_device::{Device, Geometry, Identity};
@@ -28,7 +28,7 @@ pub struct SimResult<'a> {
     interrupted: bool,
 }
 
-/// What a scenario of MQSim's reached.
+/// Result of a scenario of MQSim.
 #[derive(Debug, Serialize)]
 pub struct ScenarioResult {
     /// Counted from 1.
@@ -42,7 +42,7 @@ pub struct ScenarioResult {
     interrupted: bool,
 }
 
-/// What one flow reached in the time until its last completion.
+/// Result of one flow, until its last completion.
 #[derive(Debug, Serialize)]
 struct Flow {
     elapsed_s: f64,

@@ -65,7 +65,7 @@ pub struct RunArguments {
     json: bool,
 }
 
-/// What a workload file says itself.
+/// Options that a workload file sets itself.
 const WORKLOAD_OPTIONS: [&str; 10] = [
     "pattern",
     "read_share",
