@@ -1,4 +1,4 @@
-//! What can go wrong, and what a user can do about it.
+//! The store's errors, each with what a user can do about it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ pub enum Error {
     /// There is no store where one was to be opened.
     #[error("{path}: not a Flashgrain store: {why}; name another place, or create a store there first")]
     NotAStore {
-        /// What was looked at.
+        /// The path that was to be opened.
         path: PathBuf,
-        /// What is missing or different.
+        /// The part of a store that is missing there, or the difference.
         why: String,
     },
     /// There is a store, or something else, where one was to be created.
     #[error("{path}: {why}")]
     Exists {
-        /// What was looked at.
+        /// The path at which a store was to be created.
         path: PathBuf,
-        /// What is there.
+        /// A description of the file or device that exists there.
         why: String,
     },
     /// The store was written in another format.
@@ -54,9 +54,9 @@ pub enum Error {
     /// A device of a striped store, or its log, is missing or belongs to another store.
     #[error("{path}: {why}")]
     Member {
-        /// Where it should be.
+        /// The reason why the device is not accepted.
         path: PathBuf,
-        /// What is wrong.
+        /// A key that is empty or longer than the tree's limit.
         why: String,
     },
     /// A key that no tree takes.
@@ -93,10 +93,10 @@ pub enum Error {
         "record {record}, counted from 0, is not in order: its key is not larger than the one before; sort the records by key, and give each key once"
     )]
     Order {
-        /// Which record.
+        /// Position of the record in the input, from 0 on.
         record: u64,
     },
-    /// Options that cannot be.
+    /// Options outside of their ranges, or that contradict each other.
     #[error("{0}")]
     Options(String),
     /// There is no tree of that name.
@@ -135,10 +135,11 @@ pub enum Error {
     /// unchanged.
     #[error("another commit changed one of the keys that this transaction writes: run the transaction again")]
     Conflict,
-    /// There is no room for more. Reads go on; removing something, or a larger device, makes room.
+    /// A write needs more space than the device has left. Reads go on; removing records, or a larger device,
+    /// makes room.
     #[error("the store is full: {why}")]
     Full {
-        /// What ran out.
+        /// The resource that ran out.
         why: String,
     },
     /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the
@@ -148,24 +149,24 @@ pub enum Error {
         /// The first failure.
         first: String,
     },
-    /// What a device returned is not what was written there.
+    /// A device returned other bytes than were written there.
     #[error("{what} at byte {offset_bytes} is damaged: expected {expected}, got {got}")]
     Corrupt {
-        /// What should be there.
+        /// The structure that was read, such as a page or a log block.
         what: String,
-        /// Where, on the data device or on the log's.
+        /// Byte offset on the data device or on the log's.
         offset_bytes: u64,
-        /// What was expected.
+        /// The expected content.
         expected: String,
-        /// What was found.
+        /// The content that was read.
         got: String,
     },
     /// A device refused a request.
     #[error("{doing}: {}", std::io::Error::from_raw_os_error(*.errno))]
     Io {
-        /// What was tried.
+        /// The request that failed.
         doing: String,
-        /// Its answer.
+        /// The error number that the device returned.
         errno: i32,
     },
     /// A device could not be used at all.
@@ -226,7 +227,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// What kind it is.
+    /// The coarse kind of this error, which is stable.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Locked { .. } | Self::OpenHere { .. } => ErrorKind::Locked,

@@ -25,7 +25,7 @@ pub(crate) struct Factory {
     largest_class: Arc<AtomicUsize>,
 }
 
-/// What the catalog says of a B+-tree.
+/// Parameters of a B+-tree, as the catalog stores them.
 struct Nodes {
     class: u16,
     root: PageId,
@@ -72,7 +72,7 @@ impl Factory {
         Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), largest_class })
     }
 
-    /// Where the pages of its indexes are.
+    /// The pool that holds the pages of all indexes.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -82,12 +82,13 @@ impl Factory {
         self.all.history().opened(last);
     }
 
-    /// What concerns all its indexes together.
+    /// The interface to operations that concern all indexes at once.
     pub fn all(&self) -> Arc<dyn Indexes> {
         Arc::clone(&self.all) as _
     }
 
-    /// A new index without records, with nodes of this size class: what the catalog is to say of it.
+    /// Creates an index without records, with nodes of this size class, and returns its parameters for the
+    /// catalog.
     ///
     /// # Errors
     /// The pool's.

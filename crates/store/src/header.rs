@@ -40,7 +40,7 @@ impl PageId {
     }
 }
 
-/// What a page holds.
+/// Kinds of pages. The kind is part of the header, so a page of the wrong kind is detected when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PageKind {

@@ -8,8 +8,8 @@ pub use decide::Decision;
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
 pub(crate) use learned::LearnedSettings;
 
-/// Where things are on the data device, how large they are, and what was learned of the drive that opening
-/// the store again must know. All in the superblock.
+/// Positions and sizes of everything on the data device, and the learned properties of the drive that opening
+/// the store again needs. The superblock contains all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Smallest unit of the devices' offsets and of page images: 512 or 4096.
@@ -26,11 +26,11 @@ pub(crate) struct Layout {
     /// Page images do not cross multiples of this unless they are larger: the flash page, or the unit if that
     /// is not known.
     pub pack_bytes: u32,
-    /// Where the log is at present.
+    /// The log's present position.
     pub log: LogExtent,
-    /// Where it was at first. Nothing else is ever there.
+    /// The log's first position. Nothing but the log is ever written there.
     pub log_at_creation: LogExtent,
-    /// The log does not become longer.
+    /// The log does not grow beyond this length.
     pub log_bytes_max: u64,
     /// A log block; the flash page, a multiple of the log device's alignment.
     pub log_block_bytes: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Layout {
     pub node_bytes: u32,
 }
 
-/// Where the log is on its device: a ring, and a block on either side of it.
+/// The log's position on its device: a ring with one block on either side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogExtent {
     pub start_bytes: u64,
@@ -78,8 +78,8 @@ pub enum Placement {
     InPlace,
 }
 
-/// How a write of the log is made durable. Which is cheapest differs between drives by factors; the profile
-/// measures all three.
+/// How a write of the log is made durable. The cheapest method depends on the drive, and costs differ by
+/// factors; the profile measures all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMethod {
     /// A write that completes when it is durable (`RWF_DSYNC`).

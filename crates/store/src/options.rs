@@ -33,7 +33,8 @@ pub(crate) struct Options {
     pub step_retries: u32,
 }
 
-/// What every store needs beside its cache's pages, so that splits of all levels at once find frames.
+/// Smallest cache that is accepted. It has enough frames for splits on all levels at once, beside the pool's
+/// tables.
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
 
 /// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are
@@ -74,7 +75,8 @@ impl Options {
     }
 }
 
-/// That this process may use. The kernel is asked once: it takes reading several files.
+/// Number of cores that this process may use. The kernel is asked once, because the answer takes reading
+/// several files.
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -33,7 +33,7 @@ impl<'a> Page<'a> {
         self.words.len() as u32 * 4
     }
 
-    /// Where the page begins in memory: for those who have the latch and copy much at a time.
+    /// The page's address in memory, for callers that hold the latch and copy many bytes at once.
     #[inline]
     pub fn as_ptr(self) -> *const u8 {
         self.words.as_ptr().cast()

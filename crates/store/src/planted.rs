@@ -1,9 +1,10 @@
-//! Where a planted bug, or planned trouble, takes effect, and where a task may be preempted.
+//! Macros that mark where a planted bug or planned trouble takes effect, and where a task may be preempted.
 
 /// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature
-/// `testing` the constant `false`, so that what users build has nothing of it.
+/// `testing` this is the constant `false`, so that the compiler removes it from users' builds.
 ///
-/// To be asked last, when everything else says that the mistake would matter now: what is asked is counted.
+/// Each evaluation is counted, so it must be the last operand of a condition: only cases in which the bug
+/// would change the outcome count.
 #[cfg(feature = "testing")]
 macro_rules! planted {
     ($bug:ident) => {

@@ -65,8 +65,8 @@ impl Poison {
         self.look()
     }
 
-    /// What tests want to happen before [`Poison::look`], for those who look while they hold what listeners
-    /// need.
+    /// Lets planned trouble happen before [`Poison::look`]. It is separate from it because noting a failure
+    /// calls the listeners, and callers of `look` may hold latches or locks that listeners take.
     #[inline]
     pub fn meet_trouble(&self) {
         if trouble!(Poison) {

@@ -18,14 +18,14 @@ pub(crate) const SECTOR_BYTES: usize = 512;
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
 pub(crate) const FORMAT_VERSION: u32 = 4;
 
-/// The earliest one that is read. What is written is of the newest.
+/// The earliest format version that can be read. Sectors are always written in [`FORMAT_VERSION`].
 const EARLIEST_VERSION: u32 = 3;
 
 const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;
 const FIELDS: usize = 16;
 
-/// What a sector turned out to be.
+/// The expected magic, a known format version, and a correct checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<T> {
     /// What was looked for.

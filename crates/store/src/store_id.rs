@@ -1,5 +1,6 @@
-//! Which store something belongs to.
+//! The identity of a store.
 
-/// Tells stores apart: drawn at random when a store is created.
+/// Identity of a store, drawn at random when it is created. Superblocks and labels contain it, so that files
+/// of different stores cannot be mixed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoreId(pub [u8; 16]);

@@ -1,5 +1,5 @@
-//! What threads share: the standard library's. In unit tests a [schedule](explored) can decide after which
-//! access which of them goes on.
+//! Atomics, locks and threads of the standard library. In unit tests stand-ins replace them, under which a
+//! [schedule](explored) decides after each access which thread goes on.
 
 #[cfg(test)]
 pub(crate) mod explored;

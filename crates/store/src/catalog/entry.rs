@@ -1,4 +1,4 @@
-//! What the catalog says about a tree, and its bytes.
+//! The catalog's entry of a tree, and its encoding.
 //!
 //! ```text
 //! key    the tree's name, 1 to 256 bytes of UTF-8
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! All numbers are little-endian. *Form* is the version of this entry, *kind* the structure that the tree is
-//! kept in. What its [parameters](Parameters) mean is the kind's business.
+//! kept in. Only the kind knows the meaning of its [parameters](Parameters).
 
 use crate::Error;
 use crate::index::{IndexKind, Parameters, TreeId};
@@ -36,7 +36,7 @@ const APPEND_ONLY: u8 = 255;
 /// The longest name of a tree.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 
-/// What the catalog says about a tree.
+/// The catalog's entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub id: TreeId,

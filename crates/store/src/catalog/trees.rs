@@ -128,8 +128,8 @@ impl Trees {
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_overflow`
-    /// those of an overflow value. What is cut short is gone on with when the store is opened again.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` frees
+    /// those of an overflow value. If this is cut short, opening the store again resumes it.
     ///
     /// # Errors
     /// The pool's.
@@ -194,8 +194,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Gives a tree another name, as the log says. What it was known as before counts as dropped. Nothing
-    /// happens if it is not there, or has that name already, or another tree has. One caller at a time.
+    /// Renames a tree while the log is replayed. The tree's earlier handles count as dropped. Nothing happens
+    /// if the tree does not exist, has that name already, or another tree has it. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -236,12 +236,12 @@ impl Trees {
 
     /// A new tree is not made after all.
     pub fn give_up(&self, entry: &Entry) {
-        // What cannot be freed stays allocated, which harms nobody.
+        // An error here only leaks the pages: the pool keeps them allocated, and nothing refers to them.
         let tree = self.factory.open(entry.id, entry.kind, &entry.parameters);
         let _tried = tree.and_then(|tree| tree.index.destroy());
     }
 
-    /// What a new tree is made of.
+    /// Allocates a new tree's first pages and returns its parameters.
     ///
     /// # Errors
     /// The pool's.
@@ -249,10 +249,11 @@ impl Trees {
         self.factory.create(kind, class)
     }
 
-    /// What a tree is made of that the log creates again: its pages may belong to another one by now.
+    /// Like [`make`](Self::make), for a tree whose creation the log replays. It gets new pages, because those
+    /// of the logged entry may belong to another tree by now.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what no tree is; the pool's.
+    /// [`Error::Corrupt`] for parameters that no tree has; the pool's.
     pub fn make_again(&self, logged: &Entry) -> Result<Parameters, Error> {
         self.factory.create_like(logged.id, logged.kind, &logged.parameters)
     }

@@ -1,22 +1,22 @@
-//! Doing something for many keys while what is not in memory is being loaded for all of them.
+//! Operations on many keys whose page faults overlap.
 
 use std::collections::VecDeque;
 use std::task::Poll;
 
 use crate::Error;
 
-/// Keys whose nodes are loaded at a time for one caller: enough for most drives to be busy.
+/// Keys of one caller whose nodes are loaded at the same time: enough to keep most drives busy.
 const BROUGHT_AT_A_TIME: usize = 64;
 
-/// Whether something may wait for what is not in memory.
+/// Whether a function may wait for pages that are not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     Wait,
     NotWait,
 }
 
-/// Has `act` do something for every item, whose place it gets, too. If that cannot be done without waiting,
-/// `act` has what it takes loaded and says `false`, and is asked again later, when it may wait.
+/// Calls `act` with every item and its position. If `act` would have to wait, it starts loading what it needs
+/// and returns `false`; it is called for that item again later, and may wait then.
 ///
 /// # Errors
 /// The first of `act`.
@@ -42,7 +42,7 @@ pub(crate) fn each_brought<'a, T>(
     }
 }
 
-/// What `look` finds if it may wait.
+/// Calls `look`, which may wait, until it is ready.
 ///
 /// # Errors
 /// Those of `look`.

@@ -1,6 +1,6 @@
-//! What was counted while an index was walked.
+//! Counts made while an index is walked.
 
-/// What a tree has.
+/// Counts of a tree's records, nodes and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     /// Records in all leaves.

@@ -15,11 +15,12 @@ pub(crate) struct Tree {
     pub index: Arc<dyn Index>,
 }
 
-/// What a transaction does to a key.
+/// A transaction's change of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write<'a> {
     Put(&'a [u8]),
-    /// A value in overflow pages: the reference that the record keeps, and what the log has to know of them.
+    /// A value in overflow pages: the reference that the record keeps, and the description of those pages for
+    /// the log.
     PutOverflow {
         reference: &'a [u8],
         logged: &'a [u8],

@@ -1,22 +1,22 @@
-//! Where a key was found.
+//! The leaf hint: a remembered position of a key.
 
 use crate::pool::PageVersion;
 
-/// A leaf as it was, and where in it a key was. While nothing has changed there, whoever comes back to the
-/// key need not begin at the root.
+/// A version of a leaf, and a key's slot in it. As long as the leaf has that version, finding the key again
+/// takes no descent from the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafHint {
     pub page_version: PageVersion,
     pub slot: KeySlot,
 }
 
-/// What is known of a key's slot in a leaf.
+/// A key's slot in a leaf, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySlot {
     /// Nobody has looked yet.
     Unknown,
     At(u16),
-    /// The key is not there; this is where it would go.
+    /// The key is absent; its slot would be this one.
     Before(u16),
 }
 

@@ -1,4 +1,4 @@
-//! Which structures there are.
+//! The kinds of index structures.
 
 use smallvec::SmallVec;
 
@@ -15,5 +15,5 @@ pub enum IndexKind {
     AppendOnly,
 }
 
-/// What the catalog keeps of an index so that it can be opened again. Only the factory knows what it means.
+/// An index's description in the catalog, from which it can be opened again. Only the factory interprets it.
 pub(crate) type Parameters = SmallVec<[u8; 16]>;

@@ -44,23 +44,24 @@ pub(crate) use prior::Prior;
 pub(crate) use snapshots::Snapshots;
 pub(crate) use version::{VERSION_BYTES, Version};
 
-/// What a reader finds under a key.
+/// Result of a read: the version under a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The version that the reader sees. Its value was appended; of an overflow value, the reference.
+    /// The version that the reader sees. Its value, or the reference of an overflow value, was appended to
+    /// the caller's buffer.
     pub version: Option<Version>,
     /// The commit of the newest version that the index still knows of, be it a removal.
     pub newest: Option<Timestamp>,
 }
 
-/// What [`Index::newest_since`] says about a key.
+/// Answer of [`Index::newest_since`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Newest {
     /// No commit has changed it since.
     Older,
     /// A commit has.
     Newer,
-    /// The index would have to look at more than it is worth.
+    /// The answer would take more reads than it is worth.
     CannotTell,
 }
 
@@ -71,7 +72,7 @@ impl Newest {
     }
 }
 
-/// What came of [`Index::reapply`].
+/// Result of [`Index::reapply`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reapplied {
     /// The index had a later version, so that nobody will ever see this one.
@@ -89,8 +90,8 @@ pub(crate) struct Commit<'a> {
     pub record: LogRecord,
     /// The snapshots whose versions must stay.
     pub snapshots: &'a Snapshots,
-    /// Waits, for an index that has found no room: there was room when the commit was admitted, and there
-    /// will be when pages of others have been written.
+    /// Called by an index that has found no free frames, to wait until pages of others have been written.
+    /// There were enough when the commit was admitted, so there will be again.
     pub wait_for_room: &'a dyn Fn() -> Result<(), Error>,
     /// Is told of the reference of an overflow value that nobody sees any more.
     pub overflow_is_gone: &'a dyn Fn(&[u8]),
@@ -102,7 +103,7 @@ pub(crate) struct Limits {
     pub key_bytes: usize,
     /// Longer values are overflow values.
     pub value_bytes: usize,
-    /// What a scan loads at a time.
+    /// Bytes that a scan loads at a time.
     pub node_bytes: usize,
 }
 
@@ -127,12 +128,12 @@ pub(crate) trait Index: Send + Sync {
     /// As [`Index::read`].
     fn newest_since(&self, key: &[u8], since: Timestamp, may: May) -> Result<Poll<Newest>, Error>;
 
-    /// To be called before several keys are read or prepared one after the other: it takes less time
-    /// together.
+    /// Hints that these keys are about to be read or prepared one after another. An index may find all of
+    /// them together, which is faster.
     fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
-    /// Has in memory what a change of the key takes, and notes it in `prior`, which it may have filled
-    /// before. With `values`, what it reads of the record is appended there, so that [`Index::apply`] need
+    /// Brings into memory what a change of the key needs, and notes it in `prior`, which an earlier call may
+    /// have filled. With `values`, the record that it reads is appended there, so that [`Index::apply`] need
     /// not read it again. The key may be in the leaf where a `neighbour` was found.
     ///
     /// # Errors
@@ -152,7 +153,7 @@ pub(crate) trait Index: Send + Sync {
     /// [`Index::prepare`] has filled with the keys' locks held, `values` what it has appended.
     ///
     /// # Errors
-    /// As [`Index::read`]; then some may be made.
+    /// As [`Index::read`]; some of the versions may have been made by then.
     fn apply(
         &self,
         writes: &[Written<'_>],
@@ -190,16 +191,17 @@ pub(crate) trait Index: Send + Sync {
         None
     }
 
-    /// A checkpoint is going to cut. What the index wants to be in it, it puts into pages now.
+    /// Called before a checkpoint's cut. An index that keeps changes outside of pages writes them into pages
+    /// here, so that the checkpoint contains them.
     ///
     /// # Errors
-    /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made without it then.
+    /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made nevertheless.
     fn before_cut(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// How much of the work that it may put off it has put off: writers are slowed down above 0, as much as
-    /// possible at 1.
+    /// Deferred work as a fraction of its upper bound: above 0 writers are slowed down, at 1 as much as
+    /// possible.
     fn debt(&self) -> f64 {
         0.0
     }
@@ -225,16 +227,16 @@ pub(crate) trait Index: Send + Sync {
     /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::read`].
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
 
-    /// Takes all records out and frees all pages but those by which it is found, a few at a time, while
-    /// others run; `free_overflow` frees the pages of an overflow value. What is cut short can be gone on
-    /// with. Nobody else uses it.
+    /// Removes all records and frees all pages but those through which the index is found, a few at a time,
+    /// while other tasks run; `free_overflow` frees the pages of an overflow value. A call that was cut short
+    /// can be repeated. The caller is the index's only user.
     ///
     /// # Errors
     /// As [`Index::read`]; those of `free_overflow`.
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
 
-    /// Frees what [`Index::clear`] has left. Only once: the numbers of its pages may be those of others'
-    /// then.
+    /// Frees the pages that [`Index::clear`] leaves. It must be called only once, as the numbers of these
+    /// pages may be given to other pages afterwards.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -251,7 +253,7 @@ pub(crate) trait Steps: Send {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error>;
 }
 
-/// What versions take up that are kept beside the trees.
+/// Memory and work taken up by versions that are kept beside the trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OldVersions {
     /// Groups of versions that are given up together.
@@ -260,7 +262,7 @@ pub(crate) struct OldVersions {
     pub records: u64,
 }
 
-/// What concerns all indexes of a store together.
+/// Operations on all indexes of a store together.
 pub(crate) trait Indexes: Send + Sync {
     /// Whether it is worth while to call [`Indexes::settle`], now that a snapshot has ended. All commits up
     /// to `visible` can be seen.
@@ -279,7 +281,7 @@ pub(crate) trait Indexes: Send + Sync {
         overflow_is_gone: &dyn Fn(&[u8]),
     ) -> Result<(), Error>;
 
-    /// A tree was dropped, whose pages will be others'.
+    /// Called when a tree is dropped, before its page numbers are reused.
     fn forget(&self, tree: TreeId);
 
     /// Versions that are kept beside the trees.

@@ -1,8 +1,8 @@
-//! Records that a scan gives, a piece at a time.
+//! A piece: the records that a scan returns at a time.
 
 use crate::Error;
 
-/// Which way a scan goes.
+/// Direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From small keys to large ones.
@@ -12,8 +12,8 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// Whether a scan that was at `before` gets on by going to `bound`. Before the first step backwards it is
-    /// nowhere.
+    /// Whether going from key `before` to `bound` makes progress in this direction. A backward scan has no
+    /// `before` at its first step.
     pub fn is_further(self, bound: &[u8], before: Option<&[u8]>) -> bool {
         before.is_none_or(|before| match self {
             Self::Forward => bound > before,
@@ -26,11 +26,11 @@ impl Direction {
 #[derive(Default)]
 pub(crate) struct Piece {
     bytes: Vec<u8>,
-    /// Where the key of each record begins, where its value does, and where that ends.
+    /// Of each record the offsets of its key, of its value, and of the value's end.
     places: Vec<[u32; 3]>,
 }
 
-/// What becomes of a record in a [`Piece`].
+/// Decision about a record in a [`Piece`].
 pub(crate) enum Fate {
     Stays,
     Goes,
@@ -81,7 +81,7 @@ impl Piece {
         Some((&self.bytes[key..value], &self.bytes[value..end]))
     }
 
-    /// All its bytes, and of each record where its key begins, where its value does, and where that ends.
+    /// All bytes, and of each record the offsets of its key, of its value, and of the value's end.
     pub fn parts(&self) -> (&[u8], &[[u32; 3]]) {
         (&self.bytes, &self.places)
     }

@@ -1,17 +1,17 @@
-//! What an index has found under a key before it is changed.
+//! The state of a key before its change.
 
 use super::{LeafHint, Newest, Version};
 use crate::log::Timestamp;
 
-/// What [`Index::prepare`](super::Index::prepare) remembers until [`Index::apply`](super::Index::apply). An
-/// index that reads nothing before it writes leaves it empty.
+/// Results of [`Index::prepare`](super::Index::prepare) for [`Index::apply`](super::Index::apply). It stays
+/// empty for an index that reads nothing before it writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prior {
     /// The newest version, or that there is none; `None` if the index has not looked.
     pub newest: Option<Option<Version>>,
-    /// Where the newest value begins and ends, with its version, among the values that were appended.
+    /// Range of the newest value, with its version, in the buffer of values that were appended.
     pub value: Option<(usize, usize)>,
-    /// Where the key was found.
+    /// The leaf in which the key was found.
     pub hint: Option<LeafHint>,
 }
 

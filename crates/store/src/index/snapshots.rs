@@ -1,9 +1,13 @@
-//! Which snapshots are in use, so that what they see is kept.
+//! The set of snapshots in use. It tells a commit whether it must keep the version that it replaces.
 //!
-//! A commit keeps the version that it replaces if a snapshot may see it; otherwise it says that it does not.
-//! A new snapshot first says that it comes (from then on every commit keeps everything), then waits for the
-//! last of those who have said so. The last commit that can be seen then is its timestamp: nobody behind it,
-//! who may still be under way, has replaced anything without keeping it.
+//! Taking a snapshot races with commits that are being applied, and goes like this:
+//!
+//! 1. The new snapshot announces itself. From then on every commit keeps every version that it replaces.
+//! 2. A commit that finds no snapshot for its version replaces it without keeping it, and before that raises
+//!    [`unkept`](Snapshots::unkept) to its own timestamp and looks once more.
+//! 3. The new snapshot waits until the commit in `unkept` is visible, and takes the last visible commit as
+//!    its timestamp. No later commit has replaced a version without keeping it, so everything that the
+//!    snapshot sees is there.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,16 +16,16 @@ use std::collections::BTreeMap;
 use crate::Error;
 use crate::log::Timestamp;
 
-/// Snapshots are told from one another by nothing but their timestamp; each is given back as often as it was
-/// taken.
+/// Snapshots are identified by their timestamps alone; each is given back as often as it was taken.
 #[derive(Default)]
 pub(crate) struct Snapshots {
     state: Mutex<ActiveSnapshots>,
-    /// The newest in use; the largest number while one is coming; 0 if there is none. A snapshot of an
+    /// The newest in use; the largest number while one is being taken; 0 if there is none. A snapshot of an
     /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
     /// The last commit that replaced a version without keeping it. This and `newest` are sequentially
-    /// consistent: of a commit that says so and a snapshot that says that it comes, one must see the other.
+    /// consistent: a commit writes `unkept` and then reads `newest`, a new snapshot writes `newest` and then
+    /// reads `unkept`, so at least one of them sees the other.
     unkept: AtomicU64,
 }
 
@@ -32,12 +36,12 @@ struct ActiveSnapshots {
 }
 
 impl Snapshots {
-    /// A snapshot of everything that was committed before. `visible` waits until a commit can be seen, and
-    /// says which one is the last that can.
+    /// Takes a snapshot of everything that was committed before. `visible` waits until a commit is visible,
+    /// and returns the last visible one.
     ///
     /// # Errors
-    /// Those of `visible`: a commit that failed while it was applied, and had kept nothing of what it
-    /// replaced as nobody wanted it then, never becomes visible.
+    /// Those of `visible`: a commit that failed while it was applied never becomes visible, and it may have
+    /// replaced versions without keeping them.
     pub fn take(
         &self,
         visible: impl FnOnce(Timestamp) -> Result<Timestamp, Error>,
@@ -60,7 +64,7 @@ impl Snapshots {
         taken
     }
 
-    /// Gives a snapshot back. Whether nobody else has it.
+    /// Gives a snapshot back. Returns whether it was the last one of this timestamp.
     pub fn give_back(&self, timestamp: Timestamp) -> bool {
         let mut state = self.state();
         let Some(users) = state.active.get_mut(&timestamp.0) else { return false };
@@ -73,8 +77,8 @@ impl Snapshots {
         ended
     }
 
-    /// Whether the commit `by` has to keep a version, committed with that timestamp, that it is about to
-    /// replace: a snapshot may see it. If not, those that come wait for the commit.
+    /// Whether the commit `by` has to keep the version of `timestamp` that it is about to replace, because a
+    /// snapshot may see it. If not, snapshots that are being taken wait for the commit.
     #[inline]
     pub fn keeps(&self, timestamp: Timestamp, by: Timestamp) -> bool {
         self.may_see(timestamp) || {

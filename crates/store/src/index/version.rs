@@ -1,4 +1,5 @@
-//! What a record's value begins with: when it was committed, and what follows.
+//! The version at the beginning of every record's value: the commit that wrote it, and the kind of its
+//! content.
 //!
 //! ```text
 //! 0          8
@@ -6,9 +7,9 @@
 //! | u64      |
 //! ```
 //!
-//! The version is the commit's timestamp, shifted left by eight, and flags: 1 says that there is no record
-//! any longer and the place is only kept for snapshots that still see what was there; 2 that the value is in
-//! overflow pages.
+//! The version is the commit's timestamp, shifted left by eight, and flags. Flag 1 marks a tombstone: the
+//! record was removed, and the key stays only for snapshots that still see an older version. Flag 2 says that
+//! the value is in overflow pages.
 
 use crate::log::Timestamp;
 

@@ -1,4 +1,4 @@
-//! A device of which parts break when a test says so.
+//! A device whose operations fail when a test says so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,16 +7,16 @@ use flashgrain_device::{
     Channel, ChannelOptions, Completion, Device, Error, Geometry, Identity, Nanos, Request, Simulation,
 };
 
-/// What can break.
+/// Operations that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A channel cannot be opened.
     Open,
     /// A request is not taken.
     Submit,
-    /// The queue as a whole fails when somebody looks for answers.
+    /// Polling for completions fails, for the queue as a whole.
     Poll,
-    /// Or waits for them.
+    /// Waiting for completions fails, likewise.
     Wait,
 }
 

@@ -33,10 +33,10 @@ pub(crate) struct IoContext {
     counters: Arc<Counters>,
     /// Tasks that go on at a point in time, whatever happens.
     timers: BinaryHeap<Reverse<(Nanos, TaskId)>>,
-    /// Whose devices these are.
+    /// The store that the devices belong to.
     owner: Owner,
     depth: u32,
-    /// I/O contexts of other stores, which tasks of this one's worker use.
+    /// I/O contexts for the devices of other stores that tasks of this worker use.
     guests: Vec<IoContext>,
 }
 
@@ -132,8 +132,8 @@ impl IoContext {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// What ends [`IoContext::wait`] from other threads. None where time is simulated: nothing has to be
-    /// waited for.
+    /// Handles by which other threads end [`Lane::wait`]. Simulated devices have none, because nothing waits
+    /// for them in real time.
     pub fn wakers(&mut self) -> Vec<ChannelWaker> {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
     }

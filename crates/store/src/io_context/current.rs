@@ -13,7 +13,7 @@ use crate::Error;
 use crate::sync::point;
 use crate::task::{current_task, in_task, park};
 
-/// What a device is for.
+/// Purpose of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Pages in segments, and the superblocks.
@@ -28,7 +28,7 @@ pub(crate) struct Devices {
     shared: Arc<Shared>,
 }
 
-/// Which devices they are, for those who do not keep them.
+/// Identity of a store's devices, for holders that do not keep them open.
 pub(super) type Owner = Weak<Shared>;
 
 pub(super) struct Shared {
@@ -85,7 +85,7 @@ impl Devices {
         owner.upgrade().map(|shared| Self { shared })
     }
 
-    /// What all I/O contexts have sent so far.
+    /// Requests that all I/O contexts have sent so far.
     pub fn traffic(&self) -> Traffic {
         self.shared.meter.read()
     }
@@ -211,8 +211,8 @@ pub(crate) unsafe fn write(
     }
 }
 
-/// Makes all writes durable that have completed. Who asks at the same time shares a flush; after one has
-/// failed, so do all others.
+/// Makes all completed writes durable. Callers that come at the same time share a flush; after one flush has
+/// failed, all later ones fail too.
 pub(crate) fn flush(devices: &Devices, role: Role) -> Result<(), Failed> {
     let request =
         Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0, memory: ptr::null_mut(), tag: 0 };

@@ -1,9 +1,9 @@
-//! One flush of a device at a time, for all who ask meanwhile.
+//! Flushes of a device, one at a time, shared by all callers that come meanwhile.
 //!
-//! A flush makes durable what was written when it *began*. So who asks while one is under way may have
-//! written something that it does not cover, and waits for the next one; that covers all who have asked by
-//! then. And a failed flush may have dropped what any other one should have made durable, of which the kernel
-//! tells only one of those who ask at the same time: after a failure no flush succeeds any more.
+//! A flush covers the writes that had completed when it *began*. So a caller that comes while one is under
+//! way waits for the next one, which covers everybody who has come by then. The kernel reports a failed flush
+//! to only one of several callers, and may have dropped the writes of all; therefore no flush succeeds after
+//! a failure.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,10 +24,10 @@ struct FlushState {
     waiting: Vec<Waker>,
 }
 
-/// What a flush whose request did not even reach the device has failed with.
+/// The error number of a flush whose request did not reach the device.
 const NOT_SENT: i32 = libc::EIO;
 
-/// A flush that is under way. Without an end, as after a panic, it has failed.
+/// A flush that is under way. If it is dropped before it has ended, as by a panic, it counts as failed.
 struct UnderWay<'a> {
     flushes: &'a Flushes,
     number: u64,
@@ -39,14 +39,13 @@ impl Flushes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when a flush has succeeded that began after this was called: by `flush`, or by another
-    /// caller's.
+    /// Waits until a flush has succeeded that began after this call. The caller or another one executes it.
     pub fn join(&self, flush: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
         let needed = self.state().begun + 1;
         self.wait_or(needed, flush)
     }
 
-    /// Calls `flush`, which does more than to flush, when no other flush is under way.
+    /// Calls `flush`, which writes and flushes, when no other flush is under way.
     pub fn alone(&self, flush: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
         self.wait_or(u64::MAX, flush)
     }

@@ -1,5 +1,5 @@
-//! What tasks, wakes and requests cost beside what they are for. Prints figures:
-//! `cargo test --release -p flashgrain --lib -- --ignored --nocapture io_context::speed`.
+//! Measures the processor time that tasks, wake-ups and requests add to the operations themselves: `cargo
+//! test --release -p flashgrain --lib -- --ignored --nocapture lane::speed`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What went to the devices.
+//! Counters of requests to the devices.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +20,11 @@ pub struct Traffic {
     pub written_bytes: u64,
     /// Flushes, and writes that were to be durable at once.
     pub flushes: u64,
-    /// Ranges that the device was told are no longer needed.
+    /// Discards.
     pub discards: u64,
 }
 
-/// What one I/O context has sent. Only its own thread counts, so counting needs no locked instruction.
+/// Counters of one I/O context. Only its own thread writes them, so counting needs no locked instruction.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Counters {

@@ -11,17 +11,17 @@ use crate::layout::sizes::Sizes;
 /// One setting of a new store's layout, and the number behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is set, such as `write unit`.
+    /// Name of the setting, such as `write unit`.
     pub setting: &'static str,
     /// Its value with its unit, such as `64 KiB`.
     pub value: String,
     /// Its value, if it is a size.
     pub bytes: Option<u64>,
-    /// Why.
+    /// The reason for this value.
     pub because: String,
 }
 
-/// What the user sets, whatever the profile says.
+/// Settings given by the user. They take precedence over the profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrides {
     pub unit_bytes: Option<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct Overrides {
     pub small: Option<(Layout, crate::store_id::StoreId)>,
 }
 
-/// What the layout is made for.
+/// Input of [`decide`]: the profile, the devices' geometry and limits.
 pub(crate) struct Ground<'a> {
     pub profile: Option<&'a LearnedSettings>,
     pub data: &'a Geometry,
@@ -44,9 +44,9 @@ pub(crate) struct Ground<'a> {
     pub log: Option<&'a Geometry>,
     /// The capacity of the data device; `None` if it grows.
     pub capacity_bytes: Option<u64>,
-    /// That of the log's own device; `None` if it grows, or if there is none.
+    /// Capacity of the log's own device; `None` if it grows, or if there is none.
     pub log_capacity_bytes: Option<u64>,
-    /// The most log that recovery may have to read.
+    /// Upper bound for the bytes of log that recovery may have to read.
     pub recovery_log_bytes: u64,
     /// Segments that a store has at first if it grows.
     pub growth_segments: u64,
@@ -240,7 +240,8 @@ impl Draft<'_> {
         self.profile.and_then(|profile| profile.decision(setting))
     }
 
-    /// What the profile says, if it is a number behind which there is more than a default, and why.
+    /// The profile's number for `setting` and its reason, unless the profile only has a default; then `Err`
+    /// with the reason for using ours.
     fn learned_number(
         &self,
         setting: &str,
@@ -260,7 +261,8 @@ impl Draft<'_> {
         }
     }
 
-    /// What the profile says, made to fit `(least, most)`.
+    /// The profile's size for `setting`, rounded up to a power of two within `(least, most)`, or `default`;
+    /// and the reason.
     fn learned_power(&self, setting: &str, (least, most): (u32, u32), default: u32) -> (u32, String) {
         match self.learned_number(setting, |learned| learned.bytes) {
             Ok((bytes, because)) => {
@@ -396,7 +398,7 @@ impl Draft<'_> {
         Ok(bytes)
     }
 
-    /// What the store takes, and why.
+    /// Records the decision about the space that the store takes.
     fn space(&mut self, layout: &Layout, ground: &Ground<'_>) {
         if let Some(bytes) = ground.capacity_bytes {
             let because = "all of the device, or what it may take at most: set aside at once";

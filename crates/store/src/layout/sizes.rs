@@ -1,9 +1,9 @@
-//! Where segments are: their places follow from their numbers.
+//! Positions and sizes of segments, computed from their numbers.
 //!
 //! A store that grows begins with small segments: sixteen of the first size, sixteen of twice that, and so on
-//! as long as the size is below the layout's; all further ones have the layout's size. So a store of few
-//! records takes little room, and of a large one the small segments are a small part. Where the first size is
-//! the layout's, all segments are alike.
+//! as long as the size is below the layout's; all further segments have the layout's size. So a store of few
+//! records takes little room, and the small segments are a small part of a large store. All segments have the
+//! same size if the first size is the layout's.
 
 use std::ops::Range;
 

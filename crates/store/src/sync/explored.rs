@@ -1,9 +1,9 @@
 //! Stand-ins for the standard library's atomics, locks and threads. Within [`explore`] each access is a point
 //! at which another thread may go on, as shuttle decides from a seed; all threads are coroutines on one.
-//! Outside they are what they stand for, of the same layout, so that memory full of zeros is still memory
-//! full of atomics.
+//! Outside of it they forward to the standard library. Their memory layout is that of the originals, so that
+//! memory full of zeros is still memory full of atomics.
 //!
-//! All accesses are in one order here. What weaker orderings allow is tried out by loom, in `tests/loom`.
+//! All accesses are sequentially consistent here. Loom tries out weaker orderings, in `tests/loom`.
 
 use std::cell::Cell;
 
@@ -194,7 +194,7 @@ pub(crate) mod thread {
         }
     }
 
-    /// Which thread of the model it is that calls.
+    /// Number of the calling thread in the model.
     pub(crate) fn number() -> Option<usize> {
         explores().then(|| shuttle::thread::current().id().into())
     }

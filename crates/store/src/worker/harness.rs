@@ -1,4 +1,4 @@
-//! Many workers on one thread, the same every time.
+//! A deterministic scheduler of many workers on one thread.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -11,17 +11,17 @@ use crate::Error;
 use crate::io_context::Devices;
 use crate::task::{Executor, JoinHandle, Schedule, yield_now};
 
-/// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, until
-/// the next answer. For tests and simulations: it panics where a real worker would try again, if nobody has
-/// said that it may, too.
+/// Steps workers in turn until none has anything to do; only then does time pass on simulated devices, up to
+/// the next completion. For tests and simulations: a failed step panics, unlike on a real worker, unless
+/// `step_retries` allows for it.
 pub(crate) struct Harness {
     workers: Vec<Member>,
     executor: Executor,
     devices: Devices,
     costs: CpuCosts,
-    /// How often in a row a worker may fail to step.
+    /// Consecutive failed steps that a worker may have.
     step_retries: u32,
-    /// In which a worker did something.
+    /// Turns in which some worker did something.
     busy_turns: u64,
     schedule: Schedule,
     /// Devices of other stores that tasks use, after the last step.
@@ -39,27 +39,27 @@ struct Member {
     worker: Worker,
     /// When its processor is done with what it did last, in virtual time.
     free_at: Nanos,
-    /// What its processor has spent so far.
+    /// Processor time spent so far.
     spent: Nanos,
-    /// Steps that have failed since the last one that did not.
+    /// Consecutive failed steps.
     failed: u32,
 }
 
-/// What tasks have said to [`spend`] in a step.
+/// Processor time that tasks declared by calling [`spend`] during a step.
 #[derive(Clone, Copy, Default)]
 struct Spending {
     cpu: Nanos,
-    /// Tasks that ran until they said so.
+    /// Tasks that called [`spend`].
     ran: usize,
 }
 
 thread_local! {
-    /// Of the present step; `None` while no worker with costs steps on this thread.
+    /// Of the present step; `None` while the step's worker has no processor costs.
     static SPENDING: Cell<Option<Spending>> = const { Cell::new(None) };
 }
 
-/// Has what the calling task did since it began to run cost so much instead of [`CpuCosts::task_ns`], and
-/// goes on when its processor has done that. Nothing where processors cost nothing.
+/// Charges the calling task `cpu` instead of [`CpuCosts::task_ns`] for its work since it was resumed, and
+/// yields until its processor has spent that time. It does nothing if processors have no costs.
 pub(crate) fn spend(cpu: Nanos) {
     if let Some(spending) = SPENDING.get() {
         SPENDING.set(Some(Spending { cpu: spending.cpu + cpu, ran: spending.ran + 1 }));
@@ -67,7 +67,7 @@ pub(crate) fn spend(cpu: Nanos) {
     }
 }
 
-/// What a worker's processor spends, in virtual time; a processor without costs takes no time for anything.
+/// Processor time that a worker's operations take, in virtual time; zeros make processors infinitely fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCosts {
     /// For each time that a task runs until it waits or ends.
@@ -76,19 +76,19 @@ pub struct CpuCosts {
     pub request_ns: u64,
 }
 
-/// Processors that have costs look for what there is to do this often: it would take long to step many of
-/// them at every single event.
+/// Interval at which an idle processor with costs looks for work. Stepping every worker at every single event
+/// would take long.
 const GLANCE_NS: u64 = 500;
 
 impl Member {
-    /// When the step begins that is made now: as soon as the one before has ended, if there was something to
-    /// do, as short steps would otherwise cost half a glance more each.
+    /// Virtual time at which the present step begins: the end of the previous step if the worker had ready
+    /// tasks then. Otherwise each short step would cost half a [`GLANCE_NS`] more.
     fn begin(&self, now: Nanos) -> Nanos {
         let goes_on = self.worker.has_ready() && now.since(self.free_at) < Nanos(GLANCE_NS);
         if goes_on { self.free_at } else { now }
     }
 
-    /// A step of the worker, and what it costs.
+    /// Steps the worker and returns the processor time of the step.
     fn step(&mut self, costs: CpuCosts, retries: u32) -> (Step, Nanos) {
         SPENDING.set((costs != CpuCosts::default()).then(Spending::default));
         let step = self.worker.step();
@@ -101,7 +101,8 @@ impl Member {
             Err(error) => {
                 self.failed += 1;
                 assert!(self.failed <= retries, "step a worker: {error}");
-                // What tasks did before is not known; there is something to do.
+                // A failed step does not report which tasks ran before the failure, so it counts as one that
+                // did something.
                 Step { ran: ran.max(1), answered: 0 }
             }
         };
@@ -167,7 +168,7 @@ impl Harness {
         &self.executor
     }
 
-    /// What they run over.
+    /// The devices that the workers run over.
     pub fn devices(&self) -> &Devices {
         &self.devices
     }
@@ -207,7 +208,7 @@ impl Harness {
         self.workers.iter().map(|member| member.worker.unfinished()).sum()
     }
 
-    /// What the processors of all workers have spent so far.
+    /// Processor time of all workers so far.
     pub fn spent(&self) -> Nanos {
         self.workers.iter().fold(Nanos(0), |sum, member| sum + member.spent)
     }

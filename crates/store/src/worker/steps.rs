@@ -10,13 +10,13 @@ use crate::Error;
 use crate::io_context::{Devices, IoContext, enter};
 use crate::task::{Executor, Mailbox, Schedule, Scheduler, UpkeepCache, WakeUp};
 
-/// Foreground tasks that a step lets run, each until it waits. They take turns while the processor fetches
-/// memory: as many as hide its latency. And few, as what they ask of the drive is handed over when all of
-/// them wait: with 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
+/// Foreground tasks that a step lets run, each until it waits. Their memory accesses overlap: there are as
+/// many as hide its latency. More would delay their requests, which are submitted when all of them wait: with
+/// 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
 const FOREGROUND_SHARE: usize = 4;
 
-/// Where much is in flight the drive has enough to do while more tasks run: a step lets one run for so many
-/// requests, if that is more.
+/// A busy drive does not need new requests at once, so a step may run longer: one task for each four requests
+/// in flight, if that is more than [`FOREGROUND_SHARE`].
 const IN_FLIGHT_PER_TASK: usize = 4;
 
 /// Background tasks that a step lets run at most, unless foreground tasks use up their share.
@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     simulated: bool,
 }
 
-/// What a step has done.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Tasks that ran.
@@ -100,12 +100,12 @@ impl Worker {
         })
     }
 
-    /// Where it is reached.
+    /// The mailbox through which other threads reach this worker.
     pub fn mailbox(&self) -> &Arc<Mailbox> {
         self.scheduler.mailbox()
     }
 
-    /// Which of the ready tasks runs next is drawn from now on.
+    /// Draws the next task among the ready ones by `schedule` from now on, instead of taking the oldest.
     pub fn set_schedule(&mut self, schedule: &Schedule) {
         self.scheduler.set_schedule(schedule);
     }
