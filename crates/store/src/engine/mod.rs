@@ -71,18 +71,18 @@ impl Engine {
         &self.executor
     }
 
-    /// What all parts below it are.
+    /// The parts that the engine is assembled from.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Values that are too large for a tree's nodes.
+    /// Overflow values.
     pub fn overflow_values(&self) -> &Arc<OverflowValues> {
         &self.overflow_values
     }
 
-    /// Writes values durably before their commit, once there is room for them: it must not be taken from what
-    /// removes and checkpoints need. See [`OverflowValues::write`].
+    /// Writes values durably before their commit. It waits for room first: the room reserved for removes and
+    /// checkpoints must stay. See [`Large::write`].
     ///
     /// # Errors
     /// As [`OverflowValues::write`].
@@ -131,12 +131,12 @@ impl Engine {
         }
     }
 
-    /// What it found when it was opened.
+    /// Statistics of the recovery at opening.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
 
-    /// The superblock that counts now.
+    /// The current superblock.
     pub fn superblock(&self) -> Superblock {
         self.checkpointer.superblock()
     }
@@ -235,7 +235,7 @@ impl Engine {
         let (trees, overflow_values, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.overflow_values), Arc::clone(&self.sweeping));
         self.executor.spawn(move || {
-            // What fails is tried again when the store is opened.
+            // A tree that could not be freed is freed at the next opening.
             let free = |tree: Tree| trees.free(&tree, &|reference| overflow_values.free(reference));
             sweeping.finish(|| trees.abandoned().pop(), free);
         });
@@ -255,15 +255,15 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
-        // Otherwise overflow values that only snapshots saw would stay, and nothing would refer to them after
-        // the next start. What cannot be given back is no worse than after a crash.
+        // Frees overflow values that only snapshots saw; after the next start nothing would refer to them. An
+        // error only leaks pages, as a crash would.
         let _tried = self.transactions().settle();
         self.overflow_values.stop();
         while self.overflow_values.is_freeing() {
             yield_now();
         }
         if self.superblock().unfinished {
-            // What a backup leaves takes no more than it must.
+            // The target of a backup is made as small as possible.
             match self.checkpointer.checkpoint().and_then(|()| self.checkpointer.move_log_back()) {
                 Ok(()) | Err(Error::Full { .. }) => {}
                 failed => return failed,

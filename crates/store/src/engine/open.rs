@@ -27,7 +27,7 @@ use crate::txn::Transactions;
 /// Old versions take up to this part of what the cache takes, besides it, before they get pages.
 const OLD_VERSIONS_DIVISOR: u64 = 32;
 
-/// What a store is made of.
+/// Input for creating or opening a store.
 #[derive(Clone)]
 pub(crate) struct Given {
     pub devices: Devices,
@@ -37,11 +37,11 @@ pub(crate) struct Given {
     pub growth_segments: Option<u64>,
     /// A new store cannot be opened again before it was closed.
     pub unfinished: bool,
-    /// Nothing is done but what reading takes: no upkeep begins by itself.
+    /// The store is only read: no background work begins by itself.
     pub read_only: bool,
 }
 
-/// What opening a store took.
+/// Statistics of opening a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
     /// Whether it had been closed, so that there was nothing to replay.
@@ -224,7 +224,7 @@ impl Engine {
         let recovery = Recovery { closed: true, ..Recovery::default() };
         let engine = Self::assemble(given, parts, trees, base, recovery);
         engine.checkpoint()?;
-        // What is to be copied first is still being made.
+        // The target of a backup is completed when the copy is.
         if !engine.superblock().unfinished {
             slots::complete(&engine.parts.devices)?;
         }
@@ -281,7 +281,7 @@ impl Engine {
         })?;
         base.superblock = base.superblock.opened(segments.sequences().0);
         slots::save(devices, &base.superblock)?;
-        // What is made from now on is younger than all that the log knows.
+        // Page numbers and epochs given out from now on are above all that the log mentions.
         pool.expect(next_page)?;
         pool.restored(epoch, next_page);
         segments.begin_epoch(pool.epoch());

@@ -1,14 +1,14 @@
 //! Overflow values: written before their commit is logged, and freed when nobody sees them any more.
 //!
-//! 1. *Parked*: [`OverflowValues::begin`], [`OverflowValues::append`] and [`OverflowValues::seal`] write a
-//!    value. Checkpoints leave its pages out, and whoever drops it frees them.
-//! 2. *Completed*: [`OverflowValues::complete`] has checkpoints take it in and makes it durable. The commit
-//!    is logged.
+//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its
+//!    pages out, and dropping it frees them.
+//! 2. *Completed*: [`Large::complete`] lets checkpoints include it and makes it durable. The commit is
+//!    logged.
 //! 3. *Replaced or removed*: its pages are freed as soon as no snapshot sees it.
 //!
-//! A crash in step 1 leaves nothing. A crash between a commit that replaces an overflow value and the freeing
-//! of its pages leaves them allocated if a checkpoint falls in between, and so does one while a snapshot
-//! holds on to them. [`Engine::reclaim`](super::Engine::reclaim) finds them.
+//! A crash in step 1 leaves nothing allocated. A crash between a commit that replaces an overflow value and
+//! the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does a crash while
+//! a snapshot still sees the value. [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,9 +35,9 @@ pub(crate) struct OverflowValues {
     devices: Devices,
     poison: Poison,
     executor: Executor,
-    /// Values that are being freed in the background.
+    /// Number of values that are being freed in the background.
     going: Arc<AtomicUsize>,
-    /// Whether the store is being closed, and what is not committed stays as it is.
+    /// Whether the store is being closed, so that uncommitted values stay as they are.
     closing: AtomicBool,
     /// Committed values that iterators and readers of their transaction still read, as they read its own
     /// writes: no snapshot of theirs sees these.
@@ -55,7 +55,7 @@ pub(crate) struct Parked {
     owner: Arc<OverflowValues>,
     origin: Origin,
     draft: Draft,
-    /// What its record is to keep of it, once it is sealed.
+    /// The reference for the record, once the value is sealed.
     reference: Vec<u8>,
 }
 
@@ -67,19 +67,19 @@ pub(crate) enum OverflowValue<'a> {
 }
 
 impl Parked {
-    /// Bytes of it so far.
+    /// Bytes of the value written so far.
     pub fn length(&self) -> u64 {
         self.draft.length()
     }
 
-    /// What its record is to keep of it; only of a sealed one.
+    /// The reference for the record; empty before the value is sealed.
     pub fn reference(&self) -> &[u8] {
         &self.reference
     }
 }
 
 impl Drop for Parked {
-    /// Frees what was not completed, or was removed meanwhile.
+    /// Frees the pages of a value that was not completed, or whose removal was committed meanwhile.
     fn drop(&mut self) {
         // Another thread of the parent may have held a lock when this process was forked.
         if !self.origin.is_here() {
@@ -98,13 +98,14 @@ impl Drop for Parked {
         let (executor, reference) = (owner.executor.clone(), std::mem::take(&mut self.reference));
         executor.spawn(move || {
             let _going = going;
-            // What cannot be freed stays allocated until the store is opened again, or reclaimed.
+            // After an error the pages stay allocated until the store is opened again, or reclaimed.
             let _tried = if is_gone { owner.free(&reference) } else { owner.overflow.discard(set) };
         });
     }
 }
 
-/// A value is being freed. However that ends, who closes the store must not wait for it any longer.
+/// Counts a value that is being freed. Its drop ends that on every path, panics included, so that closing the
+/// store never waits forever.
 struct Going(Arc<AtomicUsize>);
 
 impl Going {
@@ -168,13 +169,13 @@ impl OverflowValues {
         Ok(())
     }
 
-    /// Writes what is not written of these values, and makes them durable: what the log is to have of each;
-    /// the record keeps the [`kept`] part of it. What is not committed after all must be
-    /// [freed](OverflowValues::free).
+    /// Writes those of the values that are given as bytes, makes all of them durable, and returns each one's
+    /// reference for the log; the record keeps the [`kept`] part of it. If they are not committed after all,
+    /// they must be [freed](Large::free).
     ///
     /// # Errors
-    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`], and then nothing is left of those that
-    /// were given as bytes.
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; the values that were given as bytes are
+    /// freed then.
     pub fn write(self: &Arc<Self>, values: &[OverflowValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         let park = |value: &OverflowValue<'_>| match value {
             OverflowValue::Bytes(bytes) => self.park(bytes).map(Some),
@@ -227,12 +228,12 @@ impl OverflowValues {
         self.poison.check()
     }
 
-    /// What the log has of a value of so many bytes.
+    /// Length of the log's reference to a value of so many bytes.
     pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
         self.overflow.logged_bytes(value_bytes)
     }
 
-    /// To read a value piece by piece.
+    /// Opens a value to be read piece by piece.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].
@@ -259,7 +260,7 @@ impl OverflowValues {
     /// Frees what was written and is not committed.
     pub fn free_all(&self, written: &[Vec<u8>]) {
         for logged in written {
-            // What cannot be freed stays allocated, which harms nobody.
+            // An error here only leaks pages until the store is opened again or reclaimed.
             let _tried = self.free_unless_lent(kept(logged));
         }
     }
@@ -268,7 +269,8 @@ impl OverflowValues {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody reads the value as a transaction's own any more. Whether it is to be freed.
+    /// The last reader of the value within its own transaction has ended. Returns whether the value is to be
+    /// freed.
     fn take_back(&self, reference: &[u8]) -> bool {
         let mut lent = self.lent();
         let place = lent.iter().position(|lent| lent.reference == reference);
@@ -325,14 +327,14 @@ impl OverflowValues {
             let going = Going::new(&own.going);
             executor.spawn(move || {
                 let _going = going;
-                // What cannot be freed stays allocated, which harms nobody.
+                // As above, an error only leaks pages.
                 let _tried = own.free_unless_lent(&reference);
             });
         }));
     }
 
-    /// Gives a key an overflow value again, as the log says, over a checkpoint of which `cut` was the epoch;
-    /// frees the one that it replaces, or this one if a later one is there.
+    /// Replays the commit of an overflow value over a checkpoint whose cut was at epoch `cut`; frees the
+    /// value that it replaces, or this one if the key has a later version.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].

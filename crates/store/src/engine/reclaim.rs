@@ -1,9 +1,9 @@
-//! Finding the pages of overflow values to which nobody refers.
+//! Reclaiming pages of overflow values that no record refers to.
 //!
-//! A crash can leave some behind: those of values whose commit was never logged, and those that were being
-//! freed, or that a snapshot held on to. What refers to pages is in the trees alone, so all of them have to
-//! be walked; that is done when somebody asks for it, and only when nothing else is going on that could refer
-//! to a page from elsewhere.
+//! A crash can leave such pages behind: those of values whose commit was never logged, of values that were
+//! being freed, and of values that a snapshot held on to. References to them are only in trees, so all trees
+//! have to be walked. Therefore this is done on request only, and only while nothing that could hold a
+//! reference outside of the trees is under way.
 
 use crate::sync::atomic::Ordering;
 use std::collections::HashSet;
@@ -13,9 +13,9 @@ use crate::Error;
 use crate::header::PageId;
 
 impl Engine {
-    /// Frees the pages of overflow values to which nobody refers; how many. Commits wait meanwhile. `None`,
-    /// and nothing is freed, if there are snapshots, commits that have begun, or trees or values that are
-    /// being freed.
+    /// Frees the pages of overflow values that no record refers to, and returns their number. Commits wait
+    /// meanwhile. It returns `None` and frees nothing if there are snapshots, commits that have begun, or
+    /// trees or values that are being freed.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.

@@ -39,7 +39,7 @@ pub(super) struct Replay {
 pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Result<(PageId, Epoch), Error> {
     let mut highest = (PageId(0), Epoch(0));
     for operation in Operations::of(record) {
-        // What is none is reported when it is replayed.
+        // A record that cannot be decoded is reported when it is replayed.
         let Ok(Operation::PutOverflow { reference, .. }) = operation else { continue };
         let (pages, epoch) = written_pages(reference)?;
         let last = pages.iter().map(|(page, _)| *page).max().unwrap_or(PageId(0));

@@ -1,14 +1,14 @@
-//! Work that one does for all: who has more of it leaves it to whoever is at it.
+//! Work that one caller does for all: callers that bring more of it leave it to the one that is active.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody is at it.
+/// Whether a caller is active.
 #[derive(Default)]
 pub(super) struct SingleFlight(AtomicBool);
 
 impl SingleFlight {
-    /// Whether it is the caller who is at it from now on, and has to [finish](SingleFlight::finish). To be
-    /// called when there is something to do.
+    /// Makes the caller the active one unless there is one already. If this returns `true`, the caller has to
+    /// [finish](Errand::finish). To be called when there is something to do.
     pub fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
@@ -17,8 +17,8 @@ impl SingleFlight {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Does one thing after the other until there is nothing to do, or one fails. `next` looks what is to be
-    /// done and takes nothing away: only who is at it may rely on what it says.
+    /// Handles one item after another until there are none, or one fails. `next` only peeks: its result may
+    /// be used only by the active caller.
     pub fn finish<T, E>(&self, next: impl Fn() -> Option<T>, act: impl Fn(T) -> Result<(), E>) {
         loop {
             match next().map(&act) {
@@ -26,7 +26,7 @@ impl SingleFlight {
                 Some(Err(_)) => return self.0.store(false, Ordering::SeqCst),
                 None => {
                     self.0.store(false, Ordering::SeqCst);
-                    // Who had something meanwhile has left it to this one.
+                    // An item that came between `next` and the store was left to this caller.
                     if next().is_none() || !self.begin() {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! What goes on inside, in numbers.
+//! Statistics of all parts of the engine.
 
 use super::{Engine, Recovery};
 use crate::checkpoint::CheckpointStats;
@@ -6,7 +6,7 @@ use crate::log::LogStats;
 use crate::pool::Hits;
 use crate::segment::{Usage, Written};
 
-/// A moment's numbers. Counters begin at zero when the store is opened.
+/// Statistics at one moment. Counters begin at zero when the store is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineStats {
     pub recovery: Recovery,

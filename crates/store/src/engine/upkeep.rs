@@ -1,4 +1,5 @@
-//! What keeps a store going: room in memory, room on the device, and a log that is not too long.
+//! Background work: eviction and checkpoints keep free frames, free segments and free log, and writers are
+//! slowed down when they do not keep up.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Weak};
@@ -52,7 +53,7 @@ pub(super) fn connect(
     slow_writers(parts);
     let transactions = Arc::downgrade(&parts.transactions);
     parts.log.when_idle(move || {
-        // What could not be given back is no worse than before.
+        // An error only leaves old versions in place.
         let _tried = transactions.upgrade().map(|transactions| transactions.settle());
     });
     pages

@@ -1,4 +1,5 @@
-//! What tasks reach while they run: which of them are ready, and the way back to the scheduler.
+//! State of a scheduler that running tasks reach: the queues of ready tasks, and the way back to the
+//! scheduler.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ const STEPS_MAX: u32 = 256;
 /// this.
 const DRAWN_STEPS_MAX: usize = 3;
 
-/// A task of a scheduler: its place, and which of the tasks that had it.
+/// A task of a scheduler: its slot, and a number that tells it from the slot's earlier tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId {
     pub(super) index: u32,
@@ -41,23 +42,23 @@ pub(super) enum Pause {
 pub(super) type TaskCoroutine = Coroutine<(), Pause, (), TaskStack>;
 type TaskYielder = Yielder<(), Pause>;
 
-/// Where a task stands.
+/// State of a task's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskState {
     Free,
     /// In the queue, or running.
     Ready,
-    /// As ready, and woken since: its next park returns at once.
+    /// As ready, and woken since it last parked: its next park returns at once.
     Woken,
     Parked,
 }
 
-/// The place of a task.
+/// Slot of a task. Slots and their coroutines are reused.
 pub(super) struct TaskSlot {
     pub generation: Cell<u32>,
     pub state: Cell<TaskState>,
     pub class: Cell<Class>,
-    /// What the task does, until it begins.
+    /// The task's job, until the task begins.
     pub job: Cell<Option<Job>>,
     /// Borrowed while it runs.
     pub coroutine: RefCell<TaskCoroutine>,
@@ -240,8 +241,8 @@ impl Core {
     }
 }
 
-/// What `work` returns or panics with. A coroutine that is being dropped is unwound by a panic, too, which
-/// nobody may hold up.
+/// Calls `work` and catches its panic. A coroutine that is dropped is unwound by a panic, too; that one is
+/// passed on.
 pub(super) fn catch<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     match result {

@@ -8,7 +8,8 @@ use super::core::Core;
 use super::join::{JoinHandle, joinable};
 use super::mailbox::{Job, Mailbox, WhenPanicked};
 
-/// What every worker does between its tasks, such as making room when free frames run low. It must not wait.
+/// Work that every worker does between its tasks, such as evicting pages when free frames run low. It must
+/// not wait.
 pub(crate) trait Upkeep: Send + Sync {
     /// Does a little, if there is something to do.
     fn step(&self);

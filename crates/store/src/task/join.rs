@@ -15,7 +15,7 @@ pub struct JoinHandle<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// What the task and its handle share.
+/// State shared by a task and its handle.
 struct Shared<T>(Mutex<Stage<T>>);
 
 enum Stage<T> {
@@ -24,13 +24,13 @@ enum Stage<T> {
     Taken,
 }
 
-/// Who is to be told of the end.
+/// Wakes the holder of the handle when the task ends.
 enum Joiner {
     Blocked(Waker),
     Future(std::task::Waker),
 }
 
-/// The task's end of it. Dropped before there is a result, the task has been given up.
+/// The task's half. If it is dropped before there is a result, the task has been given up.
 struct Promise<T> {
     shared: Arc<Shared<T>>,
 }

@@ -1,4 +1,4 @@
-//! Where a worker's tasks can be reached from other threads.
+//! A worker's mailbox: the part of its scheduler that other threads use.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,13 +8,13 @@ use super::Class;
 use super::core::TaskId;
 use super::join::{JoinHandle, joinable};
 
-/// How a worker that sleeps is woken.
+/// Wakes a sleeping worker.
 pub(crate) trait WakeUp: Send + Sync {
     /// Ends its sleep, or the next one if it does not sleep yet.
     fn wake_up(&self);
 }
 
-/// What is to be run.
+/// A closure for a task to run.
 pub(super) struct Job {
     pub run: Box<dyn FnOnce() + Send>,
     pub class: Class,
@@ -22,9 +22,9 @@ pub(super) struct Job {
 
 /// The part of a scheduler that other threads see.
 ///
-/// Nothing is lost between a sender and a worker that is about to sleep: the sender leaves its mail before it
-/// looks whether the worker sleeps, the worker says that it sleeps before it looks for mail, and both in one
-/// order that all threads see.
+/// No wake-up is lost between a sender and a worker that is about to sleep. The sender first leaves its mail
+/// and then looks whether the worker sleeps; the worker first says that it sleeps and then looks for mail.
+/// All four accesses are sequentially consistent, so at least one of the two sees the other.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     mail: Mutex<Mail>,
@@ -40,12 +40,12 @@ pub(crate) struct Mailbox {
 /// Told of a panic that nobody else will hear of, with its text.
 pub(crate) type WhenPanicked = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What came in since the scheduler last looked.
+/// Jobs and wake-ups that came in since the scheduler last emptied the mailbox.
 #[derive(Default)]
 pub(super) struct Mail {
     pub jobs: Vec<Job>,
     pub woken: Vec<TaskId>,
-    /// Nobody looks any more.
+    /// The scheduler has ended and takes no more mail.
     is_closed: bool,
 }
 

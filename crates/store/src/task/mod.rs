@@ -30,19 +30,19 @@ pub(crate) use schedule::Schedule;
 pub(crate) use scheduler::Scheduler;
 pub(crate) use unwaiting::Unwaiting;
 
-/// Whose work a task does.
+/// Class of a task, by which tasks are admitted and share the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// A user's.
     Foreground,
     /// The store's own.
     Background,
-    /// What a user's task has others do for it, and probably waits for.
+    /// Part of a foreground task's work, which probably waits for it.
     Subtask,
 }
 
 impl Class {
-    /// Where tasks of this class wait for their turn, once they have begun.
+    /// The class whose queue tasks of this class use once they have begun.
     fn runs_as(self) -> Self {
         match self {
             Self::Subtask => Self::Foreground,
@@ -50,7 +50,7 @@ impl Class {
         }
     }
 
-    /// Where they wait to begin.
+    /// The class by whose rules tasks of this class begin.
     fn begins_as(self) -> Self {
         match self {
             Self::Subtask => Self::Background,

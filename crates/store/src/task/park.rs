@@ -46,7 +46,7 @@ pub(crate) fn task_key() -> Option<(usize, TaskId)> {
     Core::current(|current| current.map(|(core, id)| (Arc::as_ptr(&core.mailbox) as usize, id)))
 }
 
-/// What wakes the caller from [`park`].
+/// A handle that wakes the caller from [`park`].
 pub(crate) fn waker() -> Waker {
     Waker(Core::current(|current| match current {
         Some((core, id)) => Sleeper::Task { mailbox: Arc::clone(&core.mailbox), id },
@@ -54,8 +54,8 @@ pub(crate) fn waker() -> Waker {
     }))
 }
 
-/// Waits until a [`waker`] of the caller is used; returns at once if one was since the last park. May return
-/// for no reason: look at what was waited for.
+/// Waits until a [`waker`] of the caller is used; returns at once if one was used since the last park.
+/// Spurious wake-ups happen, so the caller checks its condition in a loop.
 #[inline]
 pub(crate) fn park() {
     Unwaiting::assert_none();

@@ -45,12 +45,12 @@ impl Scheduler {
         }
     }
 
-    /// Where other threads reach it.
+    /// The mailbox by which other threads reach this scheduler.
     pub fn mailbox(&self) -> &Arc<Mailbox> {
         &self.core.mailbox
     }
 
-    /// Which of the ready tasks runs next is drawn from now on.
+    /// From now on draws the next task among the ready ones by `schedule`, instead of taking the oldest.
     pub fn set_schedule(&mut self, schedule: &Schedule) {
         self.core.schedule.set(schedule);
     }

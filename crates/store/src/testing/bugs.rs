@@ -13,7 +13,7 @@ thread_local! {
     static STRIKES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What should find a bug.
+/// The kind of campaign that finds a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finder {
@@ -34,7 +34,7 @@ pub enum Finder {
 
 macro_rules! bugs {
     ($($(#[doc = $what:literal])+ $bug:ident: $name:literal, $finder:ident;)*) => {
-        /// See the module. What is wrong, and what a user would lose by it.
+        /// See the module. The comment of each bug describes the mistake and the damage to a user.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Bug {
@@ -42,7 +42,7 @@ macro_rules! bugs {
         }
 
         impl Bug {
-            /// All there are.
+            /// All bugs.
             pub const ALL: &[Self] = &[$(Self::$bug),*];
 
             /// A name for reports and command lines.
@@ -52,14 +52,14 @@ macro_rules! bugs {
                 }
             }
 
-            /// What is wrong, and what a user would lose by it.
+            /// The mistake, and the damage to a user.
             pub fn what(self) -> &'static str {
                 match self {
                     $(Self::$bug => concat!($($what),+).trim_ascii(),)*
                 }
             }
 
-            /// What should find it.
+            /// The kind of campaign that finds the bug.
             pub fn finder(self) -> Finder {
                 match self {
                     $(Self::$bug => Finder::$finder,)*
@@ -110,8 +110,8 @@ bugs! {
     /// replayed.
     StaysClosedWhenOpened: "stays-closed-when-opened", Crash;
 
-    /// What recovery erases behind the log's end is not flushed before the log goes on, and the chain is not
-    /// verified: after another crash commits come back that never were.
+    /// Recovery erases blocks behind the log's end, but appends go on before that is flushed, and the chain
+    /// is not verified: after another crash commits come back that never were.
     ErasedNotFlushed: "erased-not-flushed", Crash;
     /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not
     /// verified: commits come back that never were.
@@ -213,7 +213,7 @@ bugs! {
     AbsenceNotAwaited: "absence-not-awaited", Isolation;
     /// A backup has the trees that there were before its snapshot: one that was made in between is missing.
     BackupMissesNewTree: "backup-misses-new-tree", Model;
-    /// What a commit finds before it has its locks counts, although others have changed it until then:
+    /// A commit relies on what it read before it had its locks, although others have changed it since:
     /// updates get lost.
     ChangedLeafTrusted: "changed-leaf-trusted", Isolation;
     /// A commit can be seen before it is applied: a snapshot changes under who reads it.

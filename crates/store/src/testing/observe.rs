@@ -1,4 +1,4 @@
-//! What a model of a store needs to know of it.
+//! Observation of a store by a model: its commits, their numbers and the tasks that made them.
 
 use std::cell::RefCell;
 
@@ -6,8 +6,8 @@ use crate::log::Timestamp;
 use crate::task::TaskId;
 use crate::{Db, Snapshot};
 
-/// Hears of a commit of the calling task: the first half of the store's id as a little-endian number, and the
-/// number that the log gave the commit.
+/// Called for a commit of the calling task with the first half of the store's id as a little-endian number,
+/// and the commit's number in the log.
 pub type Observer = Box<dyn FnMut(u64, u64)>;
 
 thread_local! {
@@ -28,7 +28,7 @@ pub(crate) fn tell_committed(store: u64, timestamp: Timestamp) {
     });
 }
 
-/// Tells the tasks of this thread apart that are under way.
+/// Identifies a task among those of this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskKey(Option<(usize, TaskId)>);
 

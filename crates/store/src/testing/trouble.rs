@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
-/// Hears of every occasion for trouble, from where it is. It must not use the store.
+/// Called at every occasion for trouble, at its place in the code. It must not use the store.
 pub type Listener = Box<dyn FnMut()>;
 
 thread_local! {
@@ -17,7 +17,7 @@ thread_local! {
     static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
 }
 
-/// What happens. All but the first two leave the store poisoned, as after a write that has failed.
+/// Kinds of trouble. All but the first two leave the store poisoned, as a failed write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// A page that is looked at is not in memory, and cannot be read.
@@ -82,7 +82,7 @@ impl Trouble {
     }
 }
 
-/// That there will be trouble, as long as this lives.
+/// Keeps the planned trouble in effect until it is dropped.
 #[must_use = "there is no trouble any more when this is dropped"]
 #[derive(Debug)]
 pub struct Troubled {

@@ -1,11 +1,12 @@
-//! A tree that only adds: every version is a record of its own, by key and timestamp.
+//! An index that only adds: every version is a record of its own, by key and timestamp.
 //!
 //! No release contains it. It is the smallest index that keeps versions natively and reads nothing before it
 //! writes, and uses every part of the boundary that in-place trees do not:
 //!
 //! 1. A commit's versions go to plain memory.
-//! 2. Before a checkpoint cuts, what is in memory is put into pages. What comes in between pins the log.
-//! 3. When the store is idle, versions that no snapshot needs are taken out of the pages.
+//! 2. Before a checkpoint's cut, the versions in memory are put into pages. Commits between that and the cut
+//!    pin the log: [`replay_from`](Index::replay_from) names the first of them.
+//! 3. When the store is idle, versions that no snapshot needs are removed from the pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
@@ -150,7 +151,7 @@ impl<M: OrderedMap + 'static> AppendOnly<M> {
     /// The newest version of a key that is not newer than `at`, and its value.
     fn newest(&self, key: &[u8], at: Timestamp) -> Result<Option<(Version, Vec<u8>)>, Error> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        // What leaves memory is in pages before.
+        // Versions are put into pages before they leave memory, so memory has to be looked at first.
         let found = self.memory().newest(key, at).map(|found| (found.version, found.value.clone()));
         preempt!();
         found.map_or_else(|| self.newest_on_page(key, at), |found| Ok(Some(found)))
@@ -164,7 +165,7 @@ impl<M: OrderedMap + 'static> AppendOnly<M> {
         Alone(&self.is_busy)
     }
 
-    /// Puts what is in memory into pages. Called by whoever has them alone.
+    /// Puts the versions in memory into pages. The caller holds [`Alone`].
     fn flush(&self) -> Result<(), Error> {
         let taken = self.memory().versions.clone();
         for (key, versions) in &taken {
@@ -416,7 +417,7 @@ struct MergedRecords<M> {
 impl<M: OrderedMap + 'static> MergedRecords<M> {
     /// The next keys, from memory as far as pages go.
     fn keys(&mut self) -> Result<BTreeSet<Vec<u8>>, Error> {
-        // What leaves memory is in pages before, so memory comes first.
+        // Versions are put into pages before they leave memory, so memory comes first.
         let in_memory: Vec<Vec<u8>> = self.tree.memory().versions.keys().cloned().collect();
         preempt!();
         let newest = Timestamp(u64::MAX);

@@ -54,7 +54,7 @@ pub(crate) struct History {
     is_worth_giving_up: AtomicBool,
     /// Plain memory that they may still take.
     left_bytes: Arc<AtomicU64>,
-    /// What each of them may take of it.
+    /// Upper bound for the plain memory of one generation.
     generation_bytes: u64,
 }
 
@@ -63,7 +63,7 @@ struct Generation {
     /// Versions whose oldest snapshot has this timestamp or a later one.
     snapshots_from: Timestamp,
     recent: Recent,
-    /// What is not in `recent`.
+    /// Records that did not fit into `recent`.
     map: Arc<dyn OrderedMap>,
     is_map_used: AtomicBool,
     records: AtomicU64,
@@ -192,7 +192,7 @@ impl History {
             && (is_due(&self.versions) || is_due(&self.tombstones))
     }
 
-    /// What it takes up.
+    /// Numbers of generations and records.
     pub fn old_versions(&self) -> OldVersions {
         let records = |list: &[Arc<Generation>]| -> u64 {
             list.iter().map(|generation| generation.records.load(Ordering::Relaxed)).sum()
@@ -308,7 +308,7 @@ impl History {
         note: impl Fn(&Generation),
     ) -> Result<Arc<Generation>, Error> {
         loop {
-            // Where the next one begins, if one is needed.
+            // Start of the next generation, if one is needed.
             let begin = {
                 let list = lock(list);
                 let found = list.iter().rev().find(|generation| generation.snapshots_from <= oldest);

@@ -237,7 +237,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         values: &[u8],
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
-        // Where the last key was found, and where it is after its change.
+        // Leaf hints of the last key, before and after its change.
         let (mut found, mut left): (Option<LeafHint>, Option<LeafHint>) = (None, None);
         for (written, prior) in writes.iter().zip(priors) {
             let old = prior.value.and_then(|(start, end)| values.get(start..end));

@@ -1,4 +1,4 @@
-//! What the newest versions of a tree are kept in.
+//! The interface of structures that keep the newest version of each key of a tree.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use crate::btree::Change;
 use crate::header::PageId;
 use crate::index::{Census, Direction, LeafHint, Limits, Piece};
 
-/// Keys in order, and one value for each. Values are bytes that begin with a version; a map only gives their
-/// first eight bytes out alone, which is cheaper than a whole value.
+/// Keys in order, and one value for each. Every value begins with its version, eight bytes that can be read
+/// alone at lower cost ([`OrderedMap::head`]).
 pub(crate) trait OrderedMap: Send + Sync {
-    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a neighbour was
-    /// found, which then saves the way to the key; it becomes where the key was found.
+    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be the leaf hint of a
+    /// neighbour, which then saves the descent; it becomes the key's leaf hint.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
     fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error>;
 
-    /// As [`OrderedMap::get`], if what that takes is in memory. Otherwise begins to load it, does not wait
-    /// for it, and `into` stays as it is. What a following change of the key needs is in memory afterwards,
-    /// most likely.
+    /// As [`OrderedMap::get`], if all pages that it takes are in memory. Otherwise it begins to load them,
+    /// does not wait, and `into` stays as it is. After a success a change of the key most likely finds its
+    /// pages in memory.
     fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool>;
 
-    /// As [`OrderedMap::get`], for those who will not change the key: what a change of it takes may not be in
-    /// memory afterwards, and the value may be known without that.
+    /// As [`OrderedMap::get`], for callers that will not change the key: a cache of records may answer
+    /// without the leaf, so the leaf may not be in memory afterwards.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
@@ -37,17 +37,18 @@ pub(crate) trait OrderedMap: Send + Sync {
         self.get_at_hand(key, into, &mut None)
     }
 
-    /// The first eight bytes of the value of `key`, little-endian; `hint` as with [`OrderedMap::get`]. What a
-    /// following change of the key needs is in memory afterwards, most likely.
+    /// The first eight bytes of the value of `key`, little-endian; `hint` as with [`OrderedMap::get`]. A
+    /// following change of the key most likely finds its pages in memory.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
     fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error>;
 
-    /// To be called before several keys are looked for, one after the other: takes less time together.
+    /// Hints that these keys are about to be looked up one after another; finding all of them together takes
+    /// less time.
     fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
-    /// Whether nothing has changed there since a look-up has left this hint: what it found is still so.
+    /// Whether the leaf has not changed since a look-up returned this hint, so that its result still holds.
     fn is_valid(&self, _hint: Option<LeafHint>) -> bool {
         false
     }
@@ -63,9 +64,8 @@ pub(crate) trait OrderedMap: Send + Sync {
         decide: &mut dyn FnMut(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error>;
 
-    /// Changes the value of a key, which a look-up has found at `hint`. That becomes where the key is
-    /// afterwards: [of another key](LeafHint::of_another_key), it is what changes of keys beside it may begin
-    /// with.
+    /// Changes the value of a key that a look-up has found at `hint`. `hint` becomes the leaf hint after the
+    /// change; [as a hint of another key](LeafHint::of_another_key) it serves changes of neighbouring keys.
     ///
     /// # Errors
     /// As [`OrderedMap::update`].

@@ -1,5 +1,5 @@
 //! The first records of a generation, in plain memory: most generations are given up before they have more,
-//! and no page was ever made for them.
+//! so no pages are ever allocated for them.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ const PARTS: usize = 8;
 /// Chains of a part, by the key's hash.
 const CHAINS: usize = 256;
 
-/// Before a record: where the one before it in its chain begins, one more than that, or zero; the bytes of
-/// its name; those of what is kept.
+/// Header of a record: one more than the offset of the previous record in its chain, or zero; the length of
+/// its name; the length of its content.
 const HEADER_WORDS: usize = 3;
 const HEADER_BYTES: usize = 4 * HEADER_WORDS;
 
-/// A part takes less, so that its places are words.
+/// A part takes less, so that offsets in it fit into 32 bits.
 const PART_BYTES_MAX: usize = 1 << 30;
 
-/// Records by name. What is kept under a name never changes.
+/// Records by name. A record never changes.
 pub(super) struct Recent {
     parts: [Mutex<Part>; PARTS],
-    /// What it may still take, and what all of them together may.
+    /// Bytes that this generation may still take, and bytes that all of them together may still take.
     own_left_bytes: AtomicU64,
     left_bytes: Arc<AtomicU64>,
 }
@@ -35,7 +35,8 @@ pub(super) struct Recent {
 struct Part {
     /// The records, one after another.
     bytes: Vec<u8>,
-    /// Of each chain, where its last record begins, as in a header. Empty as long as there is none.
+    /// Of each chain one more than the offset of its last record, or zero. Empty as long as there is no
+    /// record.
     last: Vec<u32>,
 }
 
@@ -111,7 +112,7 @@ impl Recent {
         true
     }
 
-    /// What `see` makes of the last record of a key that was taken and has a name within `names`.
+    /// Applies `see` to the last record of a key whose name is within `names`, and returns the result.
     pub fn last_within<T>(
         &self,
         (tree, key): (TreeId, &[u8]),

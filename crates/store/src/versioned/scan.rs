@@ -32,7 +32,7 @@ impl<M: OrderedMap> VisibleRecords<M> {
         Self { id, map, history, pieces, at, leftovers: Vec::new() }
     }
 
-    /// What becomes of a record of the map.
+    /// Decides whether the snapshot sees a record of the map, an older version of it, or none.
     fn fate(&mut self, key: &[u8], value: &[u8]) -> Result<Fate, Error> {
         let Some((version, _)) = Version::split(value) else { return Ok(Fate::Goes) };
         if version.timestamp() <= self.at || planted!(ScanIgnoresSnapshot) {

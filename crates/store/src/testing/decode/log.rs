@@ -87,7 +87,7 @@ fn operations(record: &[u8]) {
     }
 }
 
-/// What a record of the log, or of a tree, has of an overflow value.
+/// A reference to an overflow value, as log records and tree records have it.
 pub fn reference(bytes: &[u8]) {
     assert!(overflow::kept(bytes).len() <= bytes.len());
     overflow::decode_again(bytes);
@@ -96,7 +96,7 @@ pub fn reference(bytes: &[u8]) {
     }
 }
 
-/// What the catalog has of a tree.
+/// A tree's entry in the catalog.
 pub fn catalog_entry(bytes: &[u8]) {
     if let Ok(entry) = Entry::decode("fuzzed", bytes) {
         assert_eq!(entry.encode(), bytes, "an entry comes back");

@@ -1,8 +1,9 @@
-//! Everything that is decoded from a store's devices, each decoder on its own, for fuzzing: bytes in, and no
-//! panic. What decodes says nothing that reaches out of its bytes, and comes back from being encoded.
+//! Entry points for fuzzing: each decoder of bytes from a store's devices on its own. Two properties are
+//! checked besides the absence of panics: a decoded value refers to nothing outside of its bytes, and
+//! encoding it gives the same bytes again.
 //!
-//! Where a checksum guards the bytes, they are decoded twice: as they are, and with the checksum made right,
-//! as nearly nothing else would get past it.
+//! Bytes that are guarded by a checksum are decoded twice: as they are, and with the right checksum put in,
+//! as hardly any input would pass otherwise.
 
 mod log;
 mod pages;

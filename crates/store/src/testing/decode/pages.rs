@@ -172,7 +172,7 @@ fn page_of(header: Header, image: &[u8]) -> Option<OwnPage> {
     let mut memory = vec![0; page_bytes];
     memory[..image.len()].copy_from_slice(image);
     pack::unpack(header, 0, &mut memory);
-    // What a page does not use is whatever was in memory before.
+    // The page's unused middle is not part of the image and keeps what was in memory before.
     let (front, back) = (header.front_end as usize, header.back_start as usize);
     memory[front..back].fill(0);
     let page = OwnPage::new(page_bytes as u32);
