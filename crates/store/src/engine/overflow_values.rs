@@ -260,7 +260,7 @@ impl OverflowValues {
     /// Frees what was written and is not committed.
     pub fn free_all(&self, written: &[Vec<u8>]) {
         for logged in written {
-            // An error here only leaks pages until the store is opened again or reclaimed.
+            // An error here only leaks pages until they are reclaimed.
             let _tried = self.free_unless_lent(kept(logged));
         }
     }

@@ -1,10 +1,19 @@
-//! The way of a commit.
+//! The steps of a commit.
 //!
-//! It is validated, which brings the leaves into memory; its keys are locked; keys whose leaf has changed
-//! meanwhile are validated again; it is logged, which gives it its timestamp; it is applied; then it can be
-//! seen, its locks are given back, and it waits for the log. Of two commits with a common key the one with
-//! the smaller timestamp is applied first. Nothing fails between log and application but a device; that
-//! poisons the store.
+//! 1. *Admit.* It waits while the store cannot keep up ([`throttle`](super::throttle)).
+//! 2. *Validate.* Each key is prepared, which brings its leaf into memory, and checked against the snapshot.
+//!    A large commit skips this step.
+//! 3. *Lock* the keys' stripes.
+//! 4. *Validate again.* Keys whose leaves have not changed since step 2 are not read again.
+//! 5. *Log.* The record gets its timestamp. From here on only a device's failure can keep the commit from
+//!    being applied; such a failure poisons the store.
+//! 6. *Apply* the changes, and mark the commit as applied. It becomes visible when all earlier ones are
+//!    applied.
+//! 7. *Unlock*, and wait until the log is as durable as the commit asks for, and until the commit is visible.
+//!
+//! A single write ([`Transactions::write`]) has no snapshot to check, and is prepared with its lock held.
+//! Since locks are held from step 3 to 6, of two commits with a common key the one with the smaller timestamp
+//! is applied first.
 
 use std::task::Poll;
 
@@ -26,7 +35,8 @@ pub(crate) struct Read<'a> {
 }
 
 impl Written<'_> {
-    /// Refuses what cannot be applied: afterwards it is too late.
+    /// Refuses keys and values over the tree's limits, because nothing can be refused once the commit is
+    /// logged.
     fn check(&self) -> Result<(), Error> {
         let limits = self.tree.index.limits();
         let limit = limits.key_bytes;
@@ -57,14 +67,14 @@ impl Written<'_> {
     }
 }
 
-/// Operations of a commit between two looks whether what is dirty finds a place.
+/// Operations of a commit between two checks for room.
 const OPERATIONS_PER_PAUSE: usize = 32;
 
-/// Commits with more keys are validated with their locks only: of what they look at before, much would have
-/// left memory again.
+/// Commits with more keys skip the validation before the locks: much of what it brings into memory would have
+/// left again.
 const EARLY_KEYS_MAX: usize = 256;
 
-/// Bytes of pages that the beginning of a commit may make dirty; as it goes on it looks for itself.
+/// Bytes of pages that the first operations of a commit may make dirty. Later ones check for room themselves.
 fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
     writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| written.tree.index.dirtied_bytes()).sum()
 }
@@ -73,8 +83,8 @@ impl Transactions {
     /// Commits one operation on its own: the last committer wins.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] or [`Error::ValueLength`] for what the tree does not take; what validation finds;
-    /// [`Error::Full`]; [`Error::Poisoned`].
+    /// [`Error::KeyLength`] or [`Error::ValueLength`] over the tree's limits; the index's; [`Error::Full`];
+    /// [`Error::Poisoned`].
     pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
         written.check()?;
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
@@ -92,11 +102,11 @@ impl Transactions {
         self.finish(logged, durability)
     }
 
-    /// Commits operations on different keys together. With a snapshot, as the transaction that has it: only
-    /// if nobody has changed the keys it wrote, or those in `reads`, since.
+    /// Commits operations on different keys together. With a snapshot the commit fails if another one has
+    /// changed a key of `writes` or `reads` since.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody has; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
+    /// [`Error::Conflict`]; otherwise as [`Transactions::write`], and [`Error::BatchLength`].
     pub fn commit(
         &self,
         snapshot: Option<Timestamp>,
@@ -113,8 +123,7 @@ impl Transactions {
         let logged = with_memory(|values| {
             let mut priors = vec![Prior::default(); writes.len()];
             if reads.len() + writes.len() <= EARLY_KEYS_MAX {
-                // Without the locks, which others may wait for: it may have to wait itself for leaves to be
-                // read.
+                // Without the locks: reading leaves may take long, and others would wait for the locks.
                 self.validate(snapshot, reads, writes, &mut priors, values)?;
             }
             preempt!();
@@ -130,14 +139,14 @@ impl Transactions {
             })
         });
         if matches!(logged, Err(Error::Conflict)) {
-            // Who began again before the winner can be seen would lose to it once more.
+            // A retry whose snapshot does not include the winner would conflict with it again.
             self.visible.wait(self.visible.given(), &self.poison)?;
         }
         logged?.map(|logged| self.finish(logged, durability)).transpose()
     }
 
-    /// Removes the keys that `look` finds in a tree, while nobody else commits anything: for those who would
-    /// lose to others time and again.
+    /// Removes the keys that `look` finds in a tree, with all other commits locked out: for callers that have
+    /// lost to others repeatedly.
     ///
     /// # Errors
     /// Those of `look`, and then nothing has changed; otherwise as [`Transactions::write`], and
@@ -185,7 +194,7 @@ impl Transactions {
         let logged = {
             let _held = self.locks.lock_all();
             let (record, prepared) = prepare()?;
-            // There is room among those under way: with all locks it is the only one.
+            // `visible.admit` is not needed: with all locks this is the only commit under way.
             let _all_wait_for_it = self.poison.guard("the catalog was changed");
             let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
             apply(prepared).map_err(|error| self.poison.by(error))?;
@@ -201,9 +210,9 @@ impl Transactions {
         self.locks.lock_many(written.chain(read).map(Stripe::of).collect())
     }
 
-    /// Prepares all writes, but for those that were prepared before and are still as they were, and makes
-    /// sure that nobody has committed a key since the snapshot. What is read of records is appended to
-    /// `values`.
+    /// Prepares all writes, except those that were prepared before and whose leaves have not changed, and
+    /// makes sure that nobody has committed a key since the snapshot. Values of records that it reads are
+    /// appended to `values`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has; the indexes'.
@@ -216,7 +225,7 @@ impl Transactions {
         values: &mut Vec<u8>,
     ) -> Result<(), Error> {
         each_brought(reads, |_, read, may| self.is_newest(snapshot, read.tree, read.key, None, may))?;
-        // Where the last key was found, and of which tree it was: the next one may be its neighbour.
+        // Tree and leaf hint of the previous key: the next key may be its neighbour.
         let mut neighbour: Option<(TreeId, LeafHint)> = None;
         each_brought(writes, |place, Written { tree, key, .. }, may| {
             let beside = neighbour.filter(|(id, _)| *id == tree.id).map(|(_, hint)| hint);
@@ -229,8 +238,8 @@ impl Transactions {
         })
     }
 
-    /// Makes sure that nobody has committed a key since the snapshot; `prior` is what its index has found.
-    /// `false` if that cannot be told without waiting.
+    /// Makes sure that nobody has committed a key since the snapshot; `prior` is the key's state according to
+    /// its index. `false` if the answer takes waiting.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has, or if the index cannot tell; the index's.
@@ -264,7 +273,8 @@ impl Transactions {
         }
     }
 
-    /// What follows when nothing can be refused any more. Called with the keys' locks.
+    /// The part of a commit that cannot be refused any more: log, apply, mark as applied. Called with the
+    /// keys' locks.
     fn log_and_apply(
         &self,
         record: &[u8],
@@ -290,7 +300,7 @@ impl Transactions {
         Ok(logged)
     }
 
-    /// What a logged commit does: run by run of keys of one tree.
+    /// Applies a logged commit, run by run of keys of the same tree.
     fn apply(
         &self,
         writes: &[Written<'_>],
@@ -315,7 +325,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// It has a number.
+    /// Called by the log when the commit gets its timestamp.
     fn begin(&self, logged: Logged) {
         self.visible.begin(logged);
         #[cfg(feature = "testing")]

@@ -1,18 +1,19 @@
-//! Which keys were committed lately, so that the first committer wins without anybody reading.
+//! The newest commit of each group of keys, so that the first committer wins without reading any record.
 //!
 //! Keys fall into a fixed number of *groups* by their hash, and the table has the newest commit of each
-//! group. So:
+//! group.
 //!
-//! - A commit is never missed: a group forgets one only for a newer one, and all commits of earlier runs of
-//!   the store are older than every snapshot.
-//! - The table may blame a key for the commit of another key of its group. Then the index is asked, and only
-//!   if that cannot tell either is a commit refused that nobody was in the way of; such refusals are counted.
-//! - Its memory does not depend on how many commits, snapshots and keys there are. The longer a snapshot
-//!   lives, the more groups have newer commits: with as many of them as there are groups, nearly every key
-//!   has to be asked for.
+//! - A conflict is never missed: a group's entry is replaced only by a newer commit, and all commits of
+//!   earlier runs of the store are older than every snapshot.
+//! - A conflict may be suspected wrongly, because the newest commit of a key's group may have been of another
+//!   key. Then the index is asked. Only if the index cannot tell either is a commit refused without a real
+//!   conflict; such refusals are counted.
+//! - The table's memory does not depend on the numbers of commits, snapshots and keys. The longer a snapshot
+//!   lives, the more groups have newer commits; when nearly all have, the index is asked about nearly every
+//!   key.
 //!
-//! A group's keys have one lock in common, and its commit is written and checked while that is held. Who
-//! looks without the lock may be wrong, and has to look again.
+//! All keys of a group share one lock, and a group's entry is written and checked with that lock held. A
+//! check without the lock may be outdated and has to be repeated.
 
 use crate::hash::hash;
 use crate::index::TreeId;

@@ -1,7 +1,8 @@
-//! Locks of keys, from a commit's validation to the moment when it is applied.
+//! Locks of keys, held from a commit's validation until it is applied.
 //!
-//! A key's lock is one of a fixed number of stripes. They are taken in ascending order, so nobody waits in a
-//! circle. Who has to wait parks; this may be for a page to be read, but never for a device's flush.
+//! A key's lock is one of a fixed number of stripes. Stripes are taken in ascending order, so there are no
+//! deadlocks. A caller that has to wait parks. The holder may be waiting for a page to be read, but never for
+//! a device's flush.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, PoisonError};
@@ -9,8 +10,8 @@ use crate::sync::{Mutex, PoisonError};
 use super::commit_table::KeyHash;
 use crate::task::{Waker, park, waker};
 
-/// Stripes; a power of two. With 64 commits under way, two of them share one by accident in one of a hundred
-/// commits or so.
+/// Stripes; a power of two. With 64 commits under way, one commit in about a hundred shares a stripe with
+/// another by accident.
 const STRIPES: usize = 1 << 13;
 
 /// Lists of waiters; a power of two.
@@ -18,7 +19,7 @@ const LISTS: usize = 64;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// As held, and somebody may wait.
+/// Held, and callers may be waiting.
 const AWAITED: u32 = 2;
 
 /// See the module.
@@ -56,7 +57,8 @@ enum Stripes {
 }
 
 impl Stripe {
-    /// No key's: of those who give old versions up, and take the tombstones that led to them out of trees.
+    /// The lock of the collector of old versions, which also removes the tombstones that led to them. No key
+    /// has it.
     pub const COLLECTING: Self = Self(STRIPES as u32);
 
     /// The one of a key.
@@ -124,8 +126,8 @@ impl Locks {
         let mut own = None;
         loop {
             let mut list = self.list(stripe).lock().unwrap_or_else(PoisonError::into_inner);
-            // Parking may have ended for another reason: then the last place in the list is still there, and
-            // the lock must not be handed to it.
+            // After a spurious wake-up the earlier entry is still in the list, and must not be woken in place
+            // of another one.
             if let Some(ticket) = own {
                 list.waiting.retain(|waiting| waiting.ticket != ticket);
             }

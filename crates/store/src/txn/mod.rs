@@ -1,9 +1,25 @@
 //! Transactions: private write sets, snapshots, first-committer-wins.
 //!
-//! A transaction sees the store as of its [snapshot](read) and its own writes, which nobody else sees before
-//! it [commits](commit). This folder keeps the log's record of a commit, the [locks](locks) of keys, the
-//! [table of recent commits](commit_table), the order in which commits become [visible](visible), and
-//! [admission](throttle). What becomes of a record, and of its older versions, is the business of the tree's
+//! The life of a transaction:
+//!
+//! 1. It takes a [snapshot](read). From then on it sees everything that was committed before, and its own
+//!    writes, which nobody else sees.
+//! 2. It [commits](commit): admission, validation, locks, log, application. A transaction that conflicts with
+//!    an earlier committer ends here.
+//! 3. The commit becomes [visible](visible) when it and all commits before it in the log are applied.
+//! 4. The snapshot is given back. Versions that no snapshot needs any more are given up in the background.
+//!
+//! After a crash, [`replay`] applies the log's commits again.
+//!
+//! Who may change what:
+//! - The newest version of a key, and the entry of its group in the [commit table](commit_table): the commit
+//!   that holds the [lock](locks) of the key's stripe, between logging and becoming visible.
+//! - Versions that no snapshot needs, and their tombstones: the collector, which holds
+//!   [`Stripe::COLLECTING`].
+//! - The catalog: [`Transactions::define`], which holds all locks.
+//! - The order of commits: the log alone, by giving out timestamps.
+//!
+//! This folder knows no node, tombstone or history: records and their versions are kept by the tree's
 //! [index](crate::index).
 
 mod commit;
@@ -39,11 +55,11 @@ pub use throttle::ThrottleReason;
 pub(crate) use throttle::{Load, Space, ThrottleStats};
 use visible::Visible;
 
-/// Told of the reference to an overflow value that nobody sees any more. Who reads without a snapshot may
-/// just have seen it, and finds another version when he looks again.
+/// Called with the reference of an overflow value that nobody sees any more. A read without a snapshot may
+/// just have got that reference, and finds another version when it looks again.
 pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// What all transactions of a store share.
+/// State shared by all transactions of a store.
 pub(crate) struct Transactions {
     log: Log,
     poison: Poison,
@@ -56,7 +72,7 @@ pub(crate) struct Transactions {
     throttle: Throttle,
     /// Gives the pages of overflow values back.
     overflow: OnceLock<FreeOverflow>,
-    /// Whether what no snapshot needs is being given up.
+    /// Whether a collection of old versions is scheduled.
     collecting: AtomicBool,
 }
 
@@ -85,8 +101,8 @@ impl Transactions {
         }
     }
 
-    /// From where on the log must be replayed if all that is applied now is on the device, and the last
-    /// timestamp before that. For the checkpoint's cut.
+    /// The position from which on the log must be replayed if all changes applied by now are on the device,
+    /// and the last timestamp before it. For the checkpoint's cut.
     pub fn replay_start(&self) -> (Lsn, Timestamp) {
         let applied = self.visible.replay_start(&self.log);
         match self.indexes.replay_from() {
@@ -97,7 +113,7 @@ impl Transactions {
         }
     }
 
-    /// A checkpoint is going to cut: indexes put into pages what they want to be in it.
+    /// Called before a checkpoint's cut: indexes put into pages the changes that they keep elsewhere.
     ///
     /// # Errors
     /// The indexes'.
@@ -114,7 +130,7 @@ impl Transactions {
         this.executor.spawn(move || {
             let _in_turn = own.locks.lock(Stripe::COLLECTING);
             own.collecting.store(false, Ordering::Release);
-            // What could not be given back is no worse than before.
+            // An error only leaves old versions in place.
             let _tried = own.collect(false);
         });
     }
@@ -125,8 +141,8 @@ impl Transactions {
         self.indexes.settle(&self.snapshots, self.visible.get(), idle, &give_back)
     }
 
-    /// Has `give_back` told of overflow values that are replaced or removed and that no snapshot sees. It may
-    /// wait. Only the first one counts.
+    /// From now on calls `give_back` for each overflow value that was replaced or removed, once no snapshot
+    /// sees it. It may wait. Only the first call of this has an effect.
     pub fn when_overflow_is_gone(&self, give_back: FreeOverflow) {
         let _first_stays = self.overflow.set(give_back);
     }
@@ -194,12 +210,12 @@ impl Transactions {
         act()
     }
 
-    /// What old versions take up that are kept beside the trees.
+    /// Number and memory of the old versions that are kept beside the trees.
     pub fn old_versions(&self) -> OldVersions {
         self.indexes.old_versions()
     }
 
-    /// How commits were checked for others that were faster.
+    /// Statistics of conflict checks.
     pub fn conflict_stats(&self) -> ConflictStats {
         self.table.stats()
     }

@@ -87,17 +87,19 @@ impl Transactions {
         crate::index::waiting(|may| self.look_up(tree, key, snapshot, may, into))
     }
 
-    /// Who reads without a snapshot may find what a commit has applied and that cannot be seen yet, or miss
-    /// what it has removed. The reader waits until it can be seen: else the next record that it reads could
-    /// be one that the same commit, or an earlier one, is going to change.
+    /// A read without a snapshot may find a record that a commit has applied and that is not visible yet, or
+    /// miss a record that such a commit has removed. It waits until that commit is visible: otherwise the
+    /// next record that it reads could be one that the same commit, or an earlier one, has yet to change.
     #[inline]
     fn wait_until_visible(&self, newest: Option<Timestamp>) -> Result<(), Error> {
         if newest.is_none() && planted!(AbsenceNotAwaited) {
             return Ok(());
         }
-        // A removed record may leave nothing that says when it was removed.
+        // A removed record may leave no tombstone, so its removal time is unknown; all commits so far are
+        // awaited.
         let given = self.visible.given();
-        // Nobody is going to make visible what nobody was given: nonsense on the device.
+        // A version beyond the last timestamp given out is damage on the device; waiting for it would never
+        // end.
         let needed = newest.map_or(given, |newest| newest.min(given));
         match self.visible.get() < needed {
             true => self.visible.wait(needed, &self.poison),

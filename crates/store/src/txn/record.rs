@@ -1,4 +1,4 @@
-//! What a commit is in the log: its operations, one after another.
+//! Encoding of a commit in the log: its operations, one after another.
 //!
 //! ```text
 //! put           1, tree, length of the key, key, length of the value, value

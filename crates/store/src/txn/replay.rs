@@ -1,8 +1,11 @@
-//! Doing operations of the log again, many at a time: sorted by key, of each key only the last, side by side
-//! as tasks, so that each leaf is visited once and its faults overlap.
+//! Redo of operations from the log, in batches.
 //!
-//! Every version says which commit made it, so indexes leave alone what they have, and the log may be
-//! replayed from anywhere before what is missing, also twice.
+//! 1. Operations are collected in the order of the log.
+//! 2. A full batch is sorted by tree and key, and only the last operation of each key stays.
+//! 3. Tasks apply parts of the batch side by side, so that each leaf is visited once and page faults overlap.
+//!
+//! Every version names its commit, so indexes ignore operations that they contain already. So the replay may
+//! start anywhere before the first missing operation, and may be repeated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,10 +27,10 @@ const TASKS: usize = 128;
 /// Fewer operations are not worth a task.
 const OPERATIONS_PER_TASK_MIN: usize = 8;
 
-/// Told of references to overflow values that are replaced or removed.
+/// Called with the reference of each overflow value that is replaced or removed.
 pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>;
 
-/// Where operations are collected, in the order of the log.
+/// Collects operations in the order of the log, and applies them in batches.
 pub(crate) struct Replayer {
     executor: Executor,
     free_overflow: GiveBack,
@@ -43,14 +46,14 @@ struct Batch {
     trees: Vec<Tree>,
 }
 
-/// An operation to be done again. Its key and its value are one after the other in the batch's bytes.
+/// An operation. Its key and its value lie one after the other in the batch's bytes.
 #[derive(Clone, Copy)]
 struct Again {
     tree: u32,
     record: LogRecord,
     key_start: u32,
     value_start: u32,
-    /// That of the value, or of the key of a removal.
+    /// End of the value, or of the key of a removal.
     end: u32,
     removes: bool,
 }

@@ -1,5 +1,5 @@
-//! Admission: when what writers produce cannot be taken away as fast, they wait a little before each commit,
-//! the longer the nearer a limit is; gradually, so that nobody stands still.
+//! Admission: when checkpoints, eviction and cleaning do not keep up with writers, each commit waits a little
+//! first, the longer the nearer a limit is, so that throughput falls gradually instead of stopping.
 
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -11,24 +11,24 @@ use crate::Error;
 use crate::io_context::{Devices, now, sleep_until};
 use crate::poison::Poison;
 
-/// How near the limits are: 0 and below is far away, 1 is there.
+/// Pressure on each limited resource: at 0 and below commits do not wait, at 1 the limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
-    /// Of memory that pages may take up which only a checkpoint makes clean.
+    /// Memory of dirty pages, which only a checkpoint makes clean.
     pub dirty: f64,
-    /// Of the device that old versions may take up.
+    /// Space of old versions on the device.
     pub old_versions: f64,
-    /// Of the log's ring.
+    /// Use of the log's ring.
     pub log: f64,
-    /// Of the work that indexes may put off.
+    /// Work that indexes have deferred.
     pub index_debt: f64,
     /// Of the device.
     pub space: Space,
     /// Of the device, for overflow values.
     pub space_for_overflow: Space,
-    /// There is not even room for what only removes.
+    /// There is not even room for a commit that only removes.
     pub no_removes: bool,
-    /// There will soon be less room.
+    /// A limit is so near that every commit must check.
     pub is_near: bool,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Load {
 pub(crate) enum Space {
     #[default]
     Enough,
-    /// There will be more in a moment.
+    /// Cleaning will make more room soon.
     Tight,
-    /// There will not.
+    /// No more room can be made.
     Full,
 }
 
-/// What keeps commits waiting.
+/// Reason why commits wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -53,7 +53,7 @@ pub enum ThrottleReason {
     None,
     /// Memory is full of pages that have yet to be written.
     DirtyPages,
-    /// The log is full of what the next checkpoint makes superfluous.
+    /// The log is full of records that the next checkpoint makes superfluous.
     LogSpace,
     /// Segments are being made free.
     FreeSegments,
@@ -82,7 +82,7 @@ impl std::fmt::Display for ThrottleReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThrottleStats {
     pub reason: ThrottleReason,
-    /// What an operation of a commit waits at present.
+    /// Present wait for each operation of a commit.
     pub delay: Nanos,
     /// Commits that have waited.
     pub delayed: u64,
@@ -100,38 +100,38 @@ const DELAY_MAX_NS: f64 = 20_000_000.0;
 /// The longest wait of a commit with many operations.
 const COMMIT_DELAY_MAX_NS: u64 = 200_000_000;
 
-/// While nothing presses, a thread looks after so many operations.
+/// Operations between two checks of the load by a thread while no limit is near.
 const LOOK_EVERY: usize = 32;
 
-/// How long a commit waits for room until it looks again; it begins with less.
+/// Longest wait between two checks for room; the first waits are shorter.
 const PATIENCE: Nanos = Nanos(10_000_000);
 const PATIENCE_DOUBLINGS: u32 = 5;
 
-/// How long it waits before it is refused: on a full device, and on one where segments are being made free,
-/// which may take long.
+/// Waits for room in total, after which a commit is refused: on a full device, and on one where segments are
+/// being made free, which may take long.
 const PATIENCE_IF_FULL: Nanos = Nanos(200_000_000);
 const PATIENCE_IF_TIGHT: Nanos = Nanos(60_000_000_000);
 
-/// The wait before the next look, of which there were so many.
+/// The wait before the next check, after so many checks.
 fn patience(times: u32) -> Nanos {
     Nanos(PATIENCE.0 >> PATIENCE_DOUBLINGS.saturating_sub(times))
 }
 
 thread_local! {
-    /// Operations since the thread looked last.
+    /// Operations since the thread's last check.
     static SINCE_LOOK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Gives the load if commits under way make so many more bytes dirty.
+/// Computes the load if commits under way make so many more bytes dirty.
 type Gauges = Box<dyn Fn(u64) -> Load + Send + Sync>;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Throttle {
     gauges: OnceLock<(Devices, Gauges)>,
-    /// What commits that were let in and have not ended may make dirty.
+    /// Bytes that admitted commits that have not ended may make dirty.
     charged_bytes: AtomicU64,
-    /// Whether every commit looks.
+    /// Whether every commit checks the load.
     is_near: AtomicBool,
     delay_ns: AtomicU64,
     reason: AtomicU8,
@@ -140,10 +140,10 @@ pub(super) struct Throttle {
     refused: AtomicU64,
 }
 
-/// How often a commit that is under way looks for room before it goes on without.
+/// Checks for room of a commit under way, after which it goes on without.
 const PAUSES_MAX: u32 = 20;
 
-/// What wants to be let in.
+/// Kinds of requests for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Removes,
@@ -152,7 +152,7 @@ enum What {
     IsOverflow,
 }
 
-/// A commit that was let in. What it makes dirty counts until it is dropped.
+/// An admitted commit. The bytes that it may make dirty are charged until it is dropped.
 pub(super) struct Admitted<'a> {
     throttle: &'a Throttle,
     bytes: u64,
@@ -166,8 +166,8 @@ impl Drop for Admitted<'_> {
 }
 
 impl Admitted<'_> {
-    /// To be called now and then while the commit is applied: waits for a checkpoint while what is dirty just
-    /// finds a place. Nothing is refused any more.
+    /// Called repeatedly while a commit is applied: waits for a checkpoint while the reserve of free segments
+    /// is nearly used up. Nothing is refused any more.
     pub fn pause(&self) -> Result<(), Error> {
         let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
         for times in 0..PAUSES_MAX {
@@ -180,7 +180,7 @@ impl Admitted<'_> {
         Ok(())
     }
 
-    /// Waits a little, for what has been refused must be done.
+    /// Waits a little before the index tries again: the commit is logged, so it must be applied.
     pub fn wait(&self) -> Result<(), Error> {
         self.poison.check()?;
         match self.throttle.gauges.get() {
@@ -190,7 +190,7 @@ impl Admitted<'_> {
     }
 }
 
-/// The wait for an operation under such a load, and why; `for_room`: it cannot be done without.
+/// The wait for an operation under such a load, and its reason; `for_room`: the operation waits for room.
 fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
     let mut worst = (load.dirty, ThrottleReason::DirtyPages);
     for other in [
@@ -213,18 +213,18 @@ fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
 }
 
 impl Throttle {
-    /// Where the load is seen. Only the first one counts.
+    /// Sets the source of the load. Only the first call has an effect.
     pub fn watch(&self, devices: Devices, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
-        // The first commit looks: the device may have been full for long.
+        // The first commit checks: the device may have been full for long.
         self.is_near.store(true, Ordering::Relaxed);
     }
 
-    /// To be called before a commit of so many operations, which make about so many `bytes` of pages dirty;
-    /// `grows`: some of them put something. What is let in has room.
+    /// Admits a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some
+    /// of them put something. It waits until there is room for the commit.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room for more, and will not be; [`Error::Poisoned`].
+    /// [`Error::Full`] if no room can be made; [`Error::Poisoned`].
     #[inline]
     pub fn admit<'a>(
         &'a self,
@@ -245,7 +245,7 @@ impl Throttle {
         Ok(admitted)
     }
 
-    /// To be called before overflow values are written, for which room is wanted already.
+    /// Admits overflow values, which take room before their commit does.
     ///
     /// # Errors
     /// As [`Throttle::admit`].
@@ -274,7 +274,7 @@ impl Throttle {
             }
             poison.check()?;
             times += 1;
-            // What was freed just now may take a moment to show.
+            // Room freed by a recent remove or checkpoint may take a moment to show.
             full_since = (space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
             let since_full = full_since.map_or(Nanos(0), |since| now(devices).since(since));
             let is_too_long = since_full > PATIENCE_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
@@ -302,7 +302,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// What it does at present, and did so far.
+    /// Present state and statistics.
     pub fn stats(&self) -> ThrottleStats {
         let reason = match self.reason.load(Ordering::Relaxed) {
             1 => ThrottleReason::DirtyPages,

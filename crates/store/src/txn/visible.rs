@@ -1,4 +1,5 @@
-//! Which commits can be seen: all up to a timestamp, in the order of the log, however they are applied.
+//! The visibility of commits: all up to a timestamp, in the order of the log, in whatever order they are
+//! applied.
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, PoisonError};
@@ -11,15 +12,16 @@ use crate::task::{Waker, park, waker};
 /// Commits that may be under way, logged and not visible yet; a power of two.
 const SLOTS: u64 = 1 << 16;
 
-/// See the module. Every atomic access is sequentially consistent: who marks a commit as applied looks at its
-/// neighbours, and of two neighbours one must see the other.
+/// See the module. Every atomic access is sequentially consistent. A commit first marks its slot and then
+/// looks at that of the next commit and at `visible`; so of two neighbours that are marked at the same time,
+/// at least one sees the other and moves `visible` over both.
 pub(crate) struct Visible {
-    /// The last commit that can be seen; so can all before it.
+    /// The last visible commit; all before it are visible, too.
     visible: AtomicU64,
     /// The last timestamp given.
     given: AtomicU64,
-    /// By timestamp modulo their number: the last commit that was applied there, and where the record of the
-    /// last one given begins.
+    /// Slots by timestamp modulo their number. Each has the last commit that was applied there, and the log
+    /// position of the last one that was begun there.
     slots: Box<[CommitSlot]>,
     waiting: Mutex<Vec<(Timestamp, Waker)>>,
     waiters: AtomicUsize,
@@ -32,7 +34,7 @@ struct CommitSlot {
 }
 
 impl Visible {
-    /// Everything up to `last` can be seen.
+    /// All commits up to `last` are visible.
     pub fn new(last: Timestamp) -> Self {
         Self {
             visible: AtomicU64::new(last.0),
@@ -57,7 +59,7 @@ impl Visible {
         &self.slots[(timestamp % SLOTS) as usize]
     }
 
-    /// To be called before a record is appended: waits while too many commits are under way.
+    /// Waits while too many commits are under way. To be called before a record is appended.
     pub fn admit(&self, poison: &Poison) -> Result<(), Error> {
         let given = self.given().0;
         if given - self.get().0.min(given) < SLOTS / 2 {
@@ -90,7 +92,7 @@ impl Visible {
         }
     }
 
-    /// Waits until the commit can be seen.
+    /// Waits until the commit is visible.
     ///
     /// # Errors
     /// [`Error::Poisoned`]: a commit before it may never be applied.
@@ -110,7 +112,7 @@ impl Visible {
         Ok(())
     }
 
-    /// Wakes those whose commit can be seen, or all.
+    /// Wakes the waiters whose commits are visible, or all.
     pub fn wake(&self, all: bool) {
         let visible = self.get();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,8 +125,8 @@ impl Visible {
         ready.into_iter().for_each(|waker| waker.wake());
     }
 
-    /// From where on the log must be replayed if all that is applied now is on the device, and the last
-    /// timestamp before that.
+    /// The position from which on the log must be replayed if all changes applied by now are on the device,
+    /// and the last timestamp before it.
     pub fn replay_start(&self, log: &Log) -> (Lsn, Timestamp) {
         let (end, last) = log.end_and_last();
         let visible = self.get();
