@@ -1,8 +1,14 @@
-//! The cleaner makes segments free by moving what is live in them to others.
+//! The cleaner makes segments free by copying their live images to other units.
 //!
-//! It reads what the survey has found live in a segment and still is, and gathers these images once more, as
-//! they are. Pages are told their new places when the unit with these is written, so nobody ever refers to
-//! what is not on the device. An image that cannot be read stays where it is, and its segment with it.
+//! 1. Take the next victim from the [survey](super::survey), with its list of live images.
+//! 2. Read them, images that lie close together by one request, and verify each.
+//! 3. Append each image that is still live, unchanged, to an open unit of a moved target, and note the move.
+//! 4. When that unit is written, tell the page locator the new locations, and release the old images. So no
+//!    page ever refers to an image that is not on the device.
+//! 5. When all moves have ended and no live image is left, the segment is pending, like any other.
+//!
+//! An image that cannot be read stays where it is, and its segment is marked as damaged and never cleaned
+//! again.
 
 use crate::sync::{Mutex, PoisonError};
 use std::collections::HashMap;
@@ -14,20 +20,20 @@ use super::{Appended, Location, NotAppended, PageLocator, Segments, UnitSequence
 use crate::header::{Header, PageId};
 use crate::io_context::{Block, Role};
 
-/// A cleaner has one read under way at a time, so there may be one for so many of the requests that saturate
-/// the drive, within these bounds.
+/// A cleaner has one read under way at a time. There is one cleaner for this many of the requests that
+/// saturate the drive, within these bounds.
 const CLEANERS_SHARE: u32 = 2;
 const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;
 
-/// What is read at once, but for larger images.
+/// Longest read, unless a single image is larger.
 const READ_BYTES: u32 = 64 << 10;
 
-/// What lies between two images that are read together, and is read along with them: another read costs a
-/// drive about as much as so much more of the same one, and the processor something, too.
+/// Longest gap between two images that are read by one request. Another request costs a drive about as much
+/// as this many more bytes, and it costs processor time, too.
 pub(crate) const GAP_BYTES: u32 = 8 << 10;
 
-/// An image on its way to another place.
+/// An image that was copied to a unit that is not written yet.
 struct Move {
     page: PageId,
     old: Location,
@@ -35,7 +41,7 @@ struct Move {
     victim: usize,
 }
 
-/// What is on its way, by the unit that it gets there with.
+/// Moves under way, by the unit that they are written with.
 #[derive(Default)]
 pub(super) struct Moves(Mutex<HashMap<UnitSequence, Vec<Move>>>);
 
@@ -44,7 +50,7 @@ struct Victim {
     index: usize,
     /// No image in it was written with an earlier unit.
     opening: UnitSequence,
-    /// When the youngest image in it was changed.
+    /// The store's age when the youngest image in it was changed.
     changed_at: u64,
     /// Something in it cannot be read.
     damaged: bool,
@@ -53,7 +59,7 @@ struct Victim {
 /// Why a segment was not cleaned to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// There is no segment for what is moved: a checkpoint must come first.
+    /// There is no free segment for copies: a checkpoint must come first.
     NoSegment,
     Failed,
 }
@@ -111,8 +117,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Moves a page if it still is where it was. `image` was read with others; if that is not what it should
-    /// be, it is read once more, alone.
+    /// Moves a page if its image is still live. `image` was read together with others; if it does not verify,
+    /// the image is read once more, alone.
     fn move_page(
         &self,
         victim: &mut Victim,
@@ -190,7 +196,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Tells the pages that were moved with this unit, which is written, where they are.
+    /// Ends the moves of this unit, which is written: pages get their new locations.
     pub(super) fn end_moves(&self, unit: UnitSequence) {
         let Some(moves) = self.moves.take(unit) else { return };
         for moved in moves {
@@ -202,7 +208,7 @@ impl Segments {
         self.tend();
     }
 
-    /// Tells a page that was moved where it is, unless it has changed meanwhile.
+    /// Relocates a page, unless it has changed meanwhile, and releases the image that is not needed any more.
     fn tell(&self, moved: &Move) {
         let locator = self.page_locator();
         let relocated = locator.is_some_and(|locator| locator.relocate(moved.page, moved.old, moved.new));
@@ -219,7 +225,7 @@ impl Moves {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit)
     }
 
-    /// Where what is on its way will be.
+    /// New locations of the moves under way.
     #[cfg(test)]
     pub(super) fn new_places(&self) -> Vec<Location> {
         let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! How images are gathered into units, and how units get to the device.
+//! Gathering of images into units, and writing of units.
 
 use crate::sync::{MutexGuard, PoisonError};
 use std::ops::Range;
@@ -15,19 +15,20 @@ use crate::header::{Header, PageId};
 use crate::io_context::{self, Role};
 use crate::page::Page;
 
-/// Less than this is not left of a unit that is sent away early: hardly an image would fit.
+/// Shortest rest of a unit that is sealed early. A shorter one is written along, as hardly an image would fit
+/// into it.
 const REST_BYTES: u32 = 8 << 10;
 
-/// A unit that is to be written is left to those who fill it for so long, again and again as long as they do,
-/// but not more often than this.
+/// A unit that is to be written stays open for this long, again and again as long as it is being filled, but
+/// not more often than this.
 const FILLING_TURN: Nanos = Nanos(2_000_000);
 const FILLING_TURNS: usize = 25;
 
-/// Who is in no hurry leaves it at so much on its way to the device: enough to keep a drive writing, and so
-/// little that those who read meanwhile hardly wait for it.
+/// Bytes on their way to the device beyond which a writer that is in no hurry waits. They are enough to keep
+/// a drive writing, and so few that reads hardly wait for them.
 pub(super) const PACED_BYTES: u64 = 2 << 20;
 
-/// Where the next image goes.
+/// State of a target: its open segment and unit, into which the next image goes.
 #[derive(Default)]
 pub(super) struct Gathering {
     /// The open segment, and its first byte that belongs to no unit.
@@ -42,7 +43,7 @@ impl Gathering {
     }
 }
 
-/// A place in a buffer.
+/// A range of a unit's buffer for an image.
 pub(super) struct BufferSlot {
     pub unit: UnitSequence,
     pub location: Location,
@@ -50,7 +51,7 @@ pub(super) struct BufferSlot {
 }
 
 impl Target {
-    /// Where there may be room if there is no segment for this one.
+    /// The target to fall back to if there is no segment for this one.
     fn instead(self) -> Option<Self> {
         match self {
             Self::FreshHot => Some(Self::FreshCold),
@@ -70,13 +71,13 @@ impl Target {
 }
 
 impl Segments {
-    /// Packs a page, to which the caller has the latch, into an open unit of `stream`, with checksum and
-    /// sequence. The image becomes live. Never waits and never yields. The page is at most of the
-    /// [`Segments::largest_class`]. `old` is where its last image is, or was: pages that change soon again
-    /// are gathered apart.
+    /// Packs a page into an open unit of `stream`, with checksum and sequence. The caller holds the page's
+    /// latch. The image becomes live. Never waits and never yields. The page is at most of the
+    /// [`Segments::largest_class`]. `old` is the location of its last image, even if that is released: pages
+    /// that change often are gathered apart.
     ///
     /// # Errors
-    /// [`NotAppended`]: what to wait for.
+    /// [`NotAppended`], which says for what the caller must wait.
     pub fn append(
         &self,
         stream: Stream,
@@ -100,7 +101,7 @@ impl Segments {
                 };
                 let bytes = pack::Used::of(page).image_bytes();
                 match (self.place(target, bytes, class, None), target.instead()) {
-                    // What a checkpoint needs matters more than what lies together.
+                    // A checkpoint must not fail because hot and cold pages are kept apart.
                     (Err(NotAppended::NoSegment), Some(other)) if self.space.is_checkpointing() => {
                         self.place(other, bytes, class, None)?
                     }
@@ -116,8 +117,8 @@ impl Segments {
         Ok(Appended { location: place.location, unit: place.unit })
     }
 
-    /// Gathers a whole image once more, for the cleaner. `before` is called with its new place before it can
-    /// get to the device.
+    /// Gathers a copy of an image, for the cleaner. `before` is called with the copy's location before it can
+    /// be written.
     pub(super) fn append_image(
         &self,
         target: Target,
@@ -249,11 +250,8 @@ impl Segments {
         self.send(self.buffers.seal(open.unit, length));
     }
 
-    /// Waits until nobody fills the open ones of these units any more: soon full, they are written as a
-    /// whole.
-    ///
-    /// # Errors
-    /// Those of the clock.
+    /// Waits until nobody fills those of these units that are open, so that they are written as full as
+    /// possible.
     pub(super) fn let_fill(&self, units: &[UnitSequence]) -> Result<(), Error> {
         let mut before = Vec::new();
         for _ in 0..FILLING_TURNS {
@@ -273,8 +271,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Waits while much is on its way to the device, unless somebody waits for room, or pages are written one
-    /// by one, each in its place.
+    /// Waits while more than [`PACED_BYTES`] are on their way to the device, unless somebody waits for room,
+    /// or pages are written in place.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
@@ -318,7 +316,7 @@ impl Segments {
             )
         };
         match result {
-            // The buffer stays as it is: its images count as not written, so their pages stay in memory.
+            // The buffer is not given back: its images count as not written, so their pages stay in memory.
             Err(failure) if !planted!(FailedWriteForgotten) => drop(self.poison.by(failure.error(format!(
                 "write {} bytes of pages at byte {}",
                 ready.length_bytes, ready.offset_bytes

@@ -8,14 +8,14 @@ use super::{BufferSlot, Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 
-/// Where pages are. A segment has places for pages of one size class.
+/// Fixed locations of pages. A segment holds pages of one size class.
 #[derive(Default)]
 pub(super) struct InPlace(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
     of_pages: HashMap<PageId, Location>,
-    /// Per size class the segment that has places left, and how much of it is taken.
+    /// Per size class the segment that has room left, and how much of it is taken.
     open: [Option<(usize, u64)>; CLASSES],
 }
 

@@ -1,4 +1,4 @@
-//! Where the image of a page is on the data device, in one word.
+//! Location of a page's image on the data device, in one word.
 
 use crate::class::{CLASSES, class_bytes};
 

@@ -1,14 +1,35 @@
-//! Every page write is a large aligned one: page images are gathered into write units, units into segments,
-//! and a cleaner makes whole segments free again.
+//! Out-of-place page writes: page images are gathered into write units, units into segments, and a cleaner
+//! makes whole segments free again. So every write to the device is large and aligned.
+//!
+//! The life of a page image:
+//!
+//! 1. [`Segments::append`] packs the page into the open unit of a [target](policy::Target). The image is
+//!    *live* from now on; its location is known, but there is nothing on the device yet.
+//! 2. The unit is sealed when it is full, or when somebody waits for it, and written by one request. From
+//!    then on [`Segments::is_written`] is true.
+//! 3. The page is changed and gets a newer image. [`Segments::release`] makes the old one garbage.
+//! 4. Or the [cleaner](cleaner) copies the image to another unit. When that is written, the page is relocated
+//!    and the old image is garbage.
+//!
+//! The life of a segment is in [`space`].
 //!
 //! Invariants:
-//! - What a completed checkpoint refers to is not overwritten before the next one is complete: a segment
+//! - No image that a completed checkpoint refers to is overwritten before the next one is complete: a segment
 //!   without live bytes becomes free only with the first checkpoint whose epoch is not older than the moment
 //!   it lost its last live byte.
-//! - A location is handed out before its unit is on the device; nobody reads it, and no page leaves memory on
-//!   account of it, until [`Segments::is_written`].
-//! - An image's write sequence is at least its segment's opening sequence; so what an earlier owner of the
-//!   place left there is never taken for it.
+//! - A location is handed out before its unit is on the device. No image is read, and no page leaves memory
+//!   on account of it, until [`Segments::is_written`].
+//! - An image's write sequence is at least its segment's opening sequence, so an image that an earlier use of
+//!   the segment left there is never taken for it.
+//!
+//! Who may change what:
+//! - The state of a segment: [`space`] alone, with its lock, which keeps the tally right.
+//! - A segment's live bytes: `append` adds, `release` subtracts, both without the lock.
+//! - An open unit: the holder of its target's gathering lock. The bytes of an image in it: the caller that
+//!   got their place, until it ends its copy.
+//! - The buffer of a sealed unit: the task that writes it.
+//! - The location of a page: the pool alone. The cleaner asks it to relocate a page, and it refuses if the
+//!   page has a newer image.
 
 mod cleaner;
 mod gather;
@@ -52,7 +73,7 @@ use unit::{Buffers, Fleet};
 pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
 
-/// Which open segment an image goes to: pages of like lifetimes lie together.
+/// Kinds of images, each gathered in segments of its own, so that pages of like lifetimes lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Pages that were changed just now.
@@ -73,9 +94,9 @@ pub(crate) struct UnitSequence(pub u64);
 /// An image that was gathered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Appended {
-    /// Where it will be.
+    /// Its location.
     pub location: Location,
-    /// With which unit it gets there.
+    /// The unit that it is written with.
     pub unit: UnitSequence,
 }
 
@@ -91,7 +112,8 @@ pub(crate) enum NotAppended {
     Failed(Error),
 }
 
-/// Whoever knows where pages are: the pool, and the checkpoints.
+/// The page locator: it knows the location of every page. The engine implements it over the pool, and asks
+/// for checkpoints through it.
 pub(crate) trait PageLocator: Send + Sync {
     /// Whether the newest image of the page is the one at `location`, and nothing newer is in memory.
     fn is_at(&self, id: PageId, location: Location) -> bool;
@@ -99,10 +121,11 @@ pub(crate) trait PageLocator: Send + Sync {
     /// Makes `new` the page's location if it is still `old` and nothing newer is in memory. Releases neither.
     fn relocate(&self, id: PageId, old: Location, new: Location) -> bool;
 
-    /// All pages whose newest image is at a place that is wanted. Goes through all pages that there are.
+    /// All pages whose newest image is at a location that `wanted` accepts. It looks at every page of the
+    /// store.
     fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)>;
 
-    /// A checkpoint would make segments free: do one soon. Returns at once.
+    /// Asks for a checkpoint soon, as it would make segments free. Returns at once.
     fn want_checkpoint(&self);
 
     /// The pages that are newer in memory than on the device.
@@ -148,8 +171,8 @@ impl Segments {
         executor: Executor,
         poison: Poison,
     ) -> Result<Arc<Self>, Error> {
-        // A store may have been made where sectors were smaller, and copied here. New images lie as this
-        // device wants them.
+        // A store may have been made on a drive with smaller sectors, and copied here. New images obey this
+        // device's sectors.
         let sector_bytes = layout.sector_bytes.max(devices.device(Role::Data).geometry().offset_align_bytes);
         let layout = &Layout { sector_bytes, ..layout.clone() };
         let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
@@ -179,7 +202,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Who is asked where pages are. Once, before anything is cleaned.
+    /// Sets the page locator. To be called once, before anything is cleaned.
     pub fn set_page_locator(&self, locator: Weak<dyn PageLocator>) {
         let _first_stays = self.page_locator.set(locator);
     }
@@ -221,15 +244,15 @@ impl Segments {
         })
     }
 
-    /// Sends the units of changed pages, overflow values and the page table on their way in which something
-    /// is by now, and waits until they are written (not flushed). One that others are filling is given a
-    /// moment to become full. What the cleaner moves is not waited for: nothing refers to its new place yet.
+    /// Seals the units that hold changed pages, overflow values or parts of the page table by now, and waits
+    /// until they are written (not flushed). A unit that is being filled gets a moment to become full. Units
+    /// of the cleaner are not waited for: nothing refers to their images yet.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if one cannot be.
+    /// [`Error::Poisoned`] if one cannot be written.
     pub fn write_all(&self) -> Result<(), Error> {
-        // Looked at first: a unit that somebody opens from now on may stay open for as long as nobody fills
-        // it.
+        // The set of units is fixed here: a unit that is opened later may stay open for as long as nobody
+        // fills it.
         let mut left: Vec<UnitSequence> = self.buffers.unwritten().collect();
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
         left.retain(|unit| !open.contains(&Some(*unit)));
@@ -260,25 +283,24 @@ impl Segments {
         }
     }
 
-    /// What is released from now on belongs to this epoch. Called at a checkpoint's cut.
+    /// Images released from now on belong to this epoch. Called at a checkpoint's cut.
     pub fn begin_epoch(&self, epoch: Epoch) {
         self.space.set_epoch(epoch);
     }
 
-    /// A checkpoint is writing pages from now on, or no longer: meanwhile pages may take segments that are
-    /// otherwise kept, as the checkpoint makes segments free.
+    /// A checkpoint begins or ends writing pages. Meanwhile pages may take segments from the reserve, as the
+    /// checkpoint makes segments free.
     pub fn set_checkpointing(&self, checkpointing: bool) {
         self.space.set_checkpointing(checkpointing);
         if !checkpointing {
-            // Should it have failed for want of room, another one is needed still, and those who wait must
-            // see whether there is hope.
+            // If the checkpoint failed for lack of room, another one is still needed, and waiters must check
+            // whether there is hope.
             self.tend();
             self.wake_all();
         }
     }
 
-    /// So many bytes are what the page table takes when it is written as a whole: so much room is kept for
-    /// it.
+    /// Sets the bytes that the page table takes when it is written as a whole, for which room is reserved.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.space.set_map_bytes(bytes);
     }
@@ -308,7 +330,7 @@ impl Segments {
         if let Some(in_place) = &self.in_place {
             let page_bytes = class_bytes(location.class());
             let length_bytes = u64::from(location.length_bytes());
-            // It will be written here again, with whatever it has then.
+            // The page will be written to the same location again, however long its next image is.
             if length_bytes != page_bytes || page_bytes > self.unit_bytes() {
                 return Err(Error::Corrupt {
                     what: format!("the location of page {}, which stays in its place,", id.0),
@@ -373,12 +395,12 @@ impl Segments {
         (self.buffers.next_sequence(), openings)
     }
 
-    /// How many segments are what.
+    /// Numbers of segments and bytes, by state.
     pub fn usage(&self) -> Usage {
         self.space.usage()
     }
 
-    /// What was written, and why.
+    /// Statistics of writes by stream, and of the cleaner.
     pub fn written(&self) -> Written {
         self.counters.read()
     }

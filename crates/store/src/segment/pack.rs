@@ -87,7 +87,7 @@ pub(crate) fn seal(header: Header, image: &mut [u8]) {
     }
 }
 
-/// What an image should be.
+/// The expected identity of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     pub location: Location,
@@ -96,7 +96,7 @@ pub(crate) struct Expected {
     pub oldest_sequence: u64,
 }
 
-/// Whether `image`, as it was read from its location, is what should be there.
+/// Verifies that `image`, as it was read from its location, is the expected one, and undamaged.
 ///
 /// # Errors
 /// [`Error::Corrupt`], which says what differs.
@@ -153,8 +153,8 @@ fn page_bytes(class: u8) -> u32 {
     class_bytes(usize::from(class).min(crate::class::CLASSES - 1)) as u32
 }
 
-/// Makes the page in `memory` of its verified image, which `memory` has from `at` on. What the page does not
-/// use stays whatever it is.
+/// Unpacks a verified image, which lies in `memory` from `at` on, into the page that `memory` is. The page's
+/// unused middle is left as it is.
 pub(crate) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);

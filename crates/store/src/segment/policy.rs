@@ -1,19 +1,19 @@
-//! Which pages are put together, and which segment is cleaned next.
+//! Placement by age, and the choice of the segments to clean.
 //!
-//! Both go by age: how much had been written to the store since a segment's youngest image was changed. Pages
-//! whose last image lies in a young segment change often, and are gathered apart from those that change
-//! rarely; what the cleaner moves is gathered by its age as well. So segments become garbage as a whole, or
-//! hardly at all.
+//! The age of a segment is the number of bytes that were written to the store since its youngest image was
+//! changed. Pages whose last image lies in a young segment change often, and are gathered apart from those
+//! that change rarely; the cleaner gathers moved images by their segment's age as well. So a segment becomes
+//! garbage as a whole, or hardly at all.
 //!
 //! The exponent and the thresholds are those that did best over uniform and skewed updates together.
 
-/// Where images of like lifetimes are gathered, one open segment each.
+/// Groups of images of like lifetimes, each with an open segment of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Changed soon after the last time.
+    /// Changed soon after the previous change.
     FreshHot,
     FreshCold,
-    /// Moved, and changed not too long ago.
+    /// Moved by the cleaner, and changed not long ago.
     MovedYoung,
     MovedOld,
     Overflow,
@@ -33,11 +33,11 @@ const HOT_SHARE: f64 = 0.5;
 /// An image is young if less than this share of all that is live was written since.
 const YOUNG_SHARE: f64 = 1.0;
 
-/// Nothing is moved out of a segment that is fuller than this: it would cost more than twenty bytes moved for
-/// one that is won.
+/// A segment with a larger live fraction is not cleaned: it would cost more than 19 bytes moved for each byte
+/// won.
 const FULLEST: f64 = 0.95;
 
-/// Where a page goes that was changed so long after its last change.
+/// Target of a changed page, by the bytes that were written between this change and the one before.
 pub(super) fn fresh(interval_bytes: Option<u64>, live_bytes: u64) -> Target {
     match interval_bytes {
         Some(interval) if (interval as f64) < HOT_SHARE * live_bytes as f64 => Target::FreshHot,
@@ -45,7 +45,7 @@ pub(super) fn fresh(interval_bytes: Option<u64>, live_bytes: u64) -> Target {
     }
 }
 
-/// Where an image goes that is moved out of a segment of this age, if that is known.
+/// Target of an image that the cleaner moves, by the age of its segment, if that is known.
 pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
     match age_bytes {
         Some(age) if (age as f64) < YOUNG_SHARE * live_bytes as f64 => Target::MovedYoung,
@@ -53,17 +53,18 @@ pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
     }
 }
 
-/// What cleaning a segment is worth: bytes won for each byte moved, times the root of its age, as what is
-/// left in an old segment will stay for long (Rosenblum and Ousterhout's cost-benefit, with a weaker age).
-/// `None` if it is not worth it. `filled_bytes` were put into it, of which `live_bytes` are left.
+/// Benefit of cleaning a segment: bytes won for each byte moved, times the root of its age, because live
+/// images of an old segment will stay live for long (Rosenblum and Ousterhout's cost-benefit, with a weaker
+/// age). `None` if it is not worth it. `filled_bytes` were put into the segment, of which `live_bytes` are
+/// left.
 pub(super) fn worth(live_bytes: u64, filled_bytes: u64, age_bytes: u64) -> Option<f64> {
     let live_share = live_bytes as f64 / filled_bytes.max(1) as f64;
     let worth = (1.0 - live_share) / live_share.max(1e-3) * (age_bytes as f64 + 1.0).sqrt();
     (live_share <= FULLEST).then_some(worth)
 }
 
-/// The same when hardly a segment is free to move things to: only what is live counts, of all that it takes.
-/// What fills less than half a segment certainly finds place in one, however badly it packs.
+/// The same when hardly a segment is free: the age does not count, and all of the segment counts as filled.
+/// Images that fill less than half a segment certainly fit into one, however badly they pack.
 pub(super) fn worth_now(live_bytes: u64, taken_bytes: u64) -> Option<f64> {
     worth(live_bytes, taken_bytes, 0)
 }

@@ -1,4 +1,4 @@
-//! Reading images back.
+//! Reading of images.
 
 use super::{Location, Segments, pack};
 use crate::Error;
@@ -36,20 +36,19 @@ impl Segments {
         // SAFETY: passed on from the caller.
         let first = unsafe { self.read_once(expected, memory) };
         match first {
-            // What was damaged on the way is whole the second time.
-            // SAFETY: as above.
+            // Damage in transit is gone when the image is read again.
             Err(Error::Corrupt { .. }) => unsafe { self.read_once(expected, memory) },
             first => first,
         }
     }
 
     /// Reads images that lie close together by one request, each into its memory, and verifies and unpacks
-    /// them: tells of each whether it was what it should be. Parks.
+    /// them: returns for each whether it was the expected one. Parks.
     ///
     /// # Safety
     /// Each memory as for [`Segments::read`], all of them different.
     pub unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
-        // Before they are read, like what is read alone.
+        // The opening sequence must be that of before the read: the segment may be reused meanwhile.
         let expected: Vec<_> = images.iter().map(|(location, id, _)| self.expected(*location, *id)).collect();
         let spans = || images.iter().map(|(location, ..)| location.span(self.layout.sector_bytes));
         let start = spans().map(|(offset, ..)| offset).min().unwrap_or(0);

@@ -1,10 +1,13 @@
-//! Which segment is what, and how much of it is live.
+//! States of segments, and their live bytes.
 //!
 //! ```text
-//!          open            closed              last image released          checkpoint of that epoch durable
-//!  Free ─────────► Open ───────────► Full ─────────────────────► Pending ─────────────────────────────► Freed ──discarded──► Free
-//!                    └── Map ──► Map ─────────── release_map_before ───────────────────────────────────────┘
-//!  Free ── take_log ──► Log ─── the log has moved elsewhere ───────────────────────────────────────────────────┘
+//! Free    ─ open ─────────────────────────────► Open
+//! Open    ─ close ────────────────────────────► Full; Map for the page table; Pending if nothing is live
+//! Full    ─ the last live image is released ──► Pending(epoch)
+//! Pending ─ a checkpoint of that epoch, or a later one, is durable ► Freed
+//! Map     ─ release_map_before ───────────────► Freed
+//! Freed   ─ discarded, or no discard wanted ──► Free
+//! Free    ─ take_log ─► Log ─ release_log ────► Freed
 //! ```
 //!
 //! Room is counted in bytes, as segments have several [sizes](super::sizes). Numbers of segments, such as
@@ -27,58 +30,61 @@ use crate::layout::Layout;
 use crate::layout::sizes::Sizes;
 
 /// Segments that only the page table may take, besides those that it needs when it is written as a whole:
-/// without it no checkpoint frees anything.
+/// without it no checkpoint can be completed, and nothing becomes free.
 const RESERVED_FOR_MAP: u64 = 2;
 
-/// Segments for the pages of a checkpoint, before which nothing that the cleaner has won is free.
+/// Segments for the pages of a checkpoint. Segments that the cleaner has emptied become free only with the
+/// checkpoint.
 const RESERVED_FOR_CHECKPOINT: u64 = 1;
 
-/// Segments that the cleaner may take as well, for what it moves: it needs some before it wins any.
+/// Segments that the cleaner may take as well, for the images that it moves, before it has won any.
 const RESERVED_FOR_CLEANER: u64 = 4;
 
-/// With no more free segments than these and those that are kept from the cleaner, it takes the emptiest
-/// segments, whatever their age: each must win more than it costs.
+/// With no more free segments than these and those that are kept from the cleaner, it chooses the emptiest
+/// segments, whatever their age, so that each wins more than it costs.
 const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 
-/// Who writes looks before every commit if no more segments than these are free beyond those that are kept.
+/// Writers check for room before every commit if no more segments than these are free beyond the reserve.
 const NEAR: u64 = 4;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
 const LOW_WATER: u64 = 2;
 
-/// Whether more must be cleaned, only so many of the segments tell that are being cleaned: they are not free
-/// yet when the next checkpoint begins, and with many cleaners nothing would be left for what is written
-/// meanwhile.
+/// Of the segments that are being cleaned, so many count as nearly free when deciding whether more must be
+/// cleaned. They are not free yet when the next checkpoint begins, and if all counted, many cleaners would
+/// leave nothing for the pages written meanwhile.
 const MOVING_COUNTED: u64 = 4;
 
-/// The cleaner chooses so many segments at a time, or this share of all.
+/// Victims chosen by a survey: so many, or this part of all segments.
 const VICTIMS_MIN: usize = 4;
 const VICTIMS_SHARE: usize = 64;
 
-/// The store begins to look old: no segment is older.
+/// Initial age of the store, above the age of any segment that it has.
 const EARLIEST_BYTES: u64 = 1 << 50;
 
-/// A checkpoint is asked for when more segments than this part of what is spare would be free after it, but
-/// at most the second and at least the third of these parts of all segments: rarely, as a page that changes
-/// several times in between is written once; but what waits for it is room that the cleaner lacks.
+/// A checkpoint is asked for when the pending segments exceed this part of the spare ones, but at most the
+/// second and at least the third of these parts of all segments. Checkpoints should be rare, because a page
+/// that changes several times in between is written once; but pending segments are room that the cleaner
+/// lacks.
 const PENDING_SHARE: u64 = 8;
 const PENDING_SHARE_MOST: u64 = 12;
 const PENDING_SHARE_LEAST: u64 = 32;
 
-/// The page table may take so many segments more than twice what it takes as a whole: whoever opens a store
-/// begins a segment.
+/// Segments that the page table may take beyond twice its length when written as a whole: each opening of a
+/// store begins a new segment.
 const MAP_SPARE: u64 = 2;
 
-/// The price of a checkpoint for the sake of segments is the pages that it writes, most of which would have
-/// changed again by the next one for the log's sake. It is worth so many bytes for each that it makes free;
-/// where the store may grow, that is cheaper than to pay more.
+/// Bytes that a checkpoint may write for each byte that it makes free. The price of a checkpoint that is made
+/// early, to free segments, is the pages that it writes, most of which would have changed again before the
+/// next regular one. Beyond this price, growing the store is cheaper.
 const WRITTEN_PER_FREED_MAX: u64 = 2;
 
-/// So that writers need not wait for a checkpoint, as many more segments are free when it begins as the last
-/// one saw taken; but of what is spare at most this part, as the more is free, the fuller is what is cleaned.
+/// Free segments are kept ahead for as much as the last checkpoint saw taken, so that writers need not wait
+/// for a checkpoint; but at most this part of the spare ones, because the more segments are free, the fuller
+/// are those that are cleaned.
 const AHEAD_SHARE: u64 = 4;
 
-/// What a segment is.
+/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentState {
     /// Nothing refers to it.
@@ -89,21 +95,21 @@ pub(super) enum SegmentState {
     Full,
     /// Without live images since this epoch: an older checkpoint may still refer to it.
     Pending(Epoch),
-    /// Of the page table, closed.
+    /// Closed, with parts of the page table.
     Map,
-    /// The log's ring is there.
+    /// Part of the log's ring.
     Log,
     /// Being discarded.
     Freed,
 }
 
-/// What is known of a segment besides what is in [`Words`].
+/// The part of a segment's record that the lock guards; the other part is [`Words`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub state: SegmentState,
-    /// Whether the cleaner goes through it, and images of it that are on their way to another place.
+    /// Number of its moves under way, and one more while the cleaner goes through it.
     pub in_hand: u32,
-    /// Some of it cannot be read: it stays as it is.
+    /// An image in it cannot be read: it is not cleaned.
     pub damaged: bool,
     /// The cleaner has filled it, as densely as it can.
     pub packed: bool,
@@ -115,14 +121,14 @@ fn is_cleanable(segment: &Segment) -> bool {
     segment.state == SegmentState::Full && segment.in_hand == 0 && !segment.damaged
 }
 
-/// What is known of a segment without the lock.
+/// The part of a segment's record that is used without the lock.
 #[derive(Default)]
 struct Words {
     /// No image in it was written with an earlier unit.
     opening: AtomicU64,
     /// Bytes of the images in it to which pages refer.
     live_bytes: AtomicU64,
-    /// Bytes of all images in it, and of what was left empty though they would have fitted there.
+    /// Bytes of all images in it, and of padding that cleaning would win back.
     filled_bytes: AtomicU64,
     /// The store's age when the youngest of its images was changed last.
     changed_at_bytes: AtomicU64,
@@ -139,7 +145,7 @@ pub(super) struct Space {
     inner: Mutex<Inner>,
 }
 
-/// What the lock guards.
+/// State that the lock guards.
 pub(super) struct Inner {
     pub segments: Vec<Segment>,
     sizes: Sizes,
@@ -149,24 +155,24 @@ pub(super) struct Inner {
     largest_bytes: u64,
     tally: Tally,
     free: BTreeSet<u32>,
-    /// Bytes of the segments that are being cleaned.
+    /// Bytes of the segments that cleaners go through.
     walked: u64,
-    /// A checkpoint is writing pages: they may take from the reserve.
+    /// A checkpoint is writing pages, which may take from the reserve.
     checkpointing: bool,
     /// Bytes of the segments that were taken since the last checkpoint began.
     taken: u64,
-    /// Bytes of those that are taken while a checkpoint is made: as many as lately at most.
+    /// Bytes of segments taken from the beginning of one checkpoint to the end of its pages: a decaying
+    /// maximum.
     taken_by_checkpoint: u64,
     /// Bytes that the page table needs when it is written as a whole.
     map_bytes: u64,
-    /// Bytes that are dirty in memory, when they were last looked at: they must find a place before a
-    /// checkpoint makes others free.
+    /// Dirty bytes in memory at the last check: they must find room before a checkpoint makes segments free.
     dirty_bytes: u64,
     /// Bytes for overflow values that are going to be written, or are being written.
     wanted_bytes: u64,
 }
 
-/// How many segments are what, and how much they hold.
+/// Numbers of segments and bytes, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub segments: u64,
@@ -194,18 +200,19 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is
-    /// cleaned. Whoever lets writers in keeps this above what is dirty in memory, as dirty pages that find no
-    /// place would stay there for ever.
+    /// cleaned. Admission keeps this above the dirty bytes in memory, as dirty pages for which there is no
+    /// room would stay in memory for ever.
     pub fn available_bytes(&self) -> u64 {
         let usable = self.bytes.saturating_sub(self.reserved_bytes + self.map_bytes + self.damaged_bytes);
         (usable / 100 * FULLEST_PERCENT).saturating_sub(self.live_bytes)
     }
 }
 
-/// Beyond this the cleaner would move so much for so little that nothing goes on; packs have gaps, too.
+/// Fullest use of the device by live images. Beyond it the cleaner would move too many bytes for each byte
+/// won; besides, packs have gaps.
 const FULLEST_PERCENT: u64 = 85;
 
-/// With more bytes than this in segments that only wait for a checkpoint, it is worth one.
+/// Bytes of pending segments that are worth a checkpoint.
 fn enough_pending(bytes: u64, spare_bytes: u64) -> u64 {
     (spare_bytes / PENDING_SHARE).clamp(bytes / PENDING_SHARE_LEAST, bytes / PENDING_SHARE_MOST)
 }
@@ -249,12 +256,12 @@ impl Space {
         self.lock().grow(self.sizes.count(capacity_bytes.min(DEVICE_BYTES_MAX)));
     }
 
-    /// Where segments are.
+    /// Positions and sizes of segments.
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// Which segment has this byte of the device; there may be no such segment.
+    /// The segment that contains this byte of the device; there may be no segment of that number.
     #[inline]
     pub fn index_of(&self, offset_bytes: u64) -> Option<usize> {
         self.sizes.index_of(offset_bytes)
@@ -279,7 +286,7 @@ impl Space {
 
     /// No image at `location` was written with an earlier unit.
     pub fn opening(&self, location: Location) -> u64 {
-        // A location that was not looked at yet may be anywhere.
+        // An unchecked location may be anywhere.
         let words = self.index_of(location.offset_bytes()).and_then(|index| self.words.peek(index));
         words.map_or(0, |words| words.opening.load(Ordering::Acquire))
     }
@@ -292,8 +299,8 @@ impl Space {
         self.words.get(index).live_bytes.load(Ordering::Acquire)
     }
 
-    /// While a store is opened: with which unit each segment was opened. So their order is known, and what
-    /// was gathered since is taken for as much as the segments opened since could take.
+    /// While a store is opened: sets each segment's opening unit. Ages follow from their order: the bytes
+    /// gathered since a segment was opened are estimated as the length of all segments opened since.
     pub fn restore_openings(&self, openings: &[(u64, UnitSequence)]) {
         let mut youngest_first = openings.to_vec();
         youngest_first.sort_unstable_by_key(|(_, opening)| Reverse(opening.0));
@@ -311,7 +318,7 @@ impl Space {
         self.words.get(index).opening.store(opening.0, Ordering::Release);
     }
 
-    /// The epoch in which things are released from now on.
+    /// Images released from now on belong to this epoch.
     pub fn set_epoch(&self, epoch: Epoch) {
         self.epoch.store(epoch.0, Ordering::Release);
     }
@@ -332,14 +339,14 @@ impl Space {
         Some(index)
     }
 
-    /// A checkpoint is writing pages from now on, or no longer.
+    /// A checkpoint begins or ends writing pages.
     pub fn set_checkpointing(&self, checkpointing: bool) {
         let mut inner = self.lock();
         inner.checkpointing = checkpointing;
         if checkpointing {
             inner.taken = 0;
         } else {
-            // What was is forgotten bit by bit.
+            // Earlier maxima decay.
             inner.taken_by_checkpoint = inner.taken.max(inner.taken_by_checkpoint / 4 * 3);
         }
     }
@@ -377,13 +384,13 @@ impl Space {
         self.known_age_of(self.index_of(location.offset_bytes())?)
     }
 
-    /// How much was gathered since the youngest image in the segment was changed. `None` if that was before
-    /// the store was opened: it has known nothing of the time since.
+    /// Bytes gathered since the youngest image in the segment was changed. `None` if that was before the
+    /// store was opened, as nothing is known about the time between.
     pub fn known_age_of(&self, index: usize) -> Option<u64> {
         (self.changed_at(index) > EARLIEST_BYTES).then(|| self.age_of(index))
     }
 
-    /// The same of all segments in their order.
+    /// An age for every segment, estimated for those of before the opening, in the order of their openings.
     fn age_of(&self, index: usize) -> u64 {
         self.age_bytes.load(Ordering::Relaxed).saturating_sub(self.changed_at(index))
     }
@@ -393,7 +400,7 @@ impl Space {
         self.lock().bytes_of_pages()
     }
 
-    /// Of these, what pages may fill: without what is kept for the cleaner and for checkpoints.
+    /// Bytes of these that pages may fill, without the reserve.
     pub fn usable_bytes(&self) -> u64 {
         let inner = self.lock();
         inner.bytes_of_pages().saturating_sub(inner.reserved())
@@ -404,8 +411,8 @@ impl Space {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// The segments that are worth most to be cleaned and are on the device as a whole, the best first: a
-    /// bounded share of all.
+    /// The victims of the next survey: the segments with the largest benefit of cleaning, of those of which
+    /// all units are written; a bounded part of all.
     pub fn victims(&self, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
         let inner = self.lock();
         let mut worth = self.worth_of_all(&inner).collect::<Vec<_>>();
@@ -416,7 +423,7 @@ impl Space {
         written.take(at_a_time).collect()
     }
 
-    /// The segment is cleaned from now on, if it is full and the same as when it was opened with `opening`.
+    /// Begins to clean the segment, if it is cleanable and still the one that was opened with `opening`.
     pub fn begin_victim(&self, index: usize, opening: UnitSequence) -> bool {
         let mut inner = self.lock();
         let is_same = self.opening_of(index) == opening && is_cleanable(&inner.segments[index]);
@@ -427,13 +434,13 @@ impl Space {
         is_same
     }
 
-    /// Whether what is live in one more segment has a place to go: only as many are cleaned at a time as
-    /// there are free segments to move them to, or none might get to its end.
+    /// Whether the live images of one more segment have room elsewhere. Only as many segments are cleaned at
+    /// a time as there are free segments to move their images to, or none might be finished.
     pub fn may_clean(&self) -> bool {
         self.lock().can_clean()
     }
 
-    /// Whether hardly a segment is free, so that the emptiest ones are cleaned.
+    /// Whether so few segments are free that the emptiest ones are cleaned.
     pub fn is_emergency(&self) -> bool {
         self.lock().is_emergency()
     }
@@ -449,7 +456,7 @@ impl Space {
         victim.is_some_and(|index| self.live_bytes_of(index) > self.sizes.length(index) / 2)
     }
 
-    /// Something in the segment cannot be read, or all of it could.
+    /// Marks the segment as damaged if something in it cannot be read.
     pub fn note_damage(&self, index: usize, is_damaged: bool) {
         self.lock().change(index, |segment| segment.damaged |= is_damaged);
     }
@@ -461,12 +468,12 @@ impl Space {
         inner.walked -= self.sizes.length(index);
     }
 
-    /// The one that is worth most.
+    /// The cleanable segment with the largest benefit.
     fn victim(&self, inner: &Inner) -> Option<usize> {
         self.worth_of_all(inner).max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, index)| index)
     }
 
-    /// What cleaning is worth, of every segment where it is worth anything.
+    /// Benefit of cleaning each cleanable segment that is worth cleaning.
     fn worth_of_all(&self, inner: &Inner) -> impl Iterator<Item = (f64, usize)> {
         let emergency = inner.is_emergency();
         let cleanable = inner.segments.iter().enumerate().filter(|(_, segment)| is_cleanable(segment));
@@ -474,8 +481,8 @@ impl Space {
             let live = self.live_bytes_of(index);
             let filled = self.words.get(index).filled_bytes.load(Ordering::Relaxed);
             let worth = if emergency {
-                // Gaps between images are won as well, but where they are the cleaner's own: it would make
-                // the same ones again, for ever.
+                // Gaps between images are won as well, except those that the cleaner left: it would leave the
+                // same ones again, for ever.
                 policy::worth_now(live, if segment.packed { filled } else { self.sizes.length(index) })
             } else {
                 policy::worth(live, filled, self.age_of(index))
@@ -484,12 +491,12 @@ impl Space {
         })
     }
 
-    /// An image is on its way from the segment to another place.
+    /// Begins the move of an image out of the segment.
     pub fn begin_move(&self, index: usize) {
         self.lock().change(index, |segment| segment.in_hand += 1);
     }
 
-    /// So many images are no longer on their way.
+    /// Ends so many moves.
     pub fn end_moves(&self, index: usize, count: u32) {
         self.lock().change(index, |segment| {
             debug_assert!(segment.in_hand >= count, "a move that nobody began");
@@ -497,8 +504,8 @@ impl Space {
         });
     }
 
-    /// An image there, of a page that was last changed when the store had gathered so much, or just now, is
-    /// live from now on.
+    /// Counts the image at `location` as live. Its page was last changed at the store's age
+    /// `changed_at_bytes`, or just now.
     #[inline]
     pub fn add_live(&self, location: Location, changed_at_bytes: Option<u64>) {
         let bytes = u64::from(location.length_bytes());
@@ -511,13 +518,13 @@ impl Space {
         self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So much of the segment was left empty as a unit had to be written before it was full. Moved to other
-    /// units, the images take less: like garbage, it can be won.
+    /// Counts padding of a unit that was written before it was full. Like garbage, it is won by cleaning, as
+    /// the images take less when moved.
     pub fn add_padding(&self, index: usize, bytes: u64) {
         self.words.get(index).filled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// When the youngest image of a segment was changed.
+    /// The store's age when the youngest image of a segment was changed.
     pub fn changed_at(&self, index: usize) -> u64 {
         self.words.get(index).changed_at_bytes.load(Ordering::Relaxed)
     }
@@ -538,7 +545,7 @@ impl Space {
     fn note_empty(&self, index: usize) {
         let mut inner = self.lock();
         let epoch = self.epoch();
-        // An open segment may get more images, and finds out when it is closed.
+        // An open segment may get more images, and is checked when it is closed.
         if inner.segments.get(index).is_some_and(|segment| segment.state == SegmentState::Full)
             && self.live_bytes_of(index) == 0
         {
@@ -550,7 +557,8 @@ impl Space {
         }
     }
 
-    /// The segments of which the page table of `epoch` and later ones know nothing, on their way to be free.
+    /// Takes out the segments to which the page tables of `epoch` and later ones do not refer. The caller
+    /// discards them and then calls [`Space::freed`].
     pub fn free_pending(&self, epoch: Epoch) -> Vec<usize> {
         self.lock().take_out(|_, segment| match segment.state {
             SegmentState::Pending(since) => {
@@ -560,15 +568,14 @@ impl Space {
         })
     }
 
-    /// The page table's segments that were closed before the one with `first` was opened, on their way to be
-    /// free.
+    /// Takes out the page table's segments that were opened before the one with `first`, likewise.
     pub fn release_map_before(&self, first: Location) -> Vec<usize> {
         let opening = UnitSequence(self.opening(first));
         self.lock()
             .take_out(|index, segment| segment.state == SegmentState::Map && self.opening_of(index) < opening)
     }
 
-    /// A segment that was on its way to be free is.
+    /// Makes a segment that was taken out free.
     pub fn freed(&self, index: usize) {
         let mut inner = self.lock();
         inner.change(index, |segment| *segment = FREE);
@@ -591,7 +598,7 @@ impl Space {
         true
     }
 
-    /// What was held and has no page is garbage.
+    /// Ends [`hold`](Self::hold): held images that no page refers to become garbage.
     pub fn let_go(&self) {
         let epoch = self.epoch();
         let mut inner = self.lock();
@@ -615,7 +622,7 @@ impl Space {
         inner.change(index, |segment| segment.state = state);
         if state == SegmentState::Full {
             self.add_live(location, Some(0));
-            // How much garbage there is, nobody knows: all the rest.
+            // The amount of garbage is unknown: all the rest counts as garbage.
             self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
         }
         true
@@ -648,7 +655,7 @@ impl Space {
         usage
     }
 
-    /// What there is too little of, with so much dirty in memory.
+    /// Computes the shortages, with so many dirty bytes in memory.
     pub fn need(&self, dirty: Dirty) -> Need {
         let mut inner = self.lock();
         inner.dirty_bytes = dirty.bytes;
@@ -665,7 +672,7 @@ impl Space {
         let ahead = inner.whole_below(inner.taken_by_checkpoint.min(spare / AHEAD_SHARE));
         let enough = kept + LOW_WATER * segment + several + ahead;
         let urgent = !inner.has_free_beside(kept);
-        // What is dirty keeps segments from the cleaner, and from those who wait.
+        // Dirty pages reserve segments, which the cleaner and waiters lack; writing them helps both.
         let written_bytes = dirty.durable_bytes;
         let written_helps = written_bytes >= segment || written_bytes > 0 && !inner.can_clean();
         Need {
@@ -683,7 +690,7 @@ impl Space {
         }
     }
 
-    /// How much room there is with so many bytes dirty.
+    /// Room for more dirty pages, besides so many dirty bytes.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         let mut inner = self.lock();
         inner.dirty_bytes = dirty_bytes;
@@ -696,13 +703,13 @@ impl Space {
         }
     }
 
-    /// So many bytes are what the page table takes as a whole.
+    /// Sets the bytes that the page table takes when it is written as a whole.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.lock().map_bytes = bytes;
     }
 
     /// Whether the page table takes so many segments, besides the open one, that it should be written as a
-    /// whole, which frees them: sooner where free segments are few.
+    /// whole, which frees them; fewer are enough if free segments are few.
     pub fn is_map_long(&self) -> bool {
         let inner = self.lock();
         let segment = inner.largest_bytes;
@@ -712,14 +719,14 @@ impl Space {
         inner.tally.map > whole + more
     }
 
-    /// Bytes of the segments that values of so many bytes take: those that are open have no room for them,
+    /// Bytes of the segments that overflow values of so many bytes take: open segments have no room for them,
     /// and their pages may leave gaps.
     pub fn bytes_for(&self, bytes: u64) -> u64 {
         let inner = self.lock();
         inner.whole_above(bytes) + inner.largest_bytes
     }
 
-    /// So many bytes are wanted for overflow values; `unwant` takes it back.
+    /// Reserves so many bytes for overflow values; `unwant` takes it back.
     pub fn want(&self, bytes: u64) {
         self.lock().wanted_bytes += bytes;
     }
@@ -728,50 +735,50 @@ impl Space {
         self.lock().wanted_bytes -= bytes;
     }
 
-    /// Bytes for which segments are wanted.
+    /// Bytes that are reserved for overflow values.
     pub fn wanted_bytes(&self) -> u64 {
         self.lock().wanted_bytes
     }
 }
 
-/// How much room there is for pages that become dirty.
+/// Room for pages that become dirty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// For what needs more room than before.
+    /// For commits that need more room than before.
     pub to_grow: bool,
-    /// For what gives room back in the end.
+    /// For commits that only remove.
     pub to_remove: bool,
-    /// For all overflow values that are wanted.
+    /// For all overflow values that room is reserved for.
     pub for_overflow: bool,
-    /// There will soon be less.
+    /// So few segments are free that writers check before every commit.
     pub is_near: bool,
 }
 
-/// What there is too little of, and what is on its way.
+/// Shortages, and remedies under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     /// Segments should be cleaned.
     pub cleaning: bool,
-    /// Somebody may be waiting for them.
+    /// Free segments are so few that somebody may be waiting.
     pub urgent: bool,
-    /// Somebody who writes no overflow value may be.
+    /// The same for writers of small values.
     pub tight: bool,
     /// Images are on their way to other places.
     pub moving: bool,
     /// A checkpoint would make segments free.
     pub checkpoint: bool,
-    /// There is no free segment, and none will be.
+    /// There is no free segment, and nothing will make one free.
     pub hopeless: bool,
-    /// A checkpoint will certainly make some free.
+    /// A checkpoint will certainly make segments free.
     pub pending: bool,
-    /// It makes so many free that what it writes for that is worth it.
+    /// It makes so many segments free that its price is worth paying.
     pub checkpoint_pays: bool,
-    /// Segments are being discarded, and free then.
+    /// Segments are being discarded, and will be free.
     pub freeing: bool,
 }
 
 impl Inner {
-    /// Makes segments of what the device has besides the first ones.
+    /// Adds segments, up to `count`.
     fn grow(&mut self, count: usize) {
         for index in self.segments.len()..count {
             self.segments.push(FREE);
@@ -781,7 +788,7 @@ impl Inner {
         self.measure();
     }
 
-    /// These segments, which are free, are the log's: their bytes.
+    /// Gives these free segments to the log, and returns their bytes.
     fn take_for_log(&mut self, run: Range<usize>) -> Range<u64> {
         for index in run.clone() {
             self.free.remove(&(index as u32));
@@ -790,7 +797,7 @@ impl Inner {
         self.sizes.device_bytes(run.start)..self.sizes.device_bytes(run.end)
     }
 
-    /// How many bytes there are, after the number of segments has changed.
+    /// Updates the byte counts after the number of segments has changed.
     fn measure(&mut self) {
         let count = self.segments.len();
         self.bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
@@ -801,12 +808,12 @@ impl Inner {
         self.bytes - self.tally.log
     }
 
-    /// So many bytes, as whole segments: no more than these.
+    /// Rounds down to whole segments.
     fn whole_below(&self, bytes: u64) -> u64 {
         bytes - bytes % self.largest_bytes
     }
 
-    /// No less.
+    /// Rounds up to whole segments.
     fn whole_above(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.largest_bytes)
     }
@@ -825,7 +832,8 @@ impl Inner {
     fn kept_from(&self, stream: Stream) -> u64 {
         match stream {
             Stream::Map => 0,
-            // The last way out.
+            // With nothing dirty and nothing pending, no checkpoint can help: the cleaner may take nearly all
+            // of the reserve.
             Stream::Moved if self.dirty_bytes == 0 && !self.is_any_pending() => self.largest_bytes,
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if self.checkpointing => RESERVED_FOR_MAP * self.largest_bytes,
@@ -836,13 +844,13 @@ impl Inner {
         }
     }
 
-    /// What the page table needs when it is written as a whole.
+    /// Bytes reserved for writing the page table as a whole.
     fn kept_for_map(&self) -> u64 {
         let more = self.whole_above(self.map_bytes).saturating_sub(self.largest_bytes);
         RESERVED_FOR_MAP * self.largest_bytes + more
     }
 
-    /// What is dirty, as whole segments.
+    /// Bytes reserved for dirty pages.
     fn kept_for_dirty(&self) -> u64 {
         self.whole_above(self.dirty_bytes)
     }
@@ -852,7 +860,8 @@ impl Inner {
         self.kept_for_map() + RESERVED_FOR_CHECKPOINT * self.largest_bytes + self.kept_for_dirty()
     }
 
-    /// Bytes that no page that becomes dirty now may count on, besides those for what is dirty already.
+    /// The reserve: bytes that pages may not take that become dirty now. It does not include the bytes for
+    /// pages that are dirty already.
     fn reserved(&self) -> u64 {
         self.kept_for_map() + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * self.largest_bytes
     }
@@ -861,7 +870,7 @@ impl Inner {
         self.tally.pending > 0
     }
 
-    /// Whether what is live in one more segment has a place to go.
+    /// Whether the live images of one more segment have room elsewhere.
     fn can_clean(&self) -> bool {
         self.has_free_beside(self.kept_from(Stream::Moved) + self.walked)
     }
@@ -887,7 +896,7 @@ impl Inner {
         taken
     }
 
-    /// The only way to change what is known of a segment: it is counted.
+    /// The only way to change a segment's record: it keeps the tally right.
     fn change(&mut self, index: usize, act: impl FnOnce(&mut Segment)) {
         let (segment, bytes) = (&mut self.segments[index], self.sizes.length(index));
         self.tally.forget(segment, bytes);

@@ -1,4 +1,4 @@
-//! What was written, and why.
+//! Statistics of writes and of the cleaner.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +45,7 @@ impl Written {
         self.cleaner_read_bytes as f64 / self.by_stream_bytes[Stream::Moved as usize] as f64
     }
 
-    /// What was counted since `before`.
+    /// The counts since `before`.
     #[must_use]
     #[cfg(test)]
     pub fn since(&self, before: &Self) -> Self {

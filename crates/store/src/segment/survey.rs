@@ -1,8 +1,8 @@
-//! What is live in the segments that are cleaned next.
+//! Surveys: lists of the live images in the segments that are cleaned next.
 //!
-//! The page table says it, which is gone through once for several segments: so the cleaner reads what it
-//! moves, and little else. What it says may be old when a segment's turn comes, but never leaves out what is
-//! still live there: nothing is put into a segment that is full.
+//! A survey walks the page table once for several segments. So the cleaner reads hardly more than it moves.
+//! The list of a segment may be outdated when its turn comes, but it never lacks a live image, because no
+//! images are put into a full segment.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
@@ -14,22 +14,23 @@ use crate::header::PageId;
 /// A segment to be cleaned.
 pub(super) struct Surveyed {
     pub index: usize,
-    /// If it was opened again since, nothing here is about it.
+    /// Opening sequence of the surveyed use of the segment. If the segment has another one now, the list is
+    /// void.
     pub opening: UnitSequence,
-    /// What was live in it, in the order of the bytes.
+    /// Its live images, in the order of their offsets.
     pub live: Vec<(PageId, Location)>,
 }
 
-/// The segments to be cleaned, what is worth most first.
+/// The segments to be cleaned, the one with the largest benefit first.
 #[derive(Default)]
 pub(super) struct Survey(Mutex<Plan>);
 
 #[derive(Default)]
 struct Plan {
     next: VecDeque<Surveyed>,
-    /// Somebody makes a new one.
+    /// A new survey is being made.
     is_being_made: bool,
-    /// The store's age from which on it is too old.
+    /// The store's age from which on the survey is too old.
     until_bytes: u64,
     /// It was made when hardly a segment was free.
     emergency: bool,
@@ -52,8 +53,9 @@ impl Drop for Making<'_> {
 }
 
 impl Segments {
-    /// The segment that is worth most to be cleaned, of those that are on the device as a whole, and what is
-    /// live in it. It is in hand from now on. `None` if there is none, or no room for what would be moved.
+    /// Takes the next segment to clean from the survey, making a new survey if need be. The segment counts as
+    /// being cleaned from now on. `None` if no segment is worth cleaning, or if there is no room for its live
+    /// images.
     pub(super) fn next_victim(&self, locator: &dyn PageLocator) -> Option<Surveyed> {
         while self.space.may_clean() {
             let emergency = self.space.is_emergency();
@@ -62,7 +64,7 @@ impl Segments {
                 if self.space.age_bytes() > plan.until_bytes || emergency && !plan.emergency {
                     plan.next.clear();
                 }
-                // What became garbage meanwhile, or is full again, is left out.
+                // Segments that became garbage or were reused meanwhile are skipped.
                 while let Some(victim) = plan.next.pop_front() {
                     if self.space.begin_victim(victim.index, victim.opening) {
                         return Some(victim);
@@ -98,7 +100,7 @@ impl Segments {
         true
     }
 
-    /// What is live in these segments.
+    /// Lists the live images of these segments.
     pub(super) fn survey(&self, victims: Vec<usize>, locator: &dyn PageLocator) -> Vec<Surveyed> {
         let mut place_of = vec![None; self.space.usage().segments as usize];
         let mut surveyed: Vec<_> = victims
@@ -124,7 +126,7 @@ impl Segments {
     }
 }
 
-/// Bytes of the device that are read at once, and which images are in them.
+/// A range of the device that is read by one request, and the images in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub offset_bytes: u64,
@@ -132,9 +134,9 @@ pub(super) struct Extent {
     pub images: Range<usize>,
 }
 
-/// Puts images, in the order of their bytes, together to reads of whole sectors, of at most `length_max`
-/// bytes each, unless a single image has more. Garbage of at most `gap_max` bytes is read along rather than
-/// to read twice.
+/// Groups images, which are in the order of their offsets, into reads of whole sectors, of at most
+/// `length_max` bytes each, unless a single image is longer. A gap of at most `gap_max` bytes is read along,
+/// which is cheaper than another request.
 pub(super) fn extents(
     live: &[(PageId, Location)],
     sector_bytes: u32,

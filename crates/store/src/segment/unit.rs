@@ -1,10 +1,14 @@
-//! Write units: a fixed number of aligned buffers, and how images are placed in the one that is open.
+//! Write units: a fixed number of aligned buffers, and the placement of images in the open one.
 //!
-//! A unit is a range of a segment that is written with one request. It ends where a multiple of the desirable
-//! write size ends, and begins at one unless an earlier unit was sent away half full. Its images lie back to
-//! back, but for two rules: one that can be read with no more sectors than its page has is not moved to where
-//! it needs more; and where packs matter (see [`crate::layout::Layout::pack_bytes`]), no image crosses from
-//! one to the next that fits into one. What is left empty is zeros.
+//! A unit is a range of a segment that is written by one request. It ends at a multiple of the desirable
+//! write size, and begins at one unless an earlier unit was sealed half full. Its images lie back to back,
+//! with two exceptions:
+//!
+//! - An image that would need more sectors to be read than its page has begins at the next sector.
+//! - With packs (see [`crate::layout::Layout::pack_bytes`]), an image that fits into one pack does not cross
+//!   into the next.
+//!
+//! Gaps are filled with zeros.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, PoisonError};
@@ -15,33 +19,33 @@ use flashgrain_device::{Arena, Error as DeviceError};
 use super::UnitSequence;
 use crate::layout::UNIT_BYTES;
 
-/// Memory for units: what a drive writes in some milliseconds.
+/// Memory for units: as much as a drive writes in some milliseconds.
 const MEMORY_BYTES: u64 = 16 << 20;
 
 /// More buffers than this help no drive.
 const MOST_BUFFERS: u64 = 256;
 
-/// Every stream may have one open, and others must be on their way meanwhile.
+/// Every target may have one open, and others must be on their way meanwhile.
 const FEWEST_BUFFERS: u64 = 16;
 
-/// Of stores with smaller units than users may have: they are opened by the thousand, and hardly use their
-/// buffers.
+/// Buffers of stores with smaller units than users may set: such stores are opened by the thousand in tests,
+/// and hardly use their buffers.
 const BUFFERS_OF_SMALL: u64 = 64;
 
-/// How many buffers there are.
+/// Rule for the number of buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fleet {
     /// Enough for the bandwidth of a drive.
     Bandwidth,
-    /// As many as any drive can use: each request is a page, so that it is their number that counts. Of a
-    /// buffer only what is used is backed by memory.
+    /// As many as any drive can use: each request is a page, so the number of requests counts. Only used
+    /// parts of a buffer are backed by memory.
     Depth,
 }
 
 /// Set in [`Buffer::copies`] when nothing more will be placed in the unit.
 const SEALED: u32 = 1 << 31;
 
-/// Packs with room that are tried before the next one is begun.
+/// Gaps that are remembered, and tried before new bytes are taken.
 const GAPS: usize = 8;
 
 /// The memory of units that are open or on their way.
@@ -57,8 +61,8 @@ struct Free {
     next_sequence: u64,
 }
 
-/// A unit's number says which buffer it has: its remainder by the number of buffers. So whether it is written
-/// is one load.
+/// A buffer. The buffer of a unit is its number modulo the number of buffers, so it takes one load to see
+/// whether a unit is written.
 #[derive(Default)]
 #[repr(align(64))]
 struct Buffer {
@@ -200,20 +204,20 @@ impl Buffers {
     }
 }
 
-/// Which bytes of an open unit are taken.
+/// An open unit, and the ranges of it that are taken.
 pub(super) struct Open {
     pub unit: UnitSequence,
     pub offset_bytes: u64,
     length_bytes: u32,
     rules: Rules,
-    /// Where nothing is taken from here on.
+    /// End of the last image: nothing is taken from here on.
     next: u32,
     /// Bytes of the images in it.
     image_bytes: u32,
     gaps: [Gap; GAPS],
 }
 
-/// Where images may lie.
+/// Placement rules for images.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// An image that is not larger does not cross multiples of this.
@@ -235,7 +239,7 @@ impl Rules {
     }
 }
 
-/// What was left empty before an image.
+/// A range left empty before an image.
 #[derive(Clone, Copy, Default)]
 struct Gap {
     start: u32,
@@ -296,7 +300,7 @@ impl Open {
         self.image_bytes
     }
 
-    /// What has to be filled with zeros before the unit is written.
+    /// Ranges that have to be filled with zeros before the unit is written.
     pub fn unused(&self) -> impl Iterator<Item = Range<u32>> {
         let last = std::iter::once(self.next..self.taken_bytes());
         self.gaps.iter().map(|gap| gap.start..gap.end).chain(last)

@@ -1,4 +1,4 @@
-//! What is done in time, so that segments do not run out: cleaning, growing, discarding, asking for
+//! Keeping segments free ahead of demand: cleaning, growing the device, discarding, and asking for
 //! checkpoints.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -15,23 +15,23 @@ use crate::io_context::{self, Role};
 use crate::layout::LogExtent;
 use crate::task::{park, waker, yield_now};
 
-/// The device grows before pages fill more than this of what they may: what is kept for the cleaner is not
-/// part of it.
+/// The device grows before pages fill more than this part of the usable bytes, which do not include the
+/// reserve.
 const GROWN_BEFORE_PERCENT: u64 = 90;
 
-/// It grows before it is fuller than this if cleaning is not cheap even so, or segments run short.
+/// The device grows from this on if cleaning is expensive at that fullness already, or if segments run short.
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
-/// A device grows by this part of itself at a time, and small ones by as much as they are, up to so many
-/// bytes: commits do not wait for it, and it does not have to be done often.
+/// A device grows by this part of itself at a time, and a small one to twice its size, up to so many bytes.
+/// These steps are taken in the background, and are so large that they are rare.
 const GROWTH_DIVISOR: u64 = 16;
 const GROWTH_OF_SMALL_BYTES_MAX: u64 = 16 << 20;
 
-/// After the disk had no room for growth, it is asked again so much later, and only if there is need:
+/// After the disk had no room for growth, the next attempt comes so much later, and only if there is need:
 /// somebody may have made room.
 const GROWTH_RETRY: Nanos = Nanos(200_000_000);
 
-/// What goes on in the background.
+/// State of the background work.
 #[derive(Default)]
 pub(super) struct Upkeep {
     cleaners: AtomicUsize,
@@ -47,25 +47,26 @@ pub(super) struct Upkeep {
     discards: AtomicBool,
 }
 
-/// How much room there is for more dirty pages.
+/// Shortage of room for more dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     /// Enough.
     None,
-    /// Just enough free segments for what is dirty already. Segments are being made free: wait.
+    /// The free segments are just enough for the pages that are dirty already. Segments are being made free,
+    /// so waiting helps.
     Tight,
-    /// The live pages, with what is dirty, fill the device.
+    /// Live and dirty pages together fill the device.
     Full,
 }
 
-/// How much room there is for dirty pages.
+/// Room for dirty pages, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub to_grow: Pressure,
     pub to_remove: bool,
-    /// For all overflow values that are wanted.
+    /// For all overflow values that room is reserved for.
     pub for_overflow: Pressure,
-    /// There will soon be less.
+    /// So few segments are free that writers check before every commit.
     pub is_near: bool,
 }
 
@@ -81,18 +82,18 @@ impl Drop for Wanted {
     }
 }
 
-/// As a place for the log.
+/// These bytes as the log's place.
 fn place(range: Range<u64>) -> LogExtent {
     LogExtent { start_bytes: range.start, bytes: range.end - range.start }
 }
 
 impl Segments {
-    /// Looks after the free segments. Never waits: what is to be done becomes tasks.
+    /// Looks after the free segments. It never waits: work becomes tasks.
     pub(super) fn tend(&self) {
         self.tend_and(true);
     }
 
-    /// A cleaner that has just found nothing to do is not followed by another one at once.
+    /// With `clean` false no cleaner is started: one has just found nothing to do.
     fn tend_and(&self, clean: bool) {
         let Some(locator) = self.page_locator() else { return };
         if self.in_place.is_some()
@@ -122,10 +123,10 @@ impl Segments {
             && !is_anything_coming
             && self.upkeep.cleaners.load(Ordering::Acquire) == 0
         {
-            // Nobody is going to fill the units in which they are.
+            // Without cleaners nobody fills the units of moved images, and their moves would not end.
             self.push_moved();
         }
-        // More room is there sooner than a checkpoint is made, and leaves changes more time to gather.
+        // Growing is faster than a checkpoint, and lets changes gather for longer.
         if need.checkpoint && !grows {
             locator.want_checkpoint();
         }
@@ -139,9 +140,10 @@ impl Segments {
         self.upkeep.pressure.store(pressure as u8, Ordering::Release);
     }
 
-    /// Whether more pages may become dirty, with so many bytes that are, or soon will be. Dirty pages need
-    /// segments before a checkpoint can make others free, so writers have to stop while there are just
-    /// enough; has more made free then. Who only removes may take from what is kept for the cleaner.
+    /// Room for more dirty pages, with so many bytes that are dirty already, or soon will be. Dirty pages
+    /// need segments before a checkpoint can make others free, so writers have to stop while there are just
+    /// enough of them; this starts making more free. Commits that only remove may take from the cleaner's
+    /// reserve.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         if self.in_place.is_some() {
             return Room {
@@ -167,8 +169,7 @@ impl Segments {
         Room { to_grow, to_remove, for_overflow, is_near: room.is_near }
     }
 
-    /// Whether those who write overflow values, with which so many bytes would be live besides those that
-    /// are, may expect the room that they lack.
+    /// Shortage of room for overflow values, with so many bytes becoming live in addition.
     fn pressure_for_overflow(&self, more_bytes: u64) -> Pressure {
         self.tend();
         let dirty = self.page_locator().map_or_else(Dirty::default, |locator| locator.dirty());
@@ -178,8 +179,8 @@ impl Segments {
         if is_full && !grows { Pressure::Full } else { Pressure::Tight }
     }
 
-    /// Overflow values of so many bytes are going to be written: segments are made free for them, and those
-    /// who want to write more have to wait, until this is dropped.
+    /// Reserves room for overflow values of so many bytes until the result is dropped: segments are made free
+    /// for them, and other writers of overflow values have to wait.
     pub fn want(self: &Arc<Self>, bytes: u64) -> Wanted {
         let bytes = self.space.bytes_for(bytes);
         self.space.want(bytes);
@@ -194,8 +195,8 @@ impl Segments {
         }
     }
 
-    /// One cleaner more: what is on its way counts, so another one comes only if segments are used up faster
-    /// than those that there are make others free.
+    /// Starts one more cleaner. Segments under way count as nearly free, so another one starts only if
+    /// segments are used up faster than the present ones make them free.
     fn begin_cleaning(&self, locator: Arc<dyn PageLocator>) {
         let most = self.cleaners_max();
         let more = |cleaners| (cleaners < most).then_some(cleaners + 1);
@@ -211,7 +212,7 @@ impl Segments {
         }
     }
 
-    /// Sends what the cleaner has gathered on its way, unless it is being added to.
+    /// Seals the units of moved images, unless somebody is adding to them.
     fn push_moved(&self) {
         for target in [Target::MovedYoung, Target::MovedOld] {
             if let Ok(mut gathering) = self.gatherings[target as usize].try_lock() {
@@ -220,12 +221,12 @@ impl Segments {
         }
     }
 
-    /// From now on nothing is begun in the background any more. What is under way ends soon.
+    /// Begins no more background work. Work under way ends soon.
     pub fn stop(&self) {
         self.upkeep.stopped.store(true, Ordering::Release);
     }
 
-    /// It goes on after all.
+    /// Takes [`stop`](Self::stop) back.
     pub fn resume(&self) {
         self.upkeep.stopped.store(false, Ordering::Release);
         self.tend();
@@ -242,7 +243,8 @@ impl Segments {
         self.upkeep.limit_bytes.store(limit_bytes, Ordering::Release);
     }
 
-    /// Has freed segments discarded on the device. Not for files: it would give their blocks away.
+    /// Has freed segments discarded on the device. Not for files: it would give their blocks back to the file
+    /// system.
     pub fn set_discards(&self, discards: bool) {
         self.upkeep.discards.store(discards, Ordering::Release);
     }
@@ -255,7 +257,7 @@ impl Segments {
     /// Has the device grown if free segments are short, or more than half of what is cleaned next would have
     /// to be moved, and there is no plenty of room. Returns whether it is growing.
     pub(super) fn grow_if_short(&self, are_segments_short: bool, dirty_bytes: u64) -> bool {
-        // Only who may grow goes through all segments for it.
+        // `may_grow` comes first, because `is_cleaning_dear` goes through all segments.
         self.may_grow()
             && self.is_fuller_than(GROWN_IF_SHORT_PERCENT, dirty_bytes)
             && (are_segments_short || self.space.is_cleaning_dear())
@@ -279,7 +281,7 @@ impl Segments {
         self.devices.device(Role::Data).capacity_bytes() < self.upkeep.limit_bytes.load(Ordering::Acquire)
     }
 
-    /// Whether there is hope that growth finds room: not just after it found none.
+    /// Whether growth may find room: shortly after a failure it hardly does.
     fn may_try_to_grow(&self) -> bool {
         let from_ns = self.upkeep.growth_from_ns.load(Ordering::Acquire);
         from_ns == 0 || io_context::now(&self.devices).0 >= from_ns
@@ -316,7 +318,7 @@ impl Segments {
     fn grow(&self, target_bytes: u64) {
         let device = self.devices.device(Role::Data);
         let now = device.capacity_bytes();
-        // Where there is no room for so much, there may be for less.
+        // If there is no room for this much, there may be for less.
         let halves = std::iter::successors(Some(target_bytes.saturating_sub(now)), |more| Some(more / 2));
         let least = self.space.one_more_bytes().saturating_sub(now).max(1);
         let mut enough = halves.take_while(|more| *more >= least);
@@ -331,7 +333,7 @@ impl Segments {
         if grown {
             self.space.grow(device.capacity_bytes());
         } else if is_fixed {
-            // The device cannot: it stays as it is.
+            // The device has a fixed size.
             self.upkeep.limit_bytes.store(now, Ordering::Release);
         }
         // The disk is full, or the process may not have longer files: that may change.
@@ -348,7 +350,7 @@ impl Segments {
         self.space.take_log(bytes).map(place)
     }
 
-    /// As [`Segments::take_free_log`], or more of the device.
+    /// As [`Segments::take_free_log`], growing the device if need be.
     pub fn take_log(&self, bytes: u64) -> Option<LogExtent> {
         if let Some(place) = self.take_free_log(bytes) {
             return Some(place);
@@ -366,11 +368,11 @@ impl Segments {
         range.map(place)
     }
 
-    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more but what
-    /// `make_current` writes, which makes the device's new length durable before it is shorter.
+    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more, except
+    /// by `make_current`, which makes the new length durable before the device is shortened.
     ///
     /// # Errors
-    /// What `make_current` returns.
+    /// Those of `make_current`.
     pub fn cut_tail(&self, make_current: impl FnOnce(u64) -> Result<(), Error>) -> Result<(), Error> {
         let device = self.devices.device(Role::Data);
         let may_grow = self.upkeep.limit_bytes.load(Ordering::Acquire) > 0;
@@ -379,7 +381,7 @@ impl Segments {
         }
         let made = match self.space.cut_tail() {
             Some(bytes) => make_current(bytes).map(|()| {
-                // What cannot be given back is free room in the store when it is opened.
+                // If this fails, the rest of the device is free room when the store is opened.
                 let _tried = device.shrink(bytes);
             }),
             None => Ok(()),
@@ -432,8 +434,8 @@ impl Segments {
         });
     }
 
-    /// Tells the device that a segment's content is no longer needed. One that cannot be told is not told
-    /// again.
+    /// Tells the device that a segment's content is no longer needed. After a failure nothing is discarded
+    /// any more.
     fn discard(&self, index: usize) {
         let range = self.space.range(index);
         let length = (range.end - range.start) as u32;
@@ -444,7 +446,7 @@ impl Segments {
         }
     }
 
-    /// Ends all waits in [`Segments::wait_until`] for another look.
+    /// Makes all callers of [`Segments::wait_until`] check again.
     pub(super) fn wake_all(&self) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for waiter in waiting {
@@ -471,7 +473,7 @@ impl Segments {
     /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].
     pub fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
         if self.in_place.is_some() {
-            // What is waited for may be the write of one page.
+            // The write of a single page may be all that the caller waits for.
             yield_now();
         }
         self.tend();
@@ -492,7 +494,7 @@ impl Segments {
         let busy =
             self.upkeep.cleaners.load(Ordering::Acquire) > 0 || self.upkeep.growing.load(Ordering::Acquire);
         let need = self.space.need(dirty);
-        // While a checkpoint is under way, what it would make free does not help itself.
+        // A checkpoint that is under way cannot use the segments that it will make free.
         let is_alone = self.page_locator.get().is_none();
         let stuck =
             need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
