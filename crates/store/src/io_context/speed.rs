@@ -1,5 +1,6 @@
-//! Measures the processor time that tasks, wake-ups and requests add to the operations themselves: `cargo
-//! test --release -p flashgrain --lib -- --ignored --nocapture lane::speed`.
+//! Measures the processor time that tasks, wake-ups and requests add to the operations themselves:
+//!
+//! `cargo test --release -p flashgrain --lib -- --ignored --nocapture io_context::speed`
 
 use std::sync::Arc;
 

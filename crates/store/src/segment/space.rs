@@ -10,8 +10,8 @@
 //! Free    ─ take_log ─► Log ─ release_log ────► Freed
 //! ```
 //!
-//! Room is counted in bytes, as segments have several [sizes](super::sizes). Numbers of segments, such as
-//! those that are kept for the cleaner, are of the largest size that the store has.
+//! Room is counted in bytes, as segments have several [sizes](crate::layout::sizes). Numbers of segments,
+//! such as those that are kept for the cleaner, are of the largest size that the store has.
 
 mod log_room;
 

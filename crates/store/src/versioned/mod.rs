@@ -1,7 +1,8 @@
 //! Trees whose records are changed in place: an ordered map with the newest version of each key, and the
 //! older versions that snapshots see beside it.
 //!
-//! - The [map](OrderedMap) has one value per key, which begins with its [version](crate::index::Version).
+//! - The [map](ordered_map::OrderedMap) has one value per key, which begins with its
+//!   [version](crate::index::Version).
 //! - The [history](History) has what was replaced while a snapshot may still see it. All trees of a store
 //!   share one.
 //! - A record that is removed while there are snapshots leaves a *tombstone* in the map, a version without a
