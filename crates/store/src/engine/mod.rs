@@ -82,7 +82,7 @@ impl Engine {
     }
 
     /// Writes values durably before their commit. It waits for room first: the room reserved for removes and
-    /// checkpoints must stay. See [`Large::write`].
+    /// checkpoints must stay. See [`OverflowValues::write`].
     ///
     /// # Errors
     /// As [`OverflowValues::write`].

@@ -1,9 +1,9 @@
 //! Overflow values: written before their commit is logged, and freed when nobody sees them any more.
 //!
-//! 1. *Parked*: [`Large::begin`], [`Large::append`] and [`Large::seal`] write a value. Checkpoints leave its
-//!    pages out, and dropping it frees them.
-//! 2. *Completed*: [`Large::complete`] lets checkpoints include it and makes it durable. The commit is
-//!    logged.
+//! 1. *Parked*: [`OverflowValues::begin`], [`OverflowValues::append`] and [`OverflowValues::seal`] write a
+//!    value. Checkpoints leave its pages out, and dropping it frees them.
+//! 2. *Completed*: [`OverflowValues::complete`] lets checkpoints include it and makes it durable. The commit
+//!    is logged.
 //! 3. *Replaced or removed*: its pages are freed as soon as no snapshot sees it.
 //!
 //! A crash in step 1 leaves nothing allocated. A crash between a commit that replaces an overflow value and
@@ -171,7 +171,7 @@ impl OverflowValues {
 
     /// Writes those of the values that are given as bytes, makes all of them durable, and returns each one's
     /// reference for the log; the record keeps the [`kept`] part of it. If they are not committed after all,
-    /// they must be [freed](Large::free).
+    /// they must be [freed](OverflowValues::free).
     ///
     /// # Errors
     /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; the values that were given as bytes are

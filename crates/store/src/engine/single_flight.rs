@@ -1,4 +1,5 @@
-//! Work that one caller does for all: callers that bring more of it leave it to the one that is active.
+//! Single flight: one caller does the work of all. Callers that bring more of it leave it to the one that is
+//! active.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ pub(super) struct SingleFlight(AtomicBool);
 
 impl SingleFlight {
     /// Makes the caller the active one unless there is one already. If this returns `true`, the caller has to
-    /// [finish](Errand::finish). To be called when there is something to do.
+    /// [finish](SingleFlight::finish). To be called when there is something to do.
     pub fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
