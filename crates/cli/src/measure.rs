@@ -112,7 +112,7 @@ fn within(opened: &Opened, config: &Config, file_bytes: Option<u64>) -> Result<C
             unit::bytes(capacity_bytes as f64)
         )));
     }
-    let whole = *holds_data || config.write_bytes < Plan::LEAST_WRITE_BYTES;
+    let whole = *holds_data || config.write_bytes < Plan::WRITE_BYTES_MIN;
     let default = if whole { capacity_bytes } else { config.default_file_bytes(4 * capacity_bytes) };
     let region_bytes = Some(file_bytes.unwrap_or(default));
     Ok(Config { region_bytes, holds_data: *holds_data, ..config.clone() })
@@ -120,7 +120,7 @@ fn within(opened: &Opened, config: &Config, file_bytes: Option<u64>) -> Result<C
 
 /// A scratch file must be written before it can be read.
 fn check_write_budget(file_bytes: Option<u64>, config: &Config) -> Result<(), Usage> {
-    let bytes = file_bytes.unwrap_or(0).max(Plan::LEAST_WRITE_BYTES);
+    let bytes = file_bytes.unwrap_or(0).max(Plan::WRITE_BYTES_MIN);
     if config.write_bytes >= bytes {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::Error;
 
 /// A scratch file leaves this share of its own size free, so that nobody else's writes fail because of it.
-const MARGIN_SHARE: u64 = 16;
+const MARGIN_DIVISOR: u64 = 16;
 
 /// Bytes that an unprivileged user may still write to the file system that holds `directory`.
 ///
@@ -29,7 +29,7 @@ pub fn free_bytes(directory: &Path) -> Result<u64, Error> {
 /// Refuses a scratch file of `bytes` that would (nearly) fill the file system, before anything is written.
 pub(crate) fn check_room(directory: &Path, bytes: u64) -> Result<(), Error> {
     let free = free_bytes(directory)?;
-    let needed = bytes.saturating_add(bytes / MARGIN_SHARE);
+    let needed = bytes.saturating_add(bytes / MARGIN_DIVISOR);
     if needed <= free {
         return Ok(());
     }

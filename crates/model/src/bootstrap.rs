@@ -112,7 +112,7 @@ pub(crate) struct Groups<T> {
 }
 
 /// Smaller groups are pooled: drawing from two values repeats one of them half of the time, from one always.
-const SMALLEST_GROUP: usize = 3;
+const GROUP_VALUES_MIN: usize = 3;
 
 impl<T: Copy> Groups<T> {
     /// Groups values by `group`; groups that are too small to draw from are merged with the others of their
@@ -129,7 +129,7 @@ impl<T: Copy> Groups<T> {
         let mut groups = Vec::new();
         let mut pools: BTreeMap<P, Vec<T>> = BTreeMap::new();
         for ((pool, _), members) in by_group {
-            if members.len() >= SMALLEST_GROUP {
+            if members.len() >= GROUP_VALUES_MIN {
                 groups.push(members);
             } else {
                 pools.entry(pool).or_default().extend(members);

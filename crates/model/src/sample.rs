@@ -24,7 +24,7 @@ const BYTES_PER_SECOND: RangeInclusive<f64> = 1e-3..=1e18;
 const REQUEST_BYTES: RangeInclusive<f64> = 1.0..=1e15;
 const CONCURRENCY: RangeInclusive<f64> = 1.0..=1e9;
 /// Smallest share that is told apart from none at all.
-const SMALLEST_RANDOM_SHARE: f64 = 1e-9;
+const RANDOM_FRACTION_MIN: f64 = 1e-9;
 
 impl Sample {
     /// Checks that every number makes sense.
@@ -45,7 +45,7 @@ impl Sample {
         within("concurrency", workload.concurrency, CONCURRENCY)?;
         within("read_share", workload.read_share, 0.0..=1.0)?;
         if workload.random_share != 0.0 {
-            within("random_share", workload.random_share, SMALLEST_RANDOM_SHARE..=1.0)?;
+            within("random_share", workload.random_share, RANDOM_FRACTION_MIN..=1.0)?;
         }
         Ok(())
     }

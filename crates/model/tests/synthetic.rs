@@ -13,7 +13,7 @@ const PAGE: f64 = 4096.0;
 const NOISE: f64 = 0.03;
 const REPEATS: u32 = 3;
 /// Random accesses as a share of pages.
-const SHARES: [f64; 7] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
+const FRACTIONS: [f64; 7] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
 const CONCURRENCIES: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 const SEEDS: std::ops::Range<u64> = 0..8;
 
@@ -45,7 +45,7 @@ fn grid(cost: Cost, seed: u64) -> Vec<Sample> {
     let mut samples = Vec::new();
     for access in [Access::Read, Access::Write] {
         for k in CONCURRENCIES {
-            for share in SHARES {
+            for share in FRACTIONS {
                 let workload = Workload::random(access, PAGE / share, k);
                 push(&mut samples, "order", workload, cost(access, share, k), &mut rng);
             }

@@ -12,11 +12,11 @@ use crate::stats::quantile;
 use crate::trial::describe_workload;
 
 /// Rates that differ by less than this are the same for any use.
-const LEAST_CHANGE: f64 = 0.03;
+const CHANGE_MIN: f64 = 0.03;
 
 /// Standard errors that a change must have: hundreds of workloads are compared, and none may change by
 /// chance.
-const LEAST_Z: f64 = 5.0;
+const Z_MIN: f64 = 5.0;
 
 /// All differences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -230,8 +230,8 @@ fn rate_changes(before: &DeviceProfile, after: &DeviceProfile) -> (Vec<RateChang
         let typical = |of: &BTreeMap<String, f64>| of.get(&experiment).copied();
         let errors =
             standard_error(one, typical(&typical_first)).zip(standard_error(other, typical(&typical_second)));
-        let significant = errors.is_some_and(|(a, b)| ratio.ln().abs() >= LEAST_Z * a.hypot(b));
-        if significant && (ratio - 1.0).abs() >= LEAST_CHANGE {
+        let significant = errors.is_some_and(|(a, b)| ratio.ln().abs() >= Z_MIN * a.hypot(b));
+        if significant && (ratio - 1.0).abs() >= CHANGE_MIN {
             changes.push(RateChange {
                 experiment,
                 workload,

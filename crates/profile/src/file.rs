@@ -12,7 +12,7 @@ use crate::schema::{DeviceProfile, FORMAT, SCHEMA_VERSION};
 use crate::{Error, ranges};
 
 /// Larger files are no profiles: the largest have a few megabytes.
-const LARGEST_BYTES: u64 = 256 << 20;
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Writes `profile` to `path`. A crash at any moment leaves the old file or the new one, and at most one
 /// temporary file, which the next writing replaces.
@@ -151,7 +151,7 @@ fn temporary_name(path: &Path) -> Result<PathBuf, Error> {
 pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
     let unreadable = |error: io::Error| file_error(path, format!("cannot be read: {error}"));
     let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > LARGEST_BYTES {
+    if length > FILE_BYTES_MAX {
         return Err(file_error(
             path,
             format!("is not a Flashgrain profile: {length} bytes are too many for one"),

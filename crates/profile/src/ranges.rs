@@ -36,7 +36,7 @@ impl std::fmt::Display for Range {
     }
 }
 
-const SHARE: Range = Range::new(0.0, 1.0);
+const FRACTION: Range = Range::new(0.0, 1.0);
 const CONCURRENCY: Range = Range::new(1.0, 1e9);
 const REQUEST_BYTES: Range = Range::new(1.0, 1e15);
 const BYTES: Range = Range::new(0.0, u64::MAX as f64);
@@ -59,9 +59,9 @@ const MAGNITUDE_MIN: f64 = 1e-60;
 
 /// Ranges of keys by their whole names, then by their ends; the first that fits counts.
 const BY_NAME: &[(&str, Range)] = &[
-    ("read_share", SHARE),
-    ("random_share", SHARE),
-    ("confidence", SHARE),
+    ("read_share", FRACTION),
+    ("random_share", FRACTION),
+    ("confidence", FRACTION),
     ("request_bytes", REQUEST_BYTES),
     ("concurrency", CONCURRENCY),
     ("at_concurrency", CONCURRENCY),

@@ -66,11 +66,11 @@ const LAYOUT_REQUEST_BYTES: u64 = layout::REQUEST_BYTES;
 
 impl Site {
     /// Divides the first `bytes` of a device, of which `location` gets a quarter, 256 MiB, or
-    /// `most_location_bytes`, whichever is least.
+    /// `location_bytes_max`, whichever is least.
     pub(crate) fn divide(
         geometry: &Geometry,
         bytes: u64,
-        most_location_bytes: u64,
+        location_bytes_max: u64,
         request_size_bytes: u64,
     ) -> Self {
         let align_bytes = u64::from(geometry.offset_align_bytes).max(512);
@@ -79,7 +79,7 @@ impl Site {
         let request_size_bytes =
             request_size_bytes.min(whole / 2) / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
         let rest = whole - request_size_bytes;
-        let location_bytes = (rest / 4).min(256 << 20).min(most_location_bytes);
+        let location_bytes = (rest / 4).min(256 << 20).min(location_bytes_max);
         let location_bytes = location_bytes / LAYOUT_REQUEST_BYTES * LAYOUT_REQUEST_BYTES;
         let main_bytes = rest - location_bytes;
         Self {

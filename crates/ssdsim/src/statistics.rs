@@ -225,13 +225,13 @@ pub(crate) struct HostTally {
 
 /// Latencies are kept to three digits, up to a thousand seconds.
 const DIGITS: u8 = 3;
-const LONGEST_NS: u64 = 1_000_000_000_000;
+const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
 
 /// For latencies in nanoseconds. Its bounds are given: one that grows by itself would keep what is recorded
 /// as saturating at 2 ns.
 #[expect(clippy::expect_used, reason = "the bounds are valid")]
 pub(crate) fn latency_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("valid bounds")
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS).expect("valid bounds")
 }
 
 impl HostTally {

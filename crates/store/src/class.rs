@@ -1,7 +1,7 @@
 //! Size classes of pages: each is twice as large as the one before.
 
 /// Smallest page.
-pub(crate) const SMALLEST_PAGE_BYTES: u64 = 4 << 10;
+pub(crate) const PAGE_BYTES_MIN: u64 = 4 << 10;
 
 /// Sizes of pages: 4 KiB to 1 MiB.
 pub(crate) const CLASSES: usize = 9;
@@ -9,5 +9,5 @@ pub(crate) const CLASSES: usize = 9;
 /// Bytes of a page of this class.
 #[inline]
 pub(crate) fn class_bytes(class: usize) -> u64 {
-    SMALLEST_PAGE_BYTES << class
+    PAGE_BYTES_MIN << class
 }

@@ -22,7 +22,7 @@ pub(crate) struct Factory {
     pool: Arc<Pool>,
     all: Arc<AllIndexes>,
     /// The largest class of nodes so far.
-    largest_class: Arc<AtomicUsize>,
+    class_max: Arc<AtomicUsize>,
 }
 
 /// Parameters of a B+-tree, as the catalog stores them.
@@ -60,8 +60,8 @@ impl Factory {
     /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get
     /// pages.
     pub fn new(pool: &Arc<Pool>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
-        let largest_class = Arc::new(AtomicUsize::new(0));
-        let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&largest_class));
+        let class_max = Arc::new(AtomicUsize::new(0));
+        let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&class_max));
         // Old versions have longer keys and values than trees, so their nodes are larger than those of all
         // trees.
         let make = move || {
@@ -69,7 +69,7 @@ impl Factory {
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
         };
         let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));
-        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), largest_class })
+        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), class_max })
     }
 
     /// The pool that holds the pages of all indexes.
@@ -120,7 +120,7 @@ impl Factory {
         let map = Arc::new(BTree::open(&self.pool, root, class.into()));
         let index: Arc<dyn Index> = match kind {
             IndexKind::BTree => {
-                self.largest_class.fetch_max(class.into(), Ordering::Relaxed);
+                self.class_max.fetch_max(class.into(), Ordering::Relaxed);
                 Arc::new(InPlace::new(id, map, Arc::clone(self.all.history())))
             }
             #[cfg(feature = "testing")]

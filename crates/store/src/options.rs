@@ -35,7 +35,7 @@ pub(crate) struct Options {
 
 /// Smallest cache that is accepted. It has enough frames for splits on all levels at once, beside the pool's
 /// tables.
-const LEAST_CACHE_BYTES: u64 = 1 << 20;
+const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 /// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are
 /// left for the first records.
@@ -93,7 +93,7 @@ impl Default for Options {
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,
-            cache_bytes_min: LEAST_CACHE_BYTES,
+            cache_bytes_min: CACHE_BYTES_MIN,
             growth_segments: GROWTH_SEGMENTS,
             step_retries: 0,
         }

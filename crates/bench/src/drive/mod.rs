@@ -145,7 +145,7 @@ pub struct Driven<C> {
 }
 
 /// When the number of operations is limited, the warm-up has at most this part as many.
-const WARMUP_PART: u64 = 4;
+const WARMUP_DIVISOR: u64 = 4;
 
 /// Between two looks at how much was written.
 const WRITES_TICK: Duration = Duration::from_millis(1);
@@ -283,7 +283,7 @@ fn count<H: Host>(host: &mut H, shared: &Shared, span: &Span, interrupt: &Atomic
     let operations_max = span.operations_max.unwrap_or(u64::MAX);
     let tick = if span.written_bytes_max.is_some() { WRITES_TICK.min(host.tick()) } else { host.tick() };
     let warm = host.now() + Nanos::from(span.warmup);
-    let few = |_: &H| may_go_on() && shared.operations() < operations_max / WARMUP_PART;
+    let few = |_: &H| may_go_on() && shared.operations() < operations_max / WARMUP_DIVISOR;
     pass_while(host, warm, tick, few);
     let operations = shared.operations();
     let (before, cpu, began) = (host.counters(), host.cpu(), host.now());

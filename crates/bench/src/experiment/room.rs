@@ -16,7 +16,7 @@ const DEVICE_BYTES_MIN: u64 = 64 << 20;
 
 /// The log takes at most so much, and this part of what the pages have.
 const LOG_BYTES_MAX: u64 = 256 << 20;
-const LOG_PART: u64 = 8;
+const LOG_DIVISOR: u64 = 8;
 
 /// In front of everything, and what rounding takes.
 const FRONT_BYTES: u64 = 2 << 20;
@@ -37,7 +37,7 @@ pub(super) fn for_share(
 fn room(segments_bytes: u64, log_bytes: Option<u64>, step_bytes: u64) -> Room {
     let segments_bytes = segments_bytes.max(DEVICE_BYTES_MIN);
     let log_bytes = log_bytes
-        .unwrap_or_else(|| (segments_bytes / LOG_PART).min(LOG_BYTES_MAX).next_multiple_of(ALIGN_BYTES));
+        .unwrap_or_else(|| (segments_bytes / LOG_DIVISOR).min(LOG_BYTES_MAX).next_multiple_of(ALIGN_BYTES));
     let device_bytes = segments_bytes + log_bytes + FRONT_BYTES;
     Room { device_bytes: device_bytes.next_multiple_of(ALIGN_BYTES * step_bytes.max(1)), log_bytes }
 }
@@ -69,7 +69,7 @@ mod tests {
             assert!(room.device_bytes >= bytes + room.log_bytes + FRONT_BYTES && room.log_bytes > 0);
             assert!(room.log_bytes <= LOG_BYTES_MAX && room.device_bytes.is_multiple_of(8 << 20));
             // A store takes a log of this size on a device of the room's size.
-            assert!(room.log_bytes <= room.device_bytes / LOG_PART);
+            assert!(room.log_bytes <= room.device_bytes / LOG_DIVISOR);
         }
         assert_eq!(super::room(1 << 30, Some(1 << 20), 1).log_bytes, 1 << 20);
     }

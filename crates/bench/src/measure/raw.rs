@@ -12,7 +12,7 @@ use flashgrain_profile::schema::Latency;
 use serde::{Deserialize, Serialize};
 
 /// Share of each measurement that is not counted.
-const WARMUP_SHARE: f64 = 0.2;
+const WARMUP_FRACTION: f64 = 0.2;
 
 /// Requests as a store makes them.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl<'a> RawDrive<'a> {
             sync,
             rate_per_s,
             polled: false,
-            warmup_share: WARMUP_SHARE,
+            warmup_share: WARMUP_FRACTION,
             stop,
             seed: self.seed,
         };

@@ -35,7 +35,7 @@ enum Origin {
 // Values for fields that a profile does not determine: common values of drives of the years around 2020.
 const CAPACITY_BYTES: u64 = 256 << 30;
 const SECTOR_BYTES: u32 = 512;
-const LARGEST_PAGE_BYTES: u64 = 16 << 10;
+const PAGE_BYTES_MAX: u64 = 16 << 10;
 const UNIT_BYTES: u64 = 4 << 10;
 const QUEUE_DEPTH: u32 = 1024;
 const CACHE_BYTES: u64 = 64 << 20;
@@ -44,15 +44,15 @@ const OVER_PROVISIONING: f64 = 0.12;
 const ERASE_US: f64 = 3000.0;
 const PROGRAM_US: f64 = 700.0;
 const STRIPE_BYTES: u64 = 64 << 10;
-const MOST_PAGES_PER_BLOCK: u32 = 256;
+const PAGES_PER_BLOCK_MAX: u32 = 256;
 const BLOCKS_PER_DIE: u64 = 128;
 const CHANNEL_COMMAND_S: f64 = 320e-9;
 
 /// Share of a read's latency that the way in and out takes if no write tells.
-const OVERHEAD_SHARE: f64 = 0.1;
+const OVERHEAD_FRACTION: f64 = 0.1;
 
 /// Most of it, even if single writes take longer: then they wait for the flash.
-const MOST_OVERHEAD_SHARE: f64 = 0.5;
+const OVERHEAD_FRACTION_MAX: f64 = 0.5;
 
 /// The channels together are wider than the link by this: requests meet on some while others are idle.
 const WIDER: f64 = 4.0;
@@ -64,9 +64,9 @@ const MARGIN: f64 = 1.5;
 const WRITE_MARGIN: f64 = 1.3;
 
 /// Dies that can be told from the requests in flight: more would show only with more of these.
-const MOST_BUSY_SHARE: f64 = 0.8;
+const BUSY_FRACTION_MAX: f64 = 0.8;
 
-const MOST_DIES: f64 = 4096.0;
+const DIES_MAX: f64 = 4096.0;
 
 impl LearnedDrive {
     pub fn new(facts: &Facts, overhead: Overhead) -> Self {
@@ -123,19 +123,18 @@ impl Times {
             (_, Overhead::Flash) => 0.0,
             (Ok((write_s, how)), Overhead::Host) => {
                 drive.learned("host.fetch_ns", how.clone());
-                (write_s - link_s - command_s).clamp(0.0, facts.read_s * MOST_OVERHEAD_SHARE)
+                (write_s - link_s - command_s).clamp(0.0, facts.read_s * OVERHEAD_FRACTION_MAX)
             }
             (Err(why), Overhead::Host) => {
                 drive.assumed("host.fetch_ns", format!("{why}; a tenth of a read's latency"));
-                facts.read_s * OVERHEAD_SHARE
+                facts.read_s * OVERHEAD_FRACTION
             }
         };
         let service_s = (facts.read_s - overhead_s - command_s - link_s).max(facts.read_s * 0.05);
         let k = facts.reads_in_flight;
-        let busy = (facts.reads_per_s * service_s).clamp(1.0, (k * MOST_BUSY_SHARE).max(1.0));
+        let busy = (facts.reads_per_s * service_s).clamp(1.0, (k * BUSY_FRACTION_MAX).max(1.0));
         let more = if overhead == Overhead::Host { MARGIN } else { 1.0 };
-        let dies =
-            (more * busy * (k - 1.0) / (k - busy).max(f64::MIN_POSITIVE)).round().clamp(1.0, MOST_DIES);
+        let dies = (more * busy * (k - 1.0) / (k - busy).max(f64::MIN_POSITIVE)).round().clamp(1.0, DIES_MAX);
         let channels = channels(dies as u32);
         let per_channel = (dies / f64::from(channels)).round().max(1.0);
         let channel_bytes_per_s = facts.read_bytes_per_s * WIDER / f64::from(channels);
@@ -308,7 +307,7 @@ impl Builder {
     /// Rows large enough that dies that are all busy deliver the learned bandwidth.
     fn sizes(&mut self, facts: &Facts, times: &Times) -> Sizes {
         let needed = MARGIN * facts.read_bytes_per_s * times.service_s / f64::from(times.dies);
-        let common = (needed as u64).next_power_of_two().clamp(UNIT_BYTES, LARGEST_PAGE_BYTES);
+        let common = (needed as u64).next_power_of_two().clamp(UNIT_BYTES, PAGE_BYTES_MAX);
         let page_bytes = self.take("medium.nand.page_bytes", &facts.page_bytes, common);
         let page_bytes = page_bytes.next_power_of_two().clamp(u64::from(SECTOR_BYTES), 1 << 20);
         let planes = (needed / page_bytes as f64).ceil().clamp(1.0, 16.0) as u32;
@@ -359,5 +358,5 @@ struct Sizes {
 fn pages_per_block(facts: &Facts, dies: u32, row_bytes: u64) -> u32 {
     let capacity = facts.capacity_bytes.as_ref().map_or(CAPACITY_BYTES, |(bytes, _)| *bytes);
     let rows = capacity / u64::from(dies) / row_bytes / BLOCKS_PER_DIE;
-    (rows.max(1).next_power_of_two().min(MOST_PAGES_PER_BLOCK.into())) as u32
+    (rows.max(1).next_power_of_two().min(PAGES_PER_BLOCK_MAX.into())) as u32
 }

@@ -11,7 +11,7 @@ pub const READ_BYTES: f64 = 4096.0;
 const NOTHING_TO_FLUSH: f64 = 2.0;
 
 /// Largest size that means anything.
-const MOST_BYTES: u64 = 1 << 40;
+const BYTES_MAX: u64 = 1 << 40;
 
 /// A value with what the profile says about it, or why there is none.
 pub type Fact<T> = Result<(T, String), String>;
@@ -174,7 +174,7 @@ fn fact(learned: &LearnedValue) -> Fact<u64> {
     use flashgrain_model::Estimate;
     match &learned.estimate {
         Estimate::Determined { value, .. } => {
-            Ok(((*value as u64).clamp(1, MOST_BYTES), learned.evidence.clone()))
+            Ok(((*value as u64).clamp(1, BYTES_MAX), learned.evidence.clone()))
         }
         Estimate::Undetermined { why } => Err(why.clone()),
     }

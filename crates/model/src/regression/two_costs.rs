@@ -27,7 +27,7 @@ pub(crate) enum Negligible {
 
 /// A cost that never makes up more than this share of a measurement cannot be told from zero; it is held
 /// there, so that every prediction stays positive and every logarithm finite.
-const NEGLIGIBLE_SHARE: f64 = 1e-3;
+const NEGLIGIBLE_FRACTION: f64 = 1e-3;
 
 /// Ratios of the two costs tried before the best is refined.
 const COARSE_STEPS: usize = 24;
@@ -65,8 +65,8 @@ impl TwoCosts {
         let scaled: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / most, y.ln())).collect();
         // Given the ratio of setup to transfer, the best transfer is a mean. One unknown remains; it is
         // searched where neither cost is negligible at the points where it counts most.
-        let ratio_min = NEGLIGIBLE_SHARE.ln();
-        let ratio_max = -(NEGLIGIBLE_SHARE * (least / most).max(1e-12)).ln();
+        let ratio_min = NEGLIGIBLE_FRACTION.ln();
+        let ratio_max = -(NEGLIGIBLE_FRACTION * (least / most).max(1e-12)).ln();
         let (ratio, ln_transfer) = best_ratio(&scaled, ratio_min, ratio_max)?;
         let negligible = if ratio <= ratio_min {
             Some(Negligible::Setup)

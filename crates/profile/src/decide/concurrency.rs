@@ -15,7 +15,7 @@ const DEFAULT_COMPACTIONS: u64 = 4;
 const LARGE_WRITE_BYTES: f64 = 100_000.0;
 
 /// Share of the best rate that a depth must reach.
-const GOOD_SHARE: f64 = 0.9;
+const GOOD_FRACTION: f64 = 0.9;
 
 /// Readers may wait this much longer than alone.
 const TOLERABLE: f64 = 1.5;
@@ -68,7 +68,7 @@ fn fewest_streams(points: &[Point]) -> Option<(Span<u64>, f64)> {
             && point.is_long_enough()
     };
     let large: Vec<&Point> = points.iter().filter(is_large).collect();
-    smallest_good(&large, typical_spread(points), GOOD_SHARE, |point| point.workload.concurrency)
+    smallest_good(&large, typical_spread(points), GOOD_FRACTION, |point| point.workload.concurrency)
 }
 
 fn compactions(known: &DecisionInputs<'_>) -> Decision {
@@ -132,7 +132,7 @@ fn tolerable_writes(points: &[Point]) -> Option<(Span<f64>, f64, f64)> {
     Some((span, last.median_us, alone.median_us))
 }
 
-const DEFAULT_WRITE_SHARE: f64 = 0.25;
+const DEFAULT_WRITE_FRACTION: f64 = 0.25;
 
 fn share_shown(share: f64) -> (String, Amount) {
     (format!("at most {:.0} % of the requests", share * 100.0), Amount::Share(share))
@@ -146,10 +146,10 @@ fn pacing(known: &DecisionInputs<'_>) -> Decision {
                 "beside {:.0} % of writes the median read takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)",
                 span.value * 100.0
             );
-            choose(SETTING, span, DEFAULT_WRITE_SHARE, share_shown, &because)
+            choose(SETTING, span, DEFAULT_WRITE_FRACTION, share_shown, &because)
         }
         None => {
-            let (text, amount) = share_shown(DEFAULT_WRITE_SHARE);
+            let (text, amount) = share_shown(DEFAULT_WRITE_FRACTION);
             default(SETTING, text, "mix was not run").of(amount)
         }
     }

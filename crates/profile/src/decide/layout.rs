@@ -8,7 +8,7 @@ use crate::schema::{Amount, Decision, Point};
 use crate::trial::bytes_text;
 
 /// Smallest page of the buffer pool.
-const SMALLEST_LEAF_BYTES: u64 = 4 << 10;
+const LEAF_BYTES_MIN: u64 = 4 << 10;
 
 const DEFAULT_LEAF_BYTES: u64 = 4 << 10;
 const DEFAULT_WRITE_UNIT_BYTES: u64 = 64 << 10;
@@ -16,7 +16,7 @@ const DEFAULT_SEGMENT_BYTES: u64 = 8 << 20;
 const DEFAULT_SCAN_BYTES: u64 = 1 << 20;
 
 /// Share of the best rate that a size must reach: more costs memory and latency for little.
-const GOOD_SHARE: f64 = 0.9;
+const GOOD_FRACTION: f64 = 0.9;
 
 /// Share of the best rate at which setup and transfer cost the same (Corollary 6).
 const HALF: f64 = 0.5;
@@ -48,13 +48,13 @@ fn leaf(known: &DecisionInputs<'_>) -> Decision {
         "random reads per second are highest with {}, latency at depth 1 lowest with {}{}",
         text(by_iops),
         text(by_latency),
-        if best < SMALLEST_LEAF_BYTES {
+        if best < LEAF_BYTES_MIN {
             "; smaller pages than 4 KiB cost more memory per record than they save"
         } else {
             ""
         }
     );
-    learned_bytes(SETTING, best.max(SMALLEST_LEAF_BYTES), because)
+    learned_bytes(SETTING, best.max(LEAF_BYTES_MIN), because)
 }
 
 /// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where
@@ -64,7 +64,7 @@ fn write_unit_span(known: &DecisionInputs<'_>) -> Option<Span<u64>> {
     let desirable = learned.desirable_write_bytes.estimate.value()?;
     let stripe = learned.stripe_bytes.estimate.value();
     let least = desirable.max(stripe.unwrap_or(0.0)) as u64;
-    let least = least.max(SMALLEST_LEAF_BYTES);
+    let least = least.max(LEAF_BYTES_MIN);
     let half_rate = good_write_bytes(&known.measurements.order, HALF);
     Some(match half_rate {
         Some((span, _)) => span.map(|bytes| bytes.next_power_of_two().max(least)),
@@ -103,8 +103,8 @@ fn segment(known: &DecisionInputs<'_>, unit: Option<Span<u64>>) -> Decision {
     let align = values
         .iter()
         .find_map(|value| value.estimate.value())
-        .map(|bytes| (bytes as u64).max(SMALLEST_LEAF_BYTES));
-    let Some((good, best)) = good_write_bytes(&known.measurements.order, GOOD_SHARE) else {
+        .map(|bytes| (bytes as u64).max(LEAF_BYTES_MIN));
+    let Some((good, best)) = good_write_bytes(&known.measurements.order, GOOD_FRACTION) else {
         let text = format!(
             "{}, aligned to {}",
             bytes_text(DEFAULT_SEGMENT_BYTES),
@@ -151,7 +151,7 @@ fn stripe_unit(known: &DecisionInputs<'_>, unit: Option<Span<u64>>) -> Decision 
 fn scan(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "node size for scans at depth 1";
     let half = &known.learned.half_bandwidth_bytes;
-    let node_of = |bytes: f64| (bytes as u64).clamp(SMALLEST_LEAF_BYTES, 16 << 20).next_power_of_two();
+    let node_of = |bytes: f64| (bytes as u64).clamp(LEAF_BYTES_MIN, 16 << 20).next_power_of_two();
     match half.estimate {
         Estimate::Determined { value, low, high } => {
             let because = format!(
@@ -205,7 +205,7 @@ fn good_table((setup, transfer): (f64, f64)) -> (u64, f64) {
     let rate = |bytes: u64| (setup / bytes as f64 + transfer).recip();
     let best = sizes().map(rate).fold(0.0, f64::max);
     let largest = sizes().next_back().unwrap_or(DEFAULT_SCAN_BYTES);
-    (sizes().find(|bytes| rate(*bytes) >= GOOD_SHARE * best).unwrap_or(largest), best)
+    (sizes().find(|bytes| rate(*bytes) >= GOOD_FRACTION * best).unwrap_or(largest), best)
 }
 
 /// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the

@@ -7,8 +7,8 @@ use super::{Setting, Trials};
 use crate::config::ExperimentName;
 use crate::trial::{Trial, bytes_text, doublings, grid_level};
 
-const SMALLEST_BYTES: u64 = 512;
-const LARGEST_BYTES: u64 = 64 << 10;
+const REQUEST_BYTES_MIN: u64 = 512;
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
 pub(crate) const DEEPEST: u64 = 256;
 
 /// How far the depths of the page go on while the rate rises.
@@ -29,7 +29,7 @@ pub(crate) fn is_worth_measuring(depth: u64, rate_at: impl Fn(u64) -> Option<f64
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();
     let align_bytes = setting.site.align_bytes;
-    let (sizes, impossible): (Vec<u64>, Vec<u64>) = doublings(SMALLEST_BYTES, LARGEST_BYTES)
+    let (sizes, impossible): (Vec<u64>, Vec<u64>) = doublings(REQUEST_BYTES_MIN, REQUEST_BYTES_MAX)
         .into_iter()
         .partition(|bytes| bytes.is_multiple_of(align_bytes));
     if let Some(largest) = impossible.last() {

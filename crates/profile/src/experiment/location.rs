@@ -21,18 +21,18 @@ use crate::series::Series;
 use crate::stats::mix_seed;
 use crate::trial::{Group, Sweep, Trial, Work, bytes_text, doublings_and_between};
 
-const SMALLEST_CHUNK_BYTES: u64 = 4 << 10;
-const LARGEST_CHUNK_BYTES: u64 = 512 << 10;
+const CHUNK_BYTES_MIN: u64 = 4 << 10;
+const CHUNK_BYTES_MAX: u64 = 512 << 10;
 const OFFSET_UNIT_BYTES: u64 = 1 << 10;
 
 /// Fewest chunks that a group is worth reading from.
-const LEAST_CHUNKS: u64 = 8;
+const CHUNKS_MIN: u64 = 8;
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();
     let region = setting.site.location;
     let unit = OFFSET_UNIT_BYTES.max(setting.site.align_bytes);
-    let chunk_sizes = doublings_and_between(SMALLEST_CHUNK_BYTES, LARGEST_CHUNK_BYTES, SMALLEST_CHUNK_BYTES);
+    let chunk_sizes = doublings_and_between(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN);
     let mut unexamined = 0;
     for chunk_bytes in chunk_sizes {
         // Chunks are counted from the beginning of the device, of which sizes that are no doublings need not
@@ -40,7 +40,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
         let first_bytes = region.offset_bytes.next_multiple_of(chunk_bytes);
         let end_bytes = region.offset_bytes + region.length_bytes;
         let chunks = end_bytes.saturating_sub(first_bytes) / chunk_bytes;
-        if chunks <= LEAST_CHUNKS || chunk_bytes <= unit {
+        if chunks <= CHUNKS_MIN || chunk_bytes <= unit {
             found.left_out.push(format!(
                 "location: chunks of {}, for want of {}",
                 bytes_text(chunk_bytes),

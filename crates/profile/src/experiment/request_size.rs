@@ -33,14 +33,14 @@ const SMALLER_READS_BYTES: [u64; 3] = [16 << 10, 64 << 10, 256 << 10];
 
 /// Time for each of them relative to that for the paper's.
 const SMALLER_READS_WEIGHT: f64 = 0.5;
-pub(crate) const SMALLEST_WRITE_BYTES: u64 = 1 << 10;
-const LARGEST_WRITE_BYTES: u64 = 1 << 20;
+pub(crate) const WRITE_BYTES_MIN: u64 = 1 << 10;
+const WRITE_BYTES_MAX: u64 = 1 << 20;
 
 /// Sizes between doublings are multiples of this: stripes are whole pages.
 const BETWEEN_UNIT_BYTES: u64 = 4 << 10;
 
 /// Smallest region worth reading: fewer reads do not average out.
-pub(crate) const LEAST_REGION_BYTES: u64 = 6 << 20;
+pub(crate) const REGION_BYTES_MIN: u64 = 6 << 20;
 
 /// A region and the size of the writes that make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
     let possible = |sizes: Vec<u64>| -> Vec<u64> {
         sizes.into_iter().filter(|size| size.is_multiple_of(align_bytes)).collect()
     };
-    let all = possible(doublings_and_between(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES, BETWEEN_UNIT_BYTES));
+    let all = possible(doublings_and_between(WRITE_BYTES_MIN, WRITE_BYTES_MAX, BETWEEN_UNIT_BYTES));
     match room_bytes / all.len().max(1) as u64 {
-        each if each < LEAST_REGION_BYTES => possible(doublings(SMALLEST_WRITE_BYTES, LARGEST_WRITE_BYTES)),
+        each if each < REGION_BYTES_MIN => possible(doublings(WRITE_BYTES_MIN, WRITE_BYTES_MAX)),
         _ => all,
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     let mut sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
     sizes.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, 0x512e)));
     let each = site.request_size.length_bytes / sizes.len().max(1) as u64 / READ_BYTES * READ_BYTES;
-    if each < LEAST_REGION_BYTES {
+    if each < REGION_BYTES_MIN {
         return Vec::new();
     }
     let offset_of = |index: usize| site.request_size.offset_bytes + index as u64 * each;
@@ -120,7 +120,7 @@ pub(crate) fn sweeps(regions: &[SizedRegion]) -> Vec<Trial> {
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let mut found = Trials::default();
     let align_bytes = setting.site.align_bytes;
-    if align_bytes > SMALLEST_WRITE_BYTES {
+    if align_bytes > WRITE_BYTES_MIN {
         found.left_out.push(format!(
             "request-size: writes smaller than {}, which the device does not take",
             bytes_text(align_bytes)
@@ -130,7 +130,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     if regions.is_empty() {
         found.left_out.push(format!(
             "request-size: needs a region of at least {} for each write size; the scratch file or the write budget is too small",
-            bytes_text(LEAST_REGION_BYTES)
+            bytes_text(REGION_BYTES_MIN)
         ));
     } else {
         found.trials = sweeps(&regions);

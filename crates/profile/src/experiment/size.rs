@@ -7,13 +7,13 @@ use super::{Setting, Trials};
 use crate::config::ExperimentName;
 use crate::trial::{Trial, Work, doublings, grid_level};
 
-const LARGEST_BYTES: u64 = 16 << 20;
+const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads of each size and repeat, as in the paper.
 const READS: u64 = 64;
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
-    let sizes = doublings(setting.site.page_bytes, LARGEST_BYTES);
+    let sizes = doublings(setting.site.page_bytes, REQUEST_BYTES_MAX);
     let trials = sizes.iter().enumerate().map(|(index, bytes)| {
         let workload = Workload::random(Access::Read, *bytes as f64, 1.0);
         let mut trial = Trial::load(ExperimentName::Size, grid_level(index, sizes.len()), workload);

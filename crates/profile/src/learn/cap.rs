@@ -50,7 +50,7 @@ const LATENCIES_MIN: f64 = 16.0;
 pub(crate) const FEW_PAGES: u64 = 4;
 pub(crate) const SOME_PAGES: u64 = 8;
 pub(crate) const MANY_PAGES: u64 = 64;
-pub(crate) const MOST_PAGES: u64 = 128;
+pub(crate) const PAGES_MAX: u64 = 128;
 
 /// Results of the probe: requests per second with drained buckets, and seconds of single requests far below
 /// the limit.
@@ -68,7 +68,7 @@ pub(crate) struct Probed {
     pub alone_s: f64,
     /// Median latency of a page at a quarter of the rate.
     pub paced_page_s: f64,
-    /// Random reads of [`MANY_PAGES`] and [`MOST_PAGES`] by several streams; zero if they were not probed.
+    /// Random reads of [`MANY_PAGES`] and [`PAGES_MAX`] by several streams; zero if they were not probed.
     pub many: f64,
     pub most: f64,
     /// Random reads of [`MANY_PAGES`] by one stream, their median latency, and that at a quarter of the rate.
@@ -105,12 +105,12 @@ pub(crate) fn is_suspected(series: &[Series], page_bytes: u64) -> bool {
     };
     let (one, few) = (fastest(page, 1.0), fastest(page * FEW_PAGES as f64, 1.0));
     let same_rate = one > 0.0 && few >= ALIKE * one && ALIKE * fastest(page, 0.0) <= one;
-    let most_bytes = reads().map(|(workload, (rate, _))| rate * workload.request_bytes).fold(0.0, f64::max);
+    let bytes_max = reads().map(|(workload, (rate, _))| rate * workload.request_bytes).fold(0.0, f64::max);
     let same_bandwidth = reads().any(|(workload, (rate, _))| {
         workload.concurrency == 1.0
             && workload.random_share == 1.0
             && workload.request_bytes <= SMALL_BYTES
-            && rate * workload.request_bytes >= ALIKE * most_bytes
+            && rate * workload.request_bytes >= ALIKE * bytes_max
     });
     let slower = reads().filter(|(_, (rate, before))| *rate < SLOWER * before).count();
     same_rate || same_bandwidth || slower >= SLOWER_SERIES_MIN
@@ -131,7 +131,7 @@ pub(crate) fn judge(probed: &Probed) -> Option<Cap> {
     let requests = (one_rate && waits).then_some(page);
 
     let bytes_of = |pages: u64, rate: f64| (pages * page_bytes) as f64 * rate;
-    let (many, most) = (bytes_of(MANY_PAGES, probed.many), bytes_of(MOST_PAGES, probed.most));
+    let (many, most) = (bytes_of(MANY_PAGES, probed.many), bytes_of(PAGES_MAX, probed.most));
     let waits_alone = bytes_of(MANY_PAGES, probed.many_alone) >= (1.0 - SAME) * many
         && probed.paced_many_s < UNHINDERED_LARGE * probed.many_alone_s;
     let bytes = (many > 0.0 && same(many, most) && waits_alone).then_some(many);
@@ -152,7 +152,7 @@ pub(crate) fn judge(probed: &Probed) -> Option<Cap> {
             format!(
                 "random reads of {} and {} at {:.0} MB/s, by one stream as by several, though one of {} that comes alone takes {:.0} µs of the {:.0} µs between two",
                 bytes_text(MANY_PAGES * page_bytes),
-                bytes_text(MOST_PAGES * page_bytes),
+                bytes_text(PAGES_MAX * page_bytes),
                 rate / 1e6,
                 bytes_text(MANY_PAGES * page_bytes),
                 probed.paced_many_s * 1e6,
@@ -240,14 +240,14 @@ pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
 /// Whether the single reads of an experiment waited for the cap rather than for the drive: some sweep whose
 /// reads took in the mean, or of which a fifth took, what the cap leaves between two.
 fn bounds_sweeps(cap: &Cap, series: &[Series], name: ExperimentName) -> bool {
-    const WAITED_SHARE_MIN: f64 = 0.2;
+    const WAITED_FRACTION_MIN: f64 = 0.2;
     series.iter().filter(|one| one.trial.experiment == name).any(|one| {
         let Work::Sweep(sweep) = &one.trial.work else { return false };
         let between_us = 1e6 / cap.requests_per_second_of(f64::from(sweep.length_bytes));
         let latencies: Vec<f64> = one.reads.iter().map(|read| read.latency_us).collect();
         let waited = latencies.iter().filter(|us| same(**us, between_us)).count();
         mean(&latencies).is_some_and(|us| (us / between_us - 1.0).abs() <= CREDIT)
-            || waited as f64 > WAITED_SHARE_MIN * latencies.len() as f64
+            || waited as f64 > WAITED_FRACTION_MIN * latencies.len() as f64
     })
 }
 
@@ -275,7 +275,7 @@ mod tests {
             alone_s: 1.0 / rate(1, 1.0),
             paced_page_s: alone_s(1),
             many: rate(MANY_PAGES, 8.0),
-            most: rate(MOST_PAGES, 8.0),
+            most: rate(PAGES_MAX, 8.0),
             many_alone: rate(MANY_PAGES, 1.0),
             many_alone_s: 1.0 / rate(MANY_PAGES, 1.0),
             paced_many_s: alone_s(MANY_PAGES),

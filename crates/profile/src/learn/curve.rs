@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
+use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{median, mix_seed, normal, quantile, relative_deviation};
@@ -21,7 +21,7 @@ const MEDIAN_ERROR: f64 = 1.253;
 const EQUALLY_GOOD: f64 = 0.03;
 
 /// Fewest depths that make a curve.
-const LEAST_DEPTHS: usize = 4;
+const DEPTHS_MIN: usize = 4;
 
 /// Depths that differ by no more than this factor are the same answer.
 const NEAR: f64 = 1.25;
@@ -75,7 +75,7 @@ fn from_map(map: &Map, page_bytes: u64, seed: u64) -> LearnedCurve {
         }
     };
     LearnedCurve {
-        best_page_iops: best_page(map, &resamples, most_requests, 2, "most random reads per second"),
+        best_page_iops: best_page(map, &resamples, requests_max, 2, "most random reads per second"),
         best_page_latency: best_page(map, &resamples, least_latency, 1, "lowest latency at depth 1"),
         depth_90: depth(0.90, 0.04),
         depth_99: depth(0.99, 0.02),
@@ -106,7 +106,7 @@ fn resampled(map: &Map, noise: f64, random: &mut Pcg64) -> Map {
 }
 
 /// Requests per second of a page size at its best depth.
-fn most_requests(bytes: u64, by_depth: &BTreeMap<u64, Vec<f64>>) -> Option<f64> {
+fn requests_max(bytes: u64, by_depth: &BTreeMap<u64, Vec<f64>>) -> Option<f64> {
     by_depth
         .values()
         .filter_map(|throughputs| median(throughputs))
@@ -157,7 +157,7 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: 
     if resamples.is_empty() {
         return undetermined(NO_REPEATS, evidence);
     }
-    if confidence < LEAST_CONFIDENCE {
+    if confidence < CONFIDENCE_MIN {
         let why = format!("only {:.0} % of the resamples agree on {}", confidence * 100.0, bytes_text(best));
         return undetermined(why, evidence);
     }
@@ -234,7 +234,7 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
     let [.., (first_depth, first), _, (deepest, last)] = medians.as_slice() else {
         return undetermined("too few depths were measured", evidence);
     };
-    if medians.len() < LEAST_DEPTHS {
+    if medians.len() < DEPTHS_MIN {
         return undetermined("too few depths were measured", evidence);
     }
     if let Some((high, low)) = falls(&medians) {
@@ -265,7 +265,7 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
     }
     let near = answers.iter().filter(|one| (*one / value).ln().abs() <= NEAR.ln()).count();
     let confidence = near as f64 / answers.len().max(1) as f64;
-    if confidence < LEAST_CONFIDENCE {
+    if confidence < CONFIDENCE_MIN {
         let why = format!(
             "noise: only {:.0} % of the resamples come within a quarter of {value:.0}",
             confidence * 100.0

@@ -9,7 +9,7 @@ use crate::stats::{mean, median, quantile, resample};
 
 /// Slowest share of reads that is cut to its lower bound: interruptions by other work hit any group and say
 /// nothing about it.
-const CLIPPED_SHARE: f64 = 0.05;
+const CLIPPED_FRACTION: f64 = 0.05;
 
 /// Of which reads the slowest share is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Groups {
         for read in reads {
             groups.entry(read.label).or_default().extend(relative(read));
         }
-        let bound = |values: &[f64]| quantile(values, 1.0 - CLIPPED_SHARE).unwrap_or(f64::INFINITY);
+        let bound = |values: &[f64]| quantile(values, 1.0 - CLIPPED_FRACTION).unwrap_or(f64::INFINITY);
         let overall = bound(&groups.values().flatten().copied().collect::<Vec<_>>());
         for values in groups.values_mut() {
             let bound = match clip {
@@ -66,7 +66,7 @@ impl Groups {
     }
 
     /// Fewest reads of any group.
-    pub(super) fn least_reads(&self) -> usize {
+    pub(super) fn reads_min(&self) -> usize {
         self.groups.iter().map(|(_, values)| values.len()).min().unwrap_or(0)
     }
 

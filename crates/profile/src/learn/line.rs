@@ -12,7 +12,7 @@ use crate::trial::bytes_text;
 const RESAMPLES: u32 = 300;
 
 /// Least R² of a line worth reading a number from.
-const LEAST_R_SQUARED: f64 = 0.8;
+const R_SQUARED_MIN: f64 = 0.8;
 
 /// By how much the fit may miss any of the rates for its knee to mean something, and those well behind the
 /// knee for its plateau. On drives with a knee, such as those of the paper, it misses the rates beside the
@@ -22,8 +22,8 @@ const PLATEAU_MISS: f64 = 0.04;
 
 /// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams behind a knee that
 /// make a plateau.
-const LEAST_POINTS: usize = 5;
-const LEAST_BEHIND: usize = 2;
+const POINTS_MIN: usize = 5;
+const POINTS_BEHIND_MIN: usize = 2;
 
 /// Widest ratio between the ends of a 95 % interval that still places a number.
 const WIDEST_RATIO: f64 = 2.5;
@@ -83,7 +83,7 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         r_squared_text(shape)
     );
     match shape {
-        Some(r_squared) if r_squared < LEAST_R_SQUARED => {
+        Some(r_squared) if r_squared < R_SQUARED_MIN => {
             let why = format!(
                 "the rates do not follow a rise and a plateau (R² {r_squared:.2}): noise, or another shape"
             );
@@ -95,7 +95,7 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
             let behind = largest_miss(&fit, &medians, |streams, knee| streams >= 2.0 * knee);
             let plateau = match fit.knee.value() {
                 Some(knee)
-                    if medians.iter().filter(|(streams, _)| *streams >= knee).count() < LEAST_BEHIND =>
+                    if medians.iter().filter(|(streams, _)| *streams >= knee).count() < POINTS_BEHIND_MIN =>
                 {
                     Estimate::undetermined("too few numbers of streams behind the knee were measured")
                 }
@@ -113,8 +113,8 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
 /// Why these points, one for each repeat, make no line; `None` if they do.
 fn too_few(points: &[(f64, f64)]) -> Option<String> {
     let measured = medians(points).len();
-    if measured < LEAST_POINTS {
-        return Some(format!("only {measured} of the trials were run; it takes {LEAST_POINTS}"));
+    if measured < POINTS_MIN {
+        return Some(format!("only {measured} of the trials were run; it takes {POINTS_MIN}"));
     }
     (points.len() == measured).then(|| "no trial was repeated, so that noise is unknown".to_owned())
 }
@@ -171,7 +171,7 @@ fn half_bandwidth(evidence: &Evidence<'_>) -> LearnedValue {
                 estimate_text(&fit.slope, 4096.0 * 1e6, "µs per 4 KiB")
             );
             match fit.r_squared {
-                Some(r_squared) if r_squared < LEAST_R_SQUARED => {
+                Some(r_squared) if r_squared < R_SQUARED_MIN => {
                     undetermined(format!("the times do not lie on a line (R² {r_squared:.2})"), text)
                 }
                 _ => from_estimate(fit.half_bandwidth, &text, |bytes| bytes_text(bytes as u64)),

@@ -29,7 +29,7 @@ use rand_pcg::Pcg64;
 
 use super::groups::{Clip, Groups, squared_error_of_mean, z_score};
 use super::period::{self, PlacedRead};
-use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
+use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{mean, mix_seed, quantile};
@@ -39,7 +39,7 @@ use crate::trial::{Work, bytes_text, missing_doubling};
 const SIGNIFICANCE: f64 = 0.01;
 
 /// Smallest gain worth a name; the smallest in the paper is 9 %.
-const LEAST_DROP: f64 = 0.04;
+const DROP_MIN: f64 = 0.04;
 
 /// A chunk size whose gain is at least this share of the largest explains as much.
 const NEARLY_AS_GOOD: f64 = 0.85;
@@ -50,14 +50,14 @@ const NEARLY_ALIGNED: f64 = 0.4;
 
 /// Smallest gain of reads that are aligned to pages within a chunk: one more page takes its die a good part
 /// of the time of the first. Smaller gains come of chunks' borders among the places that are read.
-const LEAST_PAGE_DROP: f64 = 0.2;
+const PAGE_DROP_MIN: f64 = 0.2;
 
 /// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
 const ACROSS_TO_ALIGNED: f64 = 0.7;
 
 /// Gain of reads at another offset than 0 from which a chunk may stand behind it, though aligned reads gain
 /// more.
-const LEAST_ACROSS_DROP: f64 = 0.10;
+const ACROSS_DROP_MIN: f64 = 0.10;
 
 /// A size next to that of the chunk, and no doubling of it, gains no more than this share of what the chunk
 /// does.
@@ -65,10 +65,10 @@ const REJECTED_GAIN: f64 = 0.75;
 
 /// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this
 /// are so because rows of many dies begin there.
-const LARGEST_PAGE_BYTES: u64 = 16 << 10;
+const PAGE_BYTES_MAX: u64 = 16 << 10;
 
 /// A die senses no more than this at a time: the pages of all its planes.
-const LARGEST_SENSED_BYTES: u64 = 64 << 10;
+const SENSED_BYTES_MAX: u64 = 64 << 10;
 
 const PERMUTATIONS: u32 = 2000;
 
@@ -77,7 +77,7 @@ const PERMUTATIONS: u32 = 2000;
 const ENOUGH_AS_EXTREME: u32 = 20;
 
 const RESAMPLES: u32 = 200;
-const LEAST_READS: usize = 12;
+const READS_MIN: usize = 12;
 
 #[derive(Debug)]
 pub(super) struct LearnedLocations {
@@ -142,22 +142,19 @@ pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedLocations {
 fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
     let enough: Vec<&Supposed> = supposed
         .iter()
-        .filter(|one| one.groups.groups.len() >= 2 && one.groups.least_reads() >= LEAST_READS)
+        .filter(|one| one.groups.groups.len() >= 2 && one.groups.reads_min() >= READS_MIN)
         .collect();
     if enough.is_empty() {
-        return LearnedLocations::none(
-            format!("fewer than {LEAST_READS} reads at each offset were made"),
-            "",
-        );
+        return LearnedLocations::none(format!("fewer than {READS_MIN} reads at each offset were made"), "");
     }
     if enough.len() < supposed.len() {
         let few: Vec<String> = supposed
             .iter()
-            .filter(|one| one.groups.least_reads() < LEAST_READS)
+            .filter(|one| one.groups.reads_min() < READS_MIN)
             .map(|one| bytes_text(one.chunk_bytes))
             .collect();
         let why = format!(
-            "fewer than {LEAST_READS} reads at each offset were made of {}, which may be chunks",
+            "fewer than {READS_MIN} reads at each offset were made of {}, which may be chunks",
             few.join(", ")
         );
         return LearnedLocations::none(why, "");
@@ -174,7 +171,7 @@ fn from_supposed(supposed: &[Supposed], seed: u64) -> LearnedLocations {
         .collect();
     let significant: Vec<&Supposed> = tested
         .iter()
-        .filter(|(one, p)| *p < SIGNIFICANCE && confirmed_drop(&one.groups) >= LEAST_DROP)
+        .filter(|(one, p)| *p < SIGNIFICANCE && confirmed_drop(&one.groups) >= DROP_MIN)
         .map(|(one, _)| *one)
         .collect();
     let least_p = tested.iter().map(|(_, p)| *p).fold(1.0, f64::min);
@@ -296,21 +293,21 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
     // Two channels gain most where each has half of the chunk to read; and they gain no less than what pages
     // make of the same reads, or that is something else, such as the pace at which parts arrive.
     let aligned = all.iter().filter(|one| one.hot_offset == 0).map(|one| one.drop).fold(0.0, f64::max);
-    let least = LEAST_DROP.max(ACROSS_TO_ALIGNED * aligned);
+    let least = DROP_MIN.max(ACROSS_TO_ALIGNED * aligned);
     let across =
         best_finding(all.iter().filter(|one| one.hot_offset == one.chunk_bytes / 2 && one.drop >= least));
     let Some(chunk) = across else {
         // Reads that gain away from where pages begin are what an untried chunk leaves of itself.
-        if all.iter().any(|one| one.hot_offset != 0 && one.drop >= LEAST_ACROSS_DROP) {
+        if all.iter().any(|one| one.hot_offset != 0 && one.drop >= ACROSS_DROP_MIN) {
             return None;
         }
-        let aligned = first_aligned(all.iter().filter(|one| one.hot_offset == 0), LARGEST_PAGE_BYTES)?;
+        let aligned = first_aligned(all.iter().filter(|one| one.hot_offset == 0), PAGE_BYTES_MAX)?;
         return Some(Findings { chunk: aligned, page: Some(aligned) });
     };
     let smaller = |one: &&Finding| {
-        one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes && one.drop >= LEAST_PAGE_DROP
+        one.hot_offset == 0 && one.chunk_bytes < chunk.chunk_bytes && one.drop >= PAGE_DROP_MIN
     };
-    Some(Findings { chunk, page: first_aligned(all.iter().filter(smaller), LARGEST_SENSED_BYTES) })
+    Some(Findings { chunk, page: first_aligned(all.iter().filter(smaller), SENSED_BYTES_MAX) })
 }
 
 /// Why a chunk that was found may be one of a size that was not tried; `None` if nothing speaks for that.
@@ -359,7 +356,7 @@ fn first_aligned<'a>(
     let gain_at = |bytes: u64| findings.clone().find(|one| one.chunk_bytes == bytes).map(|one| one.drop);
     let grown =
         |one: &Finding| gain_at(2 * one.chunk_bytes).is_none_or(|next| one.drop >= NEARLY_AS_GOOD * next);
-    let found = findings.clone().copied().find(|one| one.drop >= LEAST_DROP && grown(one));
+    let found = findings.clone().copied().find(|one| one.drop >= DROP_MIN && grown(one));
     found.filter(|one| one.chunk_bytes <= largest_bytes)
 }
 
@@ -376,7 +373,7 @@ fn has_half_period(groups: &Groups, chunk_bytes: u64) -> bool {
         .collect();
     let Some(others) = mean(&others) else { return false };
     let (gain, loss) = (others - aligned, middle - aligned);
-    gain >= LEAST_DROP * others && loss.abs() < NEARLY_ALIGNED * gain
+    gain >= DROP_MIN * others && loss.abs() < NEARLY_ALIGNED * gain
 }
 
 /// The smallest chunk size that gains nearly as much as any.
@@ -409,7 +406,7 @@ fn conclude(
         bytes_text(best.hot_offset),
         if best.hot_offset == 0 { "than at the others" } else { "than at offset 0" }
     );
-    if chunk_confidence < LEAST_CONFIDENCE {
+    if chunk_confidence < CONFIDENCE_MIN {
         let why = format!(
             "latency depends on the offset, but only {:.0} % of the resamples agree on chunks of {}",
             chunk_confidence * 100.0,
@@ -423,7 +420,7 @@ fn conclude(
         chunk_confidence,
         evidence.clone(),
     );
-    if hot_confidence < LEAST_CONFIDENCE {
+    if hot_confidence < CONFIDENCE_MIN {
         let why = format!(
             "only {:.0} % of the resamples agree on offset {}",
             hot_confidence * 100.0,
@@ -476,7 +473,7 @@ fn flash_page(
         return undetermined(why, evidence);
     };
     let bytes = page.chunk_bytes;
-    if confidence < LEAST_CONFIDENCE {
+    if confidence < CONFIDENCE_MIN {
         let why = format!(
             "only {:.0} % of the resamples agree on pages of {}",
             confidence * 100.0,

@@ -33,7 +33,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 /// Least share of resamples that must agree before a value counts as determined.
-const LEAST_CONFIDENCE: f64 = 0.8;
+const CONFIDENCE_MIN: f64 = 0.8;
 
 /// Learns everything.
 pub(crate) fn learn(evidence: &Evidence<'_>) -> Learned {

@@ -19,25 +19,25 @@ use crate::stats::{mean, median, quantile};
 const BIN_BYTES: u64 = 4 << 10;
 
 /// Longest period that is looked for.
-const LONGEST_BYTES: u64 = 768 << 10;
+const PERIOD_BYTES_MAX: u64 = 768 << 10;
 
 /// Explained share of the variance that a rival must have more than the supposed chunk.
-const LEAST_MORE: f64 = 0.2;
+const GAIN_MIN: f64 = 0.2;
 
 /// Share of latency (root mean square) by which a rival must move latencies more than the supposed chunk
 /// does: on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 % moves
 /// them by 3 %.
-const LEAST_MOVED: f64 = 0.03;
+const MOVED_MIN: f64 = 0.03;
 
 /// The same beside a chunk of one page, for periods of many pages: rows of dies, and the types of their
 /// cells, repeat with periods of their own, but move large reads by less than chunks of so many pages do.
-const LEAST_MOVED_FAR: f64 = 0.09;
+const MOVED_FAR_MIN: f64 = 0.09;
 
 /// Reads for each bin.
-const LEAST_READS_PER_BIN: usize = 4;
+const READS_PER_BIN_MIN: usize = 4;
 
 /// Slowest share of reads that is cut to its lower bound.
-const CLIPPED_SHARE: f64 = 0.05;
+const CLIPPED_FRACTION: f64 = 0.05;
 
 /// Multiples of a chunk from which on rows of dies may repeat.
 const ROWS_FROM: u64 = 12;
@@ -73,7 +73,7 @@ pub(super) fn placed(reads: &[SweepRead]) -> Vec<PlacedRead> {
         })
         .collect();
     let values: Vec<f64> = all.iter().map(|read| read.relative).collect();
-    let bound = quantile(&values, 1.0 - CLIPPED_SHARE).unwrap_or(f64::INFINITY);
+    let bound = quantile(&values, 1.0 - CLIPPED_FRACTION).unwrap_or(f64::INFINITY);
     all.iter_mut().for_each(|read| read.relative = read.relative.min(bound));
     all
 }
@@ -82,7 +82,7 @@ pub(super) fn placed(reads: &[SweepRead]) -> Vec<PlacedRead> {
 /// few reads to tell.
 fn explained(reads: &[PlacedRead], period_bytes: u64) -> Option<f64> {
     let bins = (period_bytes / BIN_BYTES) as usize;
-    if reads.len() < LEAST_READS_PER_BIN * bins {
+    if reads.len() < READS_PER_BIN_MIN * bins {
         return None;
     }
     let centre = mean(&reads.iter().map(|read| read.relative).collect::<Vec<_>>())?;
@@ -125,7 +125,7 @@ pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: 
     for (read_bytes, reads) in sweeps {
         let variance = variance(reads);
         let own = explained(reads, chunk_bytes.next_multiple_of(BIN_BYTES)).unwrap_or(0.0);
-        for period_bytes in (BIN_BYTES..=LONGEST_BYTES).step_by(BIN_BYTES as usize) {
+        for period_bytes in (BIN_BYTES..=PERIOD_BYTES_MAX).step_by(BIN_BYTES as usize) {
             if repeats_with(chunk_bytes, period_bytes, is_page) {
                 continue;
             }
@@ -140,10 +140,8 @@ pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: 
             };
             let more = share - own.max(by_itself);
             let far = is_page && period_bytes >= ROWS_FROM * chunk_bytes;
-            let least = if far { LEAST_MOVED_FAR } else { LEAST_MOVED };
-            if more > LEAST_MORE
-                && more * variance > least * least
-                && best.is_none_or(|(most, _)| more > most)
+            let least = if far { MOVED_FAR_MIN } else { MOVED_MIN };
+            if more > GAIN_MIN && more * variance > least * least && best.is_none_or(|(most, _)| more > most)
             {
                 best = Some((more, Rival { period_bytes, read_bytes: *read_bytes }));
             }
@@ -209,7 +207,7 @@ mod tests {
     #[test]
     fn too_few_reads_for_the_bins_tell_nothing() {
         let reads = sweep(40 << 10, 0.3);
-        let few = &reads[..LEAST_READS_PER_BIN * 10 - 1];
+        let few = &reads[..READS_PER_BIN_MIN * 10 - 1];
         assert_eq!(explained(few, 40 << 10), None);
         assert!(explained(&reads, 40 << 10).unwrap() > 0.8);
     }

@@ -14,9 +14,9 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::groups::{Clip, Groups, squared_error_of_mean};
-use super::{Evidence, LEAST_CONFIDENCE, determined, undetermined};
+use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
-use crate::experiment::request_size::{READ_BYTES, SMALLEST_WRITE_BYTES};
+use crate::experiment::request_size::{READ_BYTES, WRITE_BYTES_MIN};
 use crate::schema::LearnedValue;
 use crate::stats::{mean, median, mix_seed};
 use crate::trial::{Work, bytes_text};
@@ -48,20 +48,20 @@ const SURELY_CONSTANT_WITHIN: f64 = 0.06;
 const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 
 /// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
-const LEAST_STEP_Z: f64 = 3.5;
+const STEP_Z_MIN: f64 = 3.5;
 
 /// Standard errors that a difference between sizes must have: nine boundaries are looked at, and none may be
 /// found by chance.
-const LEAST_Z: f64 = 4.0;
+const Z_MIN: f64 = 4.0;
 
 /// Sizes that must share one latency before it is called constant.
-const LEAST_CONSTANT_SIZES: usize = 3;
+const CONSTANT_SIZES_MIN: usize = 3;
 
 /// Sizes below a stripe that must differ from the sizes above it. Each size has a region of its own, and a
 /// region may be faster or slower for where it lies; a stripe shows in all sizes below it.
-const LEAST_OTHER_SIZES: usize = 2;
+const OTHER_SIZES_MIN: usize = 2;
 
-const LEAST_READS: usize = 12;
+const READS_MIN: usize = 12;
 const RESAMPLES: u32 = 400;
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub(super) fn learn(evidence: &Evidence<'_>) -> LearnedSizes {
     if !evidence.direct {
         return neither("requests went through the page cache, which hides the drive's latency");
     }
-    let smallest_bytes = SMALLEST_WRITE_BYTES.max(evidence.align_bytes);
+    let smallest_bytes = WRITE_BYTES_MIN.max(evidence.align_bytes);
     from_sweeps(sweeps, smallest_bytes, evidence.creation, mix_seed(evidence.seed, 0x51))
 }
 
@@ -117,14 +117,14 @@ fn from_sweeps(sweeps: Vec<(u64, Groups)>, smallest_bytes: u64, creation: &str, 
     let mut random = Pcg64::seed_from_u64(seed);
     let profiles: Vec<Profile> = sweeps
         .into_iter()
-        .filter(|(_, groups)| groups.groups.len() >= 3 && groups.least_reads() >= LEAST_READS)
+        .filter(|(_, groups)| groups.groups.len() >= 3 && groups.reads_min() >= READS_MIN)
         .map(|(read_bytes, groups)| {
             let resamples = (0..RESAMPLES).map(|_| groups.resampled(&mut random)).collect();
             Profile { read_bytes, groups, resamples }
         })
         .collect();
     let Some(papers) = profiles.first().filter(|first| first.read_bytes == READ_BYTES) else {
-        let why = format!("fewer than {LEAST_READS} reads of each region were made");
+        let why = format!("fewer than {READS_MIN} reads of each region were made");
         return LearnedSizes { desirable: undetermined(&*why, ""), stripe: undetermined(why, "") };
     };
     let text = profile_text(papers, creation);
@@ -170,7 +170,7 @@ fn is_constant(groups: &Groups, index: usize, within: f64) -> bool {
     all.iter().all(|one| {
         let others: Vec<usize> = all.iter().copied().filter(|other| other != one).collect();
         let step = step_between(groups, *one, &others);
-        others.is_empty() || step.relative.abs() <= within || step.z().abs() <= LEAST_STEP_Z
+        others.is_empty() || step.relative.abs() <= within || step.z().abs() <= STEP_Z_MIN
     })
 }
 
@@ -196,7 +196,7 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
     let answers: Vec<Option<usize>> = papers.resamples.iter().map(first_desirable).collect();
     let (confidence, interval) = agreement(&answers, &sizes, first);
     let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", text) };
-    if confidence < LEAST_CONFIDENCE {
+    if confidence < CONFIDENCE_MIN {
         let why = format!(
             "only {:.0} % of the resamples lead to {}: noise hides the difference between write sizes",
             confidence * 100.0,
@@ -232,7 +232,7 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
     let Some(step) = least else { return undetermined("no sizes", text) };
     let smaller: Vec<f64> = (0..first).map(|one| step_between(groups, one, &larger).relative).collect();
     let usual = median(&smaller).unwrap_or(0.0);
-    if step.relative < GOOD_WITHIN.max(JUST_BELOW * usual) || step.z() < LEAST_Z {
+    if step.relative < GOOD_WITHIN.max(JUST_BELOW * usual) || step.z() < Z_MIN {
         return undetermined(
             format!(
                 "writes a little smaller than {} read {:.0} % more slowly, at {:.1} standard errors: too little to end at this size",
@@ -245,7 +245,7 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
     }
     let cut = |one: &usize| {
         let step = step_between(groups, *one, &larger);
-        step.relative > CUT_ABOVE * usual && step.z() >= LEAST_Z
+        step.relative > CUT_ABOVE * usual && step.z() >= Z_MIN
     };
     if !above.iter().any(cut) {
         let why = format!(
@@ -266,12 +266,12 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
         return undetermined("latency is the same for all write sizes, which tells nothing of stripes", text);
     }
     let constant = multiples(&papers.groups, first);
-    if constant.len() < LEAST_CONSTANT_SIZES {
+    if constant.len() < CONSTANT_SIZES_MIN {
         return undetermined("latency does not become constant within the sizes measured", text);
     }
     let differs =
         |index: usize| profiles.iter().any(|profile| differs_from_constant(profile, index, &constant));
-    if first < LEAST_OTHER_SIZES || !(0..first).all(differs) {
+    if first < OTHER_SIZES_MIN || !(0..first).all(differs) {
         return undetermined(
             "single write sizes stand out, and smaller ones do not: places of the drive that differ, rather than stripes",
             text,
@@ -297,7 +297,7 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
         .map(|index| Some(first_constant_of_all(profiles, |profile| profile.resamples.get(index))))
         .collect();
     let (confidence, interval) = agreement(&answers, &sizes, first);
-    if confidence < LEAST_CONFIDENCE || step.z().abs() < LEAST_Z {
+    if confidence < CONFIDENCE_MIN || step.z().abs() < Z_MIN {
         let why = format!(
             "latency seems constant from {} on, but only {:.0} % of the resamples agree and the step of {:.0} % is {:.1} standard errors",
             bytes_text(size),
@@ -342,7 +342,7 @@ fn differs_from_constant(profile: &Profile, index: usize, constant: &[usize]) ->
 /// The same beyond chance.
 fn surely_differs(profile: &Profile, index: usize, constant: &[usize]) -> bool {
     let step = step_between(&profile.groups, index, constant);
-    step.relative.abs() > profile.constant_within() && step.z().abs() >= LEAST_Z
+    step.relative.abs() > profile.constant_within() && step.z().abs() >= Z_MIN
 }
 
 /// How much slower one size is than others.
@@ -447,7 +447,7 @@ mod tests {
 
     /// From 1 MiB reads alone.
     fn papers_only(reads: &[crate::series::SweepRead], seed: u64) -> LearnedSizes {
-        from_sweeps(vec![(READ_BYTES, Groups::new(reads, Clip::ByGroup))], SMALLEST_WRITE_BYTES, "", seed)
+        from_sweeps(vec![(READ_BYTES, Groups::new(reads, Clip::ByGroup))], WRITE_BYTES_MIN, "", seed)
     }
 
     fn kib(value: &LearnedValue) -> Option<f64> {
@@ -537,7 +537,7 @@ mod tests {
             let few = reads(&sizes(), 8, 75, seed + 100, few);
             let sweeps = [(READ_BYTES, large), (64 * KIB, few)];
             let groups = sweeps.map(|(bytes, reads)| (bytes, Groups::new(&reads, Clip::ByGroup)));
-            let found = from_sweeps(groups.into(), SMALLEST_WRITE_BYTES, "", seed);
+            let found = from_sweeps(groups.into(), WRITE_BYTES_MIN, "", seed);
             assert_eq!(kib(&found.desirable), Some(32.0), "{seed}: {:?}", found.desirable);
             assert_eq!(kib(&found.stripe), Some(64.0), "{seed}: {:?}", found.stripe);
         }

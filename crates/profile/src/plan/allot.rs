@@ -4,30 +4,30 @@ use crate::experiment::Trials;
 use crate::trial::{Trial, Work, bytes_text};
 
 /// Shortest time slice worth its overhead.
-const LEAST_SLICE_S: f64 = 0.02;
+const SLICE_S_MIN: f64 = 0.02;
 
 /// Longest time slice of weight 1; more repeats tell more than longer ones.
-const LONGEST_SLICE_S: f64 = 0.25;
+const SLICE_S_MAX: f64 = 0.25;
 
 /// The same for trials that end by their number of requests. Fast drives end them long before; on a disk, a
 /// slice of the length above holds a dozen reads, of which the last is likely to be a long one.
-const LONGEST_COUNTED_SLICE_S: f64 = 2.0;
+const COUNTED_SLICE_S_MAX: f64 = 2.0;
 
 /// Rough time to open a channel and to settle behind a write.
 const OVERHEAD_S: f64 = 0.004;
 
 /// Fewest bytes that a write trial is worth.
-const LEAST_WRITE_BYTES: u64 = 64 << 10;
+const WRITE_BYTES_MIN: u64 = 64 << 10;
 
 /// Most bytes that a write trial is given; drives that write more in a slice need no more to be measured.
-const MOST_WRITE_BYTES: u64 = 256 << 20;
+const WRITE_BYTES_MAX: u64 = 256 << 20;
 
 /// No trial may need more than this share of an experiment's bytes or time in one repeat.
-const LARGEST_SHARE: f64 = 0.08;
+const TRIAL_FRACTION_MAX: f64 = 0.08;
 
 /// A write trial that needs more than this share of an experiment's bytes for one request per stream is run
 /// once. Repeats of a few such trials would leave the many small ones a fraction of a millisecond each.
-const ONCE_SHARE: f64 = 0.015;
+const ONCE_FRACTION: f64 = 0.015;
 
 /// Limits of an experiment.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct PlannedTrial {
     /// How long a repeat is expected to take.
     pub expected_s: f64,
     /// Repeats that it may have.
-    pub most_repeats: u32,
+    pub repeats_max: u32,
 }
 
 /// Trials that fit, and in words those that do not.
@@ -79,12 +79,9 @@ fn need(trial: &Trial, limits: &Limits) -> Need {
         _ => in_flight,
     };
     let write_share = trial.write_share();
-    let write_bytes = if write_share > 0.0 {
-        ((moved as f64 * write_share).ceil() as u64).max(LEAST_WRITE_BYTES)
-    } else {
-        0
-    };
-    let slice = LEAST_SLICE_S * trial.weight;
+    let write_bytes =
+        if write_share > 0.0 { ((moved as f64 * write_share).ceil() as u64).max(WRITE_BYTES_MIN) } else { 0 };
+    let slice = SLICE_S_MIN * trial.weight;
     Need { seconds: (moved as f64 / limits.bytes_per_second).max(slice) + OVERHEAD_S, write_bytes }
 }
 
@@ -98,7 +95,7 @@ pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
     let mut sum = Need { seconds: 0.0, write_bytes: 0 };
     let count = candidates.len();
     let full = limits.full_bytes_per_stream.is_some();
-    let largest = |whole: f64| if count == 1 || full { whole } else { whole * LARGEST_SHARE };
+    let largest = |whole: f64| if count == 1 || full { whole } else { whole * TRIAL_FRACTION_MAX };
     for trial in candidates {
         let need = need(&trial, &limits);
         // One repeat of everything may take half of the bytes, so that there are more repeats of most trials.
@@ -108,7 +105,7 @@ pub(crate) fn allot(trials: Trials, limits: Limits) -> Allotted {
         let too_slow = sum.seconds + need.seconds > limits.seconds
             || (!full
                 && need.seconds
-                    > (LEAST_SLICE_S + OVERHEAD_S).max(largest(limits.seconds)) * trial.weight.max(1.0));
+                    > (SLICE_S_MIN + OVERHEAD_S).max(largest(limits.seconds)) * trial.weight.max(1.0));
         if need.write_bytes > 0 && too_many_bytes {
             out_of_bytes.push(trial);
         } else if too_slow {
@@ -140,8 +137,8 @@ fn left_out_text(trials: &[Trial], of: usize, lacking: &str) -> Option<String> {
 
 fn longest_slice_s(trial: &Trial) -> f64 {
     match &trial.work {
-        Work::Load(load) if load.max_requests.is_some() => LONGEST_COUNTED_SLICE_S,
-        _ => LONGEST_SLICE_S,
+        Work::Load(load) if load.max_requests.is_some() => COUNTED_SLICE_S_MAX,
+        _ => SLICE_S_MAX,
     }
 }
 
@@ -151,12 +148,12 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     let per_round_s = limits.seconds / rounds;
     let slice_of = |(trial, need): &(Trial, Need), level: f64| {
         let level = level.min(longest_slice_s(trial));
-        (level * trial.weight).max(need.seconds - OVERHEAD_S).max(LEAST_SLICE_S)
+        (level * trial.weight).max(need.seconds - OVERHEAD_S).max(SLICE_S_MIN)
     };
     let slices = |level: f64| kept.iter().map(|one| slice_of(one, level) + OVERHEAD_S).sum::<f64>();
-    let slice_level = largest_level(LONGEST_COUNTED_SLICE_S, |level| slices(level) <= per_round_s);
+    let slice_level = largest_level(COUNTED_SLICE_S_MAX, |level| slices(level) <= per_round_s);
 
-    let once_bytes = limits.write_bytes as f64 * ONCE_SHARE;
+    let once_bytes = limits.write_bytes as f64 * ONCE_FRACTION;
     let once = |need: &Need| {
         limits.full_bytes_per_stream.is_none() && kept.len() > 1 && need.write_bytes as f64 > once_bytes
     };
@@ -165,8 +162,7 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     };
     let all_repeats = |need: &Need, level: f64| bytes_of(need, level) * if once(need) { 1.0 } else { rounds };
     let bytes = |level: f64| kept.iter().map(|(_, need)| all_repeats(need, level)).sum::<f64>();
-    let byte_level =
-        largest_level(MOST_WRITE_BYTES as f64, |level| bytes(level) <= limits.write_bytes as f64);
+    let byte_level = largest_level(WRITE_BYTES_MAX as f64, |level| bytes(level) <= limits.write_bytes as f64);
 
     let planned: Vec<PlannedTrial> = kept
         .iter()
@@ -182,7 +178,7 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
                 bytes: full.map(|each| each.saturating_mul(streams).max(trial.in_flight_bytes())),
                 write_bytes: bytes_of(need, byte_level) as u64,
                 expected_s: slice_s + OVERHEAD_S,
-                most_repeats: if once(need) { 1 } else { u32::MAX },
+                repeats_max: if once(need) { 1 } else { u32::MAX },
             }
         })
         .collect();

@@ -15,7 +15,7 @@ pub(crate) use allot::{Allotted, Limits, PlannedTrial, allot};
 use crate::Error;
 use crate::config::{Config, ExperimentName, Precondition};
 use crate::experiment::request_size::{
-    LEAST_REGION_BYTES as LEAST_REQUEST_SIZE_REGION_BYTES, READ_BYTES, creation_bytes, regions, write_sizes,
+    READ_BYTES, REGION_BYTES_MIN as REQUEST_SIZE_REGION_BYTES_MIN, creation_bytes, regions, write_sizes,
 };
 use crate::experiment::{Setting, Trials};
 use crate::load::Region;
@@ -33,19 +33,19 @@ pub(crate) const VERIFICATION_ROUNDS: u32 = 3;
 const ASSUMED_BYTES_PER_SECOND: f64 = 5e8;
 
 /// Shares of the time budget.
-const LAYOUT_SHARE: f64 = 0.12;
-const VERIFICATION_SHARE: f64 = 0.12;
-const FINISHING_SHARE: f64 = 0.04;
+const LAYOUT_FRACTION: f64 = 0.12;
+const VERIFICATION_FRACTION: f64 = 0.12;
+const FINISHING_FRACTION: f64 = 0.04;
 
 /// Fitting takes about this long whatever the budget, but never more than the second share of it.
 const FINISHING_S: f64 = 1.5;
-const FINISHING_SHARE_MOST: f64 = 0.15;
+const FINISHING_FRACTION_MAX: f64 = 0.15;
 
 /// Written to a main region that holds data already, to see how fast that goes.
 const SAMPLE_BYTES: u64 = 128 << 20;
 
 /// Smallest scratch region.
-const LEAST_REGION_BYTES: u64 = 4 << 20;
+const REGION_BYTES_MIN: u64 = 4 << 20;
 
 /// Time and bytes of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -92,7 +92,7 @@ pub struct Plan {
 
 impl Plan {
     /// Below this write budget nothing useful can be written, and only reads are measured.
-    pub const LEAST_WRITE_BYTES: u64 = 16 << 20;
+    pub const WRITE_BYTES_MIN: u64 = 16 << 20;
 
     /// Plans a run on `target`.
     ///
@@ -106,10 +106,10 @@ impl Plan {
         let layout_bytes = if writes { layout_bytes(&site, config) } else { 0 };
         let creation_bytes = creation_bytes(&regions(&site, config.seed));
         let models = config.experiments.iter().any(|name| name.feeds_models());
-        let verification_share = if config.verify && models { VERIFICATION_SHARE } else { 0.0 };
-        let layout_share = if layout_bytes > 0 { LAYOUT_SHARE } else { 0.0 };
+        let verification_share = if config.verify && models { VERIFICATION_FRACTION } else { 0.0 };
+        let layout_share = if layout_bytes > 0 { LAYOUT_FRACTION } else { 0.0 };
         let finishing_share = match models {
-            true => (FINISHING_S / config.budget_s).clamp(FINISHING_SHARE, FINISHING_SHARE_MOST),
+            true => (FINISHING_S / config.budget_s).clamp(FINISHING_FRACTION, FINISHING_FRACTION_MAX),
             false => 0.02,
         };
         let measuring_s = config.budget_s * (1.0 - layout_share - verification_share - finishing_share);
@@ -233,7 +233,7 @@ pub(crate) const NO_WRITES: &str = "everything that writes: the target is read-o
                          never written may be answered without reaching the drive";
 
 fn may_write(geometry: &Geometry, config: &Config) -> bool {
-    geometry.writable && config.write_bytes >= Plan::LEAST_WRITE_BYTES
+    geometry.writable && config.write_bytes >= Plan::WRITE_BYTES_MIN
 }
 
 /// The most space whose layout takes no more than half of the write budget, divided among the experiments.
@@ -242,11 +242,11 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
     let most = geometry.capacity_bytes.min(config.region_bytes.unwrap_or(u64::MAX));
     let written = (config.write_bytes / 2 / fills).min(most);
     let bytes = if writes && !lies_ready(config) { written } else { most };
-    if bytes < LEAST_REGION_BYTES {
+    if bytes < REGION_BYTES_MIN {
         return Err(Error::Argument(format!(
             "{} of scratch space is too little to measure on; give at least {} (a larger file, or a larger write budget)",
             bytes_text(bytes),
-            bytes_text(LEAST_REGION_BYTES)
+            bytes_text(REGION_BYTES_MIN)
         )));
     }
     let room_bytes = if config.request_size_region_bytes.is_some() { u64::MAX } else { written / 2 };
@@ -257,7 +257,7 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
         // A quarter of the space, or up to half of it where regions would otherwise be too small.
         None => {
             let each = |divisor: u64| written / divisor / sizes.max(1);
-            each(4).max(each(2).min(LEAST_REQUEST_SIZE_REGION_BYTES)).min(32 << 20) / READ_BYTES
+            each(4).max(each(2).min(REQUEST_SIZE_REGION_BYTES_MIN)).min(32 << 20) / READ_BYTES
                 * READ_BYTES
                 * sizes
         }

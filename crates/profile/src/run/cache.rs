@@ -26,7 +26,7 @@ const PIECE_BYTES_MIN: u64 = 4 << 20;
 const PIECE_DIVISOR: u64 = 12;
 
 /// A rate that falls to less than this share has left the cache.
-const FALLEN_SHARE: f64 = 0.75;
+const FALLEN_FRACTION: f64 = 0.75;
 
 /// Pieces of each rate that make a fall.
 const PIECES_MIN: usize = 3;
@@ -176,7 +176,7 @@ fn fall(pieces: &[Piece]) -> Option<Fall> {
     // A rate that rises again or wanders has no two levels: each piece behind the fall must be slower than
     // any before it.
     let slowest = before.iter().filter_map(|piece| rate(std::slice::from_ref(piece))).reduce(f64::min)?;
-    if slow >= FALLEN_SHARE * fast || slow >= slowest {
+    if slow >= FALLEN_FRACTION * fast || slow >= slowest {
         return None;
     }
     let part = match rate(std::slice::from_ref(first)) {

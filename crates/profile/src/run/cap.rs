@@ -8,7 +8,7 @@ use flashgrain_model::{Access, Workload};
 
 use super::bench::Bench;
 use crate::Error;
-use crate::learn::cap::{FEW_PAGES, MANY_PAGES, MOST_PAGES, Probed, SOME_PAGES, is_suspected, judge};
+use crate::learn::cap::{FEW_PAGES, MANY_PAGES, PAGES_MAX, Probed, SOME_PAGES, is_suspected, judge};
 use crate::load::{Load, Measured, Pattern, Stop, Sync};
 use crate::plan::Plan;
 use crate::schema::Cap;
@@ -16,11 +16,11 @@ use crate::series::Series;
 use crate::stats::mix_seed;
 
 /// Share of the budget that the probe takes at most.
-const TIME_SHARE: f64 = 0.1;
+const TIME_FRACTION: f64 = 0.1;
 
 /// Share of the budget that a rate takes at least, and requests, so that those in flight at its ends do not
 /// matter.
-const SLICE_SHARE: f64 = 0.002;
+const SLICE_FRACTION: f64 = 0.002;
 const REQUESTS_MIN: f64 = 64.0;
 const LATENCIES_MIN: f64 = 4.0;
 
@@ -30,7 +30,7 @@ const LARGE_STREAMS: u32 = 8;
 const PACED_REQUESTS: u64 = 16;
 
 /// Leading share of a rate that is not counted.
-const WARMUP_SHARE: f64 = 0.15;
+const WARMUP_FRACTION: f64 = 0.15;
 
 /// A bucket is drained when a rate differs from the one before by no more than this.
 const STEADY: f64 = 0.02;
@@ -45,7 +45,7 @@ pub(super) fn look_for(
     if !is_suspected(series, plan.site.page_bytes) {
         return Ok(None);
     }
-    let until_s = (bench.elapsed_s() + TIME_SHARE * plan.budget_s).min(plan.budget_s);
+    let until_s = (bench.elapsed_s() + TIME_FRACTION * plan.budget_s).min(plan.budget_s);
     let mut probe = Probe { bench, plan, until_s, before: None, loads: 0 };
     match probe.run() {
         Ok(Some(probed)) => Ok(judge(&probed)),
@@ -73,7 +73,7 @@ impl Probe<'_, '_> {
     /// `None` if the time did not suffice for requests; bytes are left out if it does not suffice for them.
     fn run(&mut self) -> Result<Option<Probed>, Error> {
         let Some(mut probed) = self.requests()? else { return Ok(None) };
-        if MOST_PAGES * probed.page_bytes * 4 <= self.plan.site.main.length_bytes {
+        if PAGES_MAX * probed.page_bytes * 4 <= self.plan.site.main.length_bytes {
             self.bytes(&mut probed)?;
         }
         Ok(Some(probed))
@@ -108,7 +108,7 @@ impl Probe<'_, '_> {
     fn bytes(&mut self, probed: &mut Probed) -> Result<(), Error> {
         let alone = self.random(MANY_PAGES, 1);
         let Some(many) = self.drained(self.random(MANY_PAGES, LARGE_STREAMS))? else { return Ok(()) };
-        let Some((most, _)) = self.rate(self.random(MOST_PAGES, LARGE_STREAMS))? else { return Ok(()) };
+        let Some((most, _)) = self.rate(self.random(PAGES_MAX, LARGE_STREAMS))? else { return Ok(()) };
         let Some((many_alone, many_alone_s)) = self.rate(alone)? else { return Ok(()) };
         let Some(paced_many_s) = self.paced(alone, many_alone)? else { return Ok(()) };
         *probed = Probed { many, most, many_alone, many_alone_s, paced_many_s, ..*probed };
@@ -136,7 +136,7 @@ impl Probe<'_, '_> {
             let slower = if bytes < large_bytes { 1.0 } else { (workload.request_bytes / bytes).max(1.0) };
             requests / rate * slower
         });
-        let seconds = (SLICE_SHARE * self.plan.budget_s).max(expected_s);
+        let seconds = (SLICE_FRACTION * self.plan.budget_s).max(expected_s);
         let stop = Stop { after_s: Some(seconds), ..Stop::default() };
         let Some(measured) = self.load(workload, None, stop, seconds)? else { return Ok(None) };
         let rate = measured.iops();
@@ -175,7 +175,7 @@ impl Probe<'_, '_> {
             sync: Sync::None,
             rate_per_s,
             polled: bench.config.polled,
-            warmup_share: if rate_per_s.is_some() { 0.0 } else { WARMUP_SHARE },
+            warmup_share: if rate_per_s.is_some() { 0.0 } else { WARMUP_FRACTION },
             stop,
             seed: mix_seed(bench.config.seed ^ 0xca9, self.loads),
         };

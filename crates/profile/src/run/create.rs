@@ -3,17 +3,17 @@
 
 use super::bench::Bench;
 use crate::Error;
-use crate::experiment::request_size::{LEAST_REGION_BYTES, READ_BYTES, SizedRegion, regions, tail_bytes};
+use crate::experiment::request_size::{READ_BYTES, REGION_BYTES_MIN, SizedRegion, regions, tail_bytes};
 use crate::load::layout::{CONCURRENCY, REQUEST_BYTES, writes_in_order};
 use crate::load::{Region, Sync};
 use crate::plan::Plan;
 use crate::trial::bytes_text;
 
 /// Share of the experiment's time that goes into creating regions; the rest is for reading them.
-const CREATION_SHARE: f64 = 0.5;
+const CREATION_FRACTION: f64 = 0.5;
 
 /// Times the planned time of the experiment within which its regions must be made.
-const MOST_TIMES_PLANNED: f64 = 1.5;
+const TIMES_PLANNED_MAX: f64 = 1.5;
 
 /// Writes that a calibration takes at most, and its time.
 const CALIBRATION_WRITES: u64 = 32;
@@ -57,7 +57,7 @@ pub(crate) fn create(
     let Some(smallest) = smallest else { return Ok(Created::default()) };
     bench.step("request-size: regions")?;
     let costs = calibrate(bench, smallest, bytes_per_second)?;
-    let making = choose(&planned, costs, seconds * CREATION_SHARE);
+    let making = choose(&planned, costs, seconds * CREATION_FRACTION);
     let mut created = Created { how: String::new(), ..Created::default() };
     if making.too_slow > 0 {
         created.notes.push(format!(
@@ -66,17 +66,17 @@ pub(crate) fn create(
         ));
     }
     let began_s = bench.elapsed_s();
-    let deadline_s = began_s + seconds * MOST_TIMES_PLANNED;
+    let deadline_s = began_s + seconds * TIMES_PLANNED_MAX;
     let whole_bytes = making.regions.first().map_or(0, |sized| sized.region.length_bytes);
     // A cache takes the writes of a calibration faster than those of whole regions. The least that is worth
     // reading is made of all, and as much more as the time that took allows.
-    let least_bytes = whole_bytes.min(LEAST_REGION_BYTES);
-    let begun = write_all(bench, &making, 0, least_bytes, deadline_s)?;
+    let bytes_min = whole_bytes.min(REGION_BYTES_MIN);
+    let begun = write_all(bench, &making, 0, bytes_min, deadline_s)?;
     let used_s = (bench.elapsed_s() - began_s).max(1e-9);
-    let more_bytes = (least_bytes as f64 * (seconds * CREATION_SHARE - used_s) / used_s).max(0.0) as u64;
-    let more_bytes = (more_bytes / READ_BYTES * READ_BYTES).min(whole_bytes - least_bytes);
-    let complete_bytes = match begun == least_bytes && more_bytes > 0 {
-        true => write_all(bench, &making, least_bytes, least_bytes + more_bytes, deadline_s)?,
+    let more_bytes = (bytes_min as f64 * (seconds * CREATION_FRACTION - used_s) / used_s).max(0.0) as u64;
+    let more_bytes = (more_bytes / READ_BYTES * READ_BYTES).min(whole_bytes - bytes_min);
+    let complete_bytes = match begun == bytes_min && more_bytes > 0 {
+        true => write_all(bench, &making, bytes_min, bytes_min + more_bytes, deadline_s)?,
         false => begun,
     };
     write_tail(bench, plan, tail_bytes(&making.regions), deadline_s)?;
@@ -86,7 +86,7 @@ pub(crate) fn create(
     for sized in &mut created.regions {
         sized.region.length_bytes = sized.region.length_bytes.min(complete_bytes);
     }
-    if created.regions.len() < 2 || complete_bytes < LEAST_REGION_BYTES {
+    if created.regions.len() < 2 || complete_bytes < REGION_BYTES_MIN {
         created.notes.push("request-size: its regions could not be written in time".into());
         created.regions.clear();
     }
@@ -133,7 +133,7 @@ fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
             planned.iter().filter(|sized| sized.write_request_bytes >= *smallest).copied().collect();
         let affordable = seconds / time(&left, whole, costs.write_s);
         let each = ((whole as f64 * affordable.min(1.0)) as u64) / READ_BYTES * READ_BYTES;
-        if each >= LEAST_REGION_BYTES {
+        if each >= REGION_BYTES_MIN {
             let shortened = |sized: &SizedRegion| SizedRegion {
                 region: Region { length_bytes: each, ..sized.region },
                 ..*sized
@@ -242,7 +242,7 @@ mod tests {
         assert!(shrunk.regions[0].region.length_bytes < planned[0].region.length_bytes);
         let fewer = choose(&planned, COSTS, 0.4);
         assert!(fewer.too_slow > 0 && !fewer.regions.is_empty(), "{fewer:?}");
-        assert!(fewer.regions.iter().all(|sized| sized.region.length_bytes >= LEAST_REGION_BYTES));
+        assert!(fewer.regions.iter().all(|sized| sized.region.length_bytes >= REGION_BYTES_MIN));
         assert!(choose(&planned, COSTS, 0.001).regions.is_empty());
     }
 }

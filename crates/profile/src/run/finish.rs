@@ -24,11 +24,11 @@ use crate::trial::Trial;
 use crate::{Error, date, decide, verify};
 
 /// Share of the budget by which the last measurement ends, so that the files are written within it.
-const LAST_MEASUREMENT_SHARE: f64 = 0.99;
+const LAST_MEASUREMENT_FRACTION: f64 = 0.99;
 
 /// The part of its planned time that verification gets at least, even if the fits took too long because other
 /// programs used the processor.
-const LEAST_VERIFICATION_SHARE: f64 = 0.5;
+const VERIFICATION_FRACTION_MIN: f64 = 0.5;
 
 /// Concludes everything that the measurements allow.
 pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> Result<Profiled, Error> {
@@ -171,9 +171,9 @@ fn verify_models(
     left_out: &mut Vec<String>,
 ) -> Result<(Vec<Series>, Vec<Verification>), Error> {
     let (now_s, planned_s) = (bench.elapsed_s(), plan.verification.seconds);
-    let deadline_s = (plan.budget_s * LAST_MEASUREMENT_SHARE)
+    let deadline_s = (plan.budget_s * LAST_MEASUREMENT_FRACTION)
         .min(now_s + planned_s + plan.finishing_s / 2.0)
-        .max(now_s + planned_s * LEAST_VERIFICATION_SHARE);
+        .max(now_s + planned_s * VERIFICATION_FRACTION_MIN);
     let stage = crate::plan::Stage {
         seconds: (deadline_s - bench.elapsed_s()).max(0.0),
         write_bytes: plan.verification.write_bytes.min(bench.write_bytes_left()),

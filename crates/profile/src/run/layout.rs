@@ -22,7 +22,7 @@ const LOCATION_REQUEST_BYTES: u64 = 3840 << 10;
 const RANDOM_STREAMS: f64 = 32.0;
 
 /// Smallest part of the main region that is worth going on with.
-const LEAST_MAIN_BYTES: u64 = 4 << 20;
+const MAIN_BYTES_MIN: u64 = 4 << 20;
 
 /// Results of the layout.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut,
             bytes_text(written)
         ));
         plan.site.main.length_bytes = written / layout::REQUEST_BYTES * layout::REQUEST_BYTES;
-        if plan.site.main.length_bytes < LEAST_MAIN_BYTES {
+        if plan.site.main.length_bytes < MAIN_BYTES_MIN {
             return Err(Error::Argument(format!(
                 "the drive wrote only {} in {seconds:.1} s; give it a larger time budget",
                 bytes_text(written)

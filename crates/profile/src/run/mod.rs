@@ -83,11 +83,11 @@ struct Measured {
 }
 
 /// Shares of the bytes and of the time that the search for the write cache may use.
-const CACHE_BYTES_SHARE: f64 = 0.1;
-const CACHE_SECONDS_SHARE: f64 = 0.05;
+const CACHE_BYTES_FRACTION: f64 = 0.1;
+const CACHE_SECONDS_FRACTION: f64 = 0.05;
 
 /// Before it, the cache must have passed on what the layout left in it, where a flush does not see to that.
-const CACHE_IDLE_SHARE: f64 = 0.01;
+const CACHE_IDLE_FRACTION: f64 = 0.01;
 
 /// Looks for the write cache if experiments write for their throughput.
 fn find_cache(bench: &mut Bench<'_>, plan: &Plan) -> Result<Option<WriteCache>, Error> {
@@ -103,8 +103,8 @@ fn find_cache(bench: &mut Bench<'_>, plan: &Plan) -> Result<Option<WriteCache>, 
     if !plan.writes() || bytes == 0 {
         return Ok(None);
     }
-    bench.idle(plan.budget_s * CACHE_IDLE_SHARE)?;
-    let limits = ((bytes as f64 * CACHE_BYTES_SHARE) as u64, plan.budget_s * CACHE_SECONDS_SHARE);
+    bench.idle(plan.budget_s * CACHE_IDLE_FRACTION)?;
+    let limits = ((bytes as f64 * CACHE_BYTES_FRACTION) as u64, plan.budget_s * CACHE_SECONDS_FRACTION);
     cache::find(bench, &plan.site, limits).map(Some)
 }
 

@@ -3,7 +3,7 @@
 use flashgrain_model::{Access, Workload};
 
 use super::cache::Cache;
-use super::sustained::FILL_SHARE;
+use super::sustained::FILL_FRACTION;
 use crate::config::ExperimentName;
 use crate::experiment::Trials;
 use crate::load::Sync;
@@ -15,11 +15,11 @@ use crate::trial::{Trial, Work};
 const SUSTAINED_WEIGHT: f64 = 4.0;
 
 /// Share of the cache that a repeat of a burst writes, and how often a stream writes in it at least.
-const BURST_SHARE: f64 = 0.5;
+const BURST_FRACTION: f64 = 0.5;
 const BURST_REQUESTS_MIN: u64 = 4;
 
 /// Share of the bytes that bursts may write.
-const BURST_BYTES_SHARE: f64 = 0.15;
+const BURST_BYTES_FRACTION: f64 = 0.15;
 
 /// Marks the trials whose writes go through the cache, and divides `limits` between them, bursts of the same
 /// kind, and filling the cache.
@@ -38,18 +38,18 @@ pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> 
     let bytes = |share: f64| (limits.write_bytes as f64 * share) as u64;
     // Bursts end long before their slices do: they need little of the time.
     let burst_limits = Limits {
-        write_bytes: bytes(BURST_BYTES_SHARE),
-        seconds: limits.seconds * BURST_BYTES_SHARE,
+        write_bytes: bytes(BURST_BYTES_FRACTION),
+        seconds: limits.seconds * BURST_BYTES_FRACTION,
         full_bytes_per_stream: None,
         ..limits
     };
     let rest = Limits {
-        write_bytes: bytes(1.0 - FILL_SHARE - BURST_BYTES_SHARE),
-        seconds: limits.seconds * (1.0 - BURST_BYTES_SHARE),
+        write_bytes: bytes(1.0 - FILL_FRACTION - BURST_BYTES_FRACTION),
+        seconds: limits.seconds * (1.0 - BURST_BYTES_FRACTION),
         ..limits
     };
     if bursts.trials.is_empty() {
-        return allot(named, Limits { write_bytes: bytes(1.0 - FILL_SHARE), ..limits });
+        return allot(named, Limits { write_bytes: bytes(1.0 - FILL_FRACTION), ..limits });
     }
     let mut allotted = allot(named, rest);
     let burst = allot(bursts, burst_limits);
@@ -67,7 +67,7 @@ pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> 
 fn bounded_bursts(bursts: Vec<PlannedTrial>, limits: &Limits, cache: Cache) -> (usize, Vec<PlannedTrial>) {
     let count = bursts.len();
     let share_s = limits.seconds / (f64::from(limits.rounds) * count.max(1) as f64);
-    let taken = cache.capacity_bytes as f64 * BURST_SHARE;
+    let taken = cache.capacity_bytes as f64 * BURST_FRACTION;
     let bytes_max = taken.min(cache.sustained_bytes_per_second * share_s) as u64;
     let bounded = |mut planned: PlannedTrial| {
         planned.write_bytes = planned.write_bytes.min(bytes_max);
@@ -80,7 +80,7 @@ fn bounded_bursts(bursts: Vec<PlannedTrial>, limits: &Limits, cache: Cache) -> (
 
 /// Workloads of `order` that are measured as bursts, too.
 fn is_small_enough(trial: &Trial, cache: Cache) -> bool {
-    let most = (cache.capacity_bytes as f64 * BURST_SHARE) as u64 / BURST_REQUESTS_MIN;
+    let most = (cache.capacity_bytes as f64 * BURST_FRACTION) as u64 / BURST_REQUESTS_MIN;
     let is_pure = trial.workload().and_then(Workload::access) == Some(Access::Write);
     trial.experiment == ExperimentName::Order && is_pure && trial.in_flight_bytes() <= most
 }

@@ -29,10 +29,10 @@ use crate::target::Site;
 use crate::trial::{LoadWork, Work};
 
 /// Leading share of a repeat that is not counted.
-const WARMUP_SHARE: f64 = 0.15;
+const WARMUP_FRACTION: f64 = 0.15;
 
 /// Repeats that no point needs more of.
-const MOST_REPEATS: u32 = 25;
+const REPEATS_MAX: u32 = 25;
 
 /// Reads of each group of a sweep: more sharpen its mean by little, and the sizes that are slow to read need
 /// the time.
@@ -142,7 +142,7 @@ impl Running {
         match &self.planned.trial.work {
             Work::Load(_) => {
                 let tight = || self.series.noise().is_some_and(|noise| noise <= tight_enough);
-                visits >= MOST_REPEATS.min(self.planned.most_repeats) || visits >= rounds && tight()
+                visits >= REPEATS_MAX.min(self.planned.repeats_max) || visits >= rounds && tight()
             }
             Work::Sweep(sweep) => self.series.reads.len() >= SWEEP_READS * sweep.groups.len(),
         }
@@ -167,7 +167,7 @@ impl Running {
     }
 
     /// Bytes that a repeat writes at least.
-    fn least_write_bytes(&self) -> u64 {
+    fn write_bytes_min(&self) -> u64 {
         let trial = &self.planned.trial;
         ((trial.in_flight_bytes() as f64 * trial.write_share()).ceil() as u64).min(self.planned.write_bytes)
     }
@@ -290,7 +290,7 @@ impl Rounds<'_, '_> {
         let writes = one.planned.write_bytes > 0;
         let left =
             self.bounds.write_bytes.get(&name).copied().unwrap_or(0).min(self.bench.write_bytes_left());
-        if writes && left < one.least_write_bytes() {
+        if writes && left < one.write_bytes_min() {
             one.retired = true;
             return Ok(());
         }
@@ -424,7 +424,7 @@ fn load_of(
         sync: work.sync,
         rate_per_s: None,
         polled: bench.config.polled,
-        warmup_share: if single { 0.0 } else { WARMUP_SHARE },
+        warmup_share: if single { 0.0 } else { WARMUP_FRACTION },
         stop: Stop {
             after_s: Some(slice_s),
             after_bytes: planned.bytes,

@@ -24,13 +24,13 @@ use crate::plan::PlannedTrial;
 use crate::target::Site;
 
 /// Share of the bytes that may be written which goes into filling the cache, at most.
-pub(super) const FILL_SHARE: f64 = 0.5;
+pub(super) const FILL_FRACTION: f64 = 0.5;
 
 /// A kind has filled the cache if it has written this share of what that takes before its time ended.
-const FILLED_SHARE: f64 = 0.8;
+const FILLED_FRACTION: f64 = 0.8;
 
 /// Share of a kind's time that filling may take.
-const FILL_SECONDS_SHARE: f64 = 0.5;
+const FILL_SECONDS_FRACTION: f64 = 0.5;
 
 /// Streams that fill.
 const FILL_STREAMS: f64 = 32.0;
@@ -172,7 +172,7 @@ fn fill(
     is_empty: bool,
 ) -> Result<bool, Error> {
     bench.step("filling the write cache")?;
-    let until_s = bench.elapsed_s() + (deadline_s - bench.elapsed_s()) * FILL_SECONDS_SHARE;
+    let until_s = bench.elapsed_s() + (deadline_s - bench.elapsed_s()) * FILL_SECONDS_FRACTION;
     let mut fills = vec![(group.fill(cache.capacity_bytes), cache.capacity_bytes)];
     if is_empty {
         fills.insert(0, (cache.workload, cache.burst_bytes));
@@ -183,7 +183,7 @@ fn fill(
             return Ok(false);
         }
         let written = cache::fill(bench, site, workload, bytes, left_s)?;
-        if (written as f64) < bytes as f64 * FILLED_SHARE {
+        if (written as f64) < bytes as f64 * FILLED_FRACTION {
             return Ok(false);
         }
     }
@@ -226,7 +226,7 @@ fn planned_bytes<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> BTre
 /// Takes from each experiment the part of its bytes that filling the cache may take, and returns the sum.
 fn set_aside(write_bytes: &mut BTreeMap<ExperimentName, u64>) -> u64 {
     let part = |own: &mut u64| {
-        let aside = (*own as f64 * FILL_SHARE) as u64;
+        let aside = (*own as f64 * FILL_FRACTION) as u64;
         *own -= aside;
         aside
     };

@@ -14,7 +14,7 @@ use crate::trial::{Group, Sweep};
 const FIRST_BATCHES: usize = 2;
 
 /// Batches of a call at most: between calls the run looks at the time.
-const MOST_BATCHES: usize = 256;
+const BATCHES_MAX: usize = 256;
 
 /// A sweep on its way through the rounds: every place of a group is read once before any is read again.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Sweeping {
                 return Ok(reads);
             }
             // Half of what is left at a time: an estimate from two batches may be off.
-            batches = ((affordable / 2.0).ceil() as usize).clamp(1, MOST_BATCHES);
+            batches = ((affordable / 2.0).ceil() as usize).clamp(1, BATCHES_MAX);
         }
     }
 }

@@ -13,8 +13,8 @@ use super::{
 use crate::error::Error;
 
 /// No simulated command takes longer.
-const LONGEST_NS: u64 = 10_000_000_000;
-const LONGEST_US: f64 = 1e7;
+const COMMAND_NS_MAX: u64 = 10_000_000_000;
+const COMMAND_US_MAX: f64 = 1e7;
 
 /// Rates, bytes per second.
 const RATES: RangeInclusive<u64> = 100_000..=10_000_000_000_000;
@@ -26,10 +26,10 @@ const REQUEST_RATES: RangeInclusive<u64> = 1..=100_000_000;
 const BURST_MAX: u64 = 1 << 50;
 
 /// Largest drive: 1 PiB.
-const LARGEST_BYTES: u64 = 1 << 50;
+const SIZE_BYTES_MAX: u64 = 1 << 50;
 
 /// Most dies of a drive.
-const MOST_DIES: u64 = 65_536;
+const DIES_MAX: u64 = 65_536;
 
 impl SimConfig {
     /// Refuses what makes no drive.
@@ -42,7 +42,7 @@ impl SimConfig {
         at.power_of_two("sector_bytes", self.sector_bytes.into(), 512..=4096)?;
         let sector = u64::from(self.sector_bytes);
         at.within("drives", self.drives, 1..=1024)?;
-        at.within("capacity_bytes", self.capacity_bytes, 1 << 20..=LARGEST_BYTES)?;
+        at.within("capacity_bytes", self.capacity_bytes, 1 << 20..=SIZE_BYTES_MAX)?;
         at.multiple("capacity_bytes", self.capacity_bytes, sector, "sector_bytes")?;
         at.within("stripe_unit_bytes", self.stripe_unit_bytes, sector..=self.capacity_bytes)?;
         at.multiple("stripe_unit_bytes", self.stripe_unit_bytes, sector, "sector_bytes")?;
@@ -64,11 +64,11 @@ impl HostConfig {
     fn check(&self) -> Result<(), Error> {
         let at = At("host");
         at.within("queue_depth", self.queue_depth, 1..=1 << 20)?;
-        at.within("command_ns", self.command_ns, 0..=LONGEST_NS)?;
-        at.within("write_command_ns", self.write_command_ns.unwrap_or(0), 0..=LONGEST_NS)?;
-        at.within("partial_command_ns", self.partial_command_ns, 0..=LONGEST_NS)?;
-        at.within("fetch_ns", self.fetch_ns, 0..=LONGEST_NS)?;
-        at.within("completion_ns", self.completion_ns, 0..=LONGEST_NS)?;
+        at.within("command_ns", self.command_ns, 0..=COMMAND_NS_MAX)?;
+        at.within("write_command_ns", self.write_command_ns.unwrap_or(0), 0..=COMMAND_NS_MAX)?;
+        at.within("partial_command_ns", self.partial_command_ns, 0..=COMMAND_NS_MAX)?;
+        at.within("fetch_ns", self.fetch_ns, 0..=COMMAND_NS_MAX)?;
+        at.within("completion_ns", self.completion_ns, 0..=COMMAND_NS_MAX)?;
         at.within("link_bytes_per_s", self.link_bytes_per_s, RATES)?;
         at.within("command_bytes_per_s", self.command_bytes_per_s.unwrap_or(self.link_bytes_per_s), RATES)?;
         self.cap.as_ref().map_or(Ok(()), CapConfig::check)
@@ -112,18 +112,18 @@ impl NandConfig {
         at.within("chips_per_channel", self.chips_per_channel, 1..=1024)?;
         at.within("dies_per_chip", self.dies_per_chip, 1..=1024)?;
         let few = format!(
-            "so many that the drive has at most {MOST_DIES} dies; {} channels x {} chips have {}",
+            "so many that the drive has at most {DIES_MAX} dies; {} channels x {} chips have {}",
             self.channels,
             self.chips_per_channel,
             u64::from(self.channels) * u64::from(self.chips_per_channel)
         );
-        at.require(self.dies() <= MOST_DIES, "dies_per_chip", self.dies_per_chip, few)?;
+        at.require(self.dies() <= DIES_MAX, "dies_per_chip", self.dies_per_chip, few)?;
         at.within("planes_per_die", self.planes_per_die, 1..=64)?;
         let parts = self.dies() * u64::from(self.parts_per_die());
         let few = format!(
-            "so many that the drive has at most {MOST_DIES} planes, each of which is written by itself"
+            "so many that the drive has at most {DIES_MAX} planes, each of which is written by itself"
         );
-        at.require(parts <= MOST_DIES, "planes_per_die", self.planes_per_die, few)?;
+        at.require(parts <= DIES_MAX, "planes_per_die", self.planes_per_die, few)?;
         at.within("pages_per_block", self.pages_per_block, 1..=65_536)?;
         at.power_of_two("page_bytes", self.page_bytes.into(), u64::from(drive.sector_bytes)..=1 << 20)
     }
@@ -136,17 +136,17 @@ impl NandConfig {
         let as_many = format!("as many entries as read_us has, {types}");
         at.require(self.program_us.len() == types, "program_us", format!("{:?}", self.program_us), as_many)?;
         for us in &self.read_us {
-            at.within("read_us", *us, 0.001..=LONGEST_US)?;
+            at.within("read_us", *us, 0.001..=COMMAND_US_MAX)?;
         }
         for us in &self.program_us {
-            at.within("program_us", *us, 0.001..=LONGEST_US)?;
+            at.within("program_us", *us, 0.001..=COMMAND_US_MAX)?;
         }
-        at.within("erase_us", self.erase_us, 0.001..=LONGEST_US)?;
+        at.within("erase_us", self.erase_us, 0.001..=COMMAND_US_MAX)?;
         at.within("jitter", self.jitter, 0.0..=1.0)?;
         at.within("channel_mega_transfers_per_s", self.channel_mega_transfers_per_s, 1.0..=1e6)?;
-        at.within("channel_command_ns", self.channel_command_ns, 0..=LONGEST_NS)?;
-        at.within("suspend_us", self.suspend_us, 0.0..=LONGEST_US)?;
-        at.within("misaligned_read_us", self.misaligned_read_us, 0.0..=LONGEST_US)
+        at.within("channel_command_ns", self.channel_command_ns, 0..=COMMAND_NS_MAX)?;
+        at.within("suspend_us", self.suspend_us, 0.0..=COMMAND_US_MAX)?;
+        at.within("misaligned_read_us", self.misaligned_read_us, 0.0..=COMMAND_US_MAX)
     }
 
     fn check_mapping(&self, drive: &SimConfig) -> Result<(), Error> {
@@ -155,7 +155,7 @@ impl NandConfig {
         at.power_of_two("unit_bytes", unit, u64::from(drive.sector_bytes)..=u64::from(self.page_bytes))?;
         At("").multiple("capacity_bytes", drive.capacity_bytes, unit, "medium.nand.mapping.unit_bytes")?;
         at.within("entry_bytes", self.mapping.entry_bytes, 1..=64)?;
-        at.within("lookup_ns", self.mapping.lookup_ns, 0..=LONGEST_NS)?;
+        at.within("lookup_ns", self.mapping.lookup_ns, 0..=COMMAND_NS_MAX)?;
         let capacity = drive.capacity_bytes;
         match self.mapping.cache {
             MappingCache::Whole => {}
@@ -222,18 +222,18 @@ impl XpointConfig {
         at.power_of_two("chunk_bytes", self.chunk_bytes.into(), u64::from(drive.sector_bytes)..=1 << 20)?;
         let chunk = u64::from(self.chunk_bytes);
         At("").multiple("capacity_bytes", drive.capacity_bytes, chunk, "medium.3d-xpoint.chunk_bytes")?;
-        at.within("read_us", self.read_us, 0.001..=LONGEST_US)?;
-        at.within("write_us", self.write_us, 0.001..=LONGEST_US)?;
+        at.within("read_us", self.read_us, 0.001..=COMMAND_US_MAX)?;
+        at.within("write_us", self.write_us, 0.001..=COMMAND_US_MAX)?;
         at.within("jitter", self.jitter, 0.0..=1.0)?;
         at.within("channel_bytes_per_s", self.channel_bytes_per_s, RATES)?;
-        at.within("misaligned_read_us", self.misaligned_read_us, 0.0..=LONGEST_US)
+        at.within("misaligned_read_us", self.misaligned_read_us, 0.0..=COMMAND_US_MAX)
     }
 }
 
 impl DiskConfig {
     fn check(&self, drive: &SimConfig) -> Result<(), Error> {
         let at = At("medium.disk");
-        let longest_ms = LONGEST_US / 1e3;
+        let longest_ms = COMMAND_US_MAX / 1e3;
         at.within("rotations_per_minute", self.rotations_per_minute, 100.0..=100_000.0)?;
         at.within("cylinders", self.cylinders, 2..=100_000_000)?;
         at.within("track_seek_ms", self.track_seek_ms, 0.001..=longest_ms)?;

@@ -9,7 +9,7 @@ use crate::mqsim::import_drive;
 use crate::preset;
 
 /// A drive's description has a few kilobytes; something much larger is another file.
-const LARGEST_BYTES: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Prefix of a simulated drive's name where a target is expected.
 const PREFIX: &str = "sim:";
@@ -46,7 +46,7 @@ impl SimConfig {
     pub fn load(path: &Path) -> Result<Self, Error> {
         let file = |source| Error::File { path: path.to_owned(), source };
         let size = fs::metadata(path).map_err(file)?.len();
-        if size > LARGEST_BYTES {
+        if size > FILE_BYTES_MAX {
             return Err(Error::Syntax {
                 origin: path.display().to_string(),
                 problem: format!("{size} bytes are too many for a drive's description"),

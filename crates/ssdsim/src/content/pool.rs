@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::table::{PAGE_BYTES, Page, Table};
 
 /// So many are kept at most: 4 MiB.
-const MOST: usize = 1024;
+const PAGES_MAX: usize = 1024;
 
 /// Pages that nobody else holds. A copy of a pool is an empty one.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Pool {
     /// Takes a page back, if nobody else holds it.
     #[inline]
     pub fn give_back(&mut self, mut page: Arc<Page>) {
-        if self.0.len() < MOST && Arc::get_mut(&mut page).is_some() {
+        if self.0.len() < PAGES_MAX && Arc::get_mut(&mut page).is_some() {
             self.0.push(page);
         }
     }

@@ -16,7 +16,7 @@ use crate::statistics::latency_histogram;
 
 /// Most requests in flight of flows whose requests come at times of their own; more wait before they are
 /// submitted.
-const MOST_OF_OPEN_FLOWS: u32 = 65_536;
+const OPEN_FLOW_REQUESTS_MAX: u32 = 65_536;
 
 /// Completions between two looks at the interrupt.
 const AT_ONCE: usize = 1024;
@@ -96,7 +96,7 @@ pub fn run(device: &SimDevice, scenario: &Scenario, interrupt: &AtomicBool) -> R
         .collect::<Result<Vec<Source>, Error>>()?;
     let closed: u32 = sources.iter().map(Source::depth).sum();
     let has_open = sources.iter().any(|source| source.depth() == 0);
-    let depth = closed + if has_open { MOST_OF_OPEN_FLOWS } else { 0 };
+    let depth = closed + if has_open { OPEN_FLOW_REQUESTS_MAX } else { 0 };
     let options = ChannelOptions { depth, arena: None, polled: false };
     let channel = device.open_channel(&options)?;
     let mut runner = Runner {

@@ -21,7 +21,7 @@ pub struct Recorded {
 }
 
 /// Longest request, in sectors: 64 MiB.
-const MOST_SECTORS: u64 = 1 << 17;
+const SECTORS_MAX: u64 = 1 << 17;
 
 /// The share of a trace that runs, in the order of arrival and with arrival times from 0 on; `lines` are
 /// those of its file.
@@ -39,7 +39,7 @@ pub fn read(lines: impl Read, trace: &Trace) -> Result<Vec<Recorded>, Error> {
                 syntax(
                     &trace.path.display().to_string(),
                     format!(
-                        "line {}: {text:?}: expected arrival time, device, first sector, sectors (1 to {MOST_SECTORS}), and 1 for a read or 0 for a write",
+                        "line {}: {text:?}: expected arrival time, device, first sector, sectors (1 to {SECTORS_MAX}), and 1 for a read or 0 for a write",
                         index + 1
                     ),
                 )
@@ -63,7 +63,7 @@ fn request(text: &str, unit_ns: f64) -> Option<Recorded> {
     let _device = columns.next()?;
     let sector = columns.next()?.parse::<u64>().ok()?;
     let sectors =
-        columns.next()?.parse::<u64>().ok().filter(|sectors| (1..=MOST_SECTORS).contains(sectors))?;
+        columns.next()?.parse::<u64>().ok().filter(|sectors| (1..=SECTORS_MAX).contains(sectors))?;
     let is_read = match columns.next()? {
         "0" => false,
         "1" => true,

@@ -14,7 +14,7 @@ const SYNTHETIC_TAG: &str = "IO_Flow_Parameter_Set_Synthetic";
 const TRACE_TAG: &str = "IO_Flow_Parameter_Set_Trace_Based";
 
 /// Most flows of a scenario.
-const MOST_FLOWS: usize = 64;
+const FLOWS_MAX: usize = 64;
 
 const PARTS: &str = "every flow uses all chips here";
 
@@ -118,11 +118,11 @@ fn scenario(node: Node<'_, '_>, origin: &str, folder: &Path) -> Result<Scenario,
         scenario.notes.extend(section.notes());
         scenario.flows.push(Flow { write_cache, kind });
     }
-    if scenario.flows.is_empty() || scenario.flows.len() > MOST_FLOWS {
+    if scenario.flows.is_empty() || scenario.flows.len() > FLOWS_MAX {
         let count = scenario.flows.len();
         return Err(syntax(
             origin,
-            format!("line {}: a scenario of {count} flows: allowed is 1 to {MOST_FLOWS}", line(&node)),
+            format!("line {}: a scenario of {count} flows: allowed is 1 to {FLOWS_MAX}", line(&node)),
         ));
     }
     // Flows mostly have the same fields.

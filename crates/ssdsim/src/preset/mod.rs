@@ -30,7 +30,7 @@ const PRESETS: &[(&str, &str)] = &[
 ];
 
 /// Drives in a stripe set, at most (see [`find`]).
-const MOST_DRIVES: u32 = 1024;
+const DRIVES_MAX: u32 = 1024;
 
 /// Names of all presets.
 pub fn names() -> Vec<&'static str> {
@@ -72,7 +72,7 @@ fn parse(name: &str, text: &str) -> Result<SimConfig, Error> {
 fn stripe_set(name: &str) -> Option<(u32, &str)> {
     let (drives, one) = name.split_once(['x', 'X'])?;
     let drives: u32 = drives.trim().parse().ok()?;
-    (1..=MOST_DRIVES).contains(&drives).then_some((drives, one))
+    (1..=DRIVES_MAX).contains(&drives).then_some((drives, one))
 }
 
 /// The characters of a name that count: letters and digits, in lower case.

@@ -12,16 +12,16 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Erase blocks are drawn no larger than this.
-const LARGEST_BLOCK_BYTES: u64 = 8 * MIB;
+const BLOCK_BYTES_MAX: u64 = 8 * MIB;
 
 /// Data written in small pieces must read back slower by at least this factor.
-const LEAST_SMALL_WRITE_COST: f64 = 1.5;
+const SMALL_WRITE_COST_MIN: f64 = 1.5;
 
 /// Reads of what was written in halves of a stripe must differ by this share from those of whole ones.
-const LEAST_HALF_COST: f64 = 0.25;
+const HALF_COST_MIN: f64 = 0.25;
 
 /// Reads of a chunk must be faster by at least this share at the hot offset.
-const LEAST_DROP: f64 = 0.10;
+const DROP_MIN: f64 = 0.10;
 
 /// Read and program latency of cells of one to four bits, microseconds: ranges.
 const CELLS: [((f64, f64), (f64, f64)); 4] = [
@@ -35,10 +35,10 @@ const CELLS: [((f64, f64), (f64, f64)); 4] = [
 const CHUNKS_PER_STRIPE: [u64; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96];
 
 /// Stripes are drawn no larger than this, or than a chunk.
-const LARGEST_STRIPE_BYTES: u64 = 384 * KIB;
+const STRIPE_BYTES_MAX: u64 = 384 * KIB;
 
 /// Share of chunks of several pages that are no power of two of them.
-const ODD_SHARE: f64 = 0.3;
+const ODD_FRACTION: f64 = 0.3;
 
 /// A size of whole pages near a power of two of them, such as 40, 48 or 56 KiB for 32 KiB.
 fn odd(draw: &mut Draw, bytes: u64, page: u64) -> u64 {
@@ -90,7 +90,7 @@ fn array(draw: &mut Draw) -> NandConfig {
         chips_per_channel: draw.power_of_two(1, 4) as u32,
         dies_per_chip: draw.power_of_two(1, 4) as u32,
         planes_per_die,
-        pages_per_block: draw.power_of_two(64, 512.min(LARGEST_BLOCK_BYTES / row_bytes)) as u32,
+        pages_per_block: draw.power_of_two(64, 512.min(BLOCK_BYTES_MAX / row_bytes)) as u32,
         page_bytes,
         over_provisioning: draw.between(0.15, 0.3),
         read_us: by_type(read),
@@ -143,7 +143,7 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     let times = Times::new(nand, host);
     let chunk = if draw.chance(0.5) {
         // A chunk is a page, and reads that begin or end inside of one take longer.
-        let drop = draw.between(LEAST_DROP, 0.4);
+        let drop = draw.between(DROP_MIN, 0.4);
         let aligned_us = times.one_chunk(page);
         let gained_us = aligned_us - times.two_halves(page);
         nand.misaligned_read_us = ((aligned_us * drop / (1.0 - drop) + gained_us) * 10.0).round() / 10.0;
@@ -152,16 +152,16 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
         // Doublings of the page, and a half, a quarter and three quarters more: not all drives count in
         // powers of two.
         let chunk = draw.power_of_two(2 * page, (512 * KIB).max(2 * page));
-        let chunk = if draw.chance(ODD_SHARE) { odd(draw, chunk.min(256 * KIB), page) } else { chunk };
+        let chunk = if draw.chance(ODD_FRACTION) { odd(draw, chunk.min(256 * KIB), page) } else { chunk };
         let drop = 1.0 - times.two_halves(chunk) / times.one_chunk(chunk);
-        if drop < LEAST_DROP {
+        if drop < DROP_MIN {
             return None;
         }
         chunk
     };
     let fitting: Vec<u64> = CHUNKS_PER_STRIPE
         .into_iter()
-        .filter(|chunks| chunk * chunks <= LARGEST_STRIPE_BYTES.max(chunk))
+        .filter(|chunks| chunk * chunks <= STRIPE_BYTES_MAX.max(chunk))
         .collect();
     let stripe = chunk * draw.one_of(&fitting);
     // A smaller desirable write shows only if it makes smaller parts: see `LayoutConfig`.
@@ -170,7 +170,7 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     let half_shows = [16 * KIB, 64 * KIB, 256 * KIB, MIB].into_iter().any(|read| {
         let (whole_us, half_us) =
             (times.spread(read, chunk, servers), times.spread(read, chunk / 2, servers));
-        (whole_us / half_us - 1.0).abs() >= LEAST_HALF_COST
+        (whole_us / half_us - 1.0).abs() >= HALF_COST_MIN
     });
     let desirable = if half && half_shows { chunk / 2 } else { stripe };
     nand.layout.stripe_bytes = stripe;
@@ -178,7 +178,7 @@ fn layout(draw: &mut Draw, nand: &mut NandConfig, host: &HostConfig, sector_byte
     nand.layout.desirable_write_bytes = desirable;
     let part = chunk.min(desirable);
     let striped_us = times.spread(MIB, part, servers);
-    let wanted = draw.between(LEAST_SMALL_WRITE_COST, 4.0);
+    let wanted = draw.between(SMALL_WRITE_COST_MIN, 4.0);
     let few = (0..=servers.ilog2()).rev().map(|exponent| 1_u64 << exponent).filter(|few| *few < servers);
     let cost = |few: u64| times.spread(MIB, 4 * KIB, few) / striped_us;
     let enough = few.into_iter().find(|few| cost(*few) >= wanted)?;

@@ -34,12 +34,12 @@ impl Times {
         bytes.div_ceil(self.row_bytes) as f64 * self.sense + bytes as f64 * self.per_channel_byte
     }
 
-    /// A read whose bytes lie in equal parts of at least `least_part` on at most `dies` dies.
-    pub fn spread(&self, bytes: u64, least_part: u64, dies: u64) -> f64 {
-        let parts = bytes.div_ceil(least_part);
+    /// A read whose bytes lie in equal parts of at least `part_min` on at most `dies` dies.
+    pub fn spread(&self, bytes: u64, part_min: u64, dies: u64) -> f64 {
+        let parts = bytes.div_ceil(part_min);
         let dies = dies.min(parts).max(1);
-        let on_a_die = parts.div_ceil(dies) * least_part;
-        let on_a_channel = parts.div_ceil(dies.min(self.channels)) * least_part;
+        let on_a_die = parts.div_ceil(dies) * part_min;
+        let on_a_channel = parts.div_ceil(dies.min(self.channels)) * part_min;
         let channel = self.sense + on_a_channel as f64 * self.per_channel_byte;
         let first = on_a_die.min(self.row_bytes);
         let link = self.die(first) + bytes as f64 * self.per_link_byte;

@@ -20,7 +20,7 @@ const SECTOR: usize = 512;
 
 /// The host writes to these pages, each of its writes to one to four of them.
 const PAGES: usize = 512;
-const LARGEST: usize = 4;
+const PAGES_PER_WRITE_MAX: usize = 4;
 const DEPTH: usize = 16;
 
 /// Cuts of each small drive.
@@ -65,8 +65,8 @@ impl Load {
 
     /// Hands in one more request to pages that no other request is busy with.
     fn submit(&mut self, host: &mut Host) {
-        let first = self.random.random_range(0..PAGES - LARGEST);
-        let count = self.random.random_range(1..=LARGEST);
+        let first = self.random.random_range(0..PAGES - PAGES_PER_WRITE_MAX);
+        let count = self.random.random_range(1..=PAGES_PER_WRITE_MAX);
         let op = match self.random.random_range(0..20) {
             0 => Op::Flush,
             1 => Op::Discard,

@@ -17,7 +17,7 @@ const FEW: u64 = 6;
 const SHOW_ALL: &str = "FLASHGRAIN_RANDOM_ROWS";
 
 /// Share of the values that may be left open.
-const MOST_UNDETERMINED_PERCENT: u64 = 55;
+const UNDETERMINED_PERCENT_MAX: u64 = 55;
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
@@ -94,8 +94,5 @@ fn random_drives_are_learned_as_they_are_configured() {
     assert!(20 * right >= 19 * (right + wrong), "{wrong} of {} reported values are wrong", right + wrong);
     // A profiler that never says anything is never wrong.
     let all = right + wrong + undetermined;
-    assert!(
-        100 * undetermined <= MOST_UNDETERMINED_PERCENT * all,
-        "{undetermined} of {all} are undetermined"
-    );
+    assert!(100 * undetermined <= UNDETERMINED_PERCENT_MAX * all, "{undetermined} of {all} are undetermined");
 }

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use crate::host::{DISK, Host, NAND, XPOINT, config};
 
 const DEPTH: usize = 16;
-const LARGEST: usize = 64 << 10;
+const LENGTH_BYTES_MAX: usize = 64 << 10;
 
 /// When which request was answered.
 pub type Trace = Vec<(u64, u64)>;
@@ -47,7 +47,7 @@ pub fn load(config: &SimConfig, device_seed: u64, load_seed: u64, requests: u64)
     let mut host = Host::of(config, device_seed);
     let capacity = host.device.geometry().capacity_bytes;
     let mut random = Pcg64::seed_from_u64(load_seed);
-    let mut memory = vec![vec![7; LARGEST]; requests as usize];
+    let mut memory = vec![vec![7; LENGTH_BYTES_MAX]; requests as usize];
     let (mut trace, mut in_flight) = (Vec::new(), 0);
     for tag in 0..requests {
         let op = match random.random_range(0..20) {

@@ -60,10 +60,10 @@ pub(super) const HEAD_BYTES: u32 = 4;
 const NO_FENCE: u16 = u16::MAX;
 
 /// More garbage than this part of a node is worth copying what is left.
-const GARBAGE_SHARE: u32 = 8;
+const GARBAGE_DIVISOR: u32 = 8;
 
 /// So many inserts in a row, each right behind the one before, are no chance.
-const LEAST_RUN: u8 = 4;
+const RUN_INSERTS_MIN: u8 = 4;
 
 /// The longest key of a node of `page_bytes`.
 ///
@@ -497,7 +497,7 @@ impl<'a> Node<'a> {
     /// Whether a key that goes to `index` continues a run of keys in ascending order.
     pub(super) fn is_ascending(self, index: u32) -> bool {
         let (level_and_run, last) = self.page.halves(LEVEL);
-        index == u32::from(last) + 1 && level_and_run.to_le_bytes()[1] >= LEAST_RUN
+        index == u32::from(last) + 1 && level_and_run.to_le_bytes()[1] >= RUN_INSERTS_MIN
     }
 
     /// Puts what the slot does not have onto the heap.
@@ -557,7 +557,7 @@ impl<'a> Node<'a> {
     /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so
     /// what was removed would still take room on the device.
     pub fn tidy(self, scratch: &OwnPage) {
-        if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_SHARE {
+        if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_DIVISOR {
             self.compact(scratch);
         }
     }

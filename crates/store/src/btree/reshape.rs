@@ -13,7 +13,7 @@ pub(crate) struct Cut {
 }
 
 /// Leaves with fewer records are not divided to part hot ones.
-const LEAST_DIVIDED: u32 = 4;
+const DIVIDED_RECORDS_MIN: u32 = 4;
 
 /// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys
 /// come in ascending order, so that full nodes stay behind. `None` for an inner node of one child or an empty
@@ -71,7 +71,7 @@ fn separator(left: &[u8], mut right: Vec<u8>) -> Vec<u8> {
 /// divide.
 pub(crate) fn cut_beside(leaf: Node<'_>, hot: u32) -> Option<Cut> {
     let count = leaf.count();
-    if count < LEAST_DIVIDED || hot >= count {
+    if count < DIVIDED_RECORDS_MIN || hot >= count {
         return None;
     }
     // The larger part goes, or it would take long until the record is alone.

@@ -20,8 +20,8 @@ fn is_idle(node: Node<'_>) -> bool {
 
 /// Whether two nodes leave room in one, so that the next insert does not split it again.
 fn fit_well(left: Node<'_>, right: Node<'_>) -> bool {
-    let least_capacity = left.capacity_bytes().min(right.capacity_bytes());
-    is_idle(left) || is_idle(right) || left.used_bytes() + right.used_bytes() <= least_capacity / 4 * 3
+    let capacity_min = left.capacity_bytes().min(right.capacity_bytes());
+    is_idle(left) || is_idle(right) || left.used_bytes() + right.used_bytes() <= capacity_min / 4 * 3
 }
 
 impl BTree {

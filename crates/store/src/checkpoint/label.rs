@@ -32,7 +32,7 @@ const MAGIC: [u8; 8] = *b"flshgrnm";
 const OFFSET_BYTES: u64 = 8 << 10;
 
 /// Stripe units from here on have superblocks and labels in places of their own.
-const LEAST_STRIPE_UNIT_BYTES: u64 = 16 << 10;
+const STRIPE_UNIT_BYTES_MIN: u64 = 16 << 10;
 
 /// Where in the store a piece of storage belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,9 +133,9 @@ pub(crate) fn save(devices: &Devices, store: StoreId) -> Result<(), Error> {
     let mut block = Block::new(COPY_BYTES as usize)?;
     for (role, label) in labels(devices, store) {
         let unit = label.shape.stripe_unit_bytes;
-        if label.shape.members > 1 && unit < LEAST_STRIPE_UNIT_BYTES {
+        if label.shape.members > 1 && unit < STRIPE_UNIT_BYTES_MIN {
             let why = format!(
-                "a stripe unit of {unit} bytes is too small for a store: use at least {LEAST_STRIPE_UNIT_BYTES}"
+                "a stripe unit of {unit} bytes is too small for a store: use at least {STRIPE_UNIT_BYTES_MIN}"
             );
             return Err(Error::Options(why));
         }

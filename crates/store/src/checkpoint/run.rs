@@ -474,7 +474,7 @@ impl Run {
 /// The size class of map pages.
 pub(super) fn map_class(segments: &Segments) -> usize {
     let fits = |class: &usize| class_bytes(*class) <= MAP_PAGE_BYTES_MAX;
-    (0..=segments.largest_class()).rev().find(fits).unwrap_or(0)
+    (0..=segments.class_max()).rev().find(fits).unwrap_or(0)
 }
 
 /// Keeps the last change of each page, by page.

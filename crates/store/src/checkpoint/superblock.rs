@@ -253,7 +253,7 @@ impl Superblock {
     /// that there are about as many as fit, and as were made and freed while the log came round.
     pub fn page_limit(&self, data_bytes: u64) -> PageId {
         let bytes = data_bytes.saturating_add(self.layout.log_bytes_max);
-        PageId((bytes / LEAST_BYTES_PER_PAGE).saturating_add(SPARE_PAGES))
+        PageId((bytes / BYTES_PER_PAGE_MIN).saturating_add(SPARE_PAGES))
     }
 
     /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no
@@ -288,7 +288,7 @@ const COUNTER_MAX: u64 = 1 << 62;
 pub(crate) const EPOCH_MAX: Epoch = Epoch(u32::MAX / 2);
 
 /// Fewer bytes of device and log no page ever took.
-const LEAST_BYTES_PER_PAGE: u64 = 16;
+const BYTES_PER_PAGE_MIN: u64 = 16;
 
 /// Pages besides, in small stores.
 const SPARE_PAGES: u64 = 1 << 20;

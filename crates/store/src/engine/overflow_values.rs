@@ -130,7 +130,7 @@ impl OverflowValues {
         executor: &Executor,
     ) -> Self {
         Self {
-            overflow: Overflow::new(pool, segments.largest_class()),
+            overflow: Overflow::new(pool, segments.class_max()),
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),

@@ -128,8 +128,8 @@ impl Upkeep for Pages {
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
         let is_much = || {
-            let most_bytes = self.dirty_bytes_max.min(self.pool.budget_of_pages_bytes() / 4 * 3);
-            self.pool.durable_dirty_bytes() > most_bytes
+            let bytes_max = self.dirty_bytes_max.min(self.pool.budget_of_pages_bytes() / 4 * 3);
+            self.pool.durable_dirty_bytes() > bytes_max
         };
         if steps.is_multiple_of(STEPS_PER_LOOK) && is_much() {
             (self.want_if_idle)();

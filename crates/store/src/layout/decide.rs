@@ -80,21 +80,21 @@ const FRONT_BYTES: u64 = 256 << 10;
 
 /// A device of fixed size has at least so many segments, if units need not become too small for that: for the
 /// cleaner to choose from, and so that those that are kept for it and for checkpoints are a small part.
-const SEGMENTS_MIN: u64 = 256;
+const SEGMENTS_TARGET: u64 = 256;
 
 /// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the
 /// device.
-const SEGMENTS_LEAST: u64 = 24;
+const SEGMENTS_MIN: u64 = 24;
 
 /// A segment has at least so many units.
 const UNITS_MIN: u64 = 4;
 
 /// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is
 /// under way.
-const RING_SHARE: u64 = 2;
+const RING_FACTOR: u64 = 2;
 
 /// On a device of fixed size the log takes at most this part.
-const LOG_PART: u64 = 8;
+const LOG_DIVISOR: u64 = 8;
 
 /// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long
 /// checkpoint to be bridged.
@@ -122,13 +122,13 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
     let log_capacity = match ground.log {
-        None => ground.capacity_bytes.map(|bytes| bytes / LOG_PART),
+        None => ground.capacity_bytes.map(|bytes| bytes / LOG_DIVISOR),
         Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
     };
     let is_small =
         ground.capacity_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES_MAX) && ground.log.is_none();
     let log_room = LogRoom {
-        most_bytes: log_capacity,
+        bytes_max: log_capacity,
         usual_bytes: if is_small { log_capacity.map(|bytes| bytes / 3 * 2) } else { log_capacity },
     };
     let placement = draft.placement(wanted.placement);
@@ -171,7 +171,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         node_bytes,
     };
     draft.space(&layout, ground);
-    let least = layout.segments_start_bytes + SEGMENTS_LEAST * segment_bytes;
+    let least = layout.segments_start_bytes + SEGMENTS_MIN * segment_bytes;
     match ground.capacity_bytes {
         Some(capacity) if capacity < least => Err(Error::Options(format!(
             "a device of {capacity} bytes is too small for a store: it needs at least {least} bytes with this layout"
@@ -200,7 +200,7 @@ fn sector(geometry: &Geometry) -> Result<u32, Error> {
 
 /// The largest unit with which a device has enough segments, or the smallest that there is.
 fn largest_unit(capacity_bytes: u64) -> u32 {
-    let most = (capacity_bytes / (SEGMENTS_MIN * UNITS_MIN)).clamp(1, u64::from(UNIT_BYTES.1));
+    let most = (capacity_bytes / (SEGMENTS_TARGET * UNITS_MIN)).clamp(1, u64::from(UNIT_BYTES.1));
     (1 << most.ilog2()).max(UNIT_BYTES.0)
 }
 
@@ -221,7 +221,7 @@ const SET: &str = "set by hand";
 #[derive(Clone, Copy)]
 struct LogRoom {
     /// If its length was asked for.
-    most_bytes: Option<u64>,
+    bytes_max: Option<u64>,
     /// Otherwise.
     usual_bytes: Option<u64>,
 }
@@ -293,7 +293,9 @@ impl Draft<'_> {
             None => {
                 let (bytes, because) = self.learned_power("write unit", UNIT_BYTES, DEFAULT_UNIT_BYTES);
                 match capacity.map(largest_unit).filter(|most| *most < bytes) {
-                    Some(most) => (most, format!("{SEGMENTS_MIN} segments of {UNITS_MIN} fit on the device")),
+                    Some(most) => {
+                        (most, format!("{SEGMENTS_TARGET} segments of {UNITS_MIN} fit on the device"))
+                    }
                     None => (bytes, because),
                 }
             }
@@ -316,9 +318,9 @@ impl Draft<'_> {
         let (bytes, mut because) = self
             .learned_number("segment size and alignment", |learned| learned.bytes)
             .unwrap_or_else(|because| (DEFAULT_SEGMENT_BYTES, because));
-        let most = capacity.map_or(1 << 30, |capacity| capacity / SEGMENTS_MIN);
+        let most = capacity.map_or(1 << 30, |capacity| capacity / SEGMENTS_TARGET);
         let bytes = if bytes > most {
-            because = format!("{SEGMENTS_MIN} segments fit on the device: the cleaner needs a choice");
+            because = format!("{SEGMENTS_TARGET} segments fit on the device: the cleaner needs a choice");
             most
         } else {
             bytes
@@ -367,7 +369,7 @@ impl Draft<'_> {
         wanted: Option<u64>,
         recovery: u64,
         block: u32,
-        LogRoom { most_bytes: most, usual_bytes: usual }: LogRoom,
+        LogRoom { bytes_max: most, usual_bytes: usual }: LogRoom,
     ) -> Result<u64, Error> {
         let block = u64::from(block);
         let least = 64 * block;
@@ -382,9 +384,9 @@ impl Draft<'_> {
             None => {
                 let text = bytes_text(recovery);
                 (
-                    recovery.saturating_mul(RING_SHARE),
+                    recovery.saturating_mul(RING_FACTOR),
                     format!(
-                        "{RING_SHARE} times the {text} that a recovery may have to read: commits go on during a checkpoint"
+                        "{RING_FACTOR} times the {text} that a recovery may have to read: commits go on during a checkpoint"
                     ),
                 )
             }

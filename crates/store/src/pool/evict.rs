@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use super::frames::{Frame, META_BYTES, SHARDS};
 use super::gate::own_place;
-use super::records::TAIL_SHARE;
+use super::records::TAIL_DIVISOR;
 use super::table::Word;
 use super::{COOLING, HOT, Pool};
 use crate::Error;
@@ -34,17 +34,17 @@ const BATCH: usize = 64;
 
 /// The free memory that a thread keeps in store is at least this, and at most this part of the budget.
 const STORE_BYTES_MIN: u64 = 128 << 10;
-const STORE_SHARE: u64 = 32;
+const STORE_DIVISOR: u64 = 32;
 
 /// While pages of so many units wait for being written, the hands stand still: what they would pass could not
 /// leave sooner. Enough for every stream to have one open, half full, and others on their way.
 const UNITS_UNDER_WAY: u64 = 8;
 
 /// But at most this part of the budget waits.
-const UNDER_WAY_SHARE: u64 = 8;
+const UNDER_WAY_DIVISOR: u64 = 8;
 
 /// The part of the budget that the pages of scans on one thread may take.
-const SCAN_SHARE: u64 = 16;
+const SCAN_DIVISOR: u64 = 16;
 
 /// Batches of a step of a worker's loop.
 const BATCHES_PER_STEP: usize = 4;
@@ -186,7 +186,7 @@ impl Pool {
         self.clock.queues[shard]
             .demand_bytes
             .store(demand_bytes - demand_bytes.div_ceil(4), Ordering::Relaxed);
-        let store_bytes = demand_bytes.max(STORE_BYTES_MIN).min(self.frames.budget_bytes() / STORE_SHARE);
+        let store_bytes = demand_bytes.max(STORE_BYTES_MIN).min(self.frames.budget_bytes() / STORE_DIVISOR);
         if self.frames.unbacked_bytes() < store_bytes && self.frames.free_bytes_of(shard) < store_bytes {
             self.evict(shard, store_bytes, BATCHES_PER_STEP);
         }
@@ -197,7 +197,7 @@ impl Pool {
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
         let enough = (UNITS_UNDER_WAY * self.page_store.unit_bytes())
-            .min(self.frames.budget_bytes() / UNDER_WAY_SHARE);
+            .min(self.frames.budget_bytes() / UNDER_WAY_DIVISOR);
         self.evict_queued(shard, store_bytes.saturating_sub(self.frames.free_bytes_of(shard)), &mut made);
         for _ in 0..batches {
             let under_way = self.clock.queue(shard).gathered_bytes;
@@ -213,7 +213,7 @@ impl Pool {
     /// share.
     fn evict_queued(&self, shard: usize, needed_bytes: u64, made: &mut Made) {
         let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
-        let scan_bytes = self.frames.budget_bytes() / SCAN_SHARE;
+        let scan_bytes = self.frames.budget_bytes() / SCAN_DIVISOR;
         let mut queue = self.clock.queue(shard);
         let begin = made.freed_bytes;
         while made.freed_bytes - begin < needed_bytes
@@ -263,7 +263,7 @@ impl Pool {
             let is_cooling = id != 0 && meta.state.load(Ordering::Relaxed) == COOLING;
             is_cooling.then_some(Candidate { frame: frame(at), id })
         };
-        let tail = start + used / TAIL_SHARE;
+        let tail = start + used / TAIL_DIVISOR;
         let in_tail = (tail..tail + count).filter_map(cooling).count();
         let mut candidates = [Candidate { frame: Frame::NONE, id: 0 }; BATCH];
         let mut found = 0;

@@ -88,10 +88,10 @@ const COOLING: u8 = 1;
 const SCANNED: u8 = 2;
 
 /// The smallest budget: a split, a fault and what else is under way must find frames at the same time.
-pub(crate) const LEAST_BUDGET_BYTES: u64 = 128 << 10;
+pub(crate) const BUDGET_BYTES_MIN: u64 = 128 << 10;
 
 /// A page may take this part of the budget.
-const LARGEST_PAGE_SHARE: u64 = 8;
+const PAGE_DIVISOR: u64 = 8;
 
 /// Less than this is read from the processor's caches more quickly than tasks could take turns.
 const PROCESSOR_CACHE_BYTES: u64 = 8 << 20;
@@ -225,9 +225,9 @@ impl Pool {
         page_store: Arc<dyn PageStore>,
         executor: Executor,
     ) -> Result<Arc<Self>, Error> {
-        if budget_bytes < LEAST_BUDGET_BYTES {
+        if budget_bytes < BUDGET_BYTES_MIN {
             return Err(Error::Options(format!(
-                "a cache of {budget_bytes} bytes is too small: give it at least {LEAST_BUDGET_BYTES}"
+                "a cache of {budget_bytes} bytes is too small: give it at least {BUDGET_BYTES_MIN}"
             )));
         }
         let no_addresses = |error| -> Error {
@@ -391,7 +391,7 @@ impl Pool {
     /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are
     /// too many pages. What stands in the way of writing pages, if only dirty ones could give memory.
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
-        let least = class_bytes(class) * LARGEST_PAGE_SHARE;
+        let least = class_bytes(class) * PAGE_DIVISOR;
         if least > self.frames.budget_bytes() {
             return Err(self.too_small_for(class, least));
         }

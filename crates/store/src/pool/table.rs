@@ -23,14 +23,14 @@ use crate::header::PageId;
 use crate::segment::Location;
 
 /// Pages of either sort: 32 TiB of the smallest.
-const MOST_PAGES: u64 = 1 << 33;
+const PAGES_MAX: u64 = 1 << 33;
 
 /// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only
 /// for pages that there are.
 const CHUNK_PAGES: u64 = 1 << 21;
 
 /// Chunks of either sort of pages.
-const CHUNKS: usize = (MOST_PAGES / CHUNK_PAGES) as usize;
+const CHUNKS: usize = (PAGES_MAX / CHUNK_PAGES) as usize;
 
 /// So many numbers ahead entries are mapped: more than are given out between two looks at
 /// [`Table::has_room`].
@@ -182,7 +182,7 @@ impl Table {
     /// Maps the entries of all durable numbers below `next`.
     pub fn map_until(&self, next: PageId) -> io::Result<()> {
         let mut numbers = self.numbers();
-        let firsts = (0..next.0.min(MOST_PAGES)).step_by(CHUNK_PAGES as usize);
+        let firsts = (0..next.0.min(PAGES_MAX)).step_by(CHUNK_PAGES as usize);
         firsts.map(PageId).try_for_each(|first| self.map(&mut numbers, first))
     }
 
@@ -224,7 +224,7 @@ impl Table {
     /// Whether there are numbers for many more pages.
     pub fn has_room(&self) -> bool {
         let mut numbers = self.numbers();
-        let last = MOST_PAGES - AHEAD_PAGES;
+        let last = PAGES_MAX - AHEAD_PAGES;
         let nexts = [numbers.durable.next, numbers.volatile.next];
         nexts.iter().all(|next| {
             next % PageId::FIRST_VOLATILE < last
@@ -402,12 +402,12 @@ mod tests {
     #[test]
     fn what_cannot_be_a_page_has_no_entry() {
         let table = Table::new(false).unwrap();
-        for id in [MOST_PAGES, PageId::FIRST_VOLATILE + MOST_PAGES, 2 * PageId::FIRST_VOLATILE, u64::MAX] {
+        for id in [PAGES_MAX, PageId::FIRST_VOLATILE + PAGES_MAX, 2 * PageId::FIRST_VOLATILE, u64::MAX] {
             assert!(table.entry(PageId(id)).is_none(), "{id}");
         }
-        assert!(table.entry(PageId(MOST_PAGES - 1)).is_none(), "mapped although no number is near");
-        table.map(&mut table.numbers(), PageId(MOST_PAGES - 1)).unwrap();
-        assert!(table.entry(PageId(MOST_PAGES - 1)).is_some());
+        assert!(table.entry(PageId(PAGES_MAX - 1)).is_none(), "mapped although no number is near");
+        table.map(&mut table.numbers(), PageId(PAGES_MAX - 1)).unwrap();
+        assert!(table.entry(PageId(PAGES_MAX - 1)).is_some());
     }
 
     #[test]

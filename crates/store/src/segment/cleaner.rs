@@ -22,7 +22,7 @@ use crate::io_context::{Block, Role};
 
 /// A cleaner has one read under way at a time. There is one cleaner for this many of the requests that
 /// saturate the drive, within these bounds.
-const CLEANERS_SHARE: u32 = 2;
+const CLEANERS_DIVISOR: u32 = 2;
 const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;
 
@@ -67,7 +67,7 @@ pub(super) enum Stop {
 impl Segments {
     /// Cleaners at a time, at most.
     pub(super) fn cleaners_max(&self) -> usize {
-        (self.layout.in_flight / CLEANERS_SHARE).clamp(CLEANERS_MIN, CLEANERS_MAX) as usize
+        (self.layout.in_flight / CLEANERS_DIVISOR).clamp(CLEANERS_MIN, CLEANERS_MAX) as usize
     }
 
     /// Cleans segments until there are enough free ones, or none is worth it.

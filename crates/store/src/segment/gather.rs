@@ -73,7 +73,7 @@ impl Target {
 impl Segments {
     /// Packs a page into an open unit of `stream`, with checksum and sequence. The caller holds the page's
     /// latch. The image becomes live. Never waits and never yields. The page is at most of the
-    /// [`Segments::largest_class`]. `old` is the location of its last image, even if that is released: pages
+    /// [`Segments::class_max`]. `old` is the location of its last image, even if that is released: pages
     /// that change often are gathered apart.
     ///
     /// # Errors

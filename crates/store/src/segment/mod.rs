@@ -208,7 +208,7 @@ impl Segments {
     }
 
     /// The largest size class of which every page fits into a unit.
-    pub fn largest_class(&self) -> usize {
+    pub fn class_max(&self) -> usize {
         (0..CLASSES).rev().find(|class| class_bytes(*class) <= u64::from(self.layout.unit_bytes)).unwrap_or(0)
     }
 

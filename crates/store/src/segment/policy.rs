@@ -28,10 +28,10 @@ impl Target {
 }
 
 /// A page is hot if less than this share of all that is live was written since it was last changed.
-const HOT_SHARE: f64 = 0.5;
+const HOT_FRACTION: f64 = 0.5;
 
 /// An image is young if less than this share of all that is live was written since.
-const YOUNG_SHARE: f64 = 1.0;
+const YOUNG_FRACTION: f64 = 1.0;
 
 /// A segment with a larger live fraction is not cleaned: it would cost more than 19 bytes moved for each byte
 /// won.
@@ -40,7 +40,7 @@ const FULLEST: f64 = 0.95;
 /// Target of a changed page, by the bytes that were written between this change and the one before.
 pub(super) fn fresh(interval_bytes: Option<u64>, live_bytes: u64) -> Target {
     match interval_bytes {
-        Some(interval) if (interval as f64) < HOT_SHARE * live_bytes as f64 => Target::FreshHot,
+        Some(interval) if (interval as f64) < HOT_FRACTION * live_bytes as f64 => Target::FreshHot,
         _ => Target::FreshCold,
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn fresh(interval_bytes: Option<u64>, live_bytes: u64) -> Target {
 /// Target of an image that the cleaner moves, by the age of its segment, if that is known.
 pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
     match age_bytes {
-        Some(age) if (age as f64) < YOUNG_SHARE * live_bytes as f64 => Target::MovedYoung,
+        Some(age) if (age as f64) < YOUNG_FRACTION * live_bytes as f64 => Target::MovedYoung,
         _ => Target::MovedOld,
     }
 }

@@ -57,7 +57,7 @@ const MOVING_COUNTED: u64 = 4;
 
 /// Victims chosen by a survey: so many, or this part of all segments.
 const VICTIMS_MIN: usize = 4;
-const VICTIMS_SHARE: usize = 64;
+const VICTIMS_DIVISOR: usize = 64;
 
 /// Initial age of the store, above the age of any segment that it has.
 const EARLIEST_BYTES: u64 = 1 << 50;
@@ -66,9 +66,9 @@ const EARLIEST_BYTES: u64 = 1 << 50;
 /// second and at least the third of these parts of all segments. Checkpoints should be rare, because a page
 /// that changes several times in between is written once; but pending segments are room that the cleaner
 /// lacks.
-const PENDING_SHARE: u64 = 8;
-const PENDING_SHARE_MOST: u64 = 12;
-const PENDING_SHARE_LEAST: u64 = 32;
+const PENDING_SPARE_DIVISOR: u64 = 8;
+const PENDING_MAX_DIVISOR: u64 = 12;
+const PENDING_MIN_DIVISOR: u64 = 32;
 
 /// Segments that the page table may take beyond twice its length when written as a whole: each opening of a
 /// store begins a new segment.
@@ -82,7 +82,7 @@ const WRITTEN_PER_FREED_MAX: u64 = 2;
 /// Free segments are kept ahead for as much as the last checkpoint saw taken, so that writers need not wait
 /// for a checkpoint; but at most this part of the spare ones, because the more segments are free, the fuller
 /// are those that are cleaned.
-const AHEAD_SHARE: u64 = 4;
+const AHEAD_DIVISOR: u64 = 4;
 
 /// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ const FULLEST_PERCENT: u64 = 85;
 
 /// Bytes of pending segments that are worth a checkpoint.
 fn enough_pending(bytes: u64, spare_bytes: u64) -> u64 {
-    (spare_bytes / PENDING_SHARE).clamp(bytes / PENDING_SHARE_LEAST, bytes / PENDING_SHARE_MOST)
+    (spare_bytes / PENDING_SPARE_DIVISOR).clamp(bytes / PENDING_MIN_DIVISOR, bytes / PENDING_MAX_DIVISOR)
 }
 
 impl Space {
@@ -417,7 +417,7 @@ impl Space {
         let inner = self.lock();
         let mut worth = self.worth_of_all(&inner).collect::<Vec<_>>();
         worth.sort_unstable_by(|(one, _), (other, _)| other.total_cmp(one));
-        let at_a_time = VICTIMS_MIN.max(inner.segments.len() / VICTIMS_SHARE);
+        let at_a_time = VICTIMS_MIN.max(inner.segments.len() / VICTIMS_DIVISOR);
         let written =
             worth.into_iter().map(|(_, index)| index).filter(|index| is_written(self.range(*index)));
         written.take(at_a_time).collect()
@@ -669,7 +669,7 @@ impl Space {
         let live = inner.whole_below(self.live_bytes());
         let spare = inner.bytes_of_pages().saturating_sub(live + kept);
         let several = inner.whole_below(enough_pending(inner.bytes_of_pages(), spare));
-        let ahead = inner.whole_below(inner.taken_by_checkpoint.min(spare / AHEAD_SHARE));
+        let ahead = inner.whole_below(inner.taken_by_checkpoint.min(spare / AHEAD_DIVISOR));
         let enough = kept + LOW_WATER * segment + several + ahead;
         let urgent = !inner.has_free_beside(kept);
         // Dirty pages reserve segments, which the cleaner and waiters lack; writing them helps both.

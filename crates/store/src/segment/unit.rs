@@ -23,7 +23,7 @@ use crate::layout::UNIT_BYTES;
 const MEMORY_BYTES: u64 = 16 << 20;
 
 /// More buffers than this help no drive.
-const MOST_BUFFERS: u64 = 256;
+const BUFFERS_MAX: u64 = 256;
 
 /// Every target may have one open, and others must be on their way meanwhile.
 const FEWEST_BUFFERS: u64 = 16;
@@ -86,8 +86,8 @@ impl Buffers {
     pub fn new(buffer_bytes: u32, fleet: Fleet) -> Result<Self, DeviceError> {
         let count = match fleet {
             Fleet::Bandwidth if buffer_bytes < UNIT_BYTES.0 => BUFFERS_OF_SMALL,
-            Fleet::Bandwidth => (MEMORY_BYTES / u64::from(buffer_bytes)).clamp(FEWEST_BUFFERS, MOST_BUFFERS),
-            Fleet::Depth => MOST_BUFFERS,
+            Fleet::Bandwidth => (MEMORY_BYTES / u64::from(buffer_bytes)).clamp(FEWEST_BUFFERS, BUFFERS_MAX),
+            Fleet::Depth => BUFFERS_MAX,
         };
         let count = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use crate::layout::sizes::Sizes;
 use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
-use crate::pool::LEAST_BUDGET_BYTES;
+use crate::pool::BUDGET_BYTES_MIN;
 use crate::store_id::StoreId;
 use crate::{Builder, Durability};
 
@@ -45,7 +45,7 @@ impl Default for Small {
             log_bytes_max: None,
             log_block_bytes: 4096,
             sync_method: SyncMethod::Fdatasync,
-            cache_bytes: LEAST_BUDGET_BYTES,
+            cache_bytes: BUDGET_BYTES_MIN,
             recovery_log_bytes: 64 << 10,
             id: [5; 16],
         }
@@ -91,7 +91,7 @@ impl Builder {
     /// Creates or opens a store of this shape on its device, with one worker.
     pub fn small(mut self, small: &Small) -> Self {
         self.overrides.small = Some((small.layout(), StoreId(small.id)));
-        self.options.cache_bytes_min = LEAST_BUDGET_BYTES;
+        self.options.cache_bytes_min = BUDGET_BYTES_MIN;
         self.options.growth_segments = Small::GROWTH_SEGMENTS;
         self.cache_bytes(small.cache_bytes)
             .recovery_log_bytes(small.recovery_log_bytes)

@@ -36,7 +36,7 @@ const RECORDS_MIN: u64 = 1 << 9;
 
 /// The share of the plain memory that one generation may take: that of a snapshot that stays for long gets
 /// all that is replaced, and must leave some to the others.
-const GENERATION_SHARE: u64 = 4;
+const GENERATION_DIVISOR: u64 = 4;
 
 /// Makes empty maps with volatile pages.
 pub(crate) type MakeMap = Box<dyn Fn() -> Result<Arc<dyn OrderedMap>, Error> + Send + Sync>;
@@ -163,7 +163,7 @@ impl History {
             tombstones: Mutex::default(),
             is_worth_giving_up: AtomicBool::new(false),
             left_bytes: Arc::new(AtomicU64::new(recent_bytes)),
-            generation_bytes: recent_bytes / GENERATION_SHARE,
+            generation_bytes: recent_bytes / GENERATION_DIVISOR,
         }
     }
 

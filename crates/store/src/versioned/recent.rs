@@ -62,11 +62,11 @@ fn place(tree: TreeId, key: &[u8]) -> (usize, usize) {
 }
 
 impl Recent {
-    /// Takes up to `most_bytes`, as long as all together have them left.
-    pub fn new(most_bytes: u64, left_bytes: &Arc<AtomicU64>) -> Self {
+    /// Takes up to `bytes_max`, as long as all together have them left.
+    pub fn new(bytes_max: u64, left_bytes: &Arc<AtomicU64>) -> Self {
         Self {
             parts: Default::default(),
-            own_left_bytes: AtomicU64::new(most_bytes),
+            own_left_bytes: AtomicU64::new(bytes_max),
             left_bytes: Arc::clone(left_bytes),
         }
     }

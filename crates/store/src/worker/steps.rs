@@ -13,14 +13,14 @@ use crate::task::{Executor, Mailbox, Schedule, Scheduler, UpkeepCache, WakeUp};
 /// Foreground tasks that a step lets run, each until it waits. Their memory accesses overlap: there are as
 /// many as hide its latency. More would delay their requests, which are submitted when all of them wait: with
 /// 64, a drive that 64 look-ups kept busy did a quarter less (decision 16).
-const FOREGROUND_SHARE: usize = 4;
+const FOREGROUND_RUNS_MIN: usize = 4;
 
 /// A busy drive does not need new requests at once, so a step may run longer: one task for each four requests
-/// in flight, if that is more than [`FOREGROUND_SHARE`].
+/// in flight, if that is more than [`FOREGROUND_RUNS_MIN`].
 const IN_FLIGHT_PER_TASK: usize = 4;
 
 /// Background tasks that a step lets run at most, unless foreground tasks use up their share.
-const BACKGROUND_SHARE: usize = 16;
+const BACKGROUND_RUNS_MAX: usize = 16;
 
 /// How much a worker takes on.
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +118,8 @@ impl Worker {
     pub fn step(&mut self) -> Result<Step, Error> {
         let scheduler = &mut self.scheduler;
         // Without memory for more stacks, jobs wait until other tasks have ended.
-        let share = FOREGROUND_SHARE.max(self.context.borrow().in_flight() / IN_FLIGHT_PER_TASK);
-        let ran = enter(&self.context, || scheduler.run(share, BACKGROUND_SHARE)).unwrap_or(0);
+        let share = FOREGROUND_RUNS_MIN.max(self.context.borrow().in_flight() / IN_FLIGHT_PER_TASK);
+        let ran = enter(&self.context, || scheduler.run(share, BACKGROUND_RUNS_MAX)).unwrap_or(0);
         if ran > 0 {
             self.executor.upkeep(&mut self.upkeep, |upkeep| self.scheduler.enter(|| upkeep.step()));
         }

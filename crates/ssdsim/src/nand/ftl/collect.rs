@@ -25,7 +25,7 @@ pub(super) struct Collector {
     /// Whether host writes wait for it.
     pub urgent: bool,
     /// Most erases of a block of the die.
-    most_erases: u32,
+    erases_max: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Collector {
     /// The power is gone. Returns the block that was being collected.
     pub fn power_cycle(&mut self) -> Option<u32> {
         let victim = self.victim.take();
-        *self = Self { most_erases: self.most_erases, ..Self::default() };
+        *self = Self { erases_max: self.erases_max, ..Self::default() };
         victim
     }
 }
@@ -121,7 +121,7 @@ impl Ftl {
             .of_die(die)
             .filter(|block| self.blocks.get(*block).state == BlockState::Closed)
             .min_by_key(|block| self.blocks.get(*block).erases)?;
-        let behind = self.collectors[die as usize].most_erases - self.blocks.get(least).erases;
+        let behind = self.collectors[die as usize].erases_max - self.blocks.get(least).erases;
         (behind > self.wear_gap).then_some(least)
     }
 
@@ -206,7 +206,7 @@ impl Ftl {
         let collector = &mut self.collectors[die as usize];
         let Some(victim) = collector.victim.take() else { return };
         self.blocks.erased(victim);
-        collector.most_erases = collector.most_erases.max(self.blocks.get(victim).erases);
+        collector.erases_max = collector.erases_max.max(self.blocks.get(victim).erases);
         collector.urgent &= self.blocks.free(die) < self.geometry.stop_below;
         context.tally.counters.erases += 1;
         context.tally.counters.collected_blocks += 1;

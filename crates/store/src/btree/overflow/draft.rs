@@ -43,7 +43,7 @@ impl Draft {
 impl Overflow {
     /// Bytes of a value that a page holds.
     pub fn part_bytes(&self) -> usize {
-        room(self.largest_class)
+        room(self.class_max)
     }
 
     /// A value without any bytes yet.
@@ -144,8 +144,8 @@ impl Overflow {
     }
 
     fn write_page(&self, part: &[u8], draft: &mut Draft) -> Result<(), Error> {
-        let class = (0..self.largest_class).find(|class| room(*class) >= part.len());
-        let class = class.unwrap_or(self.largest_class);
+        let class = (0..self.class_max).find(|class| room(*class) >= part.len());
+        let class = class.unwrap_or(self.class_max);
         loop {
             let memory = self.pool.reserve(class)?;
             let section = self.pool.section();

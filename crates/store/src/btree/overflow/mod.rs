@@ -82,7 +82,7 @@ struct Reference {
 /// See the module.
 pub(crate) struct Overflow {
     pool: Arc<Pool>,
-    largest_class: usize,
+    class_max: usize,
 }
 
 fn damaged(expected: &str, got: String) -> Error {
@@ -151,11 +151,11 @@ struct Logged {
 }
 
 impl Overflow {
-    /// Values in pages of at most `largest_class`, less if the cache is small.
-    pub fn new(pool: &Arc<Pool>, largest_class: usize) -> Self {
+    /// Values in pages of at most `class_max`, less if the cache is small.
+    pub fn new(pool: &Arc<Pool>, class_max: usize) -> Self {
         let fits = |class: &usize| class_bytes(*class) * 32 <= pool.budget_bytes();
-        let largest_class = (0..=largest_class).rev().find(fits).unwrap_or(0);
-        Self { pool: Arc::clone(pool), largest_class }
+        let class_max = (0..=class_max).rev().find(fits).unwrap_or(0);
+        Self { pool: Arc::clone(pool), class_max }
     }
 
     /// What the log has of a value of so many bytes.
@@ -463,9 +463,9 @@ mod tests {
     #[test]
     fn values_of_any_length_come_back_and_leave_nothing_when_freed() {
         let pool = pool_in_memory(1 << 20);
-        for largest_class in [0, 3] {
-            let overflow = Overflow::new(&pool, largest_class);
-            let room = class_bytes(largest_class) as usize - BYTES as usize;
+        for class_max in [0, 3] {
+            let overflow = Overflow::new(&pool, class_max);
+            let room = class_bytes(class_max) as usize - BYTES as usize;
             // The last one has two levels of numbers in the smallest pages.
             for length in [0, 1, 7, room - 1, room, room + 1, 8 * room, 9 * room - 3, 4100 * 4040] {
                 let (value, before) = (value(length, length as u64), pool.pages());

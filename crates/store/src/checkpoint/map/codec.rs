@@ -29,7 +29,7 @@ const CHANGE_BYTES: u32 = PAGE_HEADER_BYTES + 12;
 const PLACES: u32 = PAGE_HEADER_BYTES + 16;
 
 /// Two varints at their longest.
-const LONGEST_CHANGE_BYTES: usize = 20;
+const CHANGE_BYTES_MAX: usize = 20;
 
 const FIRST_ID: u64 = 1 << 48;
 
@@ -90,7 +90,7 @@ impl Writer {
         write: &mut dyn FnMut(u64, Page<'_>) -> Result<Location, Error>,
     ) -> Result<(), Error> {
         let used = PLACES as usize + self.priors.len() * 8 + self.changes.len();
-        if used + LONGEST_CHANGE_BYTES > self.page_bytes as usize {
+        if used + CHANGE_BYTES_MAX > self.page_bytes as usize {
             self.write_page(write)?;
         }
         let (number, value) = match change {

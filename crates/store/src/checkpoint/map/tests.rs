@@ -91,7 +91,7 @@ fn random_changes(random: &mut Pcg64, count: usize) -> Vec<Change> {
 }
 
 /// Several checkpoints, in one chain or in several.
-fn run(seed: u64, checkpoints: usize, most_changes: usize) {
+fn run(seed: u64, checkpoints: usize, changes_max: usize) {
     let mut random = Pcg64::seed_from_u64(seed);
     let (mut medium, mut model) = (Medium::default(), MapModel::default());
     let (mut priors, mut next_serial, mut first_serial) = (Vec::new(), random.random_range(0..1000), 0);
@@ -101,7 +101,7 @@ fn run(seed: u64, checkpoints: usize, most_changes: usize) {
             (priors, first_serial, model) = (Vec::new(), next_serial, MapModel::default());
         }
         let mut writer = Writer::new(PAGE_BYTES, priors, next_serial);
-        let count = random.random_range(0..=most_changes);
+        let count = random.random_range(0..=changes_max);
         for change in random_changes(&mut random, count) {
             model.apply(change);
             writer.push(change, &mut |serial, page| Ok(medium.write(serial, page))).unwrap();

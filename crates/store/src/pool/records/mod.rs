@@ -28,7 +28,7 @@ use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frames::{Frame, META_BYTES};
-use super::{LEAST_BUDGET_BYTES, Pool};
+use super::{BUDGET_BYTES_MIN, Pool};
 use crate::class::class_bytes;
 use crate::page::padded;
 use record::{FRAME_BYTES, RecordPointer, record_bytes};
@@ -45,18 +45,18 @@ const RINGS_MAX: u64 = 64;
 const FRAMES_PER_RING: u64 = 16;
 
 /// The least and the largest part of the budget that records take.
-const LEAST_SHARE: u64 = 64;
-const LARGEST_SHARE: u64 = 2;
+const RECORDS_MIN_DIVISOR: u64 = 64;
+const RECORDS_MAX_DIVISOR: u64 = 2;
 
 /// Frames of a ring.
-const LEAST_FRAMES: u64 = 2;
+const RING_FRAMES_MIN: u64 = 2;
 
 /// Memory is moved between records and pages by this part of the budget, after twice as many frames have
 /// turned: slowly enough for the tails to follow.
-const STEP_SHARE: u64 = 128;
+const STEP_DIVISOR: u64 = 128;
 
 /// The least recently used part of the records, and of the pages, by which their use is judged.
-pub(super) const TAIL_SHARE: u64 = 16;
+pub(super) const TAIL_DIVISOR: u64 = 16;
 
 /// Records get more memory from so many times the pages' use on, and less below so many times it.
 const MORE_FROM: f64 = 1.1;
@@ -84,8 +84,8 @@ pub(super) struct Records {
     rings: Box<[Padded]>,
     /// Of the budget, all of it, and what records have at least and at most.
     budget_frames: u64,
-    least_frames: u64,
-    most_frames: u64,
+    frames_min: u64,
+    frames_max: u64,
     /// Frames that all rings together should have.
     target: AtomicU64,
     /// Frames that have become the newest, of all rings.
@@ -125,15 +125,15 @@ impl Records {
     pub fn new(budget_bytes: u64) -> Self {
         let budget_frames = frames_of(budget_bytes);
         // What pages need is left, and as much again.
-        let beyond_need = budget_frames.saturating_sub(2 * frames_of(LEAST_BUDGET_BYTES));
-        let most_frames = (budget_frames / LARGEST_SHARE).min(beyond_need);
-        let rings = most_frames.div_ceil(FRAMES_PER_RING).min(RINGS_MAX);
+        let beyond_need = budget_frames.saturating_sub(2 * frames_of(BUDGET_BYTES_MIN));
+        let frames_max = (budget_frames / RECORDS_MAX_DIVISOR).min(beyond_need);
+        let rings = frames_max.div_ceil(FRAMES_PER_RING).min(RINGS_MAX);
         Self {
             rings: (0..rings).map(|_| Padded::default()).collect(),
             budget_frames,
-            least_frames: (budget_frames / LEAST_SHARE).min(most_frames),
-            most_frames,
-            target: AtomicU64::new(most_frames / 8),
+            frames_min: (budget_frames / RECORDS_MIN_DIVISOR).min(frames_max),
+            frames_max,
+            target: AtomicU64::new(frames_max / 8),
             turns: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             pages_saved: AtomicI64::new(0),
@@ -144,7 +144,7 @@ impl Records {
     /// Whether records with this hash are taken in.
     #[inline]
     fn takes(&self, hash: u64) -> bool {
-        self.target.load(Ordering::Relaxed) > self.least_frames || hash.is_multiple_of(TRIED_ONE_IN)
+        self.target.load(Ordering::Relaxed) > self.frames_min || hash.is_multiple_of(TRIED_ONE_IN)
     }
 
     fn ring(&self, hash: u64) -> Option<MutexGuard<'_, Ring>> {
@@ -178,13 +178,14 @@ impl Records {
             tail += ring.tail();
         }
         let pages_saved = self.pages_saved.swap(0, Ordering::Relaxed);
-        let pages_tail = self.budget_frames.saturating_sub(self.frames.load(Ordering::Relaxed)) / TAIL_SHARE;
+        let pages_tail =
+            self.budget_frames.saturating_sub(self.frames.load(Ordering::Relaxed)) / TAIL_DIVISOR;
         let mut lately = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let gain = |lately: &mut f64, now: f64| *lately += (now - *lately) / BALANCES;
         gain(&mut lately.by_records, saved as f64 / tail.max(1) as f64);
         gain(&mut lately.by_pages, pages_saved as f64 / pages_tail.max(1) as f64);
         let Saved { by_records, by_pages } = *lately;
-        let step = (self.budget_frames / STEP_SHARE).max(1);
+        let step = (self.budget_frames / STEP_DIVISOR).max(1);
         let target = self.target.load(Ordering::Relaxed);
         let target = if by_records > by_pages * MORE_FROM {
             target + step
@@ -193,7 +194,7 @@ impl Records {
         } else {
             target
         };
-        self.target.store(target.clamp(self.least_frames, self.most_frames), Ordering::Relaxed);
+        self.target.store(target.clamp(self.frames_min, self.frames_max), Ordering::Relaxed);
     }
 }
 
@@ -237,7 +238,7 @@ impl Pool {
         }
         drop(ring);
         let turns = self.records.turns.fetch_add(has_turned.into(), Ordering::Relaxed);
-        if has_turned && turns.is_multiple_of((2 * self.records.budget_frames / STEP_SHARE).max(1)) {
+        if has_turned && turns.is_multiple_of((2 * self.records.budget_frames / STEP_DIVISOR).max(1)) {
             self.records.balance();
         }
     }
@@ -284,7 +285,7 @@ impl Pool {
     /// some, which they do not get back soon.
     pub fn give_up_records(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
-        self.records.target.store(target.saturating_sub(1).max(self.records.least_frames), Ordering::Relaxed);
+        self.records.target.store(target.saturating_sub(1).max(self.records.frames_min), Ordering::Relaxed);
         let oldest = self.records.rings.iter().find_map(|ring| ring.lock().take_oldest());
         oldest.inspect(|frame| self.give_record_frames_back(&[*frame])).is_some()
     }
@@ -297,10 +298,10 @@ impl Pool {
     /// Makes another frame the newest one of a ring.
     fn make_record_room(&self, ring: &mut Ring) {
         let Records { target, rings, .. } = &self.records;
-        let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(LEAST_FRAMES);
+        let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(RING_FRAMES_MIN);
         let has = ring.frames.len() as u64;
         // While a ring grows, what is in it gets older all the same.
-        let may_grow = has < LEAST_FRAMES || has < target && !(ring.first + has).is_multiple_of(4);
+        let may_grow = has < RING_FRAMES_MIN || has < target && !(ring.first + has).is_multiple_of(4);
         if may_grow && let Some(frame) = self.take_record_frame() {
             return ring.grow(&self.frames, frame);
         }

@@ -12,11 +12,11 @@
 //! A key length of zero ends a frame.
 
 use super::RecordKey;
-use crate::class::SMALLEST_PAGE_BYTES;
+use crate::class::PAGE_BYTES_MIN;
 use crate::page::{Page, padded};
 
 /// Of a frame.
-pub(super) const FRAME_BYTES: u32 = SMALLEST_PAGE_BYTES as u32;
+pub(super) const FRAME_BYTES: u32 = PAGE_BYTES_MIN as u32;
 pub(super) const HEADER_BYTES: u32 = 24;
 
 const NUMBER_BITS: u32 = 39;

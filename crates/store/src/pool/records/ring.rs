@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::record::{FRAME_BYTES, HEADER_BYTES, PointerSlot, Record, RecordPointer, end_at, records};
-use super::{RECORD_BYTES_MAX, RecordKey, TAIL_SHARE};
+use super::{RECORD_BYTES_MAX, RecordKey, TAIL_DIVISOR};
 use crate::page::Page;
 use crate::pool::frames::{Frame, Frames};
 
@@ -93,7 +93,7 @@ impl Ring {
 
     /// Frames of the tail.
     pub fn tail(&self) -> u64 {
-        (self.frames.len() as u64 / TAIL_SHARE).max(1)
+        (self.frames.len() as u64 / TAIL_DIVISOR).max(1)
     }
 
     /// The oldest frame becomes the newest, with what of it was used lately.

@@ -87,7 +87,11 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
     // Some go where a bucket or a frame has too many that are used.
     assert!(still(&mut used.iter().copied()) > used.len() / 5 * 4);
     assert!(still(&mut (20_000..21_000)) < 10);
-    assert!(pool.records_bytes() <= pool.budget_bytes() / LARGEST_SHARE * 5 / 4, "{}", pool.records_bytes());
+    assert!(
+        pool.records_bytes() <= pool.budget_bytes() / RECORDS_MAX_DIVISOR * 5 / 4,
+        "{}",
+        pool.records_bytes()
+    );
 }
 
 /// A frame is a row of records, each of which begins where the one before it ends.
@@ -138,12 +142,12 @@ fn memory_goes_to_where_it_is_of_more_use() {
         pool.records.note_pages(10, 0);
         pool.records.balance();
     }
-    assert_eq!(target(), pool.records.least_frames, "pages are of use, and no records are");
+    assert_eq!(target(), pool.records.frames_min, "pages are of use, and no records are");
     for _ in 0..frames {
         pool.records.rings.iter().for_each(|ring| ring.lock().saved += 1);
         pool.records.balance();
     }
-    assert_eq!(target(), pool.records.most_frames, "it is the other way round");
+    assert_eq!(target(), pool.records.frames_max, "it is the other way round");
 }
 
 #[test]

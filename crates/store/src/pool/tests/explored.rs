@@ -151,7 +151,7 @@ impl Shared {
     fn new() -> Arc<Self> {
         let page_store = Arc::<SlowPageStore>::default();
         let executor = Executor::new(vec![Arc::default()]);
-        let pool = Pool::new(LEAST_BUDGET_BYTES, Arc::clone(&page_store) as _, executor).unwrap();
+        let pool = Pool::new(BUDGET_BYTES_MIN, Arc::clone(&page_store) as _, executor).unwrap();
         let ids = (0..PAGES)
             .map(|_| {
                 let memory = pool.reserve(CLASS).unwrap();

@@ -9,7 +9,7 @@ use super::world::{World, fill, seed_of};
 use crate::ErrorKind;
 use crate::btree::{BTree, Change};
 use crate::header::{PageId, PageKind};
-use crate::pool::{Access, LEAST_BUDGET_BYTES, Pool};
+use crate::pool::{Access, BUDGET_BYTES_MIN, Pool};
 
 const BUDGET_BYTES: u64 = 1 << 20;
 
@@ -200,7 +200,7 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
 /// the nodes on its way, found them gone, and began again, for ever.
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
-    let mut world = World::new(LEAST_BUDGET_BYTES, 1);
+    let mut world = World::new(BUDGET_BYTES_MIN, 1);
     world.pool.page_store.give_up("a write that failed");
     let pool = Arc::clone(&world.pool);
     let refused = world.harness.run(move || pool.reserve(0).map(drop));
@@ -211,7 +211,7 @@ fn regression_nothing_is_split_when_nothing_is_written_any_more() {
 /// above, and the look-up began again, for ever.
 #[test]
 fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory() {
-    let mut world = World::new(LEAST_BUDGET_BYTES, 1);
+    let mut world = World::new(BUDGET_BYTES_MIN, 1);
     let key = |number: u32| [&number.to_be_bytes()[..], &[b'.'; 900]].concat();
     let (pool, segments) = (Arc::clone(&world.pool), Arc::clone(&world.segments));
     let root = world.harness.run(move || {
@@ -363,7 +363,7 @@ fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
 /// More tasks than frames, each of which needs several at a time.
 #[test]
 fn tasks_that_want_more_memory_than_there_is_take_turns() {
-    let mut world = World::new(LEAST_BUDGET_BYTES, 2);
+    let mut world = World::new(BUDGET_BYTES_MIN, 2);
     let handles: Vec<_> = (0..100)
         .map(|task| {
             let pool = Arc::clone(&world.pool);

@@ -15,7 +15,7 @@ use crate::epoch::Epoch;
 use crate::header::{PageId, PageKind};
 use crate::page::{OwnPage, Page};
 use crate::poison::Poison;
-use crate::pool::{Access, Denied, LEAST_BUDGET_BYTES, Pool};
+use crate::pool::{Access, BUDGET_BYTES_MIN, Denied, Pool};
 use crate::segment::{Appended, Location, NotAppended, Segments, Stream};
 use crate::task::yield_now;
 
@@ -309,7 +309,7 @@ fn pages_are_what_they_should_be_and_checkpoints_what_they_were() {
     for seed in 0..4 * scale() as u64 {
         println!("seed {seed}");
         let (tasks, steps) = (8, 600);
-        let mut world = World::new(LEAST_BUDGET_BYTES + (seed << 15), 2);
+        let mut world = World::new(BUDGET_BYTES_MIN + (seed << 15), 2);
         let history = History::new(&world.pool, &world.segments, tasks);
         let handles: Vec<_> = (0..tasks)
             .map(|task| {
@@ -348,7 +348,7 @@ fn volatile_dirty_bytes(pool: &Pool) -> u64 {
 fn reopen(world: &mut World, history: Arc<History>) {
     let devices = crate::io_context::Devices::new(Arc::clone(&world.device) as _, None);
     let (executor, poison) = (world.harness.executor().clone(), Poison::default());
-    let (segments, pool) = super::world::above(&devices, &executor, &poison, LEAST_BUDGET_BYTES);
+    let (segments, pool) = super::world::above(&devices, &executor, &poison, BUDGET_BYTES_MIN);
     let (next_sequence, openings) = world.segments.sequences();
     segments.restore_sequences(next_sequence, &openings);
     let map = history.map.lock().unwrap().clone();

@@ -49,7 +49,7 @@ fn a_change_is_seen_and_readers_of_the_old_state_notice() {
 
 #[test]
 fn a_freed_page_is_gone_and_its_memory_is_used_again() {
-    let pool = pool_in_memory(LEAST_BUDGET_BYTES);
+    let pool = pool_in_memory(BUDGET_BYTES_MIN);
     for round in 0..1000 {
         let id = new_page(&pool, 2, round);
         let guard = pool.read(id, Access::Normal).unwrap();
@@ -64,7 +64,7 @@ fn a_freed_page_is_gone_and_its_memory_is_used_again() {
 
 #[test]
 fn a_new_page_is_zeros_but_its_header() {
-    let pool = pool_in_memory(LEAST_BUDGET_BYTES);
+    let pool = pool_in_memory(BUDGET_BYTES_MIN);
     let dirt = new_page(&pool, 0, !0);
     let guard = pool.read(dirt, Access::Normal).unwrap();
     let section = pool.section();
@@ -84,9 +84,9 @@ fn a_new_page_is_zeros_but_its_header() {
 fn a_budget_that_is_too_small_is_refused() {
     let executor = || Executor::new(vec![Arc::default()]);
     let page_store = Arc::new(testing::MemoryPageStore::default());
-    let error = Pool::new(LEAST_BUDGET_BYTES - 1, page_store, executor()).err().unwrap();
+    let error = Pool::new(BUDGET_BYTES_MIN - 1, page_store, executor()).err().unwrap();
     assert!(error.to_string().contains("at least 131072"), "{error}");
-    let error = pool_in_memory(LEAST_BUDGET_BYTES).reserve(8).err().unwrap();
+    let error = pool_in_memory(BUDGET_BYTES_MIN).reserve(8).err().unwrap();
     assert!(error.to_string().contains("at least 8388608"), "{error}");
 }
 
@@ -101,7 +101,7 @@ fn a_page_that_is_larger_than_the_cache_is_refused() {
         let locked = section.create(memory, PageKind::Overflow, false);
         (locked.id(), section.gather(&locked).unwrap())
     };
-    let small = testing::pool_over(&page_store, LEAST_BUDGET_BYTES);
+    let small = testing::pool_over(&page_store, BUDGET_BYTES_MIN);
     small.restore(id, Some(location));
     let error = small.read(id, Access::Normal).err().unwrap();
     assert!(
