@@ -110,7 +110,7 @@ const STOPPED: u8 = 2;
 struct Shared {
     filling: Filling,
     sequence: Sequence,
-    /// The first record that nobody has taken.
+    /// The first record that no client has taken.
     next: AtomicU64,
     done: AtomicU64,
     stop: AtomicU8,

@@ -1,6 +1,6 @@
 //! Hearing what goes on in a benchmark.
 
-/// Whoever wants to know what is being done.
+/// Receives messages on the progress.
 pub trait Listener {
     /// Hears what is done now.
     fn note(&self, text: &str);

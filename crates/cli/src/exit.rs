@@ -27,14 +27,14 @@ const USAGE: u8 = 2;
 pub fn code(result: &anyhow::Result<()>, context: &Context) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if is_broken_pipe(error) {
-        // Whoever read our output has seen enough.
+        // The reader of the output has closed it, having seen enough.
         return ExitCode::SUCCESS;
     }
     if let Some(flashgrain_profile::Error::Interrupted) = error.downcast_ref() {
         context.note(&format!("interrupted: {}", context.interrupt.left()));
         return ExitCode::from(context.interrupt.exit_code());
     }
-    // A failing standard error leaves nobody to tell.
+    // If standard error fails, there is no way to report it.
     let _ = writeln!(io::stderr(), "flashgrain: {}", message(error));
     ExitCode::from(if is_usage(error) { USAGE } else { FAILURE })
 }

@@ -25,7 +25,7 @@ impl Context {
     /// Says something beside the results, unless `--quiet`.
     pub fn note(&self, text: &str) {
         if self.verbosity > Verbosity::Quiet {
-            // The work goes on when nobody listens.
+            // A closed standard error does not end the work.
             let _ = writeln!(io::stderr(), "{text}");
         }
     }

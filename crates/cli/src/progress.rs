@@ -80,7 +80,7 @@ impl Progress for Reporter {
             Self::Lines { next_mark, clock } => {
                 if mark >= *next_mark {
                     *next_mark = mark - mark % (MARKS / LINES) + MARKS / LINES;
-                    // The work goes on when nobody listens.
+                    // A closed standard error does not end the work.
                     let _ = writeln!(
                         io::stderr(),
                         "{:>3.0} % after {}, {written} written: {}",
@@ -121,7 +121,7 @@ impl Percent {
         let tenth = (share * LINES as f64) as u64;
         if self.next_tenth.is_some_and(|next| tenth >= next && tenth < LINES) {
             self.next_tenth = Some(tenth + 1);
-            // The work goes on when nobody listens.
+            // A closed standard error does not end the work.
             let _ = writeln!(io::stderr(), "{}: {} %", self.what, tenth * 100 / LINES);
         }
     }

@@ -32,7 +32,7 @@ impl Alarm {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         let event = Arc::new(unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(Self(ChannelWaker { event }))
     }

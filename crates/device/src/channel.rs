@@ -87,7 +87,7 @@ pub trait Channel {
 
     /// Hands queued requests to the device and appends completions that are ready; does not block. Returns
     /// how many were appended. Appends no more than `completions` has spare capacity for, so that a caller
-    /// who made room for `depth` never allocates.
+    /// with room for `depth` never allocates.
     ///
     /// # Errors
     /// [`Error::Os`] if the kernel refuses the queue itself; failures of single requests come as completions.
@@ -108,7 +108,7 @@ pub trait Channel {
 
     /// Returns a handle with which other threads can end this channel's waits from now on. A wait that is
     /// ended returns with the completions it has, even if there are none and `until` has not come. Devices
-    /// with simulated time have no such handle (`None`): nobody waits there.
+    /// with simulated time have no such handle (`None`): no wait of theirs lasts any real time.
     fn waker(&mut self) -> Option<ChannelWaker> {
         None
     }

@@ -2,8 +2,8 @@
 //! them is looked at until the last device over them is gone.
 //!
 //! 1. The opener locks every place: the directory itself, or the block device. Neither is ever replaced by
-//!    making a store, unlike the files in a directory. The order is that of the inodes, so that of several
-//!    openers who name the same members in different orders one gets all of them.
+//!    making a store, unlike the files in a directory. Openers lock in the order of the inodes, so that of
+//!    several openers that name the same members in different orders one gets all of them.
 //! 2. After locking, the opener checks that the name still leads to the inode that it has locked: a directory
 //!    may have been removed and made anew meanwhile, which begins again at 1.
 //! 3. Whatever is looked at, made or removed in the places happens under the claim.
@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::Error;
 use crate::fork::Origin;
 
-/// So often a name may lead elsewhere before the opener gives up: somebody is making and removing the place
-/// all the time.
+/// So often a name may lead elsewhere before the opener gives up: another process is making and removing the
+/// place all the time.
 const TRIES_MAX: usize = 100;
 
 /// See the module.
@@ -91,10 +91,10 @@ impl Claim {
         Self::of(places, making, true)
     }
 
-    /// Claims all `places` to read what is there, beside others who only read.
+    /// Claims all `places` for reading, beside other readers.
     ///
     /// # Errors
-    /// As [`Claim::take`]; [`Error::Locked`] only for an opener who has one of them for itself.
+    /// As [`Claim::take`]; [`Error::Locked`] only for an opener that has one of them for itself.
     pub fn share(places: &[PathBuf]) -> Result<Arc<Self>, Error> {
         Self::of(places, false, false)
     }
@@ -137,7 +137,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let is_own =
             |made: &&PathBuf| self.locks.iter().any(|lock| lock.origin.is_here() && lock.is_of(made));
-        // A directory that cannot be removed has a store in it, or is in nobody's way.
+        // A directory that cannot be removed has a store in it, or does no harm.
         self.made.iter().filter(is_own).for_each(|made| drop(std::fs::remove_dir(made)));
     }
 }
@@ -157,7 +157,7 @@ impl Lock {
         Err(Error::Locked { path: place.into() })
     }
 
-    /// Locks what `path` leads to at this moment, for itself alone or beside others who do not want it alone.
+    /// Locks what `path` leads to at this moment, exclusively if `alone`, otherwise shared.
     pub fn take(path: &Path, alone: bool) -> Result<Self, Error> {
         let locked = || Error::Locked { path: path.into() };
         // On a block device this also keeps file systems away.
@@ -195,7 +195,7 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
 }
 
 /// Makes a directory and those above it that are missing, and has their names survive a power cut. `made`
-/// gets this one only: what lies above it may already be somebody else's.
+/// gets this one only: directories above it may be in use by others.
 fn make_directory(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), Error> {
     if path.exists() {
         return Ok(());

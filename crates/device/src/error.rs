@@ -39,7 +39,7 @@ pub enum Error {
         /// The target.
         path: PathBuf,
     },
-    /// Somebody else has the target.
+    /// Another opener has the target.
     #[error("{path}: in use by another store that is open; close that one first")]
     Locked {
         /// The target.
@@ -83,7 +83,7 @@ pub enum ErrorKind {
     NotFound,
     /// Something that should not be there is.
     Exists,
-    /// Somebody else has it.
+    /// Another opener has it.
     Locked,
     /// The queue is full.
     QueueFull,

@@ -1,8 +1,8 @@
 //! Chooses the backend of a device's channels if the best one is not available to all of them.
 //!
 //! A limit, such as that on locked memory, shows only when a channel is opened, which may be the hundredth.
-//! If nobody has asked for a backend by name, that channel and all later ones use the next best backend that
-//! is available, and a note names the limit and its remedy:
+//! If the user has not named a backend, that channel and all later ones use the next best backend that is
+//! available, and a note names the limit and its remedy:
 //!
 //! 1. `io_uring` with registered memory, then without, which only costs some processor time;
 //! 2. `libaio`;
@@ -31,7 +31,7 @@ const TRIES: u32 = 3;
 pub(crate) struct Fallback {
     /// Index in [`BackendKind::ALL`].
     kind: AtomicU8,
-    /// Whether nobody asked for a certain one.
+    /// Whether the user named no backend.
     automatic: bool,
     notes: Mutex<Vec<String>>,
 }

@@ -180,7 +180,7 @@ struct MemoryChannel {
     done: VecDeque<u64>,
     /// When the first of them was submitted: one reading of the clock serves the batch.
     submitted: Nanos,
-    /// Ends waits, once somebody has asked for it.
+    /// Ends waits; made by the first call of [`Channel::waker`].
     alarm: Option<Alarm>,
     _arena: Option<Arc<Arena>>,
 }

@@ -30,7 +30,7 @@ pub struct OverlayDevice {
 /// Sectors that were written, by number.
 struct Written {
     sectors: RwLock<HashMap<u64, Box<[u8; SECTOR_BYTES]>>>,
-    /// How many there are: most reads need not look.
+    /// Number of sectors: with none, reads need no search.
     count: AtomicUsize,
     count_max: usize,
 }
@@ -118,7 +118,8 @@ impl OverlayChannel {
         let length = request.length_bytes as usize;
         match request.op {
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => {
-                // SAFETY: the caller's memory is valid for its length and nobody changes it until the answer.
+                // SAFETY: the caller's memory is valid for its length and does not change until the
+                // completion.
                 let bytes = unsafe { std::slice::from_raw_parts(request.memory, length) };
                 if self.written.put(request.offset_bytes, bytes) { Ok(()) } else { Err(libc::ENOMEM) }
             }

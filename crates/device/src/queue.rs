@@ -101,7 +101,7 @@ pub(crate) struct RequestQueue<B: Backend> {
     to_repush: VecDeque<u32>,
     /// Slots that are finished and wait to be handed to the caller.
     finished: VecDeque<u32>,
-    /// Ends waits, once somebody has asked for it.
+    /// Ends waits; made by the first call of [`Channel::waker`].
     alarm: Option<Alarm>,
     /// Time of the first submission since the backend was last entered: one clock reading serves the batch.
     batch_time: Option<Nanos>,
@@ -294,7 +294,7 @@ impl<B: Backend> RequestQueue<B> {
             .map_err(|source| Error::Os { doing: "hand requests to the kernel".into(), source })
     }
 
-    /// Whether somebody has ended the wait.
+    /// Whether a waker has ended the wait.
     fn alarmed(&mut self) -> bool {
         let alarmed = self.backend.alarmed();
         if let Some(alarm) = self.alarm.as_ref().filter(|_| alarmed) {

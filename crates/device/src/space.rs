@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// A scratch file leaves this share of its own size free, so that nobody else's writes fail because of it.
+/// A scratch file leaves this share of its own size free, so that it does not make writes of others fail.
 const MARGIN_DIVISOR: u64 = 16;
 
 /// Bytes that an unprivileged user may still write to the file system that holds `directory`.

@@ -15,8 +15,8 @@ const SIZE_STEP_BYTES: u64 = 4096;
 impl FileDevice {
     /// Makes a device of at least `bytes` for a store, striped over `paths` if these are several: each is a
     /// file that does not exist yet, or a block device, which is used as it is. A file begins with `mark`,
-    /// durably, before it is longer than that. It all belongs to this device until it is dropped: nobody else
-    /// can open it as a store's. `claim` has the directories and block devices.
+    /// durably, before it is longer than that. It all belongs to this device until it is dropped: no other
+    /// device can open it as a store's. `claim` has the directories and block devices.
     ///
     /// # Errors
     /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory
@@ -81,7 +81,7 @@ impl FileDevice {
         let each = member_bytes(capacity_bytes, self.targets.len(), unit);
         for target in self.targets.iter() {
             if let Err(error) = grow(target, each) {
-                // Nobody uses the new ends yet.
+                // The new ends are not in use yet.
                 let before = member_bytes(self.capacity(), self.targets.len(), unit);
                 let files = self.targets.iter().filter(|target| !target.is_block_device);
                 files.for_each(|target| drop(target.file.set_len(before.max(target.size_bytes))));

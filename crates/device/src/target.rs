@@ -150,7 +150,7 @@ fn named_then_removed(directory: &Path) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened and has no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
     // SAFETY: `template` now holds the NUL-terminated name of the file.
     unsafe { libc::unlink(template.as_ptr().cast()) };
@@ -226,9 +226,9 @@ fn is_btrfs(file: &File) -> bool {
     file_system(file).is_some_and(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC)
 }
 
-/// Has btrfs overwrite this file, which is still empty, in place: what is written again then needs no room,
-/// so that a full disk keeps nobody from opening a store, and pages are not strewn over the disk a second
-/// time. Other file systems do so anyway.
+/// Has btrfs overwrite this file, which is still empty, in place: overwriting then needs no room, so that a
+/// store can be opened on a full disk, and pages are not strewn over the disk a second time. Other file
+/// systems do so anyway.
 pub(crate) fn overwrite_in_place(file: &File) {
     const NO_COPY_ON_WRITE: libc::c_long = 0x0080_0000;
     let (fd, mut flags): (_, libc::c_long) = (file.as_raw_fd(), 0);

@@ -31,8 +31,8 @@ pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
 /// 1. `-` is standard output, and so are `/dev/stdout` and its synonyms.
 /// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path`
 ///    only: what a killed run left behind is replaced by the next and never piles up.
-/// 3. Anything else (a symbolic link, a FIFO, a terminal, `/dev/null`) belongs to somebody: it is opened and
-///    written through, never replaced.
+/// 3. Any other target (a symbolic link, a FIFO, a terminal, `/dev/null`) may have other users: it is opened
+///    and written through, never replaced.
 ///
 /// # Errors
 /// [`Error::Write`] with the system's reason.

@@ -39,7 +39,7 @@ pub enum Error {
     File {
         /// The file's path.
         path: std::path::PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The device layer refused.

@@ -45,7 +45,7 @@ fn compared(title: &str, cells: &[&Cell<'_>]) -> Option<Vec<Entry>> {
         Some(what(own)? / lowest)
     };
     let cpu = over_lowest(&|cell| Some(cell.of(|run| Some(run.cpu_us_per_operation))?.median));
-    // In a closed loop whoever has more clients has longer latencies.
+    // In a closed loop, an engine with more clients has longer latencies.
     let tail = over_lowest(&|cell| cell.load.and(Some(cell.of(|run| Some(run.latency?.p99_9_us))?.median)));
     let ratio = |ratio: Option<f64>| Entry::toned(shown_ratio(ratio), Tone::Strong);
     Some(vec![

@@ -9,8 +9,7 @@ use flashgrain_device::{Nanos, clock, process_cpu};
 use crate::engine::{Engine, Job};
 use crate::measure::{BlockCounters, BlockDevice, space_bytes};
 
-/// See the module. The one who drives starts clients, lets time pass, looks at the counters, and joins the
-/// clients.
+/// See the module. The driver starts clients, lets time pass, reads the counters, and joins the clients.
 pub trait Host {
     /// Counts beside operations since the host exists.
     type Counters;

@@ -164,7 +164,7 @@ struct Shared {
     end_max: Nanos,
     /// Operations of each client, warm-up included.
     done: Vec<Counter>,
-    /// A client has failed: nobody works on for a run that is lost.
+    /// A client has failed: the other clients end, because the run is lost.
     failed: AtomicBool,
     tally: Mutex<Tally>,
 }

@@ -267,7 +267,7 @@ struct Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // SAFETY: it was opened, and nobody else has it.
+        // SAFETY: the session was opened, and has no other owner.
         unsafe { (self.peer.session_close)(self.session) }
     }
 }
@@ -301,7 +301,7 @@ type FoundMany<'v> = dyn FnMut(usize, &[u8]) + 'v;
 type VisitRecord<'v> = dyn FnMut(&[u8], &[u8]) -> bool + 'v;
 
 /// # Safety
-/// `context` is a `Calling<FoundMany>` that nobody else uses, and the value can be read.
+/// `context` is a `Calling<FoundMany>` that no other code uses, and the value can be read.
 unsafe extern "C" fn found(context: *mut c_void, place: usize, value: Bytes) {
     // SAFETY: as the caller promises.
     let (calling, value) = unsafe { (&mut *context.cast::<Calling<'_, FoundMany<'_>>>(), value.as_slice()) };
@@ -309,7 +309,7 @@ unsafe extern "C" fn found(context: *mut c_void, place: usize, value: Bytes) {
 }
 
 /// # Safety
-/// `context` is a `Calling<VisitRecord>` that nobody else uses; key and value can be read.
+/// `context` is a `Calling<VisitRecord>` that no other code uses; key and value can be read.
 unsafe extern "C" fn visited(context: *mut c_void, key: Bytes, value: Bytes) -> c_int {
     // SAFETY: as the caller promises.
     let (calling, key, value) =

@@ -81,7 +81,7 @@ pub trait Engine: Send + Sync {
     /// Errors of the engine.
     fn settle(&self) -> anyhow::Result<()>;
 
-    /// The settings that matter, for whoever wants to judge whether it was treated fairly.
+    /// The settings that matter, so that readers can judge whether it was treated fairly.
     fn settings(&self) -> Vec<(String, String)>;
 
     /// Ends it in order.

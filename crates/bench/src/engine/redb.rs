@@ -90,7 +90,7 @@ impl Shared {
 
     fn commit(&self, transaction: WriteTransaction) -> Result<(), Failure> {
         transaction.commit()?;
-        // Only now: whoever reads this number before it begins to read sees at least these commits.
+        // Only now: a reader that reads this number before it begins to read sees at least these commits.
         self.commits.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -304,7 +304,7 @@ impl Session for Client {
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
         if matches!(self.under_way, UnderWay::Nothing) {
-            // Whoever waits must not keep pages from being freed.
+            // A client that waits must not keep pages from being freed.
             self.snapshot = None;
         }
         sleep_until(until);

@@ -1,5 +1,5 @@
-//! The kernel's counters of a block device: they include all users of the device, so that nobody else may use
-//! it meanwhile.
+//! The kernel's counters of a block device: they include all users of the device, so that there must be no
+//! other user meanwhile.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

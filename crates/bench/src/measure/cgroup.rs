@@ -65,7 +65,7 @@ impl Drop for MemoryLimit {
             let path = self.group.join(file);
             let _refused = if path.exists() { std::fs::write(path, text) } else { Ok(()) };
         }
-        // A group that is left behind is empty, and in nobody's way.
+        // A group that is left behind is empty, and does no harm.
         let _left = std::fs::write(self.root.join("cgroup.procs"), std::process::id().to_string());
         let _removed = std::fs::remove_dir(&self.group);
     }

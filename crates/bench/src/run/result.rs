@@ -61,7 +61,7 @@ pub struct RunResult {
     pub kinds: BTreeMap<String, KindResult>,
     /// Processor time of the whole process, user and system.
     pub cpu_us_per_operation: f64,
-    /// Requests that reached the device; none if nobody counts them.
+    /// Requests that reached the device; none if they are not counted.
     pub device: Option<DeviceResult>,
     /// Bytes read from the device over those that operations asked for.
     pub read_amplification: Option<f64>,
@@ -113,7 +113,7 @@ pub struct DeviceResult {
 /// A second of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SecondResult {
-    /// In it.
+    /// Operations in it.
     pub operations: u64,
     /// Median latency.
     pub p50_us: f64,

@@ -9,7 +9,7 @@ use super::rows::Text;
 /// Syllables of last names (4.3.2.3).
 const SYLLABLES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
-/// How many there are.
+/// Number of last names.
 const LAST_NAMES: u32 = 1000;
 const LETTERS_AND_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// A text within the data of some items and stocks (4.3.3.1).

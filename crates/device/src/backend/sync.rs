@@ -59,8 +59,8 @@ impl Backend for SyncBackend {
     }
 
     fn enter(&mut self, _at_least: u32, _until: Option<Nanos>) -> io::Result<()> {
-        // One at a time, so that each result is seen when it is there and a caller who only polls makes
-        // progress.
+        // One at a time, so that each result is returned as soon as it is there, and a caller that only polls
+        // makes progress.
         if let Some((token, part)) = self.staged.pop_front() {
             let result = self.run(&part);
             self.done.push_back((token, result));

@@ -162,7 +162,7 @@ impl UringBackend {
     fn keep_watch(&mut self) {
         if let Some(fd) = self.watched.filter(|_| !self.watching) {
             let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build().user_data(WATCH);
-            // SAFETY: a poll uses no memory; whoever watches keeps the descriptor open as long as this ring.
+            // SAFETY: a poll uses no memory; the queue keeps the descriptor open as long as this ring.
             self.watching = unsafe { self.ring.submission().push(&entry) }.is_ok();
         }
     }

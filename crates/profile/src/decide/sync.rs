@@ -35,8 +35,8 @@ struct Choice<'a> {
     clear: bool,
 }
 
-/// The mean times of a method's repeats; `None` if there was one only, of which nobody knows how far noise
-/// has moved it.
+/// The mean times of a method's repeats; `None` if there was only one repeat, which does not show how far
+/// noise has moved it.
 fn means_us(point: &FlushPoint) -> Option<(f64, f64)> {
     point.mean_us_min.zip(point.mean_us_max)
 }

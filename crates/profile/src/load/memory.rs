@@ -14,8 +14,9 @@ const MAX_BYTES: u64 = 32 << 20;
 /// Direct I/O never needs more than a page of alignment.
 const ALIGN_BYTES: u64 = 4096;
 
-/// An arena that nobody looks into while requests are in flight: only devices read and write it, so requests
-/// may share its bytes. Writes send random bytes, so that a drive that compresses has nothing to gain.
+/// An arena whose content no code reads while requests are in flight: only devices read and write it, so
+/// requests may share its bytes. Writes send random bytes, so that a drive that compresses has nothing to
+/// gain.
 pub(super) struct Scratch {
     arena: Arc<Arena>,
     slot_bytes: u64,

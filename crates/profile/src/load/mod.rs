@@ -188,7 +188,7 @@ fn watched(worker: Worker<'_>, interrupt: &AtomicBool) -> Result<Measured, Error
 ///
 /// 1. Every worker opens its channel and makes its memory, and then waits at the gate.
 /// 2. When all are there, the gate opens and all start. If one could not be made, or its thread not started,
-///    the gate says so and all end at once: nobody waits for a worker that does not come.
+///    the gate says so and all end at once: no worker waits for one that does not come.
 fn on_threads(device: &dyn Device, load: &Load, interrupt: &AtomicBool) -> Vec<Result<Measured, Error>> {
     let gate = &Gate::new(load.workers);
     let work = move |index| {
@@ -232,7 +232,7 @@ impl Gate {
         Self { missing: Mutex::new(Some(workers)), changed: Condvar::new() }
     }
 
-    /// Waits until all have come who will. Whether all are ready.
+    /// Waits until all workers that will come have come. Returns whether all are ready.
     fn pass(&self, ready: bool) -> bool {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         *missing = missing.filter(|_| ready).map(|missing| missing - 1);

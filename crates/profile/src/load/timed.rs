@@ -38,7 +38,8 @@ pub fn time_each(
             return Err(Error::Interrupted);
         }
         let request = Request { op, offset_bytes, length_bytes, memory: scratch.of(0), tag: 0 };
-        // SAFETY: scratch memory is as long as the request, outlives the channel, and nobody looks into it.
+        // SAFETY: scratch memory is as long as the request, outlives the channel, and no code reads or writes
+        // it.
         unsafe { channel.submit(request) }?;
         while completions.is_empty() {
             channel.wait(1, None, &mut completions)?;

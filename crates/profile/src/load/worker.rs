@@ -308,8 +308,8 @@ impl<'a> Worker<'a> {
             tag: stream as u64,
         };
         // SAFETY: a slot of the scratch memory is as long as a request, the scratch memory outlives the
-        // channel's requests (`drain`, and the channel's drop), and nobody but the device looks into it, so
-        // that requests may share slots.
+        // channel's requests (`drain`, and the channel's drop), and only the device accesses it, so that
+        // requests may share slots.
         Ok(unsafe { self.channel.submit(request) }?)
     }
 

@@ -130,7 +130,7 @@ impl Running {
         Self { planned, series, sweeping, expected_s, retired: false }
     }
 
-    /// Whether nobody misses it: a depth that is only measured while the rate rises.
+    /// Whether it may be left out without a note: a depth that is only measured while the rate rises.
     fn is_optional(&self) -> bool {
         let trial = &self.planned.trial;
         trial.experiment == ExperimentName::Depth

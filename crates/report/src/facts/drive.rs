@@ -88,7 +88,7 @@ pub(crate) fn budget_sentence(budget: &Budget) -> String {
 }
 
 /// Warns of latencies that waiting for processors distorted; `None` if the processors were not contended, or
-/// nobody knows.
+/// if it is unknown.
 pub(crate) fn contention_sentence(budget: &Budget) -> Option<String> {
     let processor = budget.processor.filter(ProcessorUse::is_contended)?;
     let stolen = processor.stolen_share.filter(|share| *share >= 0.0005);

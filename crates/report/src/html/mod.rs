@@ -64,7 +64,7 @@ pub struct Page {
     pub notes: Vec<String>,
     /// The most important numbers.
     pub headlines: Vec<Headline>,
-    /// In order.
+    /// Sections, in order.
     pub sections: Vec<Section>,
     /// The file that it is made from.
     pub source: String,

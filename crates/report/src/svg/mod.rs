@@ -44,7 +44,7 @@ fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// Opens a panel: its size, and what it shows for those who cannot see it.
+/// Opens a panel: its size, and its label for screen readers.
 fn open(width: f64, height: f64, label: &str) -> String {
     format!(r#"<svg viewBox="0 0 {} {}" role="img" aria-label="{}">"#, at(width), at(height), escape(label))
 }

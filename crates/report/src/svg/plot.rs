@@ -186,7 +186,7 @@ impl Plot {
         );
     }
 
-    /// The panel. `figure` names the figure for those who hear it.
+    /// The panel. `figure` names the figure for screen readers.
     pub fn finish(mut self, figure: &str) -> String {
         self.place_rule_labels();
         let (width, height) = (self.inner_width(), Self::inner_height());

@@ -89,7 +89,7 @@ impl Base {
         made.map_err(|what| Failure::new(seed, "while nothing went wrong", what))?;
         device.power_on();
         let image = device.image();
-        // Whoever opens the store checks the state that the cut left.
+        // The state that the cut left is checked by the code that opens the store.
         Ok(Self { shape, device, image, shared })
     }
 }

@@ -27,7 +27,7 @@ pub fn compare(db: &Db, shared: &Shared, bounds: (u64, u64)) -> Found {
     if last > given {
         return Found::Wrong(format!("recovered are {last} commits of only {given}"));
     }
-    // Whoever reads may have to wait, and others must not wait for the history meanwhile.
+    // Reads may have to wait, and other threads must not wait for the history meanwhile.
     let content = shared.get().content(last);
     match same(db, &content) {
         Err(error) => Found::Unreadable(last, error),

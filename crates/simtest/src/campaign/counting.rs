@@ -20,7 +20,7 @@ const STREAM: u64 = 0x0063_6f75_6e74;
 /// it fits into the smallest log.
 const COUNTERS: u32 = 72;
 
-/// Conflicts in a row after which nobody gets ahead: far more than there are commits.
+/// Conflicts in a row that only a store without progress causes: far more than there are commits.
 const TRIES: u32 = 10_000;
 
 /// Bytes of a counter's value, so that their leaves do not all fit into memory.

@@ -9,7 +9,7 @@ use std::sync::Once;
 pub struct Failure {
     /// Description of the failure.
     pub what: String,
-    /// When: a moment, a choice, a fault.
+    /// The moment of the failure: a moment, a choice, a fault.
     pub case: String,
     /// The seed that leads to it.
     pub seed: u64,

@@ -68,8 +68,8 @@ impl Campaign for Inside {
     }
 }
 
-/// All occasions if they are few. Otherwise one on each way that leads to some, those first that are seldom
-/// gone and that nobody would come across, and some of all.
+/// All occasions if they are few. Otherwise one on each path that leads to occasions, rare paths first, as
+/// random choice would miss them, and some of all.
 fn chosen(occasions: u64, rarest: &[u64], random: &mut Pcg64) -> Vec<u64> {
     if occasions <= OCCASIONS {
         return (1..=occasions).collect();

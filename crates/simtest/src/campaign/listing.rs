@@ -29,7 +29,7 @@ const BACKUPS: u32 = 4;
 /// Trees that are made meanwhile.
 const TREES: u32 = 12;
 
-/// Operations of long commits: who takes a snapshot waits for them, the longer the more there are.
+/// Operations of long commits: taking a snapshot waits for them, the longer the more there are.
 const LONG: u32 = 100;
 
 impl Campaign for Listing {

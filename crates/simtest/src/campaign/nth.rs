@@ -173,8 +173,8 @@ impl<'a> Life<'a> {
         let drive = |disk: &Disk| -> Arc<dyn Device> {
             Arc::new(plan.map_or_else(|| disk.clone(), |plan| disk.failing(plan)))
         };
-        // Workers do as those on threads of their own when their queue fails for a moment; nobody else's may
-        // fail.
+        // Workers retry like those on threads of their own when their queue fails for a moment; with other
+        // kinds of failures they do not retry.
         let retries = plan.map_or(0, |plan| u32::from(plan.way() == Way::Queue));
         let store = small(&self.start.shape, drive(&self.data)).step_retries(retries);
         match &self.start.log {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use flashgrain::testing::Listener;
 
-/// Calls that tell two ways apart, from the innermost on. Whoever began it all does not matter.
+/// Calls that tell two ways apart, from the innermost on. The outermost callers do not matter.
 const CALLS: usize = 40;
 
 /// Occasions for something, by the way there. Counted from 1.

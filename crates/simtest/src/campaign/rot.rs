@@ -26,7 +26,7 @@ pub struct Rot {
     pub habits: Habits,
     /// One of so many bits flips, the first sector's first one and so on.
     pub every: u64,
-    /// Stores that were made, while nobody looks at them.
+    /// Stores that were made and that no thread is testing.
     idle: Mutex<Vec<Made>>,
 }
 
@@ -59,7 +59,7 @@ impl Rot {
         Self { every, ..Self::default() }
     }
 
-    /// A store that nobody else looks at.
+    /// Takes a store that no other thread is testing.
     fn take(&self, number: u64) -> Result<Made, String> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let place = idle.iter().position(|made| made.number == number);

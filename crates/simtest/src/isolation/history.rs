@@ -34,7 +34,7 @@ pub struct Transaction {
     pub begun: u64,
     /// After it was told of its end.
     pub ended: u64,
-    /// In order.
+    /// Operations, in order.
     pub operations: Vec<Operation>,
     /// How it ended.
     pub outcome: Outcome,

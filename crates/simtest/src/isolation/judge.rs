@@ -9,7 +9,7 @@ use super::history::{History, Key, Operation, Outcome, Transaction};
 /// Kinds of anomalies. Names in brackets are Adya's and Elle's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A number was read that nobody has appended, or that is there twice.
+    /// A number was read that no transaction has appended, or that is there twice.
     Garbage,
     /// A write of an aborted transaction was read (G1a).
     AbortedRead,
@@ -34,8 +34,8 @@ pub enum Kind {
     /// A transaction did not see, or overwrote without seeing it, a write that had been committed before it
     /// began.
     Stale,
-    /// Transactions that each read what another one changed, with nobody's write seen amiss (G2-item):
-    /// snapshot isolation allows it.
+    /// Transactions that each read what another one changed, without any other anomaly (G2-item): snapshot
+    /// isolation allows it.
     WriteSkew,
 }
 
@@ -169,9 +169,9 @@ impl<'a> Judge<'a> {
         self.judgement.anomalies.push(Anomaly { kind, story });
     }
 
-    /// A commit can be seen before it is durable, and then not survive; whoever commits something after
-    /// having seen it does not survive either. But who only reads has been told something that is not so any
-    /// more.
+    /// A commit can be seen before it is durable, and then not survive; a transaction that has seen such a
+    /// commit and commits something does not survive either. But a transaction that only reads has then read
+    /// a state that did not survive.
     fn leave_out_what_a_crash_took(&mut self) {
         let mut last: BTreeMap<Key, (u64, &[u64])> = BTreeMap::new();
         for (transaction, touches) in self.all.iter().zip(&self.touches) {

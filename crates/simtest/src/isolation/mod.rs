@@ -7,9 +7,9 @@
 //! them.
 //!
 //! **The store promises** snapshot isolation in real time: a transaction sees exactly what had been committed
-//! before it began, and if it wrote, nobody else wrote the same keys meanwhile. A transaction that begins
-//! after another one's commit has returned sees it. Write skew may happen, and is reported as a kind of its
-//! own.
+//! before it began, and if it wrote, no other transaction wrote the same keys meanwhile. A transaction that
+//! begins after another one's commit has returned sees it. Write skew may happen, and is reported as a kind
+//! of its own.
 
 mod graph;
 mod history;

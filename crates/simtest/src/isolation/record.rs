@@ -32,7 +32,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Few lists, and few or many sessions: with many there is always somebody for whom old versions are
+    /// Few lists, and few or many sessions: with many there is always a session for which old versions are
     /// kept.
     pub fn contended(seed: u64) -> Self {
         const TRANSACTIONS: usize = 200;
@@ -145,7 +145,7 @@ impl Recorder {
         length.into_iter().chain(numbers).chain((0..padding).map(|at| at as u8)).collect()
     }
 
-    /// The numbers of a value; one that nobody writes, if it is not as it was written.
+    /// The numbers of a value; a number that no session writes, if the value is damaged.
     fn decode(&self, key: Key, value: Option<&[u8]>) -> Vec<u64> {
         let Some(value) = value else { return Vec::new() };
         let length = value.first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;

@@ -35,7 +35,7 @@ struct DiskState {
     /// Memory for more of them.
     spare: Vec<Box<[u8; PAGE_BYTES]>>,
     is_changed: Vec<bool>,
-    /// Sectors that somebody has read since the last [`Disk::take_reads`].
+    /// Sectors that were read since the last [`Disk::take_reads`].
     is_read: Vec<bool>,
     now_ns: u64,
 }
@@ -212,9 +212,9 @@ struct DiskChannel {
     depth: usize,
     /// Requests whose completion has not been returned: tag, result and time of each.
     done: VecDeque<(u64, Result<(), i32>, Nanos)>,
-    /// Whether who looks for answers next is told that there is no queue.
+    /// Whether the next poll or wait reports that there is no queue.
     is_queue_failed: bool,
-    /// Whether who waits next is told so, and nobody sees an answer before.
+    /// Whether the next wait reports that there is no queue, and polls return no completions before.
     is_asleep: bool,
 }
 

@@ -17,12 +17,12 @@ pub enum Way {
     ForEver,
     /// It is not even taken.
     Refused,
-    /// It is taken and done, but who looks for its answer is told at first that the queue as a whole has
+    /// The request is taken and done, but the next poll or wait reports first that the queue as a whole has
     /// failed.
     Queue,
-    /// It is taken and done, but its answer comes to nobody who does not wait, and who does is told at first
-    /// that the queue as a whole has failed. For threads: in virtual time, nobody waits for what is done at
-    /// once.
+    /// The request is taken and done, but its completion only comes with a wait, and that wait reports first
+    /// that the queue as a whole has failed. For threads: in virtual time, no wait is needed for requests
+    /// that are done at once.
     Sleep,
     /// No request fails, but something inside of the store does.
     Inside,
@@ -79,7 +79,7 @@ impl FailPlan {
         self.way
     }
 
-    /// Whether all requests are done in the end, so that nobody may notice.
+    /// Whether all requests are done in the end, so that no caller may notice the failure.
     pub fn is_harmless(&self) -> bool {
         match self.way {
             Way::Inside => false,

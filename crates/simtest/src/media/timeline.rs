@@ -21,7 +21,7 @@ pub struct Timeline {
     disk: Disk,
     /// Of each of its sectors.
     prints: Vec<u64>,
-    /// Of all.
+    /// Print of all sectors.
     print: u64,
     /// Later writes, in the order of submission.
     tail: Vec<Pending>,

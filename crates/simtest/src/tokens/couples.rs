@@ -2,8 +2,8 @@
 //!
 //! A couple is absent, alone or whole. Alone or whole, its first record has a number and says which; whole,
 //! the second record has the same number. Batches make couples alone or whole, bulk removals remove ranges of
-//! them. A removal that looked at a couple while it was alone and removes it after somebody has made it whole
-//! would leave the second record.
+//! them. A removal that looked at a couple while it was alone and removes it after another task has made it
+//! whole would leave the second record.
 
 use flashgrain::{Db, Error, Readable, Tree};
 use rand::RngExt;

@@ -41,7 +41,7 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
         tree.remove_range::<&[u8]>(..)?;
     }
     no_orphans(db, "after everything was removed")?;
-    // A dropped tree is there as long as somebody has a handle of it.
+    // A dropped tree is there as long as a handle of it exists.
     drop(trees);
     drop_all(db)?;
     no_orphans(db, "after all trees were dropped")?;
@@ -72,10 +72,10 @@ pub fn reclaim(db: &Db) -> Result<u64, Stop> {
     Err(Stop::Wrong("old versions or dropped trees are never given back".into()))
 }
 
-/// No page of an overflow value is there to which nobody refers.
+/// Checks that every page of an overflow value has a reference to it.
 ///
 /// # Errors
-/// The store's; how many there are.
+/// Errors of the store; the number of pages without a reference.
 pub fn no_orphans(db: &Db, when: &str) -> Result<(), Stop> {
     match reclaim(db)? {
         0 => Ok(()),
@@ -87,8 +87,7 @@ fn drop_all(db: &Db) -> Result<(), Error> {
     db.tree_names().iter().try_for_each(|name| db.drop_tree(name))
 }
 
-/// Pages there are after a checkpoint. A commit comes before it, as old versions are given up by those who
-/// commit.
+/// Pages there are after a checkpoint. A commit comes before it, as commits give old versions up.
 fn settled_pages(db: &Db) -> Result<u64, Stop> {
     let mut batch = db.batch().durability(Durability::None);
     if let Some(name) = db.tree_names().first() {

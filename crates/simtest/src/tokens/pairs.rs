@@ -1,4 +1,4 @@
-//! Records that move between two keys, and those who read both without a snapshot.
+//! Records that move between two keys, and readers of both keys without a snapshot.
 //!
 //! The number of a pair goes up by one with each move; its record is at the first key while the number is
 //! even, at the second one while it is odd, and has the number in it. So each read of a key says something of
@@ -47,7 +47,7 @@ fn value(number: u64, random: &mut Pcg64) -> Vec<u8> {
     value
 }
 
-/// The number in a value; `None` if nobody wrote it.
+/// The number in a value; `None` if no task wrote the value.
 fn number_in(value: &[u8]) -> Option<u64> {
     let (number, rest) =
         value.split_first_chunk().map(|(number, rest)| (u64::from_le_bytes(*number), rest))?;
@@ -109,10 +109,10 @@ impl Pairs {
         Ok(())
     }
 
-    /// Reads the keys of somebody's pair, without a snapshot.
+    /// Reads the keys of a pair, without a snapshot.
     ///
     /// # Errors
-    /// The store's, and what cannot be.
+    /// Errors of the store, and impossible values.
     pub fn read(&self, ledger: &Ledger, pair: usize, random: &mut Pcg64) -> Result<(), Stop> {
         let numbers = &ledger.pairs[pair];
         let mut least = numbers.returned();
@@ -130,10 +130,10 @@ impl Pairs {
         Ok(())
     }
 
-    /// The number of a pair, read when nobody moves it.
+    /// The number of a pair, read while no task moves it.
     ///
     /// # Errors
-    /// The store's; a pair that is at both keys or at none.
+    /// Errors of the store; a pair that is at both keys or at neither.
     pub fn number(&self, pair: usize) -> Result<u64, Stop> {
         let at = |side| Ok::<_, Error>(self.tree.get(key(pair, side))?.as_deref().map(number_in));
         match (at(0)?, at(1)?) {

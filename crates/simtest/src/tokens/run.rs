@@ -160,7 +160,7 @@ fn recover(db: &Db, ledger: &Ledger, is_cut: bool) -> Result<(), String> {
         ledger.pairs[pair].recover(trees.pairs.number(pair).map_err(text)?)?;
     }
     if is_cut {
-        // Nobody knows which of these had been committed.
+        // It is unknown which of these had been committed.
         let left = trees.ashes.iter().map_err(text)?.count() as u64;
         let inserted = ledger.inserted.load(Ordering::SeqCst);
         ledger.removed.store(inserted - left.min(inserted), Ordering::SeqCst);

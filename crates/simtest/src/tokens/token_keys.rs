@@ -78,7 +78,7 @@ impl TokenTrees {
     /// Reads the tokens of `view` in one of several ways.
     ///
     /// # Errors
-    /// An error of the store, a value that nobody wrote, or a record at a key that is no place.
+    /// An error of the store, a value that no task wrote, or a record at a key that is no place.
     pub fn laid(&self, view: &impl Readable, random: &mut Pcg64) -> Result<Laid, Stop> {
         let mut laid = Laid::new();
         for (number, tree) in self.trees.iter().enumerate() {

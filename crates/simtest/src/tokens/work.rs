@@ -41,7 +41,7 @@ pub enum Habit {
     Blind,
 }
 
-/// The first of the steps that those do who do without transactions.
+/// The first of the steps that need no transaction.
 const BLIND_FROM: u32 = 10;
 
 /// The trees of a store.
@@ -238,7 +238,8 @@ impl Work {
         Ok(())
     }
 
-    /// Inserts a record for anybody, or removes a range of those for itself: nobody else removes these.
+    /// Inserts a record into a random part, or removes a range of the task's own part: no other task removes
+    /// records there.
     fn burn(&mut self) -> Result<(), Stop> {
         let ashes = &self.trees.ashes;
         let key =

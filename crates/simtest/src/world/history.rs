@@ -55,7 +55,7 @@ impl Change {
                     content.insert(name.clone(), records);
                 }
             }
-            // A commit that met a tree which somebody dropped meanwhile changes nothing.
+            // A write to a tree that another task dropped meanwhile changes nothing.
             Self::Write(tree, key, value) => {
                 if let Some(tree) = content.get_mut(tree) {
                     match value {

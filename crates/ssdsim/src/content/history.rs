@@ -82,8 +82,8 @@ impl History {
         }
     }
 
-    /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages that nobody needs any
-    /// more go to `spare`.
+    /// Of one page, `sectors` of the writes up to `version` are on the medium. Pages without a remaining
+    /// reference go to `spare`.
     pub fn settle(
         &mut self,
         slot: &mut PageStorage,
@@ -101,7 +101,7 @@ impl History {
         });
     }
 
-    /// Of one page, `sectors` are no longer anybody's.
+    /// Forgets `sectors` of one page in all entries of the history.
     pub fn forget(&mut self, slot: &mut PageStorage, sectors: u8, mut spare: impl FnMut(Arc<Page>)) {
         self.retain(slot, &mut spare, |entry| entry.sectors &= !sectors);
     }

@@ -268,7 +268,7 @@ impl Content {
     }
 }
 
-/// Puts `bytes` into a page, in place unless somebody else holds it.
+/// Puts `bytes` into a page, in place unless the page is shared.
 #[inline]
 fn overwrite(slot: &mut PageStorage, pool: &mut Pool, start: usize, bytes: &[u8]) {
     match &mut slot.page {

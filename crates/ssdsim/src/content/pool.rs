@@ -7,7 +7,7 @@ use super::table::{PAGE_BYTES, Page, Table};
 /// So many are kept at most: 4 MiB.
 const PAGES_MAX: usize = 1024;
 
-/// Pages that nobody else holds. A copy of a pool is an empty one.
+/// Pages that are not shared. A copy of a pool is an empty one.
 #[derive(Default)]
 pub(super) struct Pool(Vec<Arc<Page>>);
 
@@ -34,7 +34,7 @@ impl Pool {
         }
     }
 
-    /// Takes a page back, if nobody else holds it.
+    /// Takes a page back, unless it is shared.
     #[inline]
     pub fn give_back(&mut self, mut page: Arc<Page>) {
         if self.0.len() < PAGES_MAX && Arc::get_mut(&mut page).is_some() {

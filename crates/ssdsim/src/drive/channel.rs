@@ -34,7 +34,8 @@ fn reap(world: &mut World, number: u32, completions: &mut Vec<Completion>) -> us
     count
 }
 
-/// Requests are in flight and nothing is going to happen: better an error than a caller who waits for ever.
+/// Requests are in flight and nothing is going to happen: an error is better than a caller that waits for
+/// ever.
 fn standstill(in_flight: usize) -> Error {
     let source = std::io::Error::other(format!("{in_flight} requests in flight and no event to come"));
     Error::Os { doing: "simulate a drive (this is a bug of the simulator)".into(), source }

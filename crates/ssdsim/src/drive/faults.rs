@@ -156,7 +156,7 @@ impl World {
     pub(super) fn store_faulty(&mut self, index: u32) -> bool {
         let command = &mut self.commands[index];
         let content = &mut self.drives[usize::from(command.drive)].content;
-        // SAFETY: the request is in flight, so its memory is valid and nobody else writes it.
+        // SAFETY: the request is in flight, so its memory is valid and no other code writes it.
         let bytes = unsafe { command.bytes() };
         let (version, offset) = (command.version, command.offset_bytes);
         match *self.faults.kind(command.fault) {

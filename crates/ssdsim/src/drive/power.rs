@@ -23,7 +23,7 @@ impl World {
             .map(|command| OnLink {
                 drive: command.drive,
                 offset_bytes: command.offset_bytes,
-                // SAFETY: the request is in flight, so its memory is valid and nobody writes it.
+                // SAFETY: the request is in flight, so its memory is valid and no code writes it.
                 bytes: unsafe { command.bytes() }.to_vec(),
             })
             .collect();
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Nobody is there to take a request.
+    /// Answers a request with `ENODEV`, because the drive has no power or is gone.
     pub(super) fn refuse(&mut self, channel: u32, request: &Request) {
         let now = self.events.now();
         let index =

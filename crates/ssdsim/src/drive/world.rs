@@ -282,7 +282,7 @@ impl World {
         let command = &mut self.commands[index];
         command.version = self.writes;
         if command.is_well() {
-            // SAFETY: the request is in flight, so its memory is valid and nobody else writes it.
+            // SAFETY: the request is in flight, so its memory is valid and no other code writes it.
             let bytes = unsafe { command.bytes() };
             let content = &mut self.drives[usize::from(command.drive)].content;
             content.write(command.version, command.offset_bytes, bytes);
@@ -296,7 +296,7 @@ impl World {
         let now = self.events.now();
         let mut command = self.commands[index];
         if command.op == Op::Read && command.errno == 0 {
-            // SAFETY: the request is in flight, so its memory is valid and nobody else uses it.
+            // SAFETY: the request is in flight, so its memory is valid and no other code uses it.
             let bytes =
                 unsafe { std::slice::from_raw_parts_mut(command.memory.0, command.length_bytes as usize) };
             if command.is_well() {

@@ -184,7 +184,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// Restricts the fault to some of the commands that its kind applies to.
     pub operation: Operation,
-    /// When.
+    /// The trigger.
     pub at: Trigger,
     /// Commands that touch these bytes of the device; flushes always do.
     pub range: Range<u64>,

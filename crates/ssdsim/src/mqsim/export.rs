@@ -113,8 +113,7 @@ impl Values {
         let lane = host.link_bytes_per_s as f64 * packets / 1e9 / LANES;
         self.set("PCIe_Lane_Bandwidth", format!("{lane:.9}"), "host.link_bytes_per_s");
         self.set("PCIe_Lane_Count", LANES, "host.link_bytes_per_s");
-        // Before it starts, MQSim would write and age the drive: on a large one that takes longer than
-        // anybody waits.
+        // Before it starts, MQSim would write and age the drive: on a large drive that takes very long.
         self.set("Enabled_Preconditioning", false, "state");
         self.set("HostInterface_Type", "NVME", "host.queue_depth");
         self.set("IO_Queue_Depth", u16::MAX, "host.queue_depth");

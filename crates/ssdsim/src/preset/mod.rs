@@ -86,7 +86,7 @@ fn unknown(name: &str) -> Error {
     let part = names().into_iter().find(|known| length >= 3 && essence(known).contains(&wanted));
     let distance = |known: &str| edits(&wanted, &essence(known));
     let nearest = names().into_iter().min_by_key(|known| distance(known));
-    // Something else entirely is nobody's misspelling.
+    // A very different name is no misspelling.
     let nearest = nearest.filter(|known| distance(known) * 2 < length.max(2));
     let hint = part.or(nearest).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
     Error::UnknownPreset { name: name.to_owned(), hint, known: names().join(", ") }

@@ -1,8 +1,8 @@
 //! Random drives: valid, unlike each other, and each with properties that show from outside.
 //!
-//! Somebody who profiles a drive can only learn what makes a difference to the time of a request. A drawn
-//! layout is therefore kept only if it makes one, by the closed forms of [`read_times`]: small writes read
-//! back more slowly, and reads of a chunk depend on where they start.
+//! A profile of a drive can only show properties that make a difference to the time of a request. A drawn
+//! layout is therefore kept only if it makes such a difference, by the closed forms of [`read_times`]: small
+//! writes read back more slowly, and reads of a chunk depend on where they start.
 
 mod draw;
 mod media;

@@ -230,7 +230,7 @@ fn order_name(of: DistrictId, number: u32) -> String {
     format!("{}, order {number}", name(of))
 }
 
-/// Nobody else is at work, so nobody wins against the check.
+/// No other transaction is under way, so none can win against the check.
 pub(super) fn told<T>(result: Result<T, Failure>) -> anyhow::Result<T> {
     match result {
         Err(Failure::Broken(error)) => Err(error),

@@ -37,12 +37,12 @@ pub enum Condition {
     HistoryOfWarehouse,
     /// 9: what a district has earned is what the history says.
     HistoryOfDistrict,
-    /// 10: a customer's balance is what was delivered to him without what the history says that he has paid.
+    /// 10: a customer's balance is the sum of the delivered orders less the payments in the history.
     Balance,
     /// 11: a district's orders that are not new are those that were delivered, before the load or, as its
     /// customers say, since.
     OrdersOfDistrict,
-    /// 12: a customer's balance and his payments are together what was delivered to him.
+    /// 12: a customer's balance and payments together are the sum of the delivered orders.
     Payments,
     /// Not in the specification: the index of names has a district's customers.
     CustomerNames,
@@ -51,7 +51,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// How many there are.
+    /// Number of conditions.
     pub const COUNT: usize = Self::CustomerOrders as usize + 1;
 }
 

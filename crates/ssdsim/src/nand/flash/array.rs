@@ -12,7 +12,7 @@ use crate::engine::Slab;
 const SENSED: u8 = 0;
 /// The operation has ended; the index is the server.
 const ENDED: u8 = 1;
-/// A channel is free again and somebody waits for it; the index is the channel.
+/// A channel is free again while operations wait for it; the index is the channel.
 const RELEASED: u8 = 2;
 /// The running operation has been suspended; the index is the server.
 const SUSPENDED: u8 = 3;

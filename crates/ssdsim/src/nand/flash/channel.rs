@@ -17,7 +17,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Whether somebody waits for it.
+    /// Whether operations wait for it.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         !self.transfers.is_empty() || !self.commands.is_empty()

@@ -49,7 +49,7 @@ pub(crate) struct FlashOp {
 }
 
 impl FlashOp {
-    /// Whether somebody waits for it and the drive serves such operations first.
+    /// Whether it is a read other than of garbage collection; such reads can go first.
     fn is_foreground_read(&self) -> bool {
         self.kind == FlashKind::Read && self.cause != Cause::Collect
     }

@@ -11,7 +11,7 @@ pub(super) const SUSPENSION_LIMIT: u32 = 16;
 pub(super) struct Server {
     /// Operations that cannot wait.
     pub urgent: VecDeque<u32>,
-    /// Reads that somebody waits for.
+    /// Reads other than of garbage collection, if these go first.
     pub reads: VecDeque<u32>,
     /// All others.
     pub others: VecDeque<u32>,

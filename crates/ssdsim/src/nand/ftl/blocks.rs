@@ -33,7 +33,7 @@ pub(super) struct Block {
     pub submitted: u32,
     /// Rows that are on flash; what is mapped to a row behind them is in memory.
     pub programmed: u32,
-    /// The how manieth block it is that was opened.
+    /// Number of the block in the order of opening.
     pub opened: u64,
     /// Number of the unit that each slot was written with; `None` as long as all slots hold the units of the
     /// start.

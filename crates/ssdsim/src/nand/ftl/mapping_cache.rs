@@ -151,7 +151,7 @@ impl Ftl {
         (at.row < self.blocks.get(at.block).programmed).then_some((at.die, at.row))
     }
 
-    /// Reads the part of the table that holds `unit`'s entry, once for all who wait for it.
+    /// Reads the part of the table that holds `unit`'s entry, once for all its waiters.
     fn fetch(
         &mut self,
         unit: u32,
@@ -163,8 +163,8 @@ impl Ftl {
         let index = unit / self.geometry.entries_per_unit;
         let place = self.table_place(unit);
         let Some(table) = &mut self.table else { return };
-        // A unit of the table that is being read may have been put into a row in memory since: those who wait
-        // for it wait for the read.
+        // A unit of the table that is being read may have been put into a row in memory since: its waiters
+        // wait for the read.
         if let Some(waiters) = &mut table.fetches[index as usize] {
             waiters.push(waiter);
             return;
