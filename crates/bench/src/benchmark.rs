@@ -10,7 +10,7 @@ use crate::drive::Clients;
 use crate::engine::Engine;
 use crate::records::Records;
 
-/// A question to an engine: what it holds, and what clients do with it.
+/// A question to an engine: the records that it holds, and the operations of clients.
 pub trait Benchmark {
     /// As on the command line.
     fn name(&self) -> &str;
@@ -46,10 +46,10 @@ pub trait Benchmark {
     /// Those of the engine.
     fn user_bytes_at_end(&self, engine: &dyn Engine) -> anyhow::Result<u64>;
 
-    /// Looks whether what the clients have left is as it should be; `None` if nothing is known of it.
+    /// Checks the state that the clients have left; `None` if there is no check.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn check(&self, engine: &dyn Engine) -> anyhow::Result<Option<Check>>;
 }
 

@@ -1,4 +1,4 @@
-//! The one loader: records before anything is measured, or as what is measured.
+//! The one loader: it puts in records before a measurement, or as the measurement itself.
 //!
 //! Clients take records from one counter and put them in by batches: each an equal part, or, where a limit
 //! may end it, one stretch of consecutive records after another. A stretch that was begun is completed,
@@ -117,7 +117,7 @@ struct Shared {
     latency_ns: Mutex<Histogram<u64>>,
 }
 
-/// Puts records into the host's first table; `progress` hears the share that is done.
+/// Puts records into the host's first table; `progress` gets the share that is done.
 ///
 /// # Errors
 /// The first that a client has met.
@@ -166,7 +166,7 @@ pub fn fill<H: Host>(
     })
 }
 
-/// Stops all clients when one fails, also if it panics, unless it is told otherwise.
+/// Stops all clients when dropped, as by an error or a panic of one; a client that ends well forgets it.
 struct StopsUnlessEnded<'a>(&'a AtomicU8);
 
 impl Drop for StopsUnlessEnded<'_> {

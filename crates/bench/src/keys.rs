@@ -26,8 +26,8 @@ pub fn by_scattered_key(count: u64) -> Vec<u64> {
     records
 }
 
-/// The value of a record after its `version`-th write: incompressible, and begins with what tells that it is
-/// this record's.
+/// The value of a record after its `version`-th write: incompressible, with a beginning that identifies the
+/// record.
 pub fn value(record: u64, version: u64, into: &mut [u8]) {
     let mut state = mix(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut words = into.chunks_mut(8);

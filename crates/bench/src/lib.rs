@@ -1,9 +1,9 @@
-//! The one harness of benchmarks: clients, what is counted, the raw drive, and where stores lie.
+//! The one harness of benchmarks: clients, counters, the raw drive, and locations of stores.
 //!
 //! [`drive`] and [`fill`](mod@fill) have clients work in a [`drive::Host`]; [`measure`] looks at the drive,
-//! the machine and memory. Three things are made of that: [`run`] and [`suite`] ask the same of Flashgrain
-//! and of other key-value stores, [`experiment`] measures Flashgrain alone, and [`exploit`] compares a store
-//! with what a drive's profile predicts.
+//! the machine and memory. Three things are made of that: [`run`] and [`suite`] put the same questions to
+//! Flashgrain and to other key-value stores, [`experiment`] measures Flashgrain alone, and [`exploit`]
+//! compares a store with the predictions of a drive's profile.
 
 pub mod benchmark;
 pub mod compare;

@@ -1,16 +1,16 @@
-//! Hearing what goes on in a benchmark.
+//! Messages on the progress of a benchmark.
 
 /// Receives messages on the progress.
 pub trait Listener {
-    /// Hears what is done now.
+    /// Receives the current activity.
     fn note(&self, text: &str);
 
-    /// Hears what only few want to know.
+    /// Receives details that only few users want.
     fn detail(&self, text: &str) {
         let _unheard = text;
     }
 
-    /// Hears what is left behind if the benchmark is ended from now on.
+    /// Receives the text on what is left behind if the benchmark is ended from now on.
     fn leaves(&self, text: String) {
         let _unheard = text;
     }

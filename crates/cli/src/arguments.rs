@@ -41,7 +41,7 @@ pub struct MeasuringOptions {
     /// Seed of all randomness: the same seed on the same drive runs the same trials.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// When it is ended early (Ctrl-C), keep what was measured until then and conclude what that allows.
+    /// When it is ended early (Ctrl-C), keep the measurements until then and the conclusions that they allow.
     /// Otherwise nothing is kept.
     #[arg(long)]
     pub keep_interrupted: bool,

@@ -8,7 +8,7 @@ use flashgrain_device::limits::remedy_for;
 
 use crate::output::Context;
 
-/// The command was asked for something that makes no sense; the text says what would.
+/// The command was asked for something that makes no sense; the text names a command that does.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -23,7 +23,7 @@ impl std::error::Error for Usage {}
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 
-/// Says what went wrong, if anything, and returns the exit code.
+/// Reports an error, if there is one, and returns the exit code.
 pub fn code(result: &anyhow::Result<()>, context: &Context) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if is_broken_pipe(error) {

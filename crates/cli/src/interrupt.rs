@@ -35,7 +35,7 @@ impl Interrupt {
         Arc::clone(&self.wanted)
     }
 
-    /// From now on, this is what is said to be left if the command is ended.
+    /// Sets the text on what is left behind if the command is ended from now on.
     pub fn leaves(&self, text: impl Into<String>) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }

@@ -1,4 +1,4 @@
-//! A profile run from the command line: what `tune` and `profile` share.
+//! A profile run from the command line: the shared part of `tune` and `profile`.
 
 use std::path::PathBuf;
 
@@ -59,8 +59,7 @@ pub fn profile(
     Ok(Measured { profiled, results, opened })
 }
 
-/// After the results were stored: fails if the user wanted an end, and they are only what was measured until
-/// then.
+/// After the results were stored: fails if the user wanted an end, and the results are incomplete.
 pub fn end_if_interrupted(
     measuring: &MeasuringOptions,
     results: &ResultsFolder,

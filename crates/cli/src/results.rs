@@ -9,7 +9,7 @@ use flashgrain_profile::{DeviceProfile, Profiled, file};
 
 use crate::exit::Usage;
 
-/// Names of what is written.
+/// Names of the files that are written.
 const PROFILE: &str = "profile.json";
 const REPORT: &str = "report.html";
 const SAMPLES: &str = "samples.csv";

@@ -24,7 +24,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         return whole.checked_mul(factor).ok_or_else(|| "larger than any drive".to_owned());
     }
     let bytes = number.parse::<f64>().map_err(|_| format!("not a number: expected {HELP}"))? * factor as f64;
-    // Above 2^53 a fraction of a byte is beyond what f64 tells apart; no drive is that large.
+    // Above 2^53, f64 cannot represent fractions of a byte; no drive is that large.
     if bytes.fract() != 0.0 || bytes >= 9e15 {
         return Err(format!("not a whole number of bytes: expected {HELP}"));
     }

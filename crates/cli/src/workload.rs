@@ -1,4 +1,4 @@
-//! A workload as it is typed: what `io` and `sim run` share.
+//! A workload as it is typed: the shared part of `io` and `sim run`.
 
 use clap::{Args, ValueEnum};
 use flashgrain_device::Geometry;
@@ -66,7 +66,7 @@ fn parse_pattern(text: &str) -> Result<f64, String> {
 }
 
 impl WorkloadOptions {
-    /// Refuses what makes no sense on any target.
+    /// Refuses workloads that make no sense on any target.
     pub fn check(&self) -> Result<(), Usage> {
         if self.sync != SyncMethod::None && !self.writes() {
             return Err(Usage(

@@ -71,7 +71,7 @@ impl Completion {
 
 /// A queue of requests to one device, used by one thread.
 ///
-/// Nothing is allocated, locked or copied per request. Dropping a channel waits for what is in flight.
+/// Nothing is allocated, locked or copied per request. Dropping a channel waits for its requests in flight.
 pub trait Channel {
     /// Queues a request; it reaches the device with the next [`Channel::poll`] or [`Channel::wait`].
     ///

@@ -81,8 +81,8 @@ impl Drop for Lock {
 }
 
 impl Claim {
-    /// Claims all `places`, directories and block devices, for this opener alone. With `making`, directories
-    /// that are missing are made, as durable as what is in them is going to be.
+    /// Claims all `places`, directories and block devices, for this opener alone. With `making`, missing
+    /// directories are made, as durable as their future content.
     ///
     /// # Errors
     /// [`Error::Locked`] if another opener, of this process or another, has one of them; [`Error::Os`] if one
@@ -143,7 +143,7 @@ impl Drop for Claim {
 }
 
 impl Lock {
-    /// Locks what `place` leads to, also if that is replaced meanwhile.
+    /// Locks the directory or block device at `place`, also if it is replaced meanwhile.
     fn take_at(place: &Path, making: bool, alone: bool, made: &mut Vec<PathBuf>) -> Result<Self, Error> {
         for _ in 0..TRIES_MAX {
             let lock = Self::take(place, alone)?;
@@ -157,7 +157,7 @@ impl Lock {
         Err(Error::Locked { path: place.into() })
     }
 
-    /// Locks what `path` leads to at this moment, exclusively if `alone`, otherwise shared.
+    /// Locks the present target of `path`, exclusively if `alone`, otherwise shared.
     pub fn take(path: &Path, alone: bool) -> Result<Self, Error> {
         let locked = || Error::Locked { path: path.into() };
         // On a block device this also keeps file systems away.
@@ -184,7 +184,7 @@ impl Lock {
         }
     }
 
-    /// Whether `path` still leads to what is locked.
+    /// Whether `path` still leads to the locked inode.
     pub fn is_of(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|metadata| Inode::of(&metadata) == self.inode)
     }

@@ -1,4 +1,4 @@
-//! An opened target and what it says about itself.
+//! An opened target, and its properties.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Geometry {
     /// Whether the device can take `request`.
     ///
     /// # Errors
-    /// [`Error::Request`] saying what is wrong.
+    /// [`Error::Request`] with the reason.
     pub fn check(&self, request: &Request) -> Result<(), Error> {
         if request.op.modifies() && !self.writable {
             return Err(Error::Request("the device was opened for reading only".into()));
@@ -134,8 +134,8 @@ pub trait Device: Send + Sync {
     /// Its identity, for the record.
     fn identity(&self) -> &Identity;
 
-    /// Limits of the system that have kept the best way to the device from being used until now, in words
-    /// that say what helps. They may show only when a channel is opened.
+    /// Limits of the system that have kept the best way to the device from being used until now, with their
+    /// remedies. They may show only when a channel is opened.
     fn shortages(&self) -> Vec<String> {
         Vec::new()
     }

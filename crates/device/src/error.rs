@@ -25,7 +25,7 @@ pub enum Error {
         /// The limit, and how to raise it.
         remedy: String,
     },
-    /// The target is not what the operation needs; the text says what to do.
+    /// The target does not suit the operation; the text names a remedy.
     #[error("{path}: {problem}")]
     Target {
         /// The target.
@@ -50,7 +50,7 @@ pub enum Error {
     FileLimit {
         /// The file.
         path: PathBuf,
-        /// The limit, what is needed, and what to do about it.
+        /// The limit, the size needed, and a remedy.
         why: String,
     },
     /// As many requests are in flight as the channel was opened for.
@@ -64,7 +64,7 @@ pub enum Error {
     Backend {
         /// The backend's name.
         backend: &'static str,
-        /// Why not, and what else can be used.
+        /// The reason, and the backends that can be used.
         why: String,
     },
 }

@@ -16,7 +16,7 @@ use crate::store_files::Locks;
 use crate::target::{DirectAlign, Target};
 use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, Request, StripeSet, identity};
 
-/// The deepest queue: what one `io_uring` can complete, halved for linked flushes.
+/// The deepest queue: the most that one `io_uring` can complete, halved for linked flushes.
 const DEPTH_MAX: u32 = 32_000;
 
 /// How a target is opened.
@@ -70,7 +70,7 @@ impl FileDevice {
         Self::assemble(directories.iter().map(open).collect::<Result<_, _>>()?, true, options)
     }
 
-    /// Existing files or block devices. Writing overwrites what they hold, so each path must stand in
+    /// Existing files or block devices. Writing overwrites their contents, so each path must stand in
     /// `consent` too: the same words said again by the user with a flag that names the loss.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl FileDevice {
         Ok(Self { targets, stripes, fallback, geometry, identity, capacity_bytes, growing, locks })
     }
 
-    /// A channel by this backend, or what the kernel has against it.
+    /// A channel by this backend, or the kernel's reason to refuse it.
     fn channel_by(
         &self,
         kind: BackendKind,

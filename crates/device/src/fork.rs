@@ -18,7 +18,8 @@ unsafe extern "C" {
     ) -> libc::c_int;
 }
 
-/// Runs in every child, before anything else does. Only what is safe in a signal handler may be done here.
+/// Runs in every child, before anything else does. Only operations that are safe in a signal handler may be
+/// done here.
 unsafe extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Identity;
 use crate::target::Target;
 
-/// Fills an identity with what can be found out about the first target; all fields are optional.
+/// Fills an identity with the available facts about the first target; all fields are optional.
 pub(crate) fn of(target: &Target) -> Identity {
     let mount = (!target.is_block_device).then(|| Mount::of(target.device_number)).flatten();
     let mut identity = Identity {

@@ -1,4 +1,4 @@
-//! The limits that a process runs under, and what helps when one of them is in the way.
+//! The limits that a process runs under, and their remedies.
 
 use std::io;
 

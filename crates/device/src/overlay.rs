@@ -1,11 +1,11 @@
-//! A device whose contents stay as they are: what is written to it is kept in memory, and read from there.
+//! A device whose contents stay as they are: writes are kept in memory, and read from there.
 //!
 //! For looking at something without changing it, by code that writes when it looks, such as a store that
-//! replays its log. Memory for what is written is limited; a write beyond that fails with `ENOMEM`.
+//! replays its log. Memory for writes is limited; a write beyond that fails with `ENOMEM`.
 //!
 //! 1. A write is copied, sector by sector, and done at once.
-//! 2. A read goes to the device below. When it is answered, sectors that were written are put over what it
-//!    brought.
+//! 2. A read goes to the device below. When the read is answered, written sectors replace those of the device
+//!    below.
 //!
 //! Invariant: nothing but reads ever reaches the device below.
 
@@ -36,7 +36,7 @@ struct Written {
 }
 
 impl OverlayDevice {
-    /// Over a device that is opened for reading; keeps up to `bytes_max` of what is written.
+    /// Over a device that is opened for reading; keeps up to `bytes_max` of writes.
     pub fn new(below: Arc<dyn Device>, bytes_max: u64) -> Self {
         let geometry = Geometry { writable: true, ..below.geometry().clone() };
         let count_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / SECTOR_BYTES;
@@ -77,7 +77,7 @@ impl Device for OverlayDevice {
 }
 
 impl Written {
-    /// Takes over what `bytes` say from `offset_bytes` on. `false` if there is no room.
+    /// Takes over `bytes` at `offset_bytes`. `false` if there is no room.
     fn put(&self, offset_bytes: u64, bytes: &[u8]) -> bool {
         let first = offset_bytes / SECTOR_BYTES as u64;
         let mut sectors = self.sectors.write().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ struct OverlayChannel {
 }
 
 impl OverlayChannel {
-    /// Does at once what does not go below.
+    /// Does requests at once that do not go below.
     fn carry_out(&self, request: &Request) -> Result<(), i32> {
         let length = request.length_bytes as usize;
         match request.op {
@@ -127,7 +127,7 @@ impl OverlayChannel {
         }
     }
 
-    /// Hands over what is done, as far as there is room, in the caller's words.
+    /// Hands over completed requests, as far as there is room, with the caller's tags.
     fn hand_over(&mut self, from: usize, completions: &mut Vec<Completion>) -> usize {
         for completion in completions.iter_mut().skip(from) {
             let slot = completion.tag as usize;

@@ -78,7 +78,7 @@ impl RequestInFlight {
     }
 }
 
-/// A part in flight: whose it is, and what is left of it.
+/// A part in flight: its request, and the rest of its range.
 #[derive(Clone, Copy)]
 struct PartInFlight {
     slot: u32,
@@ -108,7 +108,7 @@ pub(crate) struct RequestQueue<B: Backend> {
 }
 
 impl<B: Backend> RequestQueue<B> {
-    /// Parts that a queue of `depth` requests may have in flight: what its backend must be made for.
+    /// Parts that a queue of `depth` requests may have in flight: the size that its backend must be made for.
     pub(crate) fn parts_max(depth: u32, stripes: StripeSet) -> u32 {
         // A linked flush takes a part of its own.
         depth * 2 + if stripes.members() > 1 { SPARE_PARTS } else { 0 }
@@ -135,7 +135,7 @@ impl<B: Backend> RequestQueue<B> {
         }
     }
 
-    /// Pushes as much as there is room for: first what must be repeated, then requests in order.
+    /// Pushes as much as there is room for: first parts that must be repeated, then requests in order.
     fn stage(&mut self) {
         while let Some(&token) = self.to_repush.front() {
             if !self.backend.has_room(1) {
@@ -152,7 +152,7 @@ impl<B: Backend> RequestQueue<B> {
         }
     }
 
-    /// Cuts what is left of a request into parts and pushes them; `false` if room ran out.
+    /// Cuts the rest of a request into parts and pushes them; `false` if room ran out.
     fn stage_slot(&mut self, index: u32) -> bool {
         let slot = &mut self.slots[index as usize];
         if slot.errno != 0 {
@@ -285,7 +285,7 @@ impl<B: Backend> RequestQueue<B> {
         self.finished.push_back(index);
     }
 
-    /// Hands what is staged to the backend and waits for about `at_least` results.
+    /// Hands staged parts to the backend and waits for about `at_least` results.
     fn enter(&mut self, at_least: usize, until: Option<Nanos>) -> Result<(), Error> {
         self.stage();
         self.batch_time = None;
@@ -358,7 +358,7 @@ impl<B: Backend> Channel for RequestQueue<B> {
         }
         loop {
             let wanted = at_least.saturating_sub(reaped).min(self.in_flight());
-            // Even with nothing to wait for, what was submitted must reach the device.
+            // Even with nothing to wait for, submitted requests must reach the device.
             self.enter(wanted, until)?;
             reaped += self.reap(completions);
             let late = until.is_some_and(|until| clock::now() >= until);

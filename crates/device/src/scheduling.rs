@@ -1,4 +1,5 @@
-//! How long threads had to wait for a processor: what the scheduler counts, and what a hypervisor took away.
+//! How long threads had to wait for a processor: the scheduler's counts, and the time that a hypervisor gave
+//! to others.
 
 use std::fs;
 

@@ -54,8 +54,8 @@ impl FileDevice {
         Ok(device)
     }
 
-    /// Opens what [`FileDevice::create_store`] has made, in the same order. Several may have it open at a
-    /// time if none of them is going to write.
+    /// Opens a device that [`FileDevice::create_store`] has made, with the paths in the same order. Several
+    /// may have it open at a time if none of them is going to write.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process, or another device of this one, has it open; [`Error::Os`] with
@@ -75,7 +75,7 @@ impl FileDevice {
         Self::assemble(targets, options.write, options).map(|device| device.with_locks(locks))
     }
 
-    /// Makes every member large enough for `capacity_bytes` in total; returns what that gives.
+    /// Makes every member large enough for `capacity_bytes` in total; returns the resulting capacity.
     pub(crate) fn grow_members(&self, capacity_bytes: u64) -> Result<u64, Error> {
         let unit = self.stripes.unit_bytes().unwrap_or(1);
         let each = member_bytes(capacity_bytes, self.targets.len(), unit);
@@ -93,8 +93,8 @@ impl FileDevice {
 }
 
 impl FileDevice {
-    /// Makes every member as short as `capacity_bytes` in total allow; returns what that gives, or `None` if
-    /// it stays as it is.
+    /// Makes every member as short as `capacity_bytes` in total allow; returns the resulting capacity, or
+    /// `None` if it stays the same.
     pub(crate) fn shrink_members(&self, capacity_bytes: u64) -> Result<Option<u64>, Error> {
         let unit = self.stripes.unit_bytes().unwrap_or(1);
         let each = member_bytes(capacity_bytes, self.targets.len(), unit);
@@ -140,7 +140,7 @@ fn grow(target: &Target, bytes: u64) -> Result<(), Error> {
     make_durable(&target.file, &target.path)
 }
 
-/// One member: what keeps others away, and what I/O goes through. They are apart so that a channel that
+/// One member: the lock that keeps others away, and the file for I/O. They are apart so that a channel that
 /// outlives its device, on a thread that has not noticed, does not keep the store from being opened again.
 fn member(path: &Path, claim: &Claim, options: &DeviceOptions) -> Result<(Option<Lock>, Target), Error> {
     let lock = if claim.has(path) { None } else { Some(Lock::take(path, options.write)?) };
@@ -170,7 +170,7 @@ struct Made(Vec<PathBuf>);
 impl Drop for Made {
     fn drop(&mut self) {
         for path in &self.0 {
-            // The reason to give up is what the user hears of.
+            // The user is told the reason to give up, not an error of the removal.
             drop(std::fs::remove_file(path));
         }
     }

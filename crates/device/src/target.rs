@@ -158,8 +158,8 @@ fn named_then_removed(directory: &Path) -> io::Result<File> {
 }
 
 /// Gives the file its size and its blocks, so that a full file system is found out now and not in the middle.
-/// Only what the file does not have yet is asked for: XFS counts all that is asked for against what is free,
-/// whether it is there or not.
+/// Only blocks that the file does not have yet are asked for: XFS counts the whole range of a request against
+/// the free space, whether its blocks exist or not.
 pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
     let doing = || format!("reserve {bytes} bytes in {}", path.display());
     let os = |source| os(doing(), source);
@@ -183,7 +183,7 @@ pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Error>
     }
 }
 
-/// Refuses what the process may not write: the kernel would send a signal that ends the program.
+/// Refuses a size beyond the process's limit: the kernel would send a signal that ends the program.
 pub(crate) fn check_file_limit(path: &Path, bytes: u64) -> Result<(), Error> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one `rlimit`.
@@ -245,7 +245,7 @@ pub(crate) fn overwrite_in_place(file: &File) {
 /// system's metadata of them.
 const LEFT_FREE_BYTES: u64 = 16 << 20;
 
-/// Refuses growth that would take the room which writing again what is there may need.
+/// Refuses growth that would take the room which overwriting may need.
 pub(crate) fn check_left_free(file: &File, path: &Path, more_bytes: u64) -> Result<(), Error> {
     let Some(answer) = file_system(file).filter(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC) else {
         return Ok(());

@@ -22,7 +22,7 @@ pub fn limit() {
     LIMIT.store(LIMIT_BYTES, Ordering::Relaxed);
 }
 
-/// Names what is being done, for the message.
+/// Notes the number of the current case, for the message.
 pub fn note_case(case: u64) {
     CASE.store(case, Ordering::Relaxed);
 }
@@ -30,10 +30,10 @@ pub fn note_case(case: u64) {
 fn check(bytes: usize) {
     let limit_bytes = LIMIT.load(Ordering::Relaxed);
     if bytes > limit_bytes {
-        // Only once, also for what printing needs.
+        // Only once, so that printing may allocate.
         LIMIT.store(usize::MAX, Ordering::Relaxed);
         let case = CASE.load(Ordering::Relaxed);
-        // Not what tests have captured.
+        // Written to standard error directly, because tests capture what is printed.
         let _told =
             writeln!(stderr(), "case {case}: an allocation of {bytes} bytes, allowed are {limit_bytes}");
         std::process::abort();

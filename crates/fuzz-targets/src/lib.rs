@@ -3,8 +3,8 @@
 //!
 //! Two drivers share them: a coverage-guided fuzzer for long runs (`scripts/fuzz.sh`, `fuzz/`), and the tests
 //! of this crate, which replay the corpus (`fuzz/corpus`) and mutate it as often as they are told to. Both
-//! begin with what [`corpus`] finds, which was made by `tests/corpus` from real stores and added to by what
-//! the fuzzer has found.
+//! begin with the inputs that [`corpus`] finds: `tests/corpus` made them from real stores, and finds of the
+//! fuzzer were added.
 
 pub mod allocation;
 pub mod mutate;
@@ -20,7 +20,7 @@ use flashgrain::testing::decode;
 pub struct Target {
     /// Also the name of its corpus.
     pub name: &'static str,
-    /// Decodes; panics if what was decoded is not what it should be.
+    /// Decodes; panics if a decoded value breaks an invariant.
     pub run: fn(&[u8]),
     /// No longer input tells more.
     pub input_bytes_max: usize,

@@ -16,7 +16,7 @@ pub fn profile(bytes: &[u8]) {
     let again = file::parse(Path::new(ORIGIN), &text).unwrap_or_else(|error| panic!("{error}"));
     let again = serde_json::to_vec(&again).unwrap_or_default();
     assert!(again == text, "a profile comes back");
-    // All the way to what people see: whatever was read can be shown, and soon.
+    // The input goes all the way to reports: every profile that was read can be shown, and soon.
     flashgrain_report::html(&profile).unwrap_or_else(|error| panic!("a report of what was read: {error}"));
     flashgrain_report::terminal(&profile, 80);
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The samples cannot support any fit; the text says what is missing.
+    /// The samples cannot support any fit; the text names the missing samples.
     #[error("{0}")]
     Samples(String),
     /// A samples file is malformed.

@@ -144,7 +144,7 @@ fn add_intervals<M: Fit>(model: &mut Option<M>, resampler: &Resampler<'_>, optio
     for _ in 0..options.resamples {
         let Some(refitted) = model.refit(&resampler.draw(&mut rng)) else { continue };
         let refitted = refitted.numbers();
-        // A resample may lack a concurrency or so, but what is there comes in the same order.
+        // A resample may lack a concurrency or so, but the remaining numbers come in the same order.
         let mut rest = refitted.as_slice();
         for (number, values) in numbers.iter().zip(&mut resampled) {
             if let Some(place) = rest.iter().position(|candidate| candidate.is(number)) {

@@ -1,15 +1,15 @@
 //! The DAM, PDAM, affine and MQSSD cost models of a drive: predicting, fitting, comparing.
 //!
 //! Pure mathematics: no files, no clock, no threads. A [`Workload`] describes I/O for every model, a
-//! [`Sample`] is what a trial of one reached; [`fit`] makes [`Models`] of samples, [`compare`] judges them on
-//! workloads that they were not fitted to. Each model predicts through [`IoModel`]; each fitted number is an
-//! [`Estimate`] with its bootstrap interval, or the reason why the samples do not determine it.
-//! [`segmented_fit`] and [`line_fit`] are the regressions of PDAM and affine on their own.
+//! [`Sample`] is the throughput that a trial of one reached; [`fit`] makes [`Models`] of samples, [`compare`]
+//! judges them on workloads that they were not fitted to. Each model predicts through [`IoModel`]; each
+//! fitted number is an [`Estimate`] with its bootstrap interval, or the reason why the samples do not
+//! determine it. [`segmented_fit`] and [`line_fit`] are the regressions of PDAM and affine on their own.
 //!
 //! Costs are in seconds; setup costs are per random access, transfer costs per byte in code and per page
-//! where a paper's table is quoted. All costs are *device time*: what a run of n random accesses and N bytes
-//! by k streams together takes is `n * setup(k) + N * transfer(k)` (MQSSD paper §4.2; its equations 3, 7 and
-//! 8 print a sum of throughputs where its own definition adds times).
+//! where a paper's table is quoted. All costs are *device time*: n random accesses and N bytes by k streams
+//! together take `n * setup(k) + N * transfer(k)` (MQSSD paper §4.2; its equations 3, 7 and 8 print a sum of
+//! throughputs where its own definition adds times).
 //!
 //! Every fit minimises the squared logarithm of predicted over measured, which is the relative error where
 //! that is small: a drive's costs span three orders of magnitude. Reads and writes are fitted on their own,

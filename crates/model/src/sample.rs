@@ -30,7 +30,7 @@ impl Sample {
     /// Checks that every number makes sense.
     ///
     /// # Errors
-    /// [`Error::Samples`] naming the number, its value and what is expected.
+    /// [`Error::Samples`] naming the number, its value and the expected range.
     pub fn check(&self) -> Result<(), Error> {
         let workload = &self.workload;
         let within = |name: &str, value: f64, range: RangeInclusive<f64>| {

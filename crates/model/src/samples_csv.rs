@@ -27,7 +27,7 @@ const EXTERNAL: &str = "external";
 /// `random_share` (else 1). Other columns and lines that start with `#` are ignored.
 ///
 /// # Errors
-/// [`Error::Csv`] with the line, what is wrong there and what is expected.
+/// [`Error::Csv`] with the line, the problem and the expected value.
 pub fn read_csv<R: Read>(mut reader: R) -> Result<Vec<Sample>, Error> {
     let mut text = Vec::new();
     reader

@@ -36,7 +36,7 @@ impl Workload {
         Self { read_share, request_bytes, random_share: 1.0, concurrency }
     }
 
-    /// Random accesses per byte moved: what a setup cost is multiplied with.
+    /// Random accesses per byte moved: the factor of a setup cost.
     pub fn random_accesses_per_byte(&self) -> f64 {
         self.random_share / self.request_bytes
     }

@@ -217,7 +217,7 @@ pub struct Config {
     /// The part of the device that is used, from its beginning. `None`: as much as the limits allow.
     pub region_bytes: Option<u64>,
     /// Whether the device holds data everywhere, as a simulated drive may from its beginning. Then all of it
-    /// is used, and before measuring only what has to be written in a special way is.
+    /// is used, and before measuring only parts that must be written in a special way are written.
     pub holds_data: bool,
     /// Experiments to run.
     pub experiments: Vec<ExperimentName>,
@@ -246,7 +246,7 @@ pub struct Config {
     pub resamples: u32,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Whether an interrupt ends measuring, with what was measured until then, instead of failing.
+    /// Whether an interrupt ends measuring and keeps the measurements until then, instead of failing.
     pub keep_interrupted: bool,
 }
 
@@ -290,7 +290,7 @@ impl Config {
         self.experiments.contains(&name)
     }
 
-    /// Refuses what makes no sense.
+    /// Refuses settings that make no sense.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !(self.budget_s >= Self::MIN_BUDGET_S && self.budget_s.is_finite()) {
             let least = Self::MIN_BUDGET_S;

@@ -1,4 +1,4 @@
-//! Two profiles side by side: what differs in origin, in what was learned, and in speed beyond noise.
+//! Two profiles side by side: differences in origin, in learned parameters, and in speed beyond noise.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// An argument makes no sense; the text says what would.
+    /// An argument makes no sense; the text names a sensible one.
     #[error("{0}")]
     Argument(String),
     /// A profile file cannot be read.

@@ -16,7 +16,7 @@ struct Rates {
 
 /// The YAML that Seastar's iotune writes and Scylla and Redpanda read: `disks` with mount point, and IOPS and
 /// bandwidth of reads and writes. IOPS are those of random pages, bandwidth that of large requests, both at
-/// the best depth. A comment says what the writes are about.
+/// the best depth. A comment tells the regime of the writes.
 ///
 /// # Errors
 /// [`Error::Argument`] if the profile lacks the measurements, with the experiments to run.

@@ -30,7 +30,7 @@ pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
 ///
 /// 1. `-` is standard output, and so are `/dev/stdout` and its synonyms.
 /// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path`
-///    only: what a killed run left behind is replaced by the next and never piles up.
+///    only: the temporary file of a killed run is replaced by the next run and never piles up.
 /// 3. Any other target (a symbolic link, a FIFO, a terminal, `/dev/null`) may have other users: it is opened
 ///    and written through, never replaced.
 ///
@@ -61,8 +61,8 @@ pub fn write_atomically(
     written.map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Whether a file can be made at `path`, or what is there be written to, without changing anything that is
-/// there.
+/// Whether a file can be made at `path`, or the existing target be written to, without changing anything that
+/// is there.
 ///
 /// # Errors
 /// [`Error::Write`] with the system's reason.
@@ -168,14 +168,14 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<DeviceProfile, Error> {
     decode(bytes).map_err(|problem| file_error(path, problem))
 }
 
-/// The part of a profile that tells what the rest is.
+/// The part of a profile that tells its format and version.
 #[derive(Deserialize)]
 struct Head {
     format: String,
     schema_version: u32,
 }
 
-/// A profile from the bytes of its file; otherwise in words what is wrong and what to do.
+/// A profile from the bytes of its file; otherwise a text with the problem and a remedy.
 fn decode(bytes: &[u8]) -> Result<DeviceProfile, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         serde_json::error::Category::Eof if starts_like_a_profile(bytes) => {

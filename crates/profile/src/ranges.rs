@@ -95,7 +95,7 @@ const BY_END: &[(&str, Range)] = &[
     ("_s", SECONDS),
 ];
 
-/// The keys of an estimate and of a model's kinds, which take the range of what they belong to.
+/// The keys of an estimate and of a model's kinds, which take the range of the key above them.
 const PARTS: &[&str] = &["estimate", "value", "low", "high", "reads", "writes"];
 
 fn range_of(key: &str) -> Range {

@@ -172,7 +172,7 @@ impl Latency {
     }
 }
 
-/// A workload and what it reached, over its repeats.
+/// A workload and its results, over its repeats.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// The workload.
@@ -221,7 +221,7 @@ impl Regime {
 }
 
 /// Mean latencies that the shortest repeat must have lasted before its rate may stand for the drive: in less,
-/// what happens to complete together decides.
+/// the requests that happen to complete together decide.
 const HEADLINE_LATENCIES_MIN: f64 = 16.0;
 
 impl Point {
@@ -267,7 +267,7 @@ pub struct Measurements {
     pub depth: Vec<Point>,
     /// Read shares and their interference.
     pub mix: Vec<Point>,
-    /// Sequential streams of small and of large requests. Not part of what the models are fitted to.
+    /// Sequential streams of small and of large requests. Models are not fitted to these.
     #[serde(default)]
     pub sequential: Vec<Point>,
     /// The backends.
@@ -500,7 +500,7 @@ pub struct Learned {
     pub half_bandwidth_bytes: LearnedValue,
 }
 
-/// A setting that follows from what was learned.
+/// A setting that follows from learned parameters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decision {
     /// Name of the setting, such as `leaf size`.
@@ -621,8 +621,8 @@ pub struct LayoutDecision {
     pub because: String,
 }
 
-/// One kind of operation on the store: how fast it was, and how fast the drive allows what it asked of the
-/// drive.
+/// One kind of operation on the store: its measured rate, and the rate that the drive allows for its
+/// requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreOperation {
     /// Such as `random look-ups`.
@@ -634,7 +634,7 @@ pub struct StoreOperation {
     /// Operations per second if the drive took as long for their requests as the models and the flush
     /// measurements of this profile say; `None` without these.
     pub predicted_per_second: Option<f64>,
-    /// The same from what the raw device took for such requests in the same run.
+    /// The same from the latency of such requests on the raw device in the same run.
     pub raw_per_second: Option<f64>,
     /// Of single operations; of inserts by hundreds, of a hundred.
     pub latency: Latency,

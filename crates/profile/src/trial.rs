@@ -84,7 +84,7 @@ impl Trial {
         }
     }
 
-    /// Bytes that are in flight together: what a repeat moves at least.
+    /// Bytes that are in flight together: the least that a repeat moves.
     pub fn in_flight_bytes(&self) -> u64 {
         match &self.work {
             Work::Load(load) => (load.workload.request_bytes * load.workload.concurrency) as u64,

@@ -11,7 +11,7 @@ fn is_harmless(character: char) -> bool {
     !character.is_control() && !turns_direction
 }
 
-/// Keeps numbers and their units on one line, and what stands around an equals sign, where text flows.
+/// Keeps numbers and their units, and both sides of an equals sign, on one line where text flows.
 pub(crate) fn unbroken(text: &str) -> String {
     const UNITS: [&str; 21] = [
         "B", "KiB", "MiB", "GiB", "TiB", "B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "kB/s", "MB/s", "GB/s",

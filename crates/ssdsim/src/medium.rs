@@ -50,9 +50,9 @@ impl Medium {
         }
     }
 
-    /// The power is gone and back: all operations under way are lost, and so is what a volatile cache held.
-    /// The content of the drive is kept elsewhere ([`crate::content`]); here it is only about where things
-    /// are and what is busy.
+    /// The power is gone and back: all operations under way are lost, and so is the content of a volatile
+    /// cache. The content of the drive is kept elsewhere ([`crate::content`]); the medium only tracks places
+    /// and busy times.
     pub fn power_cycle(&mut self) {
         match self {
             Self::Nand(nand) => nand.power_cycle(),

@@ -227,7 +227,7 @@ pub(crate) struct HostTally {
 const DIGITS: u8 = 3;
 const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
 
-/// For latencies in nanoseconds. Its bounds are given: one that grows by itself would keep what is recorded
+/// For latencies in nanoseconds. Its bounds are given: a histogram that grows by itself would record values
 /// as saturating at 2 ns.
 #[expect(clippy::expect_used, reason = "the bounds are valid")]
 pub(crate) fn latency_histogram() -> Histogram<u64> {
@@ -279,7 +279,7 @@ impl HostTally {
         *self = Self::new(now_ns, self.in_flight);
     }
 
-    /// All that was counted, with what the drives counted.
+    /// All counts of the host and of the drives.
     pub fn statistics<'a>(&self, drives: impl Iterator<Item = &'a Tally>, now_ns: u64) -> Statistics {
         let running = u128::from(self.in_flight) * u128::from(now_ns - self.changed_ns);
         let mut statistics = Statistics {

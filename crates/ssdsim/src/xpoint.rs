@@ -114,7 +114,7 @@ impl Xpoint {
         let entry = &mut context.commands[command];
         let (mut offset, end) = (entry.offset_bytes, entry.offset_bytes + u64::from(entry.length_bytes));
         entry.parts = (end.div_ceil(self.chunk_bytes) - offset / self.chunk_bytes) as u32;
-        // The controller joins what are not whole chunks.
+        // The controller joins accesses that are not whole chunks.
         let misaligned =
             entry.op == Op::Read && !(offset % self.chunk_bytes == 0 && end % self.chunk_bytes == 0);
         let stages =

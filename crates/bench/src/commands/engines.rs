@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use flashgrain_bench::engine::{Durability, EngineName, Setup};
 
-/// Opens each for a moment: only then is known what it is told.
+/// Opens each for a moment: its settings are only known then.
 pub fn engines(cache_mib: u64, durability: Durability) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir()?;
     for name in EngineName::all() {

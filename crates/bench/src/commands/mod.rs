@@ -1,4 +1,4 @@
-//! The commands, and what they share.
+//! The commands, and the options that they share.
 
 pub mod compare;
 pub mod engines;

@@ -57,7 +57,7 @@ fn seconds(seconds: f64) -> anyhow::Result<Duration> {
     Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} is no number of seconds"))
 }
 
-/// Runs it, and fails if what it leaves is not as it should be.
+/// Runs it, and fails if the check of the result fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let benchmark = arguments.data.sizes().benchmark(&arguments.workload)?;
     ensure!(arguments.directory.is_dir(), "{}: not a directory", arguments.directory.display());

@@ -160,7 +160,7 @@ impl Cell<'_> {
         Rounds::of(self.runs.iter().filter_map(|run| what(run)))
     }
 
-    /// Rate over what the drive read alone in the same minute.
+    /// Rate over the drive's own reads per second, measured in the same minute.
     pub fn of_raw(&self) -> Option<Rounds> {
         self.of(|run| Some(run.operations_per_s / run.raw?.reads_per_s))
     }

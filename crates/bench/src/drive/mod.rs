@@ -1,4 +1,4 @@
-//! The one driver: clients that work for a while, and what is counted meanwhile.
+//! The one driver: clients that work for a while, with counters.
 //!
 //! In a closed loop each client begins its next operation when the last one has ended. In an open loop
 //! operations begin at random times of a given rate, and their latency counts from the moment at which they
@@ -32,7 +32,7 @@ pub use tally::{Kind, Second, Tally, histogram};
 
 use crate::engine::{Failure, Job, Session};
 
-/// How long, how fast, and what is taken.
+/// Number of clients, length, rate and sampling of a counted span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// Clients at a time.
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-/// Notes that a client has failed, also if it panics, unless it is told otherwise.
+/// Notes, when dropped, that a client has failed or panicked; a client that ends well forgets it.
 struct FailsUnlessEnded<'a>(&'a Shared);
 
 impl Drop for FailsUnlessEnded<'_> {

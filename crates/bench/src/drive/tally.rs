@@ -69,7 +69,7 @@ impl Default for Second {
 }
 
 impl Tally {
-    /// An operation with what was taken of it.
+    /// An operation, with its times if they were taken.
     pub(super) fn count(&mut self, done: Done, timing: Option<Timing>) {
         let kind = self.kind(done.kind);
         kind.count += done.count;
@@ -145,7 +145,7 @@ impl Tally {
 
 /// Records a latency, however long it is.
 pub(crate) fn record(histogram: &mut Histogram<u64>, latency_ns: u64) {
-    // As below. `saturating_record` would cut off what a growing histogram has no room for yet.
+    // As below. `saturating_record` would cut off values that a growing histogram has no room for yet.
     histogram.record(latency_ns).unwrap_or_else(|error| unreachable!("{error}"));
 }
 

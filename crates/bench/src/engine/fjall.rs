@@ -30,7 +30,7 @@ struct Shared {
     /// How far a commit's journal entry gets; `None` leaves it in fjall's buffer.
     persist: Option<PersistMode>,
     /// Whether a transaction that writes was ever begun. Until then single writes go around fjall's detection
-    /// of conflicts, which costs four times what they do.
+    /// of conflicts, which costs four times as much as the writes.
     uses_transactions: RwLock<bool>,
 }
 

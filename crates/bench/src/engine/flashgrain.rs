@@ -59,7 +59,7 @@ impl Engine for Flashgrain {
         let join = |task: flashgrain::JoinHandle<_>| {
             task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // All of them end before any error is told.
+        // All of them end before any error is returned.
         let results: Vec<anyhow::Result<()>> = tasks.into_iter().map(join).collect();
         results.into_iter().collect()
     }

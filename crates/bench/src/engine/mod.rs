@@ -74,7 +74,7 @@ pub trait Engine: Send + Sync {
     /// The first that a client has returned.
     fn run(&self, clients: usize, job: Job) -> anyhow::Result<()>;
 
-    /// Waits until what was written is where it would be after a long rest: buffers are written, compactions
+    /// Waits until written data are where they would be after a long rest: buffers are written, compactions
     /// done, a checkpoint is made.
     ///
     /// # Errors
@@ -99,8 +99,8 @@ pub trait Session {
     /// Puts the value of a key into `value`. `false` if there is none; `value` is empty then.
     fn get(&mut self, table: Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
-    /// The values of several keys that need not be seen at the same moment; `visit` hears of each that is
-    /// there, by its place in `keys`.
+    /// The values of several keys that need not be seen at the same moment; `visit` is called for each that
+    /// is there, with its place in `keys`.
     fn get_many(
         &mut self,
         table: Table,
@@ -116,8 +116,8 @@ pub trait Session {
         Ok(())
     }
 
-    /// Has the engine bring what a transaction needs into memory that is going to read these keys and change
-    /// them.
+    /// Has the engine load the pages into memory that a transaction on these keys needs, which is going to
+    /// read and change them.
     fn prefetch(&mut self, table: Table, keys: &[&[u8]]) -> Result<(), Failure> {
         self.get_many(table, keys, &mut |_, _| ())
     }
@@ -141,7 +141,7 @@ pub trait Session {
     /// Begins a transaction that sees one state of the store, and its own writes. No other one of this
     /// session may be under way.
     ///
-    /// Engines with a single writer wait for it here; what only reads should say so with
+    /// Engines with a single writer wait for it here; transactions that only read should say so with
     /// [`Session::begin_reading`].
     fn begin(&mut self) -> Result<(), Failure>;
 
@@ -207,7 +207,7 @@ fn run_threads(
         let join = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, anyhow::Result<()>>>| {
             thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // All of them end before any error is told.
+        // All of them end before any error is returned.
         let results: Vec<anyhow::Result<()>> = threads.into_iter().map(join).collect();
         results.into_iter().collect()
     })

@@ -37,7 +37,7 @@ pub enum EngineName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
-    /// In memory of its own, of the size it is told; its data go around the kernel's page cache.
+    /// In memory of its own, of the size in its settings; its data go around the kernel's page cache.
     Own,
     /// In the kernel's page cache too, or only there: [`Setup::cache_bytes`] holds for it only if the runner
     /// limits the memory of the process, page cache included.

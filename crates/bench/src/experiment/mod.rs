@@ -1,4 +1,4 @@
-//! Measurements of Flashgrain alone, beside the raw device in the same run: what `flashgrain bench` does.
+//! Measurements of Flashgrain alone, beside the raw device in the same run: the work of `flashgrain bench`.
 //!
 //! 1. A [`StoreLocation`] for the store is made, with the room that is wanted.
 //! 2. The store is filled with records, or one that was kept is opened.
@@ -39,7 +39,7 @@ use crate::store::{Options, Store, StoreLocation};
 use crate::workload::{Mix, OnRecords, Workload};
 use raw::Raw;
 
-/// The tree that says what the tree of records holds.
+/// The tree that describes the content of the tree of records.
 const ABOUT: &str = "about";
 
 /// Share of a simulated drive that is live unless it is said.
@@ -119,7 +119,7 @@ impl Experiment<'_> {
     /// Measures `work`, called `name`, and leaves nothing behind that is not to be kept.
     ///
     /// # Errors
-    /// Those of the target and the store, and what is refused of the options.
+    /// Errors of the target and the store, and refusals of options.
     pub fn run(&self, name: &str, work: Work) -> anyhow::Result<ExperimentResult> {
         let place = self.place()?;
         let result = self.measure(name, &place, work, 0);

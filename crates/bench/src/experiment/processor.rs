@@ -1,4 +1,4 @@
-//! Measures what this machine's processor takes for what a store does: the costs of simulated workers.
+//! Measures this machine's processor times for a store's operations: the costs of simulated workers.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -90,7 +90,7 @@ fn wait_ns(
     let driven = run(&mut store, Operation::Lookup, &options, interrupt)?;
     let reads = (driven.after.device.reads - driven.before.device.reads) as f64;
     let reads_each = reads / driven.tally.operations().max(1) as f64;
-    // The device in memory is not what is asked for: its share is measured by itself.
+    // The requests to the device in memory are not part of these costs: their share is measured by itself.
     let mut raw = Raw::default();
     raw.measure(&*place.raw()?, store.written_region(), &options, interrupt)?;
     store.close()?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::measure::{Direction, RawDrive, RawRequests};
 use crate::store::Options;
 
-/// Of each read: what most nodes have.
+/// Of each read: the size of most nodes.
 const READ_BYTES: f64 = 4096.0;
 
 /// Reads of a simulated device, at most.

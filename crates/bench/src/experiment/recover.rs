@@ -21,7 +21,7 @@ const RUNNING: &str = "running updates";
 /// Between two looks at the interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long opening took, and what it had to do.
+/// Duration and work of the recovery.
 #[derive(Debug, Serialize)]
 pub struct RecoverResult {
     flashgrain_version: &'static str,

@@ -197,7 +197,7 @@ impl ExperimentResult {
         (self.key_bytes + self.value_bytes) as f64
     }
 
-    /// The lines that say what was measured.
+    /// The lines that describe the measurement.
     pub(super) fn heading(&self) -> String {
         let mut text = format!(
             "store   {} records of {} + {} bytes in {}, {} in all; cache {}\n",

@@ -8,17 +8,17 @@ use super::filling;
 use crate::fill::fill;
 use crate::store::{Options, Room, StoreLocation, StoreOptions};
 
-/// Records of the store in memory by which it is found what one takes.
+/// Records of the store in memory that measures the room of one record.
 const TRIAL_RECORDS: u64 = 50_000;
 
 /// Of a device on which records take little: a store needs some segments whatever it holds.
 const DEVICE_BYTES_MIN: u64 = 64 << 20;
 
-/// The log takes at most so much, and this part of what the pages have.
+/// The log takes at most so much, and this part of the room for pages.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 const LOG_DIVISOR: u64 = 8;
 
-/// In front of everything, and what rounding takes.
+/// Room in front of everything, and loss by rounding.
 const FRONT_BYTES: u64 = 2 << 20;
 
 const ALIGN_BYTES: u64 = 1 << 20;

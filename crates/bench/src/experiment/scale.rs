@@ -1,4 +1,4 @@
-//! Look-ups on ever more simulated drives, and what binds.
+//! Look-ups on ever more simulated drives, and the resource that binds.
 
 use flashgrain_profile::Error;
 use flashgrain_report::unit;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Experiment, ExperimentResult, Operation, Work};
 use crate::store::Options;
 
-/// A resource binds if it is used for at least this share of what it can do.
+/// A resource binds if it is used for at least this share of its capacity.
 const BINDS_FROM: f64 = 0.9;
 
 /// The resource that binds the rate.

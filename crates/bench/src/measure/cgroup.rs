@@ -1,5 +1,5 @@
-//! A bound on the memory of this process, page cache included: what an engine that leaves caching to the
-//! kernel may use.
+//! A bound on the memory of this process, page cache included: the limit of an engine that leaves caching to
+//! the kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use flashgrain_device::clock;
 const ROOTS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
-/// How a group is told to give up its pages, in both versions, and what is written there.
+/// Files that make a group give up its pages, in both versions, and the text to write there.
 const EMPTYING: [(&str, &str); 2] = [("memory.force_empty", "0"), ("memory.reclaim", "1T")];
 
 /// A group with this process in it, until it is dropped.
@@ -60,8 +60,8 @@ fn is_controller(root: &Path, file: &str) -> bool {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         for (file, text) in EMPTYING {
-            // Pages that stay in the cache would be a present to the next run, which is not charged for what
-            // it finds there. The kernel says when some cannot be given up, such as this process's own.
+            // Pages that stay in the cache would be a present to the next run, which is not charged for pages
+            // that it finds there. The kernel says when some cannot be given up, such as this process's own.
             let path = self.group.join(file);
             let _refused = if path.exists() { std::fs::write(path, text) } else { Ok(()) };
         }

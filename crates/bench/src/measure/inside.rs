@@ -93,7 +93,7 @@ impl Inside {
             let Some(stages) = stages else { continue };
             text += &format!("  {name:<9}");
             for micros in stages.columns() {
-                // Zero is what a stage takes that is not there.
+                // Zero means that the drive does not have the stage.
                 let cell = if micros == 0.0 { "-".to_owned() } else { unit::micros(micros) };
                 text += &format!("{cell:>11}");
             }
@@ -102,7 +102,7 @@ impl Inside {
         text
     }
 
-    /// Counts behind the host's back; lines for what did not happen are left out.
+    /// Counts behind the host's back; lines for events that did not happen are left out.
     fn counters_table(&self) -> String {
         let mut lines = self.flash_lines();
         lines.extend(self.cache_lines());

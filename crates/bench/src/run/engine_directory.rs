@@ -6,8 +6,8 @@ use anyhow::Context as _;
 
 use crate::benchmark::Contents;
 
-/// A directory of one engine. Beside it stands a note of what it was filled with, so that later runs need not
-/// fill it again.
+/// A directory of one engine. Beside it stands a note of its contents, so that later runs need not fill it
+/// again.
 #[derive(Clone, Debug)]
 pub struct EngineDirectory {
     directory: PathBuf,
@@ -61,7 +61,7 @@ impl EngineDirectory {
     /// An empty directory.
     ///
     /// # Errors
-    /// If what is there cannot be removed.
+    /// If the present files cannot be removed.
     pub fn empty(&self) -> anyhow::Result<()> {
         self.clear()?;
         std::fs::create_dir_all(&self.directory).with_context(|| format!("make {}", self.directory.display()))
@@ -70,7 +70,7 @@ impl EngineDirectory {
     /// Nothing is left.
     ///
     /// # Errors
-    /// If what is there cannot be removed.
+    /// If the present files cannot be removed.
     pub fn clear(&self) -> anyhow::Result<()> {
         self.forget()?;
         removed(std::fs::remove_dir_all(&self.directory))

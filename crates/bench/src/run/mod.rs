@@ -1,4 +1,4 @@
-//! One run: an engine, a question, what came of it.
+//! One run: an engine, a question, and the result.
 
 mod engine_directory;
 mod result;
@@ -39,10 +39,10 @@ pub struct Run {
     pub round: u32,
 }
 
-/// Memory of a process beside what its engine caches, while clients run: code, stacks, histograms.
+/// Memory of a process beside its engine's cache, while clients run: code, stacks, histograms.
 const MEMORY_BESIDE_BYTES: u64 = 64 << 20;
 
-/// The same while it is filled, without what the order of the records takes.
+/// The same while it is filled, without the order of the records.
 const FILLING_BYTES: u64 = 256 << 20;
 
 /// Of so many bytes of data, one more is needed then.
@@ -51,14 +51,14 @@ const DATA_OF_ORDER: u64 = 4;
 /// Counts of a run of an engine.
 type EngineDriven = Driven<Option<BlockCounters>>;
 
-/// Hears what is going on.
+/// Receives messages on the progress.
 pub type Note<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 impl Run {
-    /// Fills a store below `place` if that has not been done, runs, and says what came of it.
+    /// Fills a store below `place` if that has not been done, runs, and returns the result.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     pub fn run(
         &self,
         place: &EngineDirectory,
@@ -95,8 +95,8 @@ impl Run {
         Ok(RunResult::new(self, &driven, left, is_limited))
     }
 
-    /// Engines that cache in the kernel get what the others get as a cache, and a little more for what those
-    /// have beside it.
+    /// Engines that cache in the kernel get the cache of the others, and a little more for the memory that
+    /// those use beside it.
     fn limit_memory(&self, beside_bytes: u64) -> anyhow::Result<Option<MemoryLimit>> {
         match self.engine.caching() == Caching::PageCache {
             false => Ok(None),
@@ -129,7 +129,7 @@ impl Run {
         if !contents.is_empty() {
             note(&format!("filling {} with {contents}", self.engine));
             let began = clock::now();
-            // Not for its own sake: what filling has left in the page cache goes with the group.
+            // Not for its own sake: with the group go the pages that filling has left in the page cache.
             let _limit = self.limit_memory(FILLING_BYTES + self.benchmark.data_bytes() / DATA_OF_ORDER);
             let setup = self.setup(place, Durability::None, self.benchmark.loaders());
             let engine = self.engine.open(&setup)?;
@@ -186,7 +186,7 @@ fn visit_everything(engine: &dyn Engine, tables: usize) -> anyhow::Result<()> {
 }
 
 impl RunResult {
-    /// Whether it can be trusted: it ran to its end, and left what it should.
+    /// Whether it can be trusted: it ran to its end, and its check found no violation.
     pub fn is_sound(&self) -> bool {
         !self.is_interrupted && self.check.as_ref().is_none_or(|check| check.violations.is_empty())
     }

@@ -41,7 +41,7 @@ pub struct RunResult {
     pub cores: usize,
     /// Of an open loop.
     pub rate_per_s: Option<f64>,
-    /// The same as a share of what the engine does in a closed loop, if it was chosen so.
+    /// The same as a share of the engine's rate in a closed loop, if it was chosen so.
     pub load: Option<f64>,
     /// Of everything random.
     pub seed: u64,
@@ -80,7 +80,7 @@ pub struct RunResult {
     pub raw_latency: Option<Latency>,
     /// Second by second.
     pub seconds: Vec<SecondResult>,
-    /// Whether what was left is as it should be.
+    /// Result of the check of the final state.
     pub check: Option<Check>,
     /// It was ended early.
     pub is_interrupted: bool,

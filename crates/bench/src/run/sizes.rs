@@ -18,7 +18,7 @@ pub struct Sizes {
     pub seed: u64,
 }
 
-/// Names of TPC-C's variants, and what they do.
+/// Names of TPC-C's variants, and their descriptions.
 const TPCC: [(&str, Home, &str); 2] = [
     ("tpcc", Home::Random, "TPC-C, each transaction at any warehouse, checked afterwards"),
     ("tpcc-fixed", Home::Fixed, "TPC-C, each client at a warehouse of its own, checked afterwards"),
@@ -38,7 +38,7 @@ impl Sizes {
         Ok(Box::new(OnRecords::new(workload, self.records, self.seed)))
     }
 
-    /// All names, and what they stand for.
+    /// All names, with their descriptions.
     pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         workload::NAMES.into_iter().chain(TPCC.map(|(name, _, about)| (name, about)))
     }

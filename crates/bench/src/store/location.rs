@@ -83,7 +83,7 @@ impl StoreLocation {
     }
 
     /// A device that is open, which the store may have for itself. If it is simulated, processors cost
-    /// nothing: what is seen is what the drive allows.
+    /// nothing: the results show the limits of the drive.
     pub fn on(device: Arc<dyn Device>) -> Self {
         Kind::Device(device).into()
     }

@@ -22,7 +22,7 @@ use crate::processor::ProcessorCosts;
 /// The tree that clients work on.
 pub const TREE: &str = "records";
 
-/// Between two looks at what stops a run early.
+/// Time between two checks of the conditions that stop a run early.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The same in virtual time, of which a store may do much in a tick of ours.
@@ -52,7 +52,7 @@ impl From<Db> for Store {
 }
 
 impl Store {
-    /// In virtual time; its clients spend what `costs` say.
+    /// In virtual time; its clients use the processor times in `costs`.
     pub fn simulated(store: Simulated, costs: ProcessorCosts) -> Self {
         let kind = Kind::Simulated(Box::new(store), costs);
         Self { kind, durability: None, clients: Vec::new() }
@@ -161,7 +161,7 @@ impl Host for Store {
             bail!("{stuck} operations do not end: {:?}", self.stats().throttle);
         }
         let join = |client: JoinHandle<_>| client.join().unwrap_or_else(|panic| resume_unwind(panic));
-        // All of them are joined before any error is told.
+        // All of them are joined before any error is returned.
         let results: Vec<anyhow::Result<()>> = self.clients.drain(..).map(join).collect();
         results.into_iter().collect()
     }

@@ -15,7 +15,7 @@ use crate::records::Records;
 /// Operations on a simulated drive unless it is said.
 const SIMULATED_OPERATIONS: u64 = 1_000_000;
 
-/// How a store is made or opened. The layout decides what has no value.
+/// How a store is made or opened. The layout decides settings without a value.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Memory for pages.
@@ -75,7 +75,7 @@ pub struct Options {
     pub keep: bool,
     /// Seconds that the raw device is measured before and after; 0 leaves it out.
     pub raw_seconds: f64,
-    /// Processor time that simulated workers are charged, instead of what is measured.
+    /// Processor time that simulated workers are charged, instead of measured times.
     pub processor: Option<ProcessorCosts>,
     /// Of everything random.
     pub seed: u64,
@@ -87,7 +87,7 @@ impl Options {
         self.target.to_str().filter(|name| SimConfig::is_name(name))
     }
 
-    /// With what is usual for the target where nothing was said.
+    /// Fills in the target's usual values where none were given.
     pub fn for_target(mut self) -> Self {
         if self.simulated().is_some() {
             self.operations_max.get_or_insert(SIMULATED_OPERATIONS);

@@ -55,7 +55,7 @@ pub struct Suites {
 pub struct Ended {
     /// Before its end.
     pub is_interrupted: bool,
-    /// Runs that failed, or left what they should not.
+    /// Runs that failed, or whose check failed.
     pub failures: usize,
 }
 
@@ -81,8 +81,8 @@ struct Step {
 }
 
 impl Suites {
-    /// Does all runs that are missing. `note` hears how far it is. Results of completed runs are kept, also
-    /// when it is interrupted or a run fails.
+    /// Does all runs that are missing. `note` gets messages on the progress. Results of completed runs are
+    /// kept, also when it is interrupted or a run fails.
     ///
     /// # Errors
     /// If the drive cannot be measured, or results not be read or written.
@@ -326,7 +326,7 @@ fn raw_bytes(steps: &[Step]) -> u64 {
 /// Exit code after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// How long the rest will take, by what the first `done` of `all` took.
+/// Expected time of the rest, from the time of the first `done` of `all`.
 fn left(passed_s: f64, done: usize, all: usize) -> String {
     if done == 0 {
         return String::new();

@@ -20,7 +20,7 @@ pub(super) struct Access<'a> {
     session: &'a mut dyn Session,
     /// Used again and again: transactions allocate little.
     value: Vec<u8>,
-    /// So far, without what was in vain.
+    /// So far, without attempts that were in vain.
     user: UserBytes,
 }
 
@@ -48,8 +48,8 @@ impl<'a> Access<'a> {
         std::mem::take(&mut self.user)
     }
 
-    /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is told how often
-    /// that was. `None` if it was rolled back.
+    /// Does `body` in a transaction, again for as long as it loses to others; `conflicts` is raised by the
+    /// number of repetitions. `None` if it was rolled back.
     pub fn transaction<T>(
         &mut self,
         intent: Intent,

@@ -48,7 +48,7 @@ pub struct Progress {
 }
 
 /// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no
-/// use. `progress` hears of it now and then, from any of them, and ends it with an error.
+/// use. `progress` gets the rows done now and then, from any of them, and ends the load with an error.
 ///
 /// # Errors
 /// Errors of the engine, and of `progress`.

@@ -16,7 +16,7 @@
 //! - Delivery is not deferred and writes no result file: the client does it and waits. Each of its ten
 //!   districts is a transaction of the engine, as 2.7 allows. Districts without a new order are skipped, and
 //!   counted in [`Outcome::Committed`].
-//! - Isolation is what the engine has, snapshot isolation with most; under it this mix is serializable. A
+//! - Isolation is the engine's, snapshot isolation with most; under it this mix is serializable. A
 //!   transaction that loses to another one is tried again with the same input until it is done; its latency
 //!   includes that, and the times it lost are counted.
 //! - New-Order and Payment look for items and names, which never change, before they begin, and have stocks
@@ -27,7 +27,7 @@
 //!   call: 2.8.2.3 asks for committed data only.
 //! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
 //! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by
-//!   what customers' rows say. It also compares the indexes with their tables.
+//!   the counts in customers' rows. It also compares the indexes with their tables.
 //! - The history has no key in the specification; here it has its writer and a number.
 
 mod access;

@@ -59,8 +59,8 @@ impl NewOrder {
         Self { of, customer, lines: lines.collect(), date }
     }
 
-    /// Before the transaction: its items, which never change, by line; and a look at what it is going to read
-    /// and few others do.
+    /// Before the transaction: its items, which never change, by line; and prefetches the rows that it is
+    /// going to read and few others do.
     pub fn look(&self, access: &mut Access<'_>) -> Result<Vec<Option<Item>>, Failure> {
         let mut items = vec![None; self.lines.len()];
         let item_keys: Vec<_> = self.lines.iter().map(|line| keys::item(line.item)).collect();

@@ -80,8 +80,8 @@ impl Payment {
         Self { of, customer_of, who, amount, date, history }
     }
 
-    /// Before the transaction: the customer's number, as names never change; and a look at what it is going
-    /// to read and few others do.
+    /// Before the transaction: the customer's number, as names never change; and prefetches the rows that it
+    /// is going to read and few others do.
     pub fn look(&self, access: &mut Access<'_>) -> Result<u32, Failure> {
         let number = self.who.find(access, self.customer_of)?;
         access.prefetch::<Customer>(&[&keys::customer(self.customer_of, number)])?;

@@ -1,4 +1,4 @@
-//! A client: which transaction comes next, and with what input.
+//! A client: the next transaction, and its input.
 
 use std::time::Duration;
 

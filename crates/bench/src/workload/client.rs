@@ -142,7 +142,7 @@ impl<'s> Client<'s> {
 }
 
 impl drive::Client for Client<'_> {
-    /// A look-up that finds nothing, or what belongs to another record, is an error.
+    /// A look-up that finds nothing, or the value of another record, is an error.
     fn step(&mut self) -> anyhow::Result<Done> {
         self.conflicts = 0;
         let operation = self.mix.draw(&mut self.picker);

@@ -17,7 +17,7 @@ use crate::keys::Distribution;
 /// The table that is measured.
 pub const TABLES: &[&str] = &["records"];
 
-/// Some of the clients, and what they do.
+/// Some of the clients, and their operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Role {
     /// One of so many parts of the clients; the parts of all roles are added up.
@@ -50,7 +50,7 @@ const YCSB_SCAN_RECORDS: u32 = 100;
 /// Of a long scan beside writers.
 const LONG_SCAN_RECORDS: u32 = 100_000;
 
-/// Names of all workloads, and what they do.
+/// Names of all workloads, with their descriptions.
 pub const NAMES: [(&str, &str); 17] = [
     ("lookup", "random point look-ups"),
     ("lookup-many", "look-ups by batches of 32, with the engine's own call for that where it has one"),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::output::{Context, print, print_json};
 use crate::{results, summary};
 
-/// Put the four cost models side by side on points that their fits have not seen, and say what was fitted.
+/// Put the four cost models side by side on points that their fits have not seen, and print their constants.
 ///
 /// Prints the errors of each model on held-out points, and then the constants of fits to all points with
 /// their 95 % intervals. Takes a folder of results, a profile with its `samples.csv` beside it, or a CSV file
@@ -58,7 +58,7 @@ fn is_json(path: &Path, bytes: &[u8]) -> bool {
     named || bytes.trim_ascii_start().starts_with(b"{")
 }
 
-/// Fits again from the samples beside the profile, or shows what was found when it was made.
+/// Fits again from the samples beside the profile, or shows the results from when it was made.
 fn of_profile(path: &Path, bytes: &[u8], context: &Context) -> anyhow::Result<Compared> {
     let profile = file::parse(path, bytes)?;
     // Nothing lies beside a pipe.

@@ -1,4 +1,4 @@
-//! One module per command: its arguments, and what connects them to the crate that does the work.
+//! One module per command: its arguments, and the wiring to the crate that does the work.
 
 pub mod backends;
 pub mod bench;

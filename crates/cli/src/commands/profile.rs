@@ -72,7 +72,7 @@ struct MeasureArguments {
 enum Stored {
     /// Print the summary of a stored profile.
     Show(ShowArguments),
-    /// Say what differs between two stored profiles.
+    /// Print the differences between two stored profiles.
     Diff(DiffArguments),
     /// Say a stored profile in the words of other software.
     Export(ExportArguments),
@@ -109,7 +109,7 @@ struct ExportArguments {
     /// The format of the export.
     #[arg(long, value_enum)]
     format: ExportFormat,
-    /// For iotune: where the drive is mounted; by default what was profiled.
+    /// For iotune: where the drive is mounted; by default the profiled target.
     #[arg(long, value_name = "DIR")]
     mount_point: Option<String>,
     /// For iocost: the drive's device number; by default that of the drive of the same name on this machine.
@@ -168,8 +168,8 @@ fn measure(arguments: &MeasureArguments, context: &Context) -> anyhow::Result<()
     Ok(print(&(text + &format!("\nProfile: {}\n", results.profile().display())))?)
 }
 
-/// The MQSSD paper's file (§3.3.1), and what each of its threads, and each region of the hidden-parameters
-/// paper's Experiment 1, moves.
+/// The MQSSD paper's file (§3.3.1), and the bytes that each of its threads, and each region of the
+/// hidden-parameters paper's Experiment 1, moves.
 const FULL_FILE_BYTES: u64 = 50_000_000_000;
 const FULL_STREAM_BYTES: u64 = 1 << 30;
 

@@ -14,8 +14,8 @@ use crate::results;
 use crate::summary;
 use crate::target::Opened;
 
-/// Learn the drive behind a directory: what it can do, which cost model describes it, and which settings
-/// follow.
+/// Learn the drive behind a directory: its performance, the cost model that describes it, and the settings
+/// that follow.
 ///
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,
 /// derives settings, and checks the predictions against fresh workloads. Then it builds a store with the
@@ -91,8 +91,8 @@ fn is_interrupt(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Interrupted))
 }
 
-/// Builds and measures a store with what was `kept` for it, or notes why there is none. A profile is worth
-/// having without one.
+/// Builds and measures a store with the part of the budget that was `kept` for it, or notes why there is
+/// none. A profile is worth having without one.
 fn add_store(
     profile: &mut DeviceProfile,
     kept: Result<Kept, String>,

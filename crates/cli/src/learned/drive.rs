@@ -57,7 +57,7 @@ const OVERHEAD_FRACTION_MAX: f64 = 0.5;
 /// The channels together are wider than the link by this: requests meet on some while others are idle.
 const WIDER: f64 = 4.0;
 
-/// Dies and rows are made for this much more than what was learned where something else is the narrowest.
+/// Dies and rows get this margin over the learned rates if another resource is the bottleneck.
 const MARGIN: f64 = 1.5;
 
 /// Dies are not all programming all the time.

@@ -13,7 +13,7 @@ const NOTHING_TO_FLUSH: f64 = 2.0;
 /// Largest size that means anything.
 const BYTES_MAX: u64 = 1 << 40;
 
-/// A value with what the profile says about it, or why there is none.
+/// A value with its evidence in the profile, or the reason why there is none.
 pub type Fact<T> = Result<(T, String), String>;
 
 /// See the module. Times are in seconds.

@@ -1,7 +1,6 @@
 //! A learned profile as a simulated drive.
 //!
-//! It stands here because the profiler must not know what it may be run against, nor the simulator what is
-//! learned of it.
+//! It stands here because the profiler must not know its targets, nor the simulator the profiles.
 
 mod drive;
 mod facts;

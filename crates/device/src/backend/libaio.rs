@@ -46,7 +46,7 @@ struct IoEvent {
     result2: i64,
 }
 
-/// The kernel's handle of a queue; destroyed, after waiting for what is in flight, when dropped.
+/// The kernel's handle of a queue; destroyed, after waiting for requests in flight, when dropped.
 struct Context(libc::c_ulong);
 
 impl Context {
@@ -60,7 +60,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: `self.0` came from `io_setup` and is destroyed once; the kernel waits for what is in
+        // SAFETY: `self.0` came from `io_setup` and is destroyed once; the kernel waits for requests in
         // flight.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
     }
@@ -115,7 +115,7 @@ impl LibaioBackend {
         })
     }
 
-    /// Before a wait: has the kernel look at what may end it.
+    /// Before a wait: has the kernel watch the descriptor that may end it.
     fn keep_watch(&mut self) {
         let Some(fd) = self.watched.filter(|_| !self.watching) else { return };
         if let Some(iocb) = self.iocbs.last_mut() {
@@ -131,7 +131,7 @@ impl LibaioBackend {
         }
     }
 
-    /// Hands staged iocbs over; what the kernel has no room for stays.
+    /// Hands staged iocbs over; iocbs that the kernel has no room for stay staged.
     fn submit(&mut self) {
         let mut taken = 0;
         while taken < self.staged.len() {

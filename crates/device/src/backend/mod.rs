@@ -40,9 +40,9 @@ impl BackendKind {
         }
     }
 
-    /// Whether the kernel lets this process use it for queues as deep as most work has; if not, why and what
-    /// helps. A ring that is longer than a limit allows is refused although a short one is not, so that
-    /// [`BackendKind::available`] does not tell.
+    /// Whether the kernel lets this process use it for queues as deep as most work has; if not, the reason
+    /// and a remedy. A ring that is longer than a limit allows is refused although a short one is not, so
+    /// that [`BackendKind::available`] does not tell.
     ///
     /// # Errors
     /// The reason, in words.
@@ -75,7 +75,7 @@ impl BackendKind {
         }
     }
 
-    /// Whether the kernel lets this process use it, and if not, why and what helps.
+    /// Whether the kernel lets this process use it; if not, the reason and a remedy.
     ///
     /// # Errors
     /// The reason, in words.
@@ -139,8 +139,8 @@ pub(crate) trait Backend {
     unsafe fn push(&mut self, token: u32, part: &Part);
 
     /// Hands staged parts to the kernel and waits until about `at_least` results are ready or `until` has
-    /// passed; may return earlier. `EINTR`, full queues and temporary lack of resources are not errors: what
-    /// was not taken stays staged.
+    /// passed; may return earlier. `EINTR`, full queues and temporary lack of resources are not errors: parts
+    /// that were not taken stay staged.
     fn enter(&mut self, at_least: u32, until: Option<Nanos>) -> io::Result<()>;
 
     /// From now on, [`Backend::enter`] also stops waiting when `fd` can be read. `false` if it cannot.
@@ -149,7 +149,7 @@ pub(crate) trait Backend {
     /// Whether that has happened since this was last asked.
     fn alarmed(&mut self) -> bool;
 
-    /// The next result, if one is ready: token and what the system call would have returned (negative errno).
+    /// The next result, if one is ready: its token, and the return value of the system call (negative errno).
     fn reap(&mut self) -> Option<(u32, i32)>;
 }
 

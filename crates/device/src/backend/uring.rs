@@ -37,7 +37,8 @@ pub(crate) struct UringBackend {
     registered: std::ops::Range<usize>,
     /// Whether a limit kept memory from being registered.
     unregistered: bool,
-    /// Results of what a polled ring cannot carry: flushes and discards are done at once, blocking.
+    /// Results of operations that a polled ring cannot carry: flushes and discards are done at once,
+    /// blocking.
     done: Vec<(u32, i32)>,
     polled: bool,
     /// A file descriptor that ends waits when it becomes readable, if there is one.
@@ -157,8 +158,8 @@ impl UringBackend {
 }
 
 impl UringBackend {
-    /// Before a wait: has the ring look at what may end it. Without room, this wait is not ended; the next
-    /// one is.
+    /// Before a wait: has the ring watch the descriptor that may end it. Without room, this wait is not
+    /// ended; the next one is.
     fn keep_watch(&mut self) {
         if let Some(fd) = self.watched.filter(|_| !self.watching) {
             let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build().user_data(WATCH);

@@ -124,7 +124,8 @@ fn row(concurrency: f64, points: &[(f64, f64)]) -> Option<Row> {
         both += share * (1.0 - share);
         transfer += (1.0 - share) * (1.0 - share);
     }
-    // The inverse of that, relative to the noise of one point. One more unit for what a smooth curve misses.
+    // The inverse of that, relative to the noise of one point. One more unit covers the misfit of a smooth
+    // curve.
     let determinant = setup * transfer - both * both;
     let weight = |own: f64, other: f64| {
         let variance = other / determinant;

@@ -189,7 +189,7 @@ fn checked(costs: &[(f64, f64)]) -> Result<Vec<CostAt>, Error> {
 struct CurveProblem<'a> {
     costs: &'a [CostAt],
     form: LogForm,
-    /// Geometric mean of the costs: what the searched function is scaled by.
+    /// Geometric mean of the costs: the unit of the searched function.
     unit: f64,
 }
 

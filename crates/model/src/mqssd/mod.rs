@@ -23,10 +23,10 @@ use crate::{Access, Estimate, IoModel, ModelName, Parameter, Workload};
 
 /// Costs over concurrency, with a term for mixed reads and writes.
 ///
-/// Beyond the concurrencies measured the costs stay what they are at the nearest. The parameters are the
-/// costs at each k measured: as the regression there has them, and (`fitted`) as the curve through all of
-/// them has them, which is what predictions use. The curves' constants c₀, d₁, … are no parameters, since
-/// eight values of k do not determine each of them but only the curve: see [`Mqssd::curve`].
+/// Beyond the measured concurrencies, the costs stay constant at those of the nearest. The parameters are the
+/// costs at each k measured: one from the regression at that k alone, and one (`fitted`) from the curve
+/// through all of them, which predictions use. The curves' constants c₀, d₁, … are no parameters, since eight
+/// values of k do not determine each of them but only the curve: see [`Mqssd::curve`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mqssd {
     page_bytes: f64,

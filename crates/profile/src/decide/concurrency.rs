@@ -11,7 +11,7 @@ const DEFAULT_READ_AHEAD_BYTES: u64 = 256 << 10;
 const READ_AHEAD_UNIT_BYTES: u64 = 64 << 10;
 const DEFAULT_COMPACTIONS: u64 = 4;
 
-/// Writes at least this large are what compactions and flushes issue.
+/// Compactions and flushes issue writes at least this large.
 const LARGE_WRITE_BYTES: f64 = 100_000.0;
 
 /// Share of the best rate that a depth must reach.
@@ -87,8 +87,8 @@ fn compactions(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
-/// Reads beside a share of writes: how long the median one takes, and by what factor noise may have moved
-/// that.
+/// Reads beside a share of writes: the latency of the median read, and the factor by which noise may have
+/// moved it.
 #[derive(Clone, Copy, Debug)]
 struct Beside {
     write_share: f64,

@@ -57,8 +57,8 @@ fn leaf(known: &DecisionInputs<'_>) -> Decision {
     learned_bytes(SETTING, best.max(LEAF_BYTES_MIN), because)
 }
 
-/// The largest of the desirable write size, the stripe, and what reaches half of the best write rate, where
-/// these are known.
+/// The largest of the desirable write size, the stripe, and the size that reaches half of the best write
+/// rate, where these are known.
 fn write_unit_span(known: &DecisionInputs<'_>) -> Option<Span<u64>> {
     let learned = known.learned;
     let desirable = learned.desirable_write_bytes.estimate.value()?;
@@ -208,8 +208,8 @@ fn good_table((setup, transfer): (f64, f64)) -> (u64, f64) {
     (sizes().find(|bytes| rate(*bytes) >= GOOD_FRACTION * best).unwrap_or(largest), best)
 }
 
-/// Table size of an LSM-tree: what one stream of compaction must write at once to use the drive, by the
-/// fitted setup and transfer costs.
+/// Table size of an LSM-tree: the bytes that one stream of compaction must write at once to use the drive, by
+/// the fitted setup and transfer costs.
 fn table(known: &DecisionInputs<'_>) -> Decision {
     const SETTING: &str = "table write size";
     let costs = known.models.and_then(|models| table_costs(models.mqssd.as_ref()?));

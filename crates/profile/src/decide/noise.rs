@@ -33,7 +33,7 @@ pub(super) fn typical_spread(points: &[Point]) -> Option<f64> {
     median(&points.iter().filter_map(spread).collect::<Vec<_>>())
 }
 
-/// By what factor the noise may have moved a point.
+/// Factor by which the noise may have moved a point.
 pub(super) fn factor(point: &Point, typical: Option<f64>) -> f64 {
     typical.map_or(f64::INFINITY, |typical| spread(point).unwrap_or(1.0).max(typical))
 }
@@ -76,8 +76,8 @@ impl<T: PartialOrd + Copy> Span<T> {
         self.min != self.max
     }
 
-    /// The value if there is one alternative, else what is nearest to the default among those that the noise
-    /// allows.
+    /// The value if there is one alternative, otherwise the alternative nearest to the default among those
+    /// that the noise allows.
     pub(super) fn settled(&self, default: T) -> T {
         if !self.is_open() {
             self.value
@@ -91,7 +91,8 @@ impl<T: PartialOrd + Copy> Span<T> {
     }
 }
 
-/// Alternatives that a decision takes at least: of one or two the best is what was tried.
+/// Alternatives that a decision takes at least: with one or two, the best one only reflects the choice of
+/// what was tried.
 const ALTERNATIVES_MIN: usize = 3;
 
 /// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` of too few

@@ -44,8 +44,8 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
         let is_page = *bytes == setting.site.page_bytes;
         let deepest = if is_page { DEEPEST_OF_ALL } else { DEEPEST };
         for (depth_index, depth) in doublings(1, deepest).iter().enumerate() {
-            // The page's column is what the depths for 90 % and 99 % of the plateau are read from: it stays
-            // as long as anything, and longer slices make it sharper.
+            // The depths for 90 % and 99 % of the plateau are read from the page's column: it is dropped
+            // last, and longer slices make it sharper.
             let rank = if is_page {
                 0
             } else {

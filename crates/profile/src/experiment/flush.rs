@@ -1,5 +1,5 @@
-//! `flush`: what a durable 4 KiB write costs, by each way to make it durable. The writes follow each other on
-//! the device as those of a log do.
+//! `flush`: the cost of a durable 4 KiB write, by each way to make it durable. The writes follow each other
+//! on the device as those of a log do.
 
 use flashgrain_model::Workload;
 

@@ -1,4 +1,4 @@
-//! `mix`: random reads and writes together (NVMe paper §2.1): what they cost each other, the stated future
+//! `mix`: random reads and writes together (NVMe paper §2.1): their cost to each other, the stated future
 //! work of the MQSSD paper.
 
 use flashgrain_model::Workload;

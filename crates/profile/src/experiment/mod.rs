@@ -36,7 +36,7 @@ pub(crate) struct Setting<'a> {
     pub seed: u64,
 }
 
-/// Trials that were named, and what could not be.
+/// Named trials, and reasons for those that are impossible.
 #[derive(Debug, Default)]
 pub(crate) struct Trials {
     pub trials: Vec<Trial>,

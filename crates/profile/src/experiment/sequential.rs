@@ -1,5 +1,5 @@
 //! `sequential`: streams that never jump, of small and of large requests. The exports for other software need
-//! both rates, and they show what a request costs when the drive has nothing to look up.
+//! both rates, and they show the cost of a request when the drive has nothing to look up.
 
 use flashgrain_model::Workload;
 

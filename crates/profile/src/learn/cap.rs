@@ -6,10 +6,10 @@
 //!    slower.
 //! 2. `run::cap` probes: reads that drain the buckets first, by many streams and alone, and paced far below
 //!    the limit.
-//! 3. [`judge`] recognises a cap by what no drive does. A drive that serves one request after the other takes
-//!    as long for each when few come; behind a cap, single requests are slow at its limit and fast below it.
-//!    A higher cap, which takes several streams to reach, is recognised by its width: eight page sizes at
-//!    exactly one rate, random or sequential.
+//! 3. [`judge`] recognises a cap by behaviour that no drive shows. A drive that serves one request after the
+//!    other takes as long for each when few come; behind a cap, single requests are slow at its limit and
+//!    fast below it. A higher cap, which takes several streams to reach, is recognised by its width: eight
+//!    page sizes at exactly one rate, random or sequential.
 //! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] removes them, so that the
 //!    remaining repeats describe one regime.
 //! 5. Parameters that the cap hides are undetermined, and say so ([`hide`]).
@@ -120,7 +120,7 @@ fn same(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() <= SAME
 }
 
-/// The cap that explains what the probe found, if nothing else does.
+/// The cap that explains the results of the probe, if nothing else does.
 pub(crate) fn judge(probed: &Probed) -> Option<Cap> {
     let Probed { page_bytes, page, few, some, sequential, alone, .. } = *probed;
     let is_reached_alone = alone >= (1.0 - SAME) * page;
@@ -177,7 +177,7 @@ pub(crate) fn without_credits(cap: &mut Cap, series: &mut Vec<Series>) {
         let Some(workload) = one.trial.workload().copied() else { continue };
         let limit = (1.0 + CREDIT) * cap.requests_per_second_of(workload.request_bytes);
         let faster = one.take_faster_than(limit);
-        // In a few latencies what happens to be in flight together passes for a rate.
+        // In a few latencies, requests that happen to be in flight together pass for a rate.
         let is_long = |repeat: &&Repeat| {
             repeat.seconds * repeat.requests_per_second >= LATENCIES_MIN * workload.concurrency
         };
@@ -193,7 +193,7 @@ pub(crate) fn without_credits(cap: &mut Cap, series: &mut Vec<Series>) {
     }
 }
 
-/// Leaves undetermined what the cap hides, and says of the rest that it is the cap's.
+/// Makes parameters that the cap hides undetermined, and notes that the others are the cap's.
 pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
     let hidden = |value: &mut LearnedValue| {
         let why = format!("{} before the drive: what lies behind does not show", cap.describe());
@@ -237,8 +237,8 @@ pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
     }
 }
 
-/// Whether the single reads of an experiment waited for the cap rather than for the drive: some sweep whose
-/// reads took in the mean, or of which a fifth took, what the cap leaves between two.
+/// Whether the single reads of an experiment waited for the cap rather than for the drive: some sweep in
+/// which the mean read, or a fifth of the reads, took the time that the cap leaves between two.
 fn bounds_sweeps(cap: &Cap, series: &[Series], name: ExperimentName) -> bool {
     const WAITED_FRACTION_MIN: f64 = 0.2;
     series.iter().filter(|one| one.trial.experiment == name).any(|one| {

@@ -204,7 +204,7 @@ fn rising(curve: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The median of what comes within 5 % of the largest: the largest alone would be the luckiest.
+/// The median of the values within 5 % of the largest: the largest alone would be the luckiest.
 fn plateau(curve: &[(f64, f64)]) -> Option<f64> {
     let largest = curve.iter().map(|(_, throughput)| *throughput).reduce(f64::max)?;
     median(&curve.iter().map(|(_, one)| *one).filter(|one| *one >= 0.95 * largest).collect::<Vec<_>>())

@@ -127,9 +127,9 @@ fn largest_miss(fit: &Segmented, medians: &[(f64, f64)], counts: impl Fn(f64, f6
     Some(medians.iter().filter(|(streams, _)| counts(*streams, knee)).map(miss).fold(0.0, f64::max))
 }
 
-/// The estimate, unless the shape that it belongs to misses what was measured by more than `within`: where
-/// the rate bends gradually, the regression puts its knee somewhere, and however exact the points are, it
-/// means little.
+/// The estimate, unless the shape that it belongs to misses the measurements by more than `within`: where the
+/// rate bends gradually, the regression puts its knee somewhere, and however exact the points are, it means
+/// little.
 fn of_the_shape(estimate: Estimate, miss: Option<f64>, within: f64) -> Estimate {
     match miss {
         Some(miss) if miss > within => Estimate::undetermined(format!(

@@ -1,8 +1,8 @@
 //! Chunk size, hot locations and flash page size from the location profile (hidden-parameters paper §3.1.2).
 //!
 //! Two things show. Reads that are faster across the border of a chunk than aligned to it use two channels
-//! (Figure 4c): that is what a chunk is known by. Reads that are fastest aligned do not touch more pages than
-//! they must (Figure 4d); where nothing is faster across a border, chunks and pages are the same, and
+//! (Figure 4c): chunks are recognised by such reads. Reads that are fastest aligned do not touch more pages
+//! than they must (Figure 4d); where nothing is faster across a border, chunks and pages are the same, and
 //! otherwise pages are no larger than chunks.
 //!
 //! Chunks of a size that was not tried, or not read from often enough, leave traces in smaller sizes, and
@@ -13,7 +13,7 @@
 //!    less;
 //! 3. no period of any multiple of 4 KiB may explain the latencies of all reads much better than the chunk
 //!    does ([`super::period`]);
-//! 4. where nothing is faster across a border, what refutes the page refutes the chunk;
+//! 4. where nothing is faster across a border, evidence against the page is evidence against the chunk;
 //! 5. a size at which reads gain away from offset 0, but not as those of a chunk do, is neither a chunk nor
 //!    none.
 //!
@@ -44,8 +44,8 @@ const DROP_MIN: f64 = 0.04;
 /// A chunk size whose gain is at least this share of the largest explains as much.
 const NEARLY_AS_GOOD: f64 = 0.85;
 
-/// A read whose latency differs from that of an aligned one by less than this share of what others' differ by
-/// is as good as aligned.
+/// A read is as good as aligned if its latency differs from that of an aligned one by less than this share of
+/// the difference of the others.
 const NEARLY_ALIGNED: f64 = 0.4;
 
 /// Smallest gain of reads that are aligned to pages within a chunk: one more page takes its die a good part
@@ -59,8 +59,8 @@ const ACROSS_TO_ALIGNED: f64 = 0.7;
 /// more.
 const ACROSS_DROP_MIN: f64 = 0.10;
 
-/// A size next to that of the chunk, and no doubling of it, gains no more than this share of what the chunk
-/// does.
+/// A size next to that of the chunk, and no doubling of it, gains no more than this share of the chunk's
+/// gain.
 const REJECTED_GAIN: f64 = 0.75;
 
 /// No flash page is larger (the paper's §2.1: 2 to 16 KiB). Reads that are fastest aligned to more than this
@@ -290,14 +290,14 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
             Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
         })
         .collect();
-    // Two channels gain most where each has half of the chunk to read; and they gain no less than what pages
-    // make of the same reads, or that is something else, such as the pace at which parts arrive.
+    // Two channels gain most where each has half of the chunk to read; and they gain no less than pages make
+    // of the same reads, or the gain has another cause, such as the pace at which parts arrive.
     let aligned = all.iter().filter(|one| one.hot_offset == 0).map(|one| one.drop).fold(0.0, f64::max);
     let least = DROP_MIN.max(ACROSS_TO_ALIGNED * aligned);
     let across =
         best_finding(all.iter().filter(|one| one.hot_offset == one.chunk_bytes / 2 && one.drop >= least));
     let Some(chunk) = across else {
-        // Reads that gain away from where pages begin are what an untried chunk leaves of itself.
+        // Reads that gain away from where pages begin are traces of an untried chunk.
         if all.iter().any(|one| one.hot_offset != 0 && one.drop >= ACROSS_DROP_MIN) {
             return None;
         }
@@ -347,8 +347,8 @@ fn doubt(found: &Findings, tried: &[&Supposed]) -> Option<String> {
 }
 
 /// The smallest size at which aligned reads gain nearly as much as at twice that size. Below the true size
-/// the gain grows with what is read, as ever more reads touch one page too many; far above it rows of several
-/// planes make aligned reads faster once more, and often by more.
+/// the gain grows with the length of the reads, as ever more reads touch one page too many; far above it rows
+/// of several planes make aligned reads faster once more, and often by more.
 fn first_aligned<'a>(
     findings: impl Iterator<Item = &'a Finding> + Clone,
     largest_bytes: u64,
@@ -361,7 +361,7 @@ fn first_aligned<'a>(
 }
 
 /// Whether reads from the middle of the supposed chunk are nearly as fast as aligned ones while others are
-/// slower: then the true chunk is smaller, and what is read here is several of them.
+/// slower: then the true chunk is smaller, and each read covers several of them.
 fn has_half_period(groups: &Groups, chunk_bytes: u64) -> bool {
     let means = groups.means();
     let mean_of = |offset: u64| means.iter().find(|(label, _)| *label == offset).map(|(_, mean)| *mean);
@@ -439,7 +439,8 @@ fn conclude(
         share_of_all(&|all| page_bytes(all) == page.map(|page| page.chunk_bytes)).min(hot_confidence);
     let flash_page = flash_page(best, page, supposed, page_confidence, &evidence);
     if let (0, Estimate::Undetermined { why }) = (best.hot_offset, &flash_page.estimate) {
-        // The chunk is only known as the page, so that what refutes the page refutes it.
+        // The chunk is only known as the page, so that evidence against the page is evidence against the
+        // chunk.
         return LearnedLocations::none(why.clone(), evidence);
     }
     LearnedLocations {

@@ -1,7 +1,7 @@
 //! Periods in the latencies of a sweep's reads, whatever size they were made for.
 //!
 //! A sweep of one read size covers places of every phase of any other size. Folded at a period, its latencies
-//! fall into bins of 4 KiB; what part of their variance the bins explain tells whether the drive repeats
+//! fall into bins of 4 KiB; the share of their variance that the bins explain tells whether the drive repeats
 //! itself with that period. A chunk of a size that was not tried shows so in the reads of sizes that were.
 //!
 //! 1. Reads that begin inside of 4 KiB and those that do not are compared among themselves: pages are no
@@ -112,9 +112,9 @@ fn variance(reads: &[PlacedRead]) -> f64 {
     mean(&values.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
-/// The period that most exceeds what a supposed chunk explains, over reads of all sizes; `None` if none does
-/// by much. `is_page` for a chunk that is one page: then what single pages show by themselves, such as types
-/// of cells, is explained.
+/// The period that most exceeds the share that a supposed chunk explains, over reads of all sizes; `None` if
+/// none does by much. `is_page` for a chunk that is one page: then effects of single pages, such as types of
+/// cells, count as explained.
 pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: bool) -> Option<Rival> {
     // Those that begin inside of a page cross the borders of chunks, too.
     let single: Option<Vec<PlacedRead>> =

@@ -6,7 +6,7 @@
 //!    are nearly as fast as the supposed size, the true size was not among those tried, and nothing is
 //!    concluded. Writes somewhat larger leave parts, too: where all of them are as good, the true size lies
 //!    between those tried.
-//! 3. Nothing is concluded from the largest size tried: what lies beyond may be faster still. Nor from the
+//! 3. Nothing is concluded from the largest size tried: larger sizes may be faster still. Nor from the
 //!    smallest, unless there are no smaller ones: where all are alike, those that were too slow to write may
 //!    be as good.
 
@@ -29,11 +29,12 @@ const GOOD_WITHIN: f64 = 0.10;
 /// worse than it.
 const LARGER_GOOD_WITHIN: f64 = 0.20;
 
-/// Sizes just below a desirable one read more slowly by at least this share of what smaller ones usually do.
+/// Sizes just below a desirable one read more slowly by at least this share of the extra latency that smaller
+/// ones usually have.
 const JUST_BELOW: f64 = 0.5;
 
 /// Writes somewhat larger than a desirable one leave parts, and one of their sizes reads more slowly by more
-/// than this share of what smaller ones do.
+/// than this share of the usual extra latency of smaller ones.
 const CUT_ABOVE: f64 = 0.1;
 
 /// Latencies that differ by no more than this are constant.
@@ -141,7 +142,7 @@ fn multiples(groups: &Groups, index: usize) -> Vec<usize> {
 }
 
 /// The tried sizes between half and twice that at `index`, which are neither its multiples nor its half: the
-/// writes by which it is told from a size that was not tried. With the place of each: below or above.
+/// writes that distinguish it from a size that was not tried. With the place of each: below or above.
 fn neighbours(groups: &Groups, index: usize) -> (Vec<usize>, Vec<usize>) {
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
     let Some(size) = sizes.get(index).copied() else { return (Vec::new(), Vec::new()) };

@@ -8,7 +8,7 @@ use flashgrain_model::Workload;
 use super::{Load, Measured, Pattern, Region, Stop, Sync, run};
 use crate::Error;
 
-/// Size of the writes (hidden-parameters paper, Experiment 2): what drives lay out as they lay out bulk data.
+/// Size of the writes (hidden-parameters paper, Experiment 2): drives place them like bulk data.
 pub(crate) const REQUEST_BYTES: u64 = 512 << 10;
 
 /// Writes in flight.

@@ -79,7 +79,7 @@ pub enum Pattern {
     List(Vec<u64>),
 }
 
-/// A load: what `flashgrain io` and every experiment run.
+/// A load: the work of `flashgrain io` and of every experiment.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Kind, request size, random share, streams in total.
@@ -120,7 +120,7 @@ pub struct Measured {
     pub bytes_written: u64,
     /// Requests done in it.
     pub requests: u64,
-    /// Bytes written, warm-up included: what the drive's wear and the write budget saw.
+    /// Bytes written, warm-up included: they wear the drive and count against the write budget.
     pub bytes_written_total: u64,
     /// Latencies of reads, nanoseconds.
     pub read_latency_ns: Histogram<u64>,
@@ -250,7 +250,7 @@ impl Gate {
     }
 }
 
-/// Refuses loads that make no sense, in words that say what would.
+/// Refuses loads that make no sense, with a text that names sensible ones.
 ///
 /// # Errors
 /// [`Error::Argument`].

@@ -1,4 +1,4 @@
-//! Counting what was done in a part of a run.
+//! Counts requests in a part of a run.
 
 use flashgrain_device::{Nanos, ThreadTimes};
 use hdrhistogram::Histogram;
@@ -136,7 +136,7 @@ impl Default for Measured {
 }
 
 impl Measured {
-    /// Adds what another worker measured at the same time.
+    /// Adds the counts of another worker over the same time.
     pub(super) fn add(&mut self, other: &Self) {
         // Bytes per mean time of a stream is the rate of all of them together.
         let stream_ns = |one: &Self| u128::from(one.elapsed.0) * u128::from(one.streams);

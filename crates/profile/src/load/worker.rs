@@ -160,8 +160,8 @@ impl<'a> Worker<'a> {
         let streams = self.streams.len() as u64;
         let written = [&warm_up, &counted, &cool_down].map(|tally| tally.bytes_written).iter().sum();
         let others = warm_up.requests + cool_down.requests;
-        // An open loop's requests arrive at a rate of their own; what is under way at its end says nothing
-        // about that.
+        // An open loop's requests arrive at a rate of their own; requests under way at its end say nothing
+        // about that rate.
         let is_open = self.load.rate_per_s.is_some();
         let is_too_short = match is_open {
             true => counted.requests < 2 * streams,
@@ -243,7 +243,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for what is still outstanding.
+    /// Waits for the outstanding requests.
     fn drain(&mut self) -> Result<(), Error> {
         if self.phase != Phase::CoolDown {
             self.enter(Phase::CoolDown);

@@ -34,7 +34,7 @@ const ONCE_FRACTION: f64 = 0.015;
 pub(crate) struct Limits {
     pub seconds: f64,
     pub write_bytes: u64,
-    /// Bandwidth of the drive: what is in flight takes its time to come back.
+    /// Bandwidth of the drive: requests in flight take their time to come back.
     pub bytes_per_second: f64,
     /// Repeats that must fit.
     pub rounds: u32,

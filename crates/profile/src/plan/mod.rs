@@ -1,8 +1,7 @@
-//! The plan: what will run, in how much time, writing how much. It is made and shown before anything is
-//! touched.
+//! The plan: its experiments, their time and their bytes. It is made and shown before anything is touched.
 //!
-//! Bytes are hard limits, added up here and enforced again while running. Seconds are shares; what one stage
-//! does not use, the next may.
+//! Bytes are hard limits, added up here and enforced again while running. Seconds are shares; the next stage
+//! may use the time that one leaves over.
 
 mod allot;
 
@@ -29,7 +28,7 @@ pub(crate) const ROUNDS: u32 = 4;
 /// Repeats of the verification.
 pub(crate) const VERIFICATION_ROUNDS: u32 = 3;
 
-/// Bandwidth that the plan assumes while the drive is unknown; replaced by what the layout shows.
+/// Bandwidth that the plan assumes while the drive is unknown; replaced by the bandwidth of the layout.
 const ASSUMED_BYTES_PER_SECOND: f64 = 5e8;
 
 /// Shares of the time budget.

@@ -23,7 +23,7 @@ pub(crate) struct Bench<'a> {
     /// Everything written so far.
     pub written_bytes: u64,
     write_limit_bytes: u64,
-    /// Whether the user has wanted an end and gets what was measured until then: nothing more is measured.
+    /// Whether the user has wanted an end and gets the measurements until then: nothing more is measured.
     pub concluding: bool,
     /// When the run should be over, for the progress.
     pub total_s: f64,
@@ -95,8 +95,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Takes `error` for the end of measuring if it is the user's wish and what was measured is to be kept:
-    /// says in words what is missing then.
+    /// If `error` is the user's wish to end, and measurements are to be kept, takes it for the end of
+    /// measuring: returns a text on the missing parts.
     pub(crate) fn conclude(&mut self, error: Error) -> Result<String, Error> {
         if !(matches!(error, Error::Interrupted) && self.config.keep_interrupted) {
             return Err(error);
@@ -120,7 +120,7 @@ impl<'a> Bench<'a> {
         }
         let measured = load::run(device, &load, self.interrupt)?;
         self.written_bytes += measured.bytes_written_total;
-        // More threads than processors wait for each other, which is what such a load asks for.
+        // More threads than processors wait for each other, as such a load demands.
         if let Some(threads) = self.threads.as_mut().filter(|_| load.workers <= processors()) {
             threads.add(measured.threads);
         }
@@ -151,7 +151,7 @@ impl<'a> Bench<'a> {
         Ok(timed.iter().map(|one| one.latency.seconds()).sum())
     }
 
-    /// Lets time pass with nothing asked of the drive, so that it can pass on what its cache holds.
+    /// Lets time pass without requests to the drive, so that it can pass on the content of its cache.
     pub(crate) fn idle(&mut self, seconds: f64) -> Result<(), Error> {
         let mut now = self.clock.now();
         let until = now + Nanos::from_seconds(seconds.max(0.0));

@@ -20,8 +20,8 @@ use crate::trial::bytes_text;
 const REQUEST_BYTES: u64 = 128 << 10;
 const STREAMS: f64 = 16.0;
 
-/// The first piece; later ones are this part of what was written, so that the fall is placed as sharply at
-/// any size.
+/// The first piece; later ones are this part of the bytes written so far, so that the fall is placed as
+/// sharply at any size.
 const PIECE_BYTES_MIN: u64 = 4 << 20;
 const PIECE_DIVISOR: u64 = 12;
 
@@ -95,7 +95,7 @@ pub(super) fn find(
     Ok(concluded(workload, written, &pieces))
 }
 
-/// Writes `bytes` into the cache, for `seconds` at most; returns what was written.
+/// Writes `bytes` into the cache, for `seconds` at most; returns the bytes written.
 pub(super) fn fill(
     bench: &mut Bench<'_>,
     site: &Site,
@@ -119,8 +119,8 @@ impl Cache {
         })
     }
 
-    /// Time in which a cache that a flush does not empty passes on what it can hold, or `written_bytes` if
-    /// these are less.
+    /// Time in which a cache that a flush does not empty passes on its capacity, or `written_bytes` if these
+    /// are less.
     pub(super) fn drain_s(self, written_bytes: u64) -> f64 {
         written_bytes.min(self.capacity_bytes) as f64 / self.sustained_bytes_per_second
     }

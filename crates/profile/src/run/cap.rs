@@ -1,8 +1,8 @@
 //! The probe for a cap before the drive (see [`crate::learn::cap`]), made only if the experiments raise the
 //! suspicion of one.
 //!
-//! The buckets are drained by the first reads of a kind, which are repeated until their rate stays; what
-//! follows finds them empty.
+//! The buckets are drained by the first reads of a kind, which are repeated until their rate stays; the next
+//! reads find them empty.
 
 use flashgrain_model::{Access, Workload};
 

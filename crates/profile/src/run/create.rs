@@ -80,8 +80,8 @@ pub(crate) fn create(
         false => begun,
     };
     write_tail(bench, plan, tail_bytes(&making.regions), deadline_s)?;
-    // Only what was written in every region may be read, or the regions would differ by more than their write
-    // size.
+    // Only parts that were written in every region may be read, or the regions would differ by more than
+    // their write size.
     created.regions = making.regions;
     for sized in &mut created.regions {
         sized.region.length_bytes = sized.region.length_bytes.min(complete_bytes);
@@ -192,7 +192,7 @@ fn write_part(
     Ok(bench.load(bench.target.device, load)?.bytes_written_total)
 }
 
-/// Writes `bytes` of the main region again with large requests: a cache that keeps what came last keeps
+/// Writes `bytes` of the main region again with large requests: a cache that keeps the last writes keeps
 /// these, and no part of a region.
 fn write_tail(bench: &mut Bench<'_>, plan: &Plan, bytes: u64, deadline_s: f64) -> Result<(), Error> {
     let main = plan.site.main;

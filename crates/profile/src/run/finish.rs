@@ -131,7 +131,7 @@ fn of(name: ExperimentName, series: &[Series]) -> Vec<&Series> {
     series.iter().filter(|series| series.trial.experiment == name && !is_burst(series)).collect()
 }
 
-/// Fits the models; what the samples cannot support is left out with the reason.
+/// Fits the models; a model that the samples cannot support is left out with the reason.
 fn fit_models(samples: &[Sample], options: &FitOptions, left_out: &mut Vec<String>) -> Option<Models> {
     let fitted = (!samples.is_empty()).then(|| fit(samples, options))?;
     fitted.map_err(|error| left_out.push(format!("models: {error}"))).ok()

@@ -33,8 +33,8 @@ pub(crate) struct LaidOut {
     pub notes: Vec<String>,
 }
 
-/// Lays the regions of `plan.site` out, within twice the time planned for it, and shrinks them to what was
-/// written in it.
+/// Lays the regions of `plan.site` out, within twice the time planned for it, and shrinks them to the parts
+/// written in that time.
 pub(crate) fn lay_out(bench: &mut Bench<'_>, plan: &mut Plan) -> Result<LaidOut, Error> {
     let mut laid_out = LaidOut::default();
     if !plan.writes() {

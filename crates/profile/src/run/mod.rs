@@ -43,11 +43,11 @@ pub struct Profiled {
 /// Profiles `target` within the limits of `config`.
 ///
 /// Nothing is left behind whatever happens: all writing goes to the target, which is a scratch file that
-/// vanishes with its device, or something that the user gave up explicitly when it was opened.
+/// vanishes with its device, or a target that the user gave up explicitly when it was opened.
 ///
 /// # Errors
 /// [`Error::Argument`] if the limits make no sense on this device, [`Error::Interrupted`] if `interrupt`
-/// became true, otherwise what the device says. Trials that fail by themselves are no error; they are listed
+/// became true, otherwise errors of the device. Trials that fail by themselves are no error; they are listed
 /// in [`crate::schema::Budget::left_out`].
 pub fn run(
     target: &Target<'_>,
@@ -86,7 +86,7 @@ struct Measured {
 const CACHE_BYTES_FRACTION: f64 = 0.1;
 const CACHE_SECONDS_FRACTION: f64 = 0.05;
 
-/// Before it, the cache must have passed on what the layout left in it, where a flush does not see to that.
+/// Before it, the cache must have passed on the data of the layout, where a flush does not see to that.
 const CACHE_IDLE_FRACTION: f64 = 0.01;
 
 /// Looks for the write cache if experiments write for their throughput.

@@ -1,4 +1,4 @@
-//! Trials of writes in two regimes: what the cache takes, and what is behind it.
+//! Trials of writes in two regimes: into the cache, and behind the full cache.
 
 use flashgrain_model::{Access, Workload};
 

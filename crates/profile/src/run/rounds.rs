@@ -1,9 +1,9 @@
 //! Running trials by rounds. Each round visits every trial that still needs repeats, in an order drawn anew.
 //!
 //! 1. The experiments whose conclusions rest on many short reads (`location`, `request-size`, `parallel`,
-//!    `size`) run first and by themselves, each until it has what it needs or has used the time that the plan
-//!    gives it. Writes often take longer than planned, as a drive has to put away what its cache took; one
-//!    round of them would otherwise use the time of all.
+//!    `size`) run first and by themselves, each until its results suffice or it has used the time that the
+//!    plan gives it. Writes often take longer than planned, as a drive has to put the data of its cache away;
+//!    one round of them would otherwise use the time of all.
 //! 2. Then all experiments run together until the deadline.
 
 use std::cmp::Reverse;
@@ -173,7 +173,7 @@ impl Running {
     }
 }
 
-/// The rounds and what they have used so far.
+/// The rounds, and the time and bytes that they have used so far.
 struct Rounds<'r, 'b> {
     bench: &'r mut Bench<'b>,
     site: &'r Site,
@@ -187,7 +187,8 @@ struct Rounds<'r, 'b> {
 
 /// Runs all trials until they are tight enough or the bounds are reached: first those that any state of the
 /// write cache is good for or an empty one is needed for, then those that need a full one, which are not
-/// interrupted by anything that lets it drain. The time is divided by what a round of each takes.
+/// interrupted by anything that lets it drain. The time is divided in proportion to the time of a round of
+/// each.
 pub(super) fn run(
     bench: &mut Bench<'_>,
     site: &Site,
@@ -215,7 +216,7 @@ pub(super) fn run(
     Ok(outcome.and(more).concluded())
 }
 
-/// Runs trials that may follow each other. Returns what may still be written, too.
+/// Runs trials that may follow each other. Also returns the bytes that may still be written.
 pub(super) fn run_together(
     bench: &mut Bench<'_>,
     site: &Site,
@@ -280,7 +281,7 @@ impl Rounds<'_, '_> {
         self.bounds.first_s.get(&name).is_some_and(|allowed_s| used_s < *allowed_s)
     }
 
-    /// Visits a trial if time and bytes allow, and books what it used.
+    /// Visits a trial if time and bytes allow, and books the time and bytes that it used.
     fn take_turn(&mut self, one: &mut Running, round: u32) -> Result<(), Error> {
         let name = one.planned.trial.experiment;
         self.bench.step(&format!("{}, round {}: {name}", self.bounds.what, round + 1))?;

@@ -1,13 +1,13 @@
 //! Trials of the sustained regime: writes behind a full cache.
 //!
-//! A cache passes on what it took first, first: a write behind a full cache goes as fast as the writes before
-//! it are put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow
-//! one another, behind as many bytes of their kind as the cache holds.
+//! A cache passes on its oldest data first: a write behind a full cache goes as fast as the writes before it
+//! are put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow one
+//! another, behind as many bytes of their kind as the cache holds.
 //!
 //! 1. [`affordable`] keeps the most important kinds for which the bytes suffice.
 //! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill
 //!    it.
-//! 3. Kinds follow from large to small requests, since what is in the cache decides how long it takes to
+//! 3. Kinds follow from large to small requests, since the content of the cache decides how long it takes to
 //!    replace it. Each has its share of the time, fills the cache and runs its trials, repeats one after the
 //!    other.
 
@@ -26,7 +26,8 @@ use crate::target::Site;
 /// Share of the bytes that may be written which goes into filling the cache, at most.
 pub(super) const FILL_FRACTION: f64 = 0.5;
 
-/// A kind has filled the cache if it has written this share of what that takes before its time ended.
+/// A kind has filled the cache if it has written this share of the bytes that this takes before its time
+/// ended.
 const FILLED_FRACTION: f64 = 0.8;
 
 /// Share of a kind's time that filling may take.
@@ -233,7 +234,7 @@ fn set_aside(write_bytes: &mut BTreeMap<ExperimentName, u64>) -> u64 {
     write_bytes.values_mut().map(part).sum()
 }
 
-/// Says what a fill used, in equal parts for the experiments that needed it.
+/// Books the time and bytes of a fill, in equal parts for the experiments that needed it.
 fn book(outcome: &mut Outcome, names: &BTreeSet<ExperimentName>, (seconds, written): (f64, u64)) {
     for name in names {
         let used = outcome.used.entry(*name).or_default();

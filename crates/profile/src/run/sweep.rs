@@ -102,7 +102,7 @@ impl Sweeping {
             if affordable < 1.0 {
                 return Ok(reads);
             }
-            // Half of what is left at a time: an estimate from two batches may be off.
+            // Half of the rest at a time: an estimate from two batches may be off.
             batches = ((affordable / 2.0).ceil() as usize).clamp(1, BATCHES_MAX);
         }
     }

@@ -102,7 +102,7 @@ pub(crate) fn contention_sentence(budget: &Budget) -> Option<String> {
     ))
 }
 
-/// The experiments, what they took and how noisy they were; then what was left out.
+/// The experiments with their cost and noise; then the trials that were left out.
 pub(crate) fn experiment_table(budget: &Budget) -> Table {
     let mut table = Table::new(&[
         ("experiment", Kind::Label),

@@ -30,7 +30,7 @@ fn values(learned: &Learned) -> [(&'static str, &LearnedValue, Unit); 13] {
 /// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Of what is undetermined, only the reason.
+    /// Only the reason of undetermined values.
     Brief,
     /// The evidence, too.
     Full,

@@ -127,7 +127,7 @@ fn four_characters(value: f64) -> String {
     if value.abs() >= 10.0 || shown.chars().count() <= 4 { shown } else { format!("{value:.2}") }
 }
 
-/// Latency percentiles over depth, for 4 KiB or what comes closest.
+/// Latency percentiles over depth, for 4 KiB or the nearest size.
 pub(crate) fn percentiles(profile: &DeviceProfile) -> Drawn {
     let points = &profile.measurements.depth;
     let is_read =

@@ -65,7 +65,7 @@ fn latency_mark(x: f64, latency: &Latency, low_us: f64, high_us: f64, what: &str
     }
 }
 
-/// Latency of reads over the size of the writes that made what they read.
+/// Latency of reads over the size of the writes that wrote the data.
 pub(crate) fn request_size(profile: &DeviceProfile) -> Drawn {
     let points = &profile.measurements.request_size;
     if points.is_empty() {

@@ -1,4 +1,4 @@
-//! Mixed reads and writes: what was measured, and MQSSD with and without its interference term.
+//! Mixed reads and writes: measurements, and MQSSD with and without its interference term.
 
 use flashgrain_model::{IoModel, Mqssd, Workload};
 use flashgrain_profile::DeviceProfile;

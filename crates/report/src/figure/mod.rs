@@ -1,4 +1,4 @@
-//! The charts: what each of them shows of a profile, and the sentence that says what to see in it.
+//! The charts: the part of a profile that each shows, and a sentence that describes the result.
 
 mod costs;
 mod depth;
@@ -87,7 +87,7 @@ impl Key {
     }
 }
 
-/// Why an experiment has nothing to show: what the budget says, if it says anything.
+/// Why an experiment has nothing to show: the reason in the budget, if there is one.
 fn not_run(profile: &DeviceProfile, experiment: &str) -> String {
     let left_out = profile.budget.left_out.iter().find(|words| words.starts_with(experiment));
     match left_out {

@@ -54,7 +54,7 @@ pub(crate) fn order(profile: &DeviceProfile, access: Access) -> Drawn {
     Ok(Figure { id: id.into(), title, caption: caption(comparison, access), legend, panels })
 }
 
-/// A measured point with what the fits to everything say about it.
+/// A measured point with the predictions of the fits to all samples.
 fn predicted_by_all(point: &Point, models: Option<&Models>) -> ComparedPoint {
     let models = models.into_iter().flat_map(Models::iter);
     ComparedPoint {

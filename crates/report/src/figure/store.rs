@@ -1,4 +1,4 @@
-//! The store on the drive: what it reached of what the drive allows, and what kept the processors busy.
+//! The store on the drive: its rates as shares of those that the drive allows, and the use of the processors.
 
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::StoreOperation;

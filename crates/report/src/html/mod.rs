@@ -52,7 +52,7 @@ pub struct Captioned {
     pub table: Table,
 }
 
-/// A page: what stands around its sections.
+/// A page: the parts around its sections.
 pub struct Page {
     /// Kind of the report.
     pub kind: &'static str,

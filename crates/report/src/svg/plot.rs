@@ -87,7 +87,7 @@ impl Plot {
         TOP + (1.0 - self.y.place(value)) * Self::inner_height()
     }
 
-    /// Joins points; what leaves the frame is cut off. `class` is `fit`, `guide` or `trace`.
+    /// Joins points; the line is clipped at the frame. `class` is `fit`, `guide` or `trace`.
     pub fn line(&mut self, series: &Series, class: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         let mut path = String::new();
         let mut pen_down = false;

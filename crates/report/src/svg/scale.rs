@@ -17,7 +17,7 @@ pub enum Growth {
     Log2,
 }
 
-/// An axis: what it shows, over which range.
+/// An axis: its quantity and its range.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// Name of the quantity, without the unit.

@@ -1,4 +1,4 @@
-//! Whether the campaigns find what is known to be wrong: every planted bug, one at a time.
+//! Tests whether the campaigns find known bugs: every planted bug, one at a time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ impl Default for Hunt {
 pub struct Trial {
     /// Of which bug.
     pub bug: Bug,
-    /// By which campaign it was caught, and what that saw.
+    /// The campaign that caught it, and the failure that the campaign saw.
     pub caught: Option<(&'static str, Failure)>,
     /// Cases until then.
     pub cases: u64,
@@ -95,7 +95,7 @@ impl Hunt {
         Trial { bug, caught, cases: counts.cases() + 1, strikes: planted.strikes() }
     }
 
-    /// Every bug in turn, on several threads; `show` hears of each as soon as it is decided.
+    /// Every bug in turn, on several threads; `show` is called with each trial as soon as it is decided.
     pub fn run_all(&self, bugs: &[Bug], jobs: usize, show: &(dyn Fn(&Trial) + Sync)) -> Vec<Trial> {
         let (next, trials) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || {

@@ -1,4 +1,4 @@
-//! A store that was opened, beside what it must contain.
+//! An opened store, compared with its expected content.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::world::{Shared, same};
 /// Comparison of a store's content with the history of its commits.
 #[derive(Debug)]
 pub enum Found {
-    /// Exactly what was committed up to this commit.
+    /// Exactly the commits up to this one.
     Right(u64),
     /// Something else.
     Wrong(String),
-    /// Exactly what was committed up to this commit; later ones were acknowledged as durable.
+    /// Exactly the commits up to this one; later ones were acknowledged as durable.
     Lost(u64),
     /// It could not be read whole.
     Unreadable(u64, Error),

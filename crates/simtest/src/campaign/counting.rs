@@ -82,10 +82,10 @@ fn count(seed: u64, habits: Habits) -> Result<(), String> {
     }
 }
 
-/// A snapshot sees what it saw, also after a moment in which nothing else happens.
+/// A snapshot sees the same content later, also after a moment in which nothing else happens.
 fn look_back(simulated: &mut Simulated, raised: u64) -> Result<(), String> {
     let text = |error: Error| error.to_string();
-    // The snapshot is of the very commit that made what it sees, and alone, so that all older versions are
+    // The snapshot is of the very commit that made its content, and alone, so that all older versions are
     // given up.
     simulated.run(|db| raise(db, 1))?;
     let snapshot = simulated.run(|db| db.snapshot()).map_err(text)?;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Numbers by what they count.
+/// Counts by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<&'static str, u64>);
 
-/// The one that all campaigns have: what was tried, each different from all others.
+/// The count that all campaigns have: cases, each different from all others.
 pub const CASES: &str = "cases";
 
 impl Counts {

@@ -33,7 +33,7 @@ pub struct Crash {
     pub only_while_log_moves: bool,
     /// One of so many states is also worked on, checked, closed and opened again.
     pub deep_every: u64,
-    /// In one of so many, what opening it does is cut short, too, at every moment.
+    /// In one of so many, recovery is cut short, too, at every moment.
     pub again_every: u64,
     /// Crash states that were already tested in any life.
     pub checked: CheckedStates,
@@ -178,8 +178,8 @@ impl Crash {
         Ok(())
     }
 
-    /// Cuts what opening a store does short, at each of its moments: then there is what the first recovery
-    /// found.
+    /// Cuts the recovery of a store short, at each of its moments: all commits that the first recovery found
+    /// must still be there.
     fn cut_short(
         &self,
         state: &CrashState<'_>,
@@ -196,7 +196,7 @@ impl Crash {
         let first = || -> Result<u64, String> {
             let Some(mut simulated) = open(&life.shape, device, moment)? else { return Ok(0) };
             let last = simulated.run(move |db| look_at(db, &shared, moment))?;
-            // A checkpoint of what was replayed.
+            // A checkpoint of the replayed commits.
             simulated.run_until_idle();
             simulated.abandon();
             Ok(last)
@@ -267,7 +267,7 @@ impl CrashState<'_> {
     }
 }
 
-/// Opens what a power cut has left at a moment; `None` if there was no store yet.
+/// Opens a store after a power cut at a moment; `None` if there was no store yet.
 pub(super) fn open(
     shape: &Shape,
     device: Arc<dyn Device>,
@@ -280,7 +280,8 @@ pub(super) fn open(
     }
 }
 
-/// Whether the store contains what it must after a crash at this moment. The last commit in it.
+/// Whether the content is one that the store may have after a crash at this moment. Returns the last commit
+/// in it.
 pub(super) fn look_at(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
     match compare(db, shared, (moment.acknowledged, moment.given)) {
         Found::Right(last) => Ok(last),

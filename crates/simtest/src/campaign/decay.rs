@@ -1,8 +1,8 @@
-//! Media that lose or mistake what was written: the store may report damage, and must not take it for data.
+//! Media that lose or mistake writes: the store may report damage, and must not take it for data.
 //!
-//! Beside [rot](super::Rot) for what that cannot do: images of other pages and older images, which lost and
-//! misdirected writes leave, and drives that became shorter; it makes its stores so that there are such
-//! images.
+//! This campaign covers cases that [rot](super::Rot) cannot: images of other pages and older images, which
+//! lost and misdirected writes leave, and drives that became shorter; it makes its stores so that there are
+//! such images.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Campaign for Decay {
     }
 }
 
-/// A store that is no longer open, what is in it, and its drive.
+/// A store that is no longer open, its content, and its drive.
 struct Old {
     /// How long the drive was at first and in the end, if it has grown and the store was closed after that.
     grown: Option<Range<u64>>,
@@ -132,10 +132,10 @@ const SEQUENCE_GAP: u64 = 256;
 enum Damage {
     /// A bit flips.
     Flip { bit: u64 },
-    /// A page's image is where another one belongs: what a misdirected write leaves, or a misdirected read
-    /// finds.
+    /// A page's image is where another one belongs: a misdirected write leaves it there, or a misdirected
+    /// read finds it there.
     Stray { from: usize, to: usize, length: usize },
-    /// An older image of the same page is there: what a lost write leaves.
+    /// An older image of the same page is there: a lost write leaves it there.
     Stale { from: usize, to: usize, length: usize },
     /// The drive has become shorter.
     Shorter { capacity_bytes: u64 },

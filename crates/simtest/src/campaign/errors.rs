@@ -1,8 +1,8 @@
-//! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse, and must not
-//! forget what it has acknowledged.
+//! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse operations, and
+//! must not forget acknowledged commits.
 //!
-//! Beside [faults](super::Faults) for what those cannot do: logs on another drive, of which only one fails,
-//! drives that lose different things in a power cut, and a power cut in the midst of everything.
+//! This campaign covers cases that [faults](super::Faults) cannot: logs on another drive, of which only one
+//! fails, drives that lose different things in a power cut, and a power cut in the midst of everything.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Campaign for Errors {
     }
 }
 
-/// Works on a store until the fault stops it, cuts the power, and opens what is left.
+/// Works on a store until the fault stops it, cuts the power, and opens the store again.
 fn live(
     seed: u64,
     habits: Habits,

@@ -1,7 +1,7 @@
-//! Faults: a store that meets them while it is opened and used, and what is there afterwards.
+//! Faults: a store meets them while it is opened and used; afterwards its content is checked.
 //!
-//! Beside [errors](super::Errors) for what those cannot do: all kinds of faults, also while a store is opened
-//! and recovered, and lives after the one that has met them.
+//! This campaign covers cases that [errors](super::Errors) cannot: all kinds of faults, also while a store is
+//! opened and recovered, and lives after the one that has met them.
 
 use std::sync::Arc;
 
@@ -200,7 +200,7 @@ pub(super) fn outcomes(
     Ok(errors)
 }
 
-/// Whether an error says what happened.
+/// Whether an error has a kind that tells the cause.
 pub(super) fn is_typed(error: &Error) -> bool {
     use ErrorKind::{Closed, Corrupt, Dropped, Full, Io, NotFound, Poisoned};
     matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound | Dropped)

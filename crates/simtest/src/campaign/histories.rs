@@ -1,4 +1,4 @@
-//! Isolation: histories of concurrent transactions, with and without crashes, judged by what they saw.
+//! Isolation: histories of concurrent transactions, with and without crashes, judged by their reads.
 
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};

@@ -1,4 +1,4 @@
-//! Kinds of faults, and what may come of each.
+//! Kinds of faults, and the outcomes that each allows.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The power fails at a command: what was not flushed may be lost, reordered, torn or shorn.
+    /// The power fails at a command: writes that were not flushed may be lost, reordered, torn or shorn.
     PowerCut: "power-cut";
     /// The process is killed; the drive goes on.
     Kill: "kill";
@@ -44,9 +44,10 @@ kinds! {
     NoSpace: "no-space";
     /// A flush fails, and the next would have made everything durable.
     FlushKept: "flush-error-data-kept";
-    /// A flush fails, and what it should have made durable is gone.
+    /// A flush fails, and the writes that it should have made durable are gone.
     FlushDropped: "flush-error-data-dropped";
-    /// A flush fails, and what it should have made durable is read as if all were well, but never will be.
+    /// A flush fails, and the writes that it should have made durable are read as if all were well, but never
+    /// become durable.
     FlushUndurable: "flush-error-data-undurable";
     /// A read fails, once or now and then.
     ReadErrorTransient: "read-error-transient";
@@ -64,7 +65,7 @@ kinds! {
     MisdirectedWrite: "misdirected-write";
     /// A read returns another place's bytes.
     MisdirectedRead: "misdirected-read";
-    /// Reads return what was there before.
+    /// Reads return older content.
     StaleRead: "stale-read";
     /// A bit on the drive changes.
     FlipAtRest: "flip-at-rest";
@@ -72,7 +73,7 @@ kinds! {
     FlipInWrite: "flip-in-write";
     /// A bit changes on the way from the drive.
     FlipInRead: "flip-in-read";
-    /// A discard leaves garbage, or what was there.
+    /// A discard leaves garbage, or the old content.
     AfterDiscard: "after-discard";
     /// Commands take very long.
     Stall: "stall";
@@ -85,8 +86,8 @@ kinds! {
 pub struct Allowed {
     /// Bytes on the drive are wrong: opening and reading may find them corrupt, even later.
     pub damage: bool,
-    /// The last commits before a crash may be missing although they were acknowledged: what a drive that lies
-    /// about flushes does in a power cut.
+    /// The last commits before a crash may be missing although they were acknowledged: so a drive that lies
+    /// about flushes behaves in a power cut.
     pub loss: bool,
 }
 

@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::run::Campaign;
 use crate::world::Habits;
 
-/// Plays a campaign with trees that only add versions: they keep what is in no page in memory, and read
-/// nothing before they write.
+/// Plays a campaign with trees that only add versions: they keep versions that are in no page in memory, and
+/// read nothing before they write.
 pub struct AppendOnly(pub Box<dyn Campaign>);
 
 impl Campaign for AppendOnly {

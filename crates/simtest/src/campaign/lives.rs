@@ -1,4 +1,4 @@
-//! Lives in a row: what a power cut has left is worked on, and the power fails again.
+//! Lives in a row: a store works on after a power cut, and the power fails again.
 
 use std::sync::Arc;
 
@@ -193,8 +193,8 @@ impl Chain<'_> {
         looked.map(Some)
     }
 
-    /// Recovers, works, and looks at what a power cut may leave of that; one of these states is where the
-    /// next life begins.
+    /// Recovers, works, and checks the states that a power cut may then leave; one of these states is where
+    /// the next life begins.
     fn go_on(
         &mut self,
         round: u64,
@@ -211,8 +211,8 @@ impl Chain<'_> {
         let Some(mut simulated) = open(self.shape, device, self.moment)? else { return Ok(()) };
         simulated.set_schedule(random.random());
         self.moment = Moment { position: 0, created: true, given: last, acknowledged: last };
-        // Few steps: what recovery has left is of interest, and a power cut before much of that was written
-        // over.
+        // Few steps: of interest are states after recovery, and a power cut before much of them is
+        // overwritten.
         let few = Habits { steps: self.habits.steps / 4 + 2, ..self.habits };
         let habits = if random.random() { few } else { Habits { tasks: 2, steps: 3, ..few } };
         work_on(&mut simulated, self.shape, &self.shared, habits, self.seed ^ (round + 1) << 40)?;

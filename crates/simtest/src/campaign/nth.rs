@@ -144,7 +144,7 @@ impl<'a> Life<'a> {
         Self { start, data: start.data.of_bytes(start.shape.first_bytes()), habits, seed, counts }
     }
 
-    /// A life with failures, and what is there afterwards.
+    /// Plays a life with failures, and checks the store afterwards.
     pub fn play(self, plan: &Arc<FailPlan>) -> Result<(), String> {
         self.play_with(plan, None).map(drop)
     }

@@ -1,6 +1,6 @@
 //! Bit rot: every bit of a store of one mebibyte, superblocks, labels, log and page table included.
 //!
-//! Beside [decay](super::Decay) for what that cannot do: leave nothing out.
+//! This campaign covers cases that [decay](super::Decay) leaves out: it tries every bit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -18,8 +18,8 @@ pub trait Campaign: Sync {
     /// The same with other habits, whatever the seed, and looking at everything from the beginning.
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign>;
 
-    /// Does it with everything random drawn from `seed`; what was counted. It may end early when `goes_on` no
-    /// longer says so.
+    /// Does it with everything random drawn from `seed`; returns the counts. It may end early when `goes_on`
+    /// no longer says so.
     ///
     /// # Errors
     /// The first promise that was broken.
@@ -48,8 +48,8 @@ pub struct Report {
     pub failure: Option<Failure>,
 }
 
-/// Plays a campaign until there are enough cases, one fails, or `stop` is set. `show` hears of what there is
-/// after every seed.
+/// Plays a campaign until there are enough cases, one fails, or `stop` is set. `show` gets the report after
+/// every seed.
 pub fn run(
     campaign: &dyn Campaign,
     extent: &Extent,

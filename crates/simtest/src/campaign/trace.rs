@@ -10,7 +10,7 @@ use crate::world::Shape;
 /// Lines that people read.
 const LINES_MAX: usize = 60;
 
-/// The last of the events, and what became of those that were `uncertain`, by their numbers.
+/// The last of the events, and the fate of those that were `uncertain`, by their numbers.
 pub fn trace(shape: &Shape, events: &[Event], uncertain: &[u64], choice: &Choice) -> String {
     let mut lines: Vec<String> = Vec::new();
     for event in events {

@@ -25,7 +25,7 @@ pub enum Kind {
     LostUpdate,
     /// Writes of two transactions in each other's midst (G0).
     DirtyWrite,
-    /// Two transactions have each seen, or overwritten, what the other one wrote (G1c).
+    /// Two transactions have each seen, or overwritten, a write of the other one (G1c).
     CircularFlow,
     /// A transaction has seen one write of a commit and missed another one (G-single).
     ReadSkew,
@@ -34,8 +34,8 @@ pub enum Kind {
     /// A transaction did not see, or overwrote without seeing it, a write that had been committed before it
     /// began.
     Stale,
-    /// Transactions that each read what another one changed, without any other anomaly (G2-item): snapshot
-    /// isolation allows it.
+    /// Transactions that each read a list which another one changed, without any other anomaly (G2-item):
+    /// snapshot isolation allows it.
     WriteSkew,
 }
 
@@ -57,8 +57,8 @@ pub struct Judgement {
     pub committed: usize,
     /// Dependencies between transactions.
     pub dependencies: usize,
-    /// Transactions before a crash that read what the crash took away, before it was durable; they are left
-    /// out.
+    /// Transactions before a crash that read writes which the crash took away, before these were durable;
+    /// they are left out.
     pub read_too_early: usize,
 }
 
@@ -67,7 +67,7 @@ pub struct Judgement {
 enum Why {
     /// It wrote the version before (ww).
     Overwritten(Key),
-    /// It wrote what the other one read (wr).
+    /// It made a write that the other one read (wr).
     Seen(Key),
     /// It read the version before (rw).
     Missed(Key),
@@ -141,7 +141,7 @@ impl<'a> Judge<'a> {
         judge
     }
 
-    /// From the transactions: what they touched, and which of them are committed.
+    /// From the transactions: the lists they touched, and which transactions are committed.
     fn index(&mut self) {
         self.touches = self.all.iter().map(|transaction| touches(transaction)).collect();
         self.writers.clear();
@@ -228,7 +228,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The order of each list's writes, and what was read that cannot be.
+    /// Finds the order of each list's writes, and impossible reads.
     fn find_orders(&mut self) {
         for touches in &self.touches {
             for (key, touch) in touches {
@@ -349,8 +349,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Snapshot isolation holds if and only if beginnings and commits can be put into one order: each
-    /// transaction begins behind the commits of what it saw and overwrote, and of all that had returned
-    /// before, and before the commit of what it missed. (The remaining cycles have two misses in a row.)
+    /// transaction begins behind the commits of the versions it saw and overwrote, and behind all that had
+    /// returned before, and before the commits of the versions it missed. (The remaining cycles have two
+    /// misses in a row.)
     fn find_cycles(&mut self) {
         let count = self.all.len();
         let (begin, commit) = (|index: usize| 2 * index, |index: usize| 2 * index + 1);

@@ -6,10 +6,10 @@
 //! which: [`Judgement`] derives the dependencies (Adya, "Weak Consistency", 1999) and looks for cycles among
 //! them.
 //!
-//! **The store promises** snapshot isolation in real time: a transaction sees exactly what had been committed
-//! before it began, and if it wrote, no other transaction wrote the same keys meanwhile. A transaction that
-//! begins after another one's commit has returned sees it. Write skew may happen, and is reported as a kind
-//! of its own.
+//! **The store promises** snapshot isolation in real time: a transaction sees exactly the commits from before
+//! it began, and if it wrote, no other transaction wrote the same keys meanwhile. A transaction that begins
+//! after another one's commit has returned sees it. Write skew may happen, and is reported as a kind of its
+//! own.
 
 mod graph;
 mod history;

@@ -1,4 +1,4 @@
-//! Transactions at random, and what they saw.
+//! Random transactions, and their reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ pub struct Trees {
     filler: Tree,
 }
 
-/// Notes what sessions do. Cheap to clone.
+/// Records the operations of sessions. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -175,10 +175,10 @@ impl Recorder {
         Ok(())
     }
 
-    /// Reads all lists, so that it is known what has become of them.
+    /// Reads all lists, so that the history shows their final state.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub fn read_all(&self, db: &Db, trees: &Trees) -> Result<(), Error> {
         let session = self.shared.sessions.fetch_add(1, Ordering::Relaxed) as usize;
         let mut open = self.open(session);
@@ -238,7 +238,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Both lists of its own, at once and without a snapshot: it knows what is in them.
+    /// Both lists of its own, at once and without a snapshot: their content is known.
     fn append_own(
         &self,
         session: usize,

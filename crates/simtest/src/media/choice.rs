@@ -14,7 +14,7 @@ pub struct Choice {
     pub kept: Vec<bool>,
     /// The one write, if any, of which only a part survives.
     pub tear: Option<Tear>,
-    /// Whether nonsense is where writes did not survive, not what was there before.
+    /// Whether the ranges of writes that did not survive hold nonsense, rather than their previous content.
     pub is_spoilt: bool,
     /// Whether the drive is as short as it was before it grew without a flush.
     pub is_shorter: bool,

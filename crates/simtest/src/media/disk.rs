@@ -114,7 +114,7 @@ impl Disk {
         }
     }
 
-    /// Takes back what has changed since the last mark.
+    /// Undoes the changes since the last mark.
     pub fn back(&self) {
         let DiskState { bytes, before, spare, is_changed, .. } = &mut *self.state();
         for (page, old) in before.drain(..) {

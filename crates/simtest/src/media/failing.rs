@@ -95,7 +95,7 @@ impl FailPlan {
         fails.then_some(self.way)
     }
 
-    /// The same for what has no answer.
+    /// The same for calls that have no completion.
     pub(super) fn check(&self, doing: &str) -> Result<(), Error> {
         match self.next() {
             None | Some(Way::Queue | Way::Sleep | Way::Inside) => Ok(()),

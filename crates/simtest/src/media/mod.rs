@@ -1,4 +1,4 @@
-//! Drives: one that writes down what is asked of it, and one that has what a power cut left.
+//! Drives: one that records its requests, and one that holds the state after a power cut.
 
 mod choice;
 mod disk;

@@ -1,4 +1,4 @@
-//! A drive that writes down what is asked of it.
+//! A drive that records its requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use flashgrain_device::{
 
 use super::tape::{Event, Tape, Write};
 
-/// Another device, and a tape of what it was asked to change.
+/// Another device, and a tape of the requests that change it.
 pub struct Recorder {
     device: Arc<dyn Device>,
     geometry: Geometry,
@@ -20,8 +20,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Writes down on `tape` what is asked of `device`, of which only the first `capacity_bytes` are there
-    /// until it grows.
+    /// Records on `tape` the requests to `device`, of which only the first `capacity_bytes` are there until
+    /// it grows.
     pub fn new(device: Arc<dyn Device>, capacity_bytes: u64, tape: Tape) -> Self {
         let geometry = Geometry { capacity_bytes, ..device.geometry().clone() };
         let capacity_bytes = AtomicU64::new(capacity_bytes);
@@ -71,7 +71,7 @@ struct RecordingChannel {
     channel: Box<dyn Channel>,
     tape: Tape,
     numbers: Arc<AtomicU64>,
-    /// By tag: the number of what was asked. Tags are unique among what is in flight.
+    /// By tag: the number of the request on the tape. Tags are unique among the requests in flight.
     asked: HashMap<u64, u64>,
 }
 

@@ -48,7 +48,7 @@ impl Tape {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what happens.
+    /// Records an event.
     pub fn note(&self, event: Event) {
         self.events().push(event);
     }

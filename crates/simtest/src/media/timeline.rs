@@ -11,8 +11,8 @@ use super::choice::Choice;
 use super::disk::Disk;
 use super::tape::{Event, Write};
 
-/// Plays a tape and knows at every moment what is certainly on the medium, and what may be: a write is
-/// uncertain until a flush that began after it was answered is answered itself (or, for a durable write,
+/// Plays a tape and knows at every moment which writes are certainly on the medium, and which may be: a write
+/// is uncertain until a flush that began after it was answered is answered itself (or, for a durable write,
 /// until it is answered). Surviving writes, and surviving sectors of them, replace the certain content, and
 /// later writes replace earlier ones. The range of a write that does not survive holds its previous content,
 /// or nonsense.
@@ -167,7 +167,7 @@ impl Timeline {
             }
             Event::Flush(number) => self.begin_flush(*number),
             Event::Answered { number, done: true } => return self.answer(*number),
-            // Nothing is known of what failed.
+            // A failed request makes nothing certain.
             Event::Answered { number, done: false } => drop(self.flushes.remove(number)),
         }
         false
@@ -202,7 +202,7 @@ impl Timeline {
         true
     }
 
-    /// Puts what is certain and older than everything uncertain onto the disk, for good.
+    /// Applies the writes that are certain and older than everything uncertain to the disk, for good.
     fn settle(&mut self) {
         let count = self.tail.iter().take_while(|pending| pending.certain).count();
         for pending in self.tail.drain(..count) {

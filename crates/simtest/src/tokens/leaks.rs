@@ -6,7 +6,7 @@ use flashgrain::{Db, Durability, Error};
 
 use super::work::{Stop, Trees};
 
-/// Looks before the store counts as one that never gives back what it took.
+/// Checks before the store counts as one that never gives back its pages.
 const LOOKS: u32 = 200;
 
 /// Between two looks.

@@ -6,11 +6,11 @@
 //!
 //! 1. *Tokens.* A fixed set of tokens lies in the places of two trees, each token in one place. Transactions
 //!    move one, swap two, or take all tokens of a range away with one bulk removal and put them elsewhere.
-//!    Every commit removes what others may be removing at the same time. Every snapshot, read in whatever
-//!    way, has each token once.
+//!    Every commit removes records that others may be removing at the same time. Every snapshot, read in
+//!    whatever way, has each token once.
 //! 2. *Pairs.* A task moves a record of its own between two keys, by a batch that removes one and inserts the
-//!    other and raises the number in its value. Others read both keys without a snapshot: what one read has
-//!    shown bounds what the next may show (`pairs`).
+//!    other and raises the number in its value. Others read both keys without a snapshot: the result of one
+//!    read bounds the possible results of the next (`pairs`).
 //! 3. *Couples.* The first record of a couple says whether there is a second one. Bulk removals outside of
 //!    transactions remove ranges of couples while others change them: before or after each such commit, never
 //!    a part (`couples`).

@@ -7,9 +7,10 @@
 //! 1. a record says the number;
 //! 2. no record says that the number is of the other kind.
 //!
-//! Reads in a row must be possible in real time: a later one must not show what an earlier one, or the return
-//! of a commit, excludes, and none may show a number whose commit has not begun. A read that returns what
-//! cannot be seen yet is found, for the next read of the other key shows what that commit is about to change.
+//! Reads in a row must be possible in real time: a later read must not show a number that an earlier read, or
+//! the return of a commit, excludes, and none may show a number whose commit has not begun. A read that
+//! returns a commit too early is found, because the next read of the other key shows the record that the
+//! commit is about to move.
 
 use flashgrain::{Db, Durability, Error, Tree};
 use rand::RngExt;

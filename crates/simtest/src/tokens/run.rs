@@ -73,7 +73,7 @@ pub fn simulated(seed: u64) -> Result<(), String> {
     let mut has_crashed = false;
     for life in 0..LIVES {
         let end = [End::Closed, End::Killed, End::PowerCut][random.random_range(0..3)];
-        // The last life ends in order, so that what is left can be counted.
+        // The last life ends in order, so that its remaining pages can be counted.
         let end = if life + 1 == LIVES { End::Closed } else { end };
         store.set_schedule(random.random());
         // If CPU time costs something, other tasks get far while a task is preempted for long.

@@ -146,7 +146,7 @@ impl Work {
         Ok(())
     }
 
-    /// Moves the token of a place to another place; what lies there comes back.
+    /// Moves the token of a place to another place; a token that lies there comes back.
     fn move_one(&mut self) -> Result<(), Stop> {
         let places = [TokenKey::draw(&mut self.random), TokenKey::draw(&mut self.random)];
         if places[0] == places[1] {
@@ -228,7 +228,7 @@ impl Work {
         Ok(())
     }
 
-    /// A snapshot shows what it showed.
+    /// A snapshot shows the same tokens as before.
     fn look_again(&mut self) -> Result<(), Stop> {
         for (snapshot, laid) in &self.kept {
             if self.trees.places.laid(snapshot, &mut self.random)? != *laid {

@@ -21,7 +21,7 @@ pub enum Change {
     Write(String, Vec<u8>, Option<Vec<u8>>),
 }
 
-/// Every tree that there is, and what is in it.
+/// Every tree, with its records.
 pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// The store whose history it is; others are copies.
@@ -169,11 +169,11 @@ impl Shared {
         tape.note(Event::Given(number));
     }
 
-    /// Does what commits `changes`, as the calling task. With `durable`, success means that they and all
-    /// before them are.
+    /// Calls `commit`, which commits `changes`, as the calling task. With `durable`, success means that they
+    /// and all before them are.
     ///
     /// # Errors
-    /// Those of `commit`.
+    /// Errors of `commit`.
     pub fn commit<E>(
         &self,
         changes: Vec<Change>,
@@ -198,10 +198,10 @@ impl Shared {
         result
     }
 
-    /// Does what makes durable all that was committed before.
+    /// Calls `make`, which makes all commits so far durable.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Errors of `make`.
     pub fn durable<E>(&self, make: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let newest = self.get().newest();
         make()?;

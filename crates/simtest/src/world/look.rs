@@ -1,4 +1,4 @@
-//! Comparing a store with what should be in it.
+//! Compares a store with its expected content.
 
 use flashgrain::{Db, Error};
 
@@ -17,10 +17,10 @@ pub fn look(db: &Db) -> Result<Content, Error> {
     db.tree_names().into_iter().map(tree).collect()
 }
 
-/// `None` if the store contains exactly `content`, else in words what differs first.
+/// `None` if the store contains exactly `content`, else the first difference, in words.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub fn same(db: &Db, content: &Content) -> Result<Option<String>, Error> {
     let mut names = db.tree_names();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! Small stores, what works on them, and what is known about them.
+//! Small stores, tasks that work on them, and the history of their commits.
 
 mod history;
 mod look;

@@ -49,7 +49,7 @@ impl Shape {
             // With room for more dirty pages than a checkpoint writes at a time, others change them
             // meanwhile.
             cache_bytes: Small::default().cache_bytes * [1, 3, 4][random.random_range(0..3)],
-            // In a small ring, the log catches up with what the checkpoint under way replaces.
+            // In a small ring, the log catches up with the log blocks that the checkpoint under way replaces.
             log_bytes: [84 << 10, 128 << 10][random.random_range(0..2)],
             ..Small::default()
         };
@@ -93,8 +93,8 @@ impl Shape {
         }
     }
 
-    /// The same with as little memory as a store can have: what it knew to be changed no longer fits when it
-    /// is recovered.
+    /// The same with as little memory as a store can have: its set of changed pages no longer fits when it is
+    /// recovered.
     #[must_use]
     pub fn frugal(&self) -> Self {
         let small = Small { cache_bytes: Small::default().cache_bytes, ..self.small.clone() };

@@ -1,4 +1,4 @@
-//! Tasks that use a store as programs would, and what they have seen against what they should.
+//! Tasks that use a store as programs would, and compare its answers with the history.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ const LOGGED_VALUE_BYTES: usize = 4096;
 const LOOKS: usize = 24;
 const POPULAR_ONE_IN: usize = 8;
 
-/// How often what is done.
+/// Frequencies of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habits {
     /// Tasks that work at the same time.
@@ -147,7 +147,7 @@ pub struct Work {
 pub enum Stop {
     /// The store refused.
     Error(Error),
-    /// It gave what it must not.
+    /// It gave a wrong answer.
     Wrong(String),
 }
 
@@ -319,7 +319,7 @@ impl Work {
         value
     }
 
-    /// Whether what has such a share happens now. Draws nothing for what never is.
+    /// Whether an event of this probability happens now. Draws nothing for probability 0.
     fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && self.random.random::<f64>() < share
     }
@@ -403,7 +403,7 @@ impl Work {
         forgive_conflict(ended)
     }
 
-    /// A snapshot shows what was committed before it, now and when others have gone on.
+    /// A snapshot shows the commits from before it, now and after others have gone on.
     fn look_back(&mut self, tree: &Tree) -> Result<(), Stop> {
         let snapshot = self.db.snapshot()?;
         let expected = |shared: &Shared| {
@@ -502,10 +502,10 @@ fn forgive_conflict(ended: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Whether the store has exactly what was committed up to now.
+/// Whether the store has exactly the commits up to now.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub fn check(db: &Db, shared: &Shared) -> Result<Option<String>, Error> {
     let last = flashgrain::testing::last_commit(db);
     let content = shared.get().content(last);

@@ -32,10 +32,10 @@ const SIZE_BYTES_MAX: u64 = 1 << 50;
 const DIES_MAX: u64 = 65_536;
 
 impl SimConfig {
-    /// Refuses what makes no drive.
+    /// Refuses a configuration that makes no drive.
     ///
     /// # Errors
-    /// [`Error::Config`] naming the first field that is wrong, its value and what is allowed.
+    /// [`Error::Config`] naming the first wrong field, its value and the allowed values.
     pub fn check(&self) -> Result<(), Error> {
         let at = At("");
         at.require(!self.name.trim().is_empty(), "name", format!("{:?}", self.name), "any text but none")?;

@@ -18,7 +18,7 @@ impl SimConfig {
     /// Reads a description. `origin` says where the text comes from, for messages.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with the line and what is expected there, also for unknown and missing fields;
+    /// [`Error::Syntax`] with the line and the expected text, also for unknown and missing fields;
     /// [`Error::Config`] for values that make no drive.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, Error> {
         let config: Self = toml::from_str(text).map_err(|error| Error::Syntax {
@@ -33,7 +33,7 @@ impl SimConfig {
     /// configuration back.
     ///
     /// # Errors
-    /// [`Error::Config`] if a number is beyond what TOML can say (2^63).
+    /// [`Error::Config`] if a number is beyond TOML's range (2^63).
     pub fn to_toml(&self) -> Result<String, Error> {
         toml::to_string_pretty(self)
             .map_err(|error| Error::Syntax { origin: self.name.clone(), problem: error.to_string() })

@@ -35,7 +35,7 @@ pub struct HostConfig {
     #[serde(default = "yes")]
     pub link_in_parts: bool,
     /// Bandwidth at which the data of one command move, whatever else is idle: that of the link unless given.
-    /// It bounds what one stream of requests reaches, however large they are.
+    /// It bounds the throughput of one stream of requests, however large they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_bytes_per_s: Option<u64>,
     /// Rates at which the host sends requests to the drive, as clouds limit their volumes; unlimited unless

@@ -16,7 +16,7 @@ pub struct NandConfig {
     pub planes_per_die: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
-    /// Flash page: what one plane senses or programs at a time.
+    /// Flash page: the unit that one plane senses or programs at a time.
     pub page_bytes: u32,
     /// Physical space beyond the capacity, relative to it. It also holds the mapping table and open blocks.
     pub over_provisioning: f64,

@@ -1,4 +1,5 @@
-//! The same drive with another capacity, so that what takes terabytes to show can be seen with gigabytes.
+//! The same drive with another capacity, so that effects that need terabytes on the real drive show with
+//! gigabytes.
 
 use super::{MappingCache, MediumConfig, NandConfig, SimConfig};
 
@@ -8,7 +9,7 @@ const BLOCKS_PER_DIE: f64 = 48.0;
 /// A shrunk block has at least so many pages.
 const PAGES_MIN: u32 = 2;
 
-/// Blocks of a die that hold no data: open ones, those that are kept free, and what rounding takes.
+/// Blocks of a die that hold no data: open blocks, reserved ones, and the loss by rounding.
 const SPARE_BLOCKS: f64 = 10.0;
 
 /// The write cache holds at least so many rows for each die, if it did before.

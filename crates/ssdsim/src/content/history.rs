@@ -1,4 +1,4 @@
-//! Writes that a power cut may undo, page by page, newest first, each with what was there before it.
+//! Writes that a power cut may undo, page by page, newest first, each with the previous content.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! The bytes of a drive, stored sparsely, and which of them a power cut would lose.
 //!
-//! Pages that were never written take no memory and read as zeros. On a volatile drive, every write keeps
-//! what was there before it, until the medium says that it is settled. Invariants:
-//! - the newest bytes are always in the table, so reads know nothing of what is settled;
-//! - for every sector, what was settled last is in the before-image of the oldest unsettled write to it, or,
-//!   if there is none, in the table;
-//! - what an unsettled write put into a sector is in the before-image of the next write to that sector, or,
-//!   if there is none, in the table.
+//! Pages that were never written take no memory and read as zeros. On a volatile drive, every write keeps the
+//! previous content until the medium says that the write is settled. Invariants:
+//! - the newest bytes are always in the table, so reads need not know which bytes are settled;
+//! - for every sector, the bytes that were settled last are in the before-image of the oldest unsettled write
+//!   to it, or, if there is none, in the table;
+//! - the bytes that an unsettled write put into a sector are in the before-image of the next write to that
+//!   sector, or, if there is none, in the table.
 
 mod history;
 mod pool;
@@ -33,7 +33,7 @@ const UNSETTLED_PER_PAGE_MAX: usize = 32;
 
 static ZEROS: Page = [0; PAGE_BYTES];
 
-/// See the module. A clone shares what neither of the two writes.
+/// See the module. A clone shares all pages that neither of the two writes.
 #[derive(Clone)]
 pub(crate) struct Content {
     capacity_bytes: u64,
@@ -246,7 +246,7 @@ impl Content {
         }
     }
 
-    /// A bit changes, in what is read from now on.
+    /// Changes a bit for all later reads.
     pub fn flip(&mut self, offset_bytes: u64, bit: u32) {
         let mut byte = [0];
         self.read(offset_bytes, &mut byte);
@@ -255,13 +255,13 @@ impl Content {
         overwrite(slot, &mut self.pool, (offset_bytes % PAGE_BYTES as u64) as usize, &byte);
     }
 
-    /// The drive has lost what is not settled, but for versions that are spared, and does not know: it is
+    /// The drive has lost the unsettled writes, but for versions that are spared, and does not know: they are
     /// read until the next power cut, and never settled.
     pub fn doom_unsettled(&mut self, is_spared: impl Fn(u64) -> bool) {
         self.history.doom(is_spared);
     }
 
-    /// Bytes of memory that hold the newest bytes; what is shared counts once.
+    /// Bytes of memory that hold the newest bytes; shared pages count once.
     pub fn stored_bytes(&self) -> u64 {
         let pages: HashSet<*const Page> = self.table.pages().map(|(_, page)| Arc::as_ptr(page)).collect();
         (pages.len() * PAGE_BYTES) as u64

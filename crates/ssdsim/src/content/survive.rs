@@ -24,8 +24,8 @@ impl Content {
         writes
     }
 
-    /// Of what is not settled, only those sectors of writes are left for which `survives` (given the version,
-    /// and the sector's number on the drive) says so; of several that survive in one sector the newest.
+    /// Of the unsettled writes, only those sectors are left for which `survives` (given the version, and the
+    /// sector's number on the drive) returns true; of several that survive in one sector the newest.
     /// Everything is settled then.
     pub fn cut_power(&mut self, survives: impl Fn(u64, u64) -> bool) {
         let mut pages: Vec<u64> = self.history.iter().map(|entry| entry.page).collect();

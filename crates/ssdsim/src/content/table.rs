@@ -9,7 +9,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// A page's bytes.
 pub(super) type Page = [u8; PAGE_BYTES];
 
-/// Pages of a leaf: what a single page in the middle of nowhere costs beside its bytes is small.
+/// Pages of a leaf: a single page in the middle of nowhere then needs little memory beside its bytes.
 const LEAF_PAGES: u64 = 16;
 
 /// Leaves of a node: 32 MiB.

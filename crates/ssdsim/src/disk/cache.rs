@@ -19,7 +19,7 @@ impl Dirty {
     }
 }
 
-/// Ranges never overlap: a write replaces what it covers.
+/// Ranges never overlap: a write replaces the ranges that it covers.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     capacity_bytes: u64,
@@ -56,7 +56,7 @@ impl WriteCache {
 
     /// Takes a write for which there is room.
     pub fn insert(&mut self, offset_bytes: u64, length_bytes: u64, version: u64) {
-        // A flush that waits for what is replaced must wait for what replaces it.
+        // A flush that waits for a replaced range must wait for the range that replaces it.
         let replaced = self.supersede(offset_bytes, length_bytes, version);
         let order = replaced.unwrap_or(self.next_order);
         self.next_order += 1;
@@ -64,7 +64,8 @@ impl WriteCache {
         self.put(Dirty { offset_bytes, length_bytes, version, order });
     }
 
-    /// Forgets what writes before `version` put into this range, and says which was the oldest of them.
+    /// Forgets the parts of this range that writes before `version` wrote, and returns the order of the
+    /// oldest of them.
     pub fn supersede(&mut self, offset_bytes: u64, length_bytes: u64, version: u64) -> Option<u64> {
         let end = offset_bytes + length_bytes;
         // Ranges do not overlap, so at most one that begins before this one reaches into it.

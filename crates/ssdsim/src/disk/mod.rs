@@ -56,7 +56,7 @@ struct Head {
 struct Running {
     access: Access,
     begun_ns: u64,
-    /// When the first byte passes the head; in the past for what was read ahead.
+    /// When the first byte passes the head; in the past for data that were read ahead.
     head_ns: u64,
     passed_bytes: u64,
 }

@@ -108,7 +108,7 @@ impl Queue {
         commands.chain(write_backs).min_by_key(|(cost, _)| *cost).map(|(_, choice)| choice)
     }
 
-    /// Takes what was chosen.
+    /// Removes the chosen access from the queue.
     pub fn take(&mut self, choice: Choice) -> Option<Access> {
         match choice {
             Choice::Command(index) => {

@@ -2,7 +2,7 @@
 //! volumes.
 //!
 //! A bucket that is drained at `rate` tokens a second and holds `burst` of them is kept as one number: the
-//! time at which it would be exactly paid for what has gone through (the virtual scheduling of ATM's generic
+//! time at which it would be exactly paid for all requests so far (the virtual scheduling of ATM's generic
 //! cell rate algorithm). A request goes through at once while that time is no more than `burst / rate` ahead,
 //! and has to wait for as long as it is further ahead otherwise. Therefore
 //!

@@ -20,8 +20,8 @@ pub(super) struct SimChannel {
 
 impl SimChannel {
     fn world(&self) -> MutexGuard<'_, World> {
-        // A panic in another thread's simulation is that thread's failure; the world's state is still what it
-        // was before the event.
+        // A panic in another thread's simulation is that thread's failure; the world's state is still that
+        // from before the event.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

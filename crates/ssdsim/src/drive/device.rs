@@ -24,8 +24,8 @@ pub struct SimDevice {
 }
 
 impl SimDevice {
-    /// Builds what `config` describes. `target` is what the user called it, such as `sim:960evo`; all
-    /// randomness comes from `seed`.
+    /// Builds the drive that `config` describes. `target` is the user's name for it, such as `sim:960evo`;
+    /// all randomness comes from `seed`.
     ///
     /// # Errors
     /// [`Error::Config`] naming the field that makes no drive.

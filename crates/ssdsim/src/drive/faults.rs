@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// The medium never hears of a command; `errno` may be 0.
+    /// The command fails without reaching the medium; `errno` may be 0.
     fn fail(&mut self, index: u32, errno: i32) {
         let command = &mut self.commands[index];
         command.errno = errno;
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// The data of a faulty write have arrived. Whether the medium hears of it.
+    /// The data of a faulty write have arrived. Returns whether the medium gets the write.
     pub(super) fn store_faulty(&mut self, index: u32) -> bool {
         let command = &mut self.commands[index];
         let content = &mut self.drives[usize::from(command.drive)].content;

@@ -90,7 +90,8 @@ impl Host {
         *free
     }
 
-    /// The command processor stands still for so long, from now on or from when it is done with what it has.
+    /// The command processor stands still for this span, which begins now or when it has done its pending
+    /// work.
     pub fn stall(&mut self, now_ns: u64, span_ns: u64) {
         self.processor_free_ns = self.processor_free_ns.max(now_ns) + span_ns;
     }

@@ -7,8 +7,8 @@ use flashgrain_device::StripeSet;
 use crate::content::Content;
 use crate::fault::PowerCut;
 
-/// The bytes of a device at a point in time, what of them a power cut may undo included. Taking one copies
-/// nothing; image and device share what neither changes.
+/// The bytes of a device at a point in time, including the unsettled writes that a power cut may undo. Taking
+/// one copies nothing; image and device share all pages that neither changes.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub(super) stripes: StripeSet,
@@ -135,7 +135,7 @@ impl Image {
             && self.drives.iter().zip(&other.drives).all(|(one, other)| one.same_bytes(other))
     }
 
-    /// Bytes of memory that hold what was written.
+    /// Bytes of memory that hold written data.
     pub fn stored_bytes(&self) -> u64 {
         self.drives.iter().map(Content::stored_bytes).sum()
     }

@@ -31,7 +31,7 @@ impl World {
         Image { stripes: self.stripes, drives, on_link }
     }
 
-    /// The power is gone: what is in flight fails, and what was unsettled is lost as `cut` says.
+    /// The power is gone: requests in flight fail, and unsettled writes are lost as `cut` says.
     pub fn power_cut(&mut self, cut: &PowerCut) {
         let left = self.image().after(cut);
         self.abort();

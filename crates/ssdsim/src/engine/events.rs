@@ -18,7 +18,7 @@ pub(crate) enum Event {
     Done { command: u32 },
     /// Something goes wrong by itself.
     Strike,
-    /// Something inside a drive's medium; the medium knows what `kind` and `index` mean.
+    /// Something inside a drive's medium; the medium defines `kind` and `index`.
     Medium { drive: u16, kind: u8, index: u32 },
 }
 
@@ -118,7 +118,7 @@ impl Events {
         self.digest
     }
 
-    /// Forgets what is to come: the power is gone.
+    /// Forgets all events to come: the power is gone.
     pub fn clear(&mut self) {
         self.queue.clear();
     }

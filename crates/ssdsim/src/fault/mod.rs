@@ -1,6 +1,6 @@
-//! Faults: what a drive can do wrong, and when.
+//! Faults: the misbehaviour of a drive, and its time.
 //!
-//! A [`Fault`] says what happens ([`FaultKind`]), when ([`Trigger`]), where and how often. It is injected
+//! A [`Fault`] has a kind ([`FaultKind`]), a trigger ([`Trigger`]), a range and a repetition. It is injected
 //! into a running [`SimDevice`](crate::SimDevice) with `inject`, or stands in a drive's TOML file as a
 //! `[[fault]]` section with the same fields as the text form:
 //!
@@ -15,7 +15,8 @@
 //!
 //! Faults concern *commands*: requests, or on a stripe set the parts of a request that lie on one drive. A
 //! command suffers at most one fault: the first in the order of injection whose turn it is. Everything random
-//! is drawn from the device's seed, from a generator of its own, so a fault changes nothing but what it says.
+//! is drawn from the device's seed, from a generator of its own, so a fault changes nothing but its own
+//! effect.
 //!
 //! Losses that are no drive's fault are not modelled here: a file whose length or name is not durable is the
 //! file system's business.
@@ -74,8 +75,8 @@ pub enum FaultKind {
         /// How far away; round the drive's end. Whole sectors.
         by_bytes: i64,
     },
-    /// A read returns what was there when the fault was injected. Sticky and over everything, this is a drive
-    /// that has gone back in time.
+    /// A read returns the content from when the fault was injected. Sticky and over everything, this is a
+    /// drive that has gone back in time.
     StaleRead,
     /// A bit of the fault's range changes on the drive.
     FlipAtRest {
@@ -108,10 +109,10 @@ pub enum FaultKind {
 pub enum FlushLoss {
     /// Nothing: the next flush makes it durable.
     Kept,
-    /// It is gone at once: reads return what is on the medium.
+    /// It is gone at once: reads return the content of the medium.
     Dropped,
-    /// It is read as if all were well, but no later flush makes it durable: what a page cache does that takes
-    /// a page for clean after it failed to write it.
+    /// It is read as if all were well, but no later flush makes it durable: a page cache that takes a page
+    /// for clean after it failed to write it behaves so.
     Undurable,
 }
 

@@ -1,4 +1,4 @@
-//! Power cuts, and what they leave.
+//! Power cuts, and the surviving parts of writes.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Sectors are the smallest unit that a power cut leaves whole.
 const SECTOR_BYTES: u64 = crate::content::SECTOR_BYTES;
 
-/// A power cut, and what it leaves of the writes that were on their way to the medium.
+/// A power cut, and the parts of the writes on their way to the medium that survive it.
 ///
 /// These are the *unsettled* writes: on a drive with a volatile cache, those whose data have arrived in the
 /// drive and are not yet on the medium, acknowledged or not; and, if `in_flight`, on any drive those whose
@@ -25,7 +25,7 @@ pub struct PowerCut {
     pub tear: Tear,
     /// Whether writes whose data were on the link count.
     pub in_flight: bool,
-    /// Decides what is left to chance.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -40,7 +40,7 @@ pub enum Survivors {
     All,
     /// Each with probability one half.
     Random,
-    /// The oldest so many: what an ordered cache leaves.
+    /// The oldest so many: those that an ordered cache leaves.
     First(usize),
     /// All but one.
     AllBut(usize),

@@ -7,7 +7,7 @@ use crate::config::{
 };
 use crate::error::Error;
 
-/// A drive of MQSim, and what of it has no counterpart here.
+/// A drive of MQSim, and its fields without a counterpart here.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The drive. `about.assumed` holds the notes, too.
@@ -107,21 +107,21 @@ pub(super) const FLASH: &[Field] = &[
 /// the cells work, 15 + 15 ns before data come out.
 pub(super) const CHANNEL_COMMAND_NS: u64 = 320;
 
-/// MQSim's PCIe packets: payload, and what comes with it.
+/// MQSim's PCIe packets: payload and overhead.
 pub(super) const PACKET_BYTES: u64 = 128;
 pub(super) const PACKET_OVERHEAD_BYTES: u64 = 28;
 
 /// Blocks of a die that are being written or collected.
 const KEPT_BLOCKS: f64 = 5.0;
 
-/// Most of what is counted and may be many.
+/// Upper bound of counts that may be large.
 const MANY: u32 = 1 << 20;
 
 /// Reads `ssdconfig.xml`. `origin` says where the text comes from, for messages.
 ///
 /// # Errors
-/// [`Error::Syntax`] for what is no such file and for unknown fields, [`Error::Config`] for values that make
-/// no drive or that nothing here corresponds to; both name the field.
+/// [`Error::Syntax`] for a text that is no such file and for unknown fields, [`Error::Config`] for values
+/// that make no drive or that nothing here corresponds to; both name the field.
 pub fn import_drive(text: &str, origin: &str) -> Result<Imported, Error> {
     let document = parse(text, origin, ROOT)?;
     let mut parts = Parts {
@@ -243,7 +243,7 @@ impl Parts {
         })
     }
 
-    /// Chips and their timings; what depends on sizes is filled in later.
+    /// Chips and their timings; fields that depend on sizes are filled in later.
     fn array(&mut self) -> Result<NandConfig, Error> {
         let latency = |name: &str| Ok(self.flash.number(name, 1.0..=1e10)? * 1e-3);
         let bits: &[&str] = self.flash.choice(

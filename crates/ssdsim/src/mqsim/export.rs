@@ -24,7 +24,7 @@ const WIDEST_BYTES: u32 = 16;
 /// A drive as MQSim's `ssdconfig.xml`, with every field that MQSim knows.
 ///
 /// `remark` is asked for a remark on each field of the drive's description by its path, such as
-/// `medium.nand.page_bytes`; it becomes a comment beside what was made from that field.
+/// `medium.nand.page_bytes`; it becomes a comment beside the elements that were made from that field.
 ///
 /// # Errors
 /// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, stripe sets, and drives

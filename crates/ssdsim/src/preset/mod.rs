@@ -1,5 +1,5 @@
-//! Drives of the papers, as far as their numbers are published. Each file says what is calibrated and what is
-//! assumed.
+//! Drives of the papers, as far as their numbers are published. Each file says which values are calibrated
+//! and which are assumed.
 
 use crate::config::SimConfig;
 use crate::error::Error;
@@ -52,7 +52,7 @@ pub fn text(name: &str) -> Result<&'static str, Error> {
 /// eight.
 ///
 /// # Errors
-/// [`Error::UnknownPreset`] naming what there is, and what may have been meant.
+/// [`Error::UnknownPreset`] naming the presets, and the one that may have been meant.
 pub fn find(name: &str) -> Result<SimConfig, Error> {
     let unknown = match text(name) {
         Ok(text) => return parse(name, text),

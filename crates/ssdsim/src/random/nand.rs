@@ -17,7 +17,7 @@ const BLOCK_BYTES_MAX: u64 = 8 * MIB;
 /// Data written in small pieces must read back slower by at least this factor.
 const SMALL_WRITE_COST_MIN: f64 = 1.5;
 
-/// Reads of what was written in halves of a stripe must differ by this share from those of whole ones.
+/// Reads of data that were written in halves of a stripe must differ by this share from those of whole ones.
 const HALF_COST_MIN: f64 = 0.25;
 
 /// Reads of a chunk must be faster by at least this share at the hot offset.

@@ -19,7 +19,7 @@ pub(super) struct Checker<'a> {
     violations: Vec<Violation>,
 }
 
-/// An order, and what there is of its lines.
+/// An order, and the lines found for it.
 struct FoundOrder {
     number: u32,
     order: Order,
@@ -54,7 +54,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Gives what the district has earned.
+    /// Checks a district and returns its earnings.
     fn check_district(&mut self, of: DistrictId) -> anyhow::Result<i64> {
         let district: District = told(self.access.get(&keys::district(of)))?;
         self.expect(Condition::HistoryOfDistrict, || name(of), self.paid.to_district(of), district.ytd);
@@ -128,7 +128,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts the orders' lines. Gives what was delivered to each of the district's customers, in cents.
+    /// Counts the orders' lines. Returns the sum delivered to each of the district's customers, in cents.
     fn check_lines(&mut self, of: DistrictId, orders: &mut [FoundOrder]) -> anyhow::Result<Vec<i64>> {
         let mut delivered_cents = vec![0; self.scale.customers_per_district as usize];
         let (mut lines, mut not_as_order) = (0, Vec::new());

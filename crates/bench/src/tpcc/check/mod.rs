@@ -19,7 +19,7 @@ const VIOLATIONS_MAX: usize = 100;
 /// A condition that must hold while no transaction is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// 1: what a warehouse has earned is what its districts have.
+    /// 1: a warehouse's earnings are the sum of its districts'.
     DistrictsOfWarehouse,
     /// 2: a district's next order follows its newest, which is the newest of the new ones, if there are any.
     NextOrder,
@@ -33,9 +33,9 @@ pub enum Condition {
     LinesOfOrder,
     /// 7: a line has no delivery date if and only if its order has no carrier.
     Delivered,
-    /// 8: what a warehouse has earned is what the history says.
+    /// 8: a warehouse's earnings are the sum in the history.
     HistoryOfWarehouse,
-    /// 9: what a district has earned is what the history says.
+    /// 9: a district's earnings are the sum in the history.
     HistoryOfDistrict,
     /// 10: a customer's balance is the sum of the delivered orders less the payments in the history.
     Balance,

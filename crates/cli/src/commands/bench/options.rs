@@ -71,13 +71,13 @@ pub struct BenchOptions {
     /// of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
     #[arg(long, value_name = "SHARE", value_parser = parse_space_use)]
     pub space_use: Option<f64>,
-    /// Size of the log's ring; by default what the layout decides.
+    /// Size of the log's ring; by default as the layout decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub log_size: Option<u64>,
     /// The most log that a recovery may have to read: less means more checkpoints.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub recovery_log: Option<u64>,
-    /// Node size; by default what the layout decides.
+    /// Node size; by default as the layout decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub node_size: Option<u64>,
     /// A profile of the drive, from which the layout is decided.

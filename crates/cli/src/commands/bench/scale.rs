@@ -9,8 +9,8 @@ use crate::output::{Context, print, print_json};
 /// Look-ups on one simulated drive, two, and so on: how the rate grows, and whether drives or processors
 /// bind.
 ///
-/// The drives are shrunk to twice what the records need, or 1 GiB each. The times of processors are measured
-/// on this machine at first.
+/// The drives are shrunk to twice the room of the records, or 1 GiB each. The times of processors are
+/// measured on this machine at first.
 #[derive(Debug, Args)]
 #[command(mut_arg("workers", |argument| argument.default_value("64")))]
 #[command(mut_arg("tasks", |argument| argument.default_value("4096")))]

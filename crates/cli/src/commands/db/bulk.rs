@@ -90,8 +90,8 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
     ))?)
 }
 
-/// Loads what `reader` gives, in pieces that fit into memory. Each is durable before the next one is read, so
-/// that what was loaded is known, however it ends.
+/// Loads the records of `reader`, in pieces that fit into memory. Each piece is durable before the next one
+/// is read, so that the number of loaded records is known, however it ends.
 fn load_all(
     tree: &Tree,
     reader: &mut Reader,
@@ -178,7 +178,7 @@ pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<
     ))?)
 }
 
-/// Copies the store unless the user wants an end: closing the source then ends it, and what was copied is
+/// Copies the store unless the user wants an end: closing the source then ends it, and the partial copy is
 /// removed.
 fn copy(db: &Db, target: Builder, interrupt: &Interrupt) -> anyhow::Result<Backup> {
     let done = AtomicBool::new(false);

@@ -50,7 +50,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 impl Members {
-    /// Says what becomes of a list, as a comma may have been meant for a part of a name.
+    /// Announces how a list was split, as a comma may have been meant for a part of a name.
     pub fn announce(&self, what: &str, context: &Context) {
         if let [_, _, ..] = &self.0[..] {
             let names: Vec<_> = self.0.iter().map(|member| member.display().to_string()).collect();

@@ -43,7 +43,7 @@ enum Action {
     Del(delete::DeleteArguments),
     /// Print the records of a range in key order. `load` reads this output.
     Scan(ScanArguments),
-    /// Print what each tree holds: its records, and the bytes that they take. Reads all of it.
+    /// Print the content of each tree: its records, and the bytes that they take. Reads all of it.
     Trees(LookArguments),
     /// Remove a tree with all its records.
     Drop(trees::DropArguments),
@@ -54,7 +54,7 @@ enum Action {
     /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its
     /// files, or back it up to where it is wanted.
     Backup(bulk::BackupArguments),
-    /// Read and verify everything that is in the store. Changes nothing unless it is told to.
+    /// Read and verify everything that is in the store. Changes nothing without `--reclaim`.
     Check(CheckArguments),
     /// Print the trees and the numbers of a store.
     Stats(LookArguments),
@@ -144,7 +144,7 @@ struct ScanArguments {
 struct CheckArguments {
     #[command(flatten)]
     look: LookArguments,
-    /// Free what a crash has left behind of overflow values.
+    /// Free pages of overflow values that a crash has left behind.
     #[arg(long)]
     reclaim: bool,
 }

@@ -3,7 +3,7 @@
 //!
 //! 1. *text*: key, tab, value. Bytes that are no text, and control characters, are written as backslash
 //!    escapes (`\t`, `\n`, `\\`, `\xNN`).
-//! 2. *json*: an object in each line, with `key` and `value`; what is no UTF-8 is in `key_hex` and
+//! 2. *json*: an object in each line, with `key` and `value`; bytes that are no UTF-8 are in `key_hex` and
 //!    `value_hex` instead.
 //! 3. *csv*: RFC 4180 with the header `key,value`; bytes are written as they are.
 //! 4. *raw*, which is only read: key, tab, value, both as they are.
@@ -24,7 +24,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// Key, tab, value, with escapes for what is no text.
+    /// Key, tab, value, with escapes for bytes that are no text.
     Text,
     /// One JSON object per line.
     #[value(alias = "jsonl")]
@@ -123,7 +123,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// A field of CSV: in quotes, those in it doubled, if it holds what would end it.
+/// A field of CSV: in quotes, with those in it doubled, if it holds characters that would end it.
 fn quoted(field: &[u8]) -> Vec<u8> {
     let is_plain = !field.is_empty() && !field.iter().any(|byte| b",\"\r\n".contains(byte));
     if is_plain {
@@ -264,7 +264,7 @@ impl Reader {
         fields(row).map(Some).map_err(|why| self.wrong(why).into())
     }
 
-    /// The next line, without its end. It must soon have `mark`, or else what is read is something else and
+    /// The next line, without its end. It must soon have `mark`, as otherwise the input has another form and
     /// may have no lines at all.
     fn read_line(&mut self, mark: u8, missing: &str) -> anyhow::Result<Option<Vec<u8>>> {
         let (mut line, mut is_marked) = (Vec::new(), false);
@@ -317,7 +317,7 @@ fn fields(row: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     }
 }
 
-/// A field up to the quote that ends it, and what is behind that.
+/// A field up to the quote that ends it, and the rest behind that.
 fn in_quotes(inside: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     let mut field = Vec::new();
     let mut rest = inside;

@@ -1,4 +1,4 @@
-//! The trees of a store as such: what they hold, their names, and their end.
+//! The trees of a store as such: their content, their names, and their removal.
 
 use clap::Args;
 use flashgrain::Check;
@@ -41,7 +41,7 @@ pub fn rename(arguments: &RenameArguments, context: &Context) -> anyhow::Result<
     Ok(db.close()?)
 }
 
-/// A line, or an object, for each tree: what it holds and the room that this takes.
+/// A line, or an object, for each tree: its content and the room that this takes.
 pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> {
     let db = arguments.store.open_to_read(context)?;
     let mut rows = Vec::new();

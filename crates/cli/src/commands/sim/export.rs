@@ -32,7 +32,7 @@ pub struct ExportArguments {
     output: Option<PathBuf>,
 }
 
-/// Names of what is written.
+/// Names of the files that are written.
 const MQSIM_FILE: &str = "ssdconfig.xml";
 const TOML_FILE: &str = "drive.toml";
 

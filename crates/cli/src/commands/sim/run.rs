@@ -19,10 +19,10 @@ use crate::output::{Context, print, print_json};
 use crate::units::{parse_seconds, parse_share};
 use crate::workload::WorkloadOptions;
 
-/// Run one workload on a simulated drive and show what happened inside.
+/// Run one workload on a simulated drive and show its inside.
 ///
-/// Throughput and latency percentiles as `io` has them, where the time went stage by stage, write
-/// amplification, the mapping cache, garbage collection, and how fast the simulation was.
+/// Throughput and latency percentiles as `io` has them, time by stage, write amplification, the mapping
+/// cache, garbage collection, and the speed of the simulation.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// A preset, a FILE.toml, or MQSim's ssdconfig.xml.

@@ -40,8 +40,8 @@ pub(crate) struct Flash {
 struct SubmittedOp {
     op: FlashOp,
     submitted_ns: u64,
-    /// Collection time of the server at submission; when the operation begins, what of its waiting was for
-    /// collection.
+    /// Collection time of the server at submission; after the operation has begun, the part of its waiting
+    /// that was for collection.
     collect_ns: u64,
     /// The next of the operations that run together with it on other planes.
     joined: Option<u32>,
@@ -97,7 +97,8 @@ impl Flash {
         }
     }
 
-    /// A read has arrived: what is running gives way to it, where the drive can do that and it is worth it.
+    /// A read has arrived: the running operation gives way to it, if the drive can do that and if it is worth
+    /// it.
     fn suspend(&mut self, index: usize, context: &mut Context<'_>) {
         let now = context.now();
         let server = &mut self.servers[index];
@@ -123,8 +124,8 @@ impl Flash {
         context.at(now + self.timing.suspend_ns, SUSPENDED, index as u32);
     }
 
-    /// A server that is not busy asks for its channel if it has something to do, or goes on with what was
-    /// suspended.
+    /// A server that is not busy asks for its channel if it has something to do, or continues its suspended
+    /// operation.
     #[inline]
     fn go_on(&mut self, index: usize, context: &mut Context<'_>) {
         let server = &mut self.servers[index];
@@ -148,7 +149,7 @@ impl Flash {
         self.serve(channel, context);
     }
 
-    /// A channel that is free does what is next.
+    /// A free channel serves the next transfer or command.
     #[inline]
     fn serve(&mut self, index: usize, context: &mut Context<'_>) {
         let now = context.now();
@@ -169,7 +170,7 @@ impl Flash {
         }
     }
 
-    /// The channel takes the command of a server's next operation, and what it programs.
+    /// The channel transfers the command of a server's next operation, and the data of a program.
     #[inline]
     fn begin(&mut self, index: usize, context: &mut Context<'_>) {
         let now = context.now();
@@ -210,7 +211,7 @@ impl Flash {
         context.at(end_ns, end_kind, index as u32);
     }
 
-    /// The channel takes what a server has sensed.
+    /// The channel transfers the data that a server has sensed.
     #[inline]
     fn transfer(&mut self, index: usize, context: &mut Context<'_>) {
         let Some(running) = &mut self.servers[index].running else { return };
@@ -287,8 +288,9 @@ impl Flash {
     }
 }
 
-/// Takes out of the server's queue what can run together with the operation `first`, which has just been
-/// taken out: the same for the same row on other planes of its die, of which there are `dies` in all.
+/// Takes operations out of the server's queue that can run together with the operation `first`, which has
+/// just been taken out: the same for the same row on other planes of its die, of which there are `dies` in
+/// all.
 fn join(server: &mut Server, slots: &mut Slab<SubmittedOp>, first: u32, dies: u32) {
     let FlashOp { kind, die, row, cause, urgent, .. } = slots[first].op;
     let mut planes = 1_u64 << (die / dies);

@@ -1,4 +1,4 @@
-//! The array: channels, chips, dies. It knows operations and timings, and nothing of what the bytes mean.
+//! The array: channels, chips, dies. It knows operations and timings, but no content.
 
 mod array;
 mod channel;
@@ -35,7 +35,7 @@ pub(crate) enum Cause {
 pub(crate) struct FlashOp {
     pub kind: FlashKind,
     pub cause: Cause,
-    /// Goes before everything but what is running: a die that is out of free blocks must collect.
+    /// Goes before everything but the running operation: a die that is out of free blocks must collect.
     pub urgent: bool,
     /// Dies are numbered channels first, then chips, then dies of a chip: die `d` is on channel `d %
     /// channels` and in chip `d % (channels * chips_per_channel)`, counted over all channels.
@@ -65,6 +65,6 @@ pub(crate) struct FlashDone {
     pub collect_ns: u64,
     /// Command, cells and transfer.
     pub medium_ns: u64,
-    /// Of that: the transfer of what was read, at its end.
+    /// Of that: the transfer of the read data, at its end.
     pub out_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! A die, or a chip whose dies block each other: one operation at a time, and what waits for it.
+//! A die, or a chip whose dies block each other: one operation at a time, and a queue.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) struct Server {
     pub suspended: Option<Suspended>,
     /// Waiting for the channel to take a command, or for a suspension to be over.
     pub asking: bool,
-    /// Time spent on garbage collection, without what is running.
+    /// Time spent on garbage collection, without the running operation.
     collected_ns: u64,
 }
 

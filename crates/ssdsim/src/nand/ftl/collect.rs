@@ -1,5 +1,5 @@
-//! Garbage collection and wear levelling, for each die by itself: what is still valid in a block is moved,
-//! and the block erased.
+//! Garbage collection and wear levelling, for each die by itself: the valid units of a block are moved, and
+//! the block erased.
 
 use super::blocks::BlockState;
 use super::rows::{RowUnit, Stream, WHOLE};
@@ -167,7 +167,7 @@ impl Ftl {
         })
     }
 
-    /// A row has been read: what is still valid goes to the open block for moved units.
+    /// A row has been read: its valid units go to the open block for moved units.
     pub(super) fn collect_read_done(&mut self, die: u32, flash: &mut Flash, context: &mut Context<'_>) {
         let collector = &mut self.collectors[die as usize];
         let Some(victim) = collector.victim else { return };

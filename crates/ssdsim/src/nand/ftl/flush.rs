@@ -1,4 +1,4 @@
-//! Flushes: what a volatile cache holds must survive a power cut.
+//! Flushes: the content of a volatile cache must survive a power cut.
 //!
 //! Rows that are full are on their way to flash anyway. Units in rows that are not are copied to a journal,
 //! which is programmed at once, many of them together; so a flush does not change where data go.
@@ -79,7 +79,7 @@ impl Ftl {
         context.finish(command, &Stages { wait, ..Stages::default() });
     }
 
-    /// Copies what a power cut would lose from open rows to the journal.
+    /// Copies units of open rows that a power cut would lose to the journal.
     fn write_journal(&mut self, flash: &mut Flash, context: &mut Context<'_>) {
         let mut journal = None;
         let open: Vec<u32> =

@@ -16,12 +16,12 @@ pub(super) struct At {
     pub die: u32,
     /// Counted through all dies.
     pub block: u32,
-    /// Row of the block: what one program fills.
+    /// Row of the block: the unit of one program.
     pub row: u32,
     pub slot: u32,
 }
 
-/// A *row* is what one program fills: a page on every plane of a die with multi-plane commands, else a page
+/// A *row* is the unit of one program: a page on every plane of a die with multi-plane commands, else a page
 /// of one plane. With placement by address, *dies* are planes: all those of plane 0 come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {

@@ -1,4 +1,4 @@
-//! The mapping from units to places: what was written since the start, sparsely, over the state at the start.
+//! The mapping from units to places: the writes since the start, sparsely, over the state at the start.
 
 use std::ops::Range;
 

@@ -78,7 +78,7 @@ impl TableCache {
         }
     }
 
-    /// The power is gone, and with it what was in memory.
+    /// The power is gone, and with it all state in memory.
     pub fn power_cycle(&mut self) {
         self.lru.clear();
         self.fetches.fill(None);

@@ -74,7 +74,7 @@ impl Placement {
         self.opened[die as usize].iter().find(|opened| opened.block == Some(block))?.row
     }
 
-    /// All rows that are being filled with what hosts wrote.
+    /// All open rows for writes of hosts.
     pub fn open_host_rows(&self) -> impl Iterator<Item = u32> + '_ {
         self.opened.iter().flat_map(|streams| streams[..2].iter().filter_map(|opened| opened.row))
     }

@@ -4,8 +4,8 @@ use super::Ftl;
 use super::blocks::BlockState;
 
 impl Ftl {
-    /// Operations under way and the cache are lost; what was mapped to a unit of the cache stays mapped, as
-    /// if it had been programmed: the content knows what was lost.
+    /// Operations under way and the cache are lost; the mapping keeps units of the cache, as if they had been
+    /// programmed: the content records which data were lost.
     pub fn power_cycle(&mut self) {
         let rows_per_block = self.geometry.rows_per_block;
         for block in &mut self.blocks.all {
@@ -27,7 +27,7 @@ impl Ftl {
         self.keep_open_rows();
     }
 
-    /// Open rows stay as they are, but for what waits for them; all others were being programmed.
+    /// Open rows stay as they are, but lose their waiters; all others were being programmed.
     fn keep_open_rows(&mut self) {
         let mut old = std::mem::take(&mut self.rows);
         self.writes.used = 0;

@@ -9,8 +9,8 @@ use crate::drive::Context;
 use crate::nand::flash::{Cause, Flash, FlashDone, FlashKind, FlashOp};
 
 impl Ftl {
-    /// The row takes no more units, and is programmed as soon as what it misses of units that were written in
-    /// part has been read.
+    /// The row takes no more units, and is programmed as soon as the missing parts of partly written units
+    /// have been read.
     pub(super) fn seal(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
         let entry = &mut self.rows[row];
         let (stream, die, block, number) = (entry.stream, entry.die, entry.block, entry.row);
@@ -26,7 +26,7 @@ impl Ftl {
         self.program_if_ready(row, flash, context);
     }
 
-    /// Read-modify-write: what was not written of a unit comes from where it was before.
+    /// Read-modify-write: the parts of a unit that were not written come from its previous place.
     fn read_missing_parts(&mut self, row: u32, flash: &mut Flash, context: &mut Context<'_>) {
         for index in 0..self.rows[row].slots.len() {
             let RowUnit { unit, covered, before, .. } = self.rows[row].slots[index];
