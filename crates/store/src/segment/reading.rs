@@ -37,6 +37,7 @@ impl Segments {
         let first = unsafe { self.read_once(expected, memory) };
         match first {
             // Damage in transit is gone when the image is read again.
+            // SAFETY: passed on from the caller; the first read is over.
             Err(Error::Corrupt { .. }) => unsafe { self.read_once(expected, memory) },
             first => first,
         }
