@@ -43,7 +43,7 @@ impl Clock {
         }
     }
 
-    fn left(self, elapsed_s: f64, remaining_s: f64) -> String {
+    fn remaining(self, elapsed_s: f64, remaining_s: f64) -> String {
         match self {
             Self::Real => format!("{remaining_s:>2.0} s left"),
             Self::Virtual { .. } => self.passed(elapsed_s),
@@ -73,7 +73,7 @@ impl Progress for Reporter {
         let written = unit::bytes(step.written_bytes as f64);
         match self {
             Self::Bar { bar, clock } => {
-                bar.set_prefix(clock.left(step.elapsed_s, step.remaining_s));
+                bar.set_prefix(clock.remaining(step.elapsed_s, step.remaining_s));
                 bar.set_message(format!("{written} written  {}", step.what));
                 bar.set_position(mark);
             }

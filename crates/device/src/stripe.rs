@@ -66,11 +66,11 @@ impl StripeSet {
         }
         let unit = offset_bytes / self.unit_bytes;
         let within = offset_bytes % self.unit_bytes;
-        let left_in_unit = u32::try_from(self.unit_bytes - within).unwrap_or(u32::MAX);
+        let remaining_in_unit = u32::try_from(self.unit_bytes - within).unwrap_or(u32::MAX);
         Segment {
             member: (unit % u64::from(self.members)) as u32,
             offset_bytes: unit / u64::from(self.members) * self.unit_bytes + within,
-            length_bytes: length_bytes.min(left_in_unit),
+            length_bytes: length_bytes.min(remaining_in_unit),
         }
     }
 }
@@ -115,12 +115,12 @@ mod tests {
         #[test]
         fn segments_add_up(members in 2u32..6, unit in 1u64..9, start in 0u64..100, length in 1u32..100) {
             let set = StripeSet::new(members, unit);
-            let (mut offset, mut left) = (start, length);
-            while left > 0 {
-                let segment = set.first_segment(offset, left);
-                prop_assert!(segment.length_bytes > 0 && segment.length_bytes <= left);
+            let (mut offset, mut remaining) = (start, length);
+            while remaining > 0 {
+                let segment = set.first_segment(offset, remaining);
+                prop_assert!(segment.length_bytes > 0 && segment.length_bytes <= remaining);
                 offset += u64::from(segment.length_bytes);
-                left -= segment.length_bytes;
+                remaining -= segment.length_bytes;
             }
             prop_assert_eq!(offset, start + u64::from(length));
         }

@@ -298,10 +298,10 @@ impl Progress {
 
     fn line(&self, done: u64, seeds: u64, now_s: u64) -> String {
         let per_s = done as f64 / now_s.saturating_sub(self.began_s).max(1) as f64;
-        let left_s = (self.cases - done) as f64 / per_s.max(f64::MIN_POSITIVE);
-        let left = HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX));
+        let remaining_s = (self.cases - done) as f64 / per_s.max(f64::MIN_POSITIVE);
+        let remaining = HumanDuration(Duration::try_from_secs_f64(remaining_s).unwrap_or(Duration::MAX));
         let (campaign, done, cases) = (self.campaign, HumanCount(done), HumanCount(self.cases));
-        format!("{campaign}: {done} of {cases} cases, {per_s:.0}/s, {seeds} seeds, {left} left")
+        format!("{campaign}: {done} of {cases} cases, {per_s:.0}/s, {seeds} seeds, {remaining} left")
     }
 }
 

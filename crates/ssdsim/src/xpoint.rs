@@ -87,9 +87,9 @@ impl Xpoint {
             _ => {
                 let part = self.parts[index];
                 self.parts.remove(index);
-                let left = &mut context.commands[part.command].parts;
-                *left -= 1;
-                if *left == 0 {
+                let remaining = &mut context.commands[part.command].parts;
+                *remaining -= 1;
+                if *remaining == 0 {
                     context.finish(part.command, &part.stages);
                 }
             }

@@ -145,10 +145,10 @@ impl Host for Store {
     }
 
     fn pass(&mut self, until: Nanos) {
-        let left = Duration::from(until.since(self.now()));
+        let remaining = Duration::from(until.since(self.now()));
         match &mut self.kind {
-            Kind::Threads(_) => std::thread::park_timeout(left),
-            Kind::Simulated(simulated, _) => simulated.run_for(left),
+            Kind::Threads(_) => std::thread::park_timeout(remaining),
+            Kind::Simulated(simulated, _) => simulated.run_for(remaining),
         }
     }
 

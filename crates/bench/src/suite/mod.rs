@@ -110,8 +110,8 @@ impl Suites {
             if before.is_none_or(|before| before.round != step.round || before.planned != step.planned) {
                 limit = Some(self.raw(&raw, &step.planned, interrupt)?);
             }
-            let left = left(clock::now().since(began).seconds(), number, steps.len());
-            note(&format!("[{} of {}{left}] {}", number + 1, steps.len(), self.describe(step)));
+            let remaining = remaining(clock::now().since(began).seconds(), number, steps.len());
+            note(&format!("[{} of {}{remaining}] {}", number + 1, steps.len(), self.describe(step)));
             match self.run_one(step, limit, &known) {
                 Ok(None) => break,
                 Ok(Some(mut result)) => {
@@ -327,7 +327,7 @@ fn raw_bytes(steps: &[Step]) -> u64 {
 const INTERRUPTED: i32 = 130;
 
 /// Expected time of the rest, from the time of the first `done` of `all`.
-fn left(passed_s: f64, done: usize, all: usize) -> String {
+fn remaining(passed_s: f64, done: usize, all: usize) -> String {
     if done == 0 {
         return String::new();
     }

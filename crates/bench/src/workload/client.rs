@@ -121,15 +121,15 @@ impl<'s> Client<'s> {
         let wanted = self.picker.between(u64::from(fewest), u64::from(most));
         let record = self.pick();
         self.set_key(record);
-        let mut left = wanted;
+        let mut remaining = wanted;
         let mut bytes = 0;
         self.session.scan(RECORDS, &self.key, Direction::Forward, &mut |key, value| {
             bytes += key.len() + value.len();
-            left -= 1;
-            left > 0
+            remaining -= 1;
+            remaining > 0
         })?;
         ensure!(bytes > 0 || !self.is_loaded, "a scan from record {record} on finds nothing");
-        Ok(wanted - left)
+        Ok(wanted - remaining)
     }
 
     fn modify(&mut self) -> anyhow::Result<u64> {

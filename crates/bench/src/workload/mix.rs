@@ -90,12 +90,12 @@ impl Mix {
         if let Some((_, only)) = shares.iter().find(|(share, _)| *share >= 1.0) {
             return *only;
         }
-        let mut left = picker.share();
+        let mut remaining = picker.share();
         for (share, operation) in shares {
-            if left < share {
+            if remaining < share {
                 return operation;
             }
-            left -= share;
+            remaining -= share;
         }
         // A remainder due to rounding must not choose an operation that has no share.
         if self.modify > 0.0 {

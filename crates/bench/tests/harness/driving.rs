@@ -105,7 +105,7 @@ fn bytes_that_are_written_end_a_run() {
 /// Works for a while, and then does something else.
 struct Restless<'s> {
     session: &'s mut dyn Session,
-    left: u32,
+    remaining: u32,
     end: fn() -> anyhow::Result<()>,
 }
 
@@ -113,10 +113,10 @@ impl Client for Restless<'_> {
     fn step(&mut self) -> anyhow::Result<Done> {
         let until = self.session.now() + Nanos(1000);
         self.session.wait_until(until.into())?;
-        if self.left == 0 {
+        if self.remaining == 0 {
             (self.end)()?;
         }
-        self.left = self.left.saturating_sub(1);
+        self.remaining = self.remaining.saturating_sub(1);
         Ok(Done { kind: "rest", count: 1, records: 0, conflicts: 0, user: UserBytes::default() })
     }
 
@@ -131,9 +131,11 @@ impl Client for Restless<'_> {
 
 /// The third of all clients is restless.
 fn one_is_restless(end: fn() -> anyhow::Result<()>) -> Clients {
-    let left = |number| if number == 2 { 100 } else { u32::MAX };
+    let remaining = |number| if number == 2 { 100 } else { u32::MAX };
     Clients {
-        make: Arc::new(move |number, session| Ok(Box::new(Restless { session, left: left(number), end }))),
+        make: Arc::new(move |number, session| {
+            Ok(Box::new(Restless { session, remaining: remaining(number), end }))
+        }),
         burst: Arc::new(|_| None),
     }
 }

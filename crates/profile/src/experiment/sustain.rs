@@ -30,9 +30,9 @@ pub(crate) fn run(bench: &mut Bench<'_>, site: &Site) -> Result<Sustain, Error> 
     while steady_from.is_none() {
         let at_s = bench.elapsed_s() - began_s;
         let written = bench.written_bytes - written_before;
-        let left_bytes = limits.write_bytes.saturating_sub(written).min(bench.write_bytes_left());
+        let remaining_bytes = limits.write_bytes.saturating_sub(written).min(bench.remaining_write_bytes());
         let round_s = limits.round_s.min(limits.seconds - at_s);
-        if round_s < limits.round_s / 2.0 || left_bytes < request_bytes * u64::from(limits.concurrency) {
+        if round_s < limits.round_s / 2.0 || remaining_bytes < request_bytes * u64::from(limits.concurrency) {
             break;
         }
         bench.step(&format!("sustain, round {}", rounds.len() + 1))?;
@@ -50,7 +50,11 @@ pub(crate) fn run(bench: &mut Bench<'_>, site: &Site) -> Result<Sustain, Error> 
             rate_per_s: None,
             polled: bench.config.polled,
             warmup_share: 0.0,
-            stop: Stop { after_s: Some(round_s), after_bytes_written: Some(left_bytes), ..Stop::default() },
+            stop: Stop {
+                after_s: Some(round_s),
+                after_bytes_written: Some(remaining_bytes),
+                ..Stop::default()
+            },
             seed: mix_seed(bench.config.seed, rounds.len() as u64),
         };
         let measured = bench.load(bench.target.device, load)?;

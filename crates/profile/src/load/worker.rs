@@ -201,7 +201,7 @@ impl<'a> Worker<'a> {
             // cool-down takes as many.
             let is_late = bounds.until.is_some_and(|until| now >= until);
             let is_enough = self.phase != Phase::Counted || self.counted_asked >= all_streams;
-            let is_over = is_late && is_enough || !self.has_left(bounds, all_streams);
+            let is_over = is_late && is_enough || !self.has_remaining(bounds, all_streams);
             if is_over && self.phase != Phase::CoolDown {
                 self.enter(Phase::CoolDown);
             }
@@ -266,11 +266,11 @@ impl<'a> Worker<'a> {
     }
 
     fn may_ask(&self, bounds: &Bounds) -> bool {
-        self.asked.requests == 0 || self.has_left(bounds, 1)
+        self.asked.requests == 0 || self.has_remaining(bounds, 1)
     }
 
     /// Whether so many more requests keep within the bounds.
-    fn has_left(&self, bounds: &Bounds, requests: u64) -> bool {
+    fn has_remaining(&self, bounds: &Bounds, requests: u64) -> bool {
         let (next, asked) = (requests * u64::from(self.request_bytes), &self.asked);
         let writes = self.load.workload.read_share < 1.0;
         asked.requests.saturating_add(requests) <= bounds.requests

@@ -69,7 +69,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Bytes that may still be written.
-    pub(crate) fn write_bytes_left(&self) -> u64 {
+    pub(crate) fn remaining_write_bytes(&self) -> u64 {
         self.write_limit_bytes.saturating_sub(self.written_bytes)
     }
 
@@ -114,9 +114,9 @@ impl<'a> Bench<'a> {
     /// Runs a load within the write budget.
     pub(crate) fn load(&mut self, device: &dyn Device, mut load: Load) -> Result<Measured, Error> {
         if load.workload.read_share < 1.0 {
-            let left = self.write_bytes_left();
+            let remaining = self.remaining_write_bytes();
             load.stop.after_bytes_written =
-                Some(load.stop.after_bytes_written.map_or(left, |bytes| bytes.min(left)));
+                Some(load.stop.after_bytes_written.map_or(remaining, |bytes| bytes.min(remaining)));
         }
         let measured = load::run(device, &load, self.interrupt)?;
         self.written_bytes += measured.bytes_written_total;

@@ -78,12 +78,12 @@ pub(super) fn find(
     loop {
         bench.step("looking for the write cache")?;
         let piece = PIECE_BYTES_MIN.max(written / PIECE_DIVISOR);
-        let left_s = limit_s - (bench.elapsed_s() - began_s);
-        if written + piece > limit_bytes || left_s <= 0.0 {
+        let remaining_s = limit_s - (bench.elapsed_s() - began_s);
+        if written + piece > limit_bytes || remaining_s <= 0.0 {
             break;
         }
         let seed = mix_seed(bench.config.seed, 0xca00 + pieces.len() as u64);
-        let measured = bench.load(bench.target.device, write(site, workload, piece, left_s, seed))?;
+        let measured = bench.load(bench.target.device, write(site, workload, piece, remaining_s, seed))?;
         written += measured.bytes_written_total;
         pieces.push(Piece { bytes: measured.bytes_written, seconds: measured.elapsed.seconds() });
         let is_enough = |fall: Fall| written >= fall.burst_bytes * (1 + SUSTAINED_BYTES_RATIO);
@@ -127,9 +127,9 @@ impl Cache {
 
     /// Bytes of `written_bytes` that are left in the cache after a flush of `flush_s` seconds: a cache that
     /// keeps its data without power does not empty itself for a flush, but only goes on passing data on.
-    pub(super) fn left_bytes(self, written_bytes: u64, flush_s: f64) -> u64 {
-        let left_s = (self.drain_s(written_bytes) - flush_s).max(0.0);
-        (left_s * self.sustained_bytes_per_second) as u64
+    pub(super) fn remaining_bytes(self, written_bytes: u64, flush_s: f64) -> u64 {
+        let remaining_s = (self.drain_s(written_bytes) - flush_s).max(0.0);
+        (remaining_s * self.sustained_bytes_per_second) as u64
     }
 }
 

@@ -176,7 +176,7 @@ fn verify_models(
         .max(now_s + planned_s * VERIFICATION_FRACTION_MIN);
     let stage = crate::plan::Stage {
         seconds: (deadline_s - bench.elapsed_s()).max(0.0),
-        write_bytes: plan.verification.write_bytes.min(bench.write_bytes_left()),
+        write_bytes: plan.verification.write_bytes.min(bench.remaining_write_bytes()),
     };
     let limits = Limits {
         rounds: VERIFICATION_ROUNDS,

@@ -141,8 +141,8 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     let mut first_s = BTreeMap::new();
     for planned in &plan.experiments {
         let name = planned.name;
-        let write_bytes_left = (planned.stage.write_bytes as f64 * byte_share.max(0.0)) as u64;
-        let stage = Stage { seconds: planned.stage.seconds * stretch, write_bytes: write_bytes_left };
+        let remaining_write_bytes = (planned.stage.write_bytes as f64 * byte_share.max(0.0)) as u64;
+        let stage = Stage { seconds: planned.stage.seconds * stretch, write_bytes: remaining_write_bytes };
         let limits = plan.limits(stage, config, name, bytes_per_second);
         let named = match name {
             ExperimentName::RequestSize => Trials {

@@ -205,9 +205,9 @@ pub(super) fn run(
     let others_s = others.iter().filter(is_later).map(|one| one.expected_s).sum::<f64>();
     let share = others_s / (others_s + sustained::expected_s(&sustained, cache)).max(f64::MIN_POSITIVE);
     let now_s = bench.elapsed_s();
-    let left_s = (bounds.deadline_s - now_s).max(0.0);
-    let first_s = bounds.first_s.values().sum::<f64>().min(left_s);
-    let first = Bounds { deadline_s: now_s + first_s + (left_s - first_s) * share, ..bounds.clone() };
+    let remaining_s = (bounds.deadline_s - now_s).max(0.0);
+    let first_s = bounds.first_s.values().sum::<f64>().min(remaining_s);
+    let first = Bounds { deadline_s: now_s + first_s + (remaining_s - first_s) * share, ..bounds.clone() };
     let (outcome, write_bytes) = run_together(bench, site, others, first)?;
     if bench.concluding {
         return Ok(outcome.concluded());
@@ -289,9 +289,9 @@ impl Rounds<'_, '_> {
             return Ok(());
         }
         let writes = one.planned.write_bytes > 0;
-        let left =
-            self.bounds.write_bytes.get(&name).copied().unwrap_or(0).min(self.bench.write_bytes_left());
-        if writes && left < one.write_bytes_min() {
+        let remaining =
+            self.bounds.write_bytes.get(&name).copied().unwrap_or(0).min(self.bench.remaining_write_bytes());
+        if writes && remaining < one.write_bytes_min() {
             one.retired = true;
             return Ok(());
         }
@@ -299,13 +299,13 @@ impl Rounds<'_, '_> {
         let (began_s, written_before) = (self.bench.elapsed_s(), self.bench.written_bytes);
         self.prepare_cache(one)?;
         let visited_s = self.bench.elapsed_s();
-        let result = self.visit(one, round, left);
+        let result = self.visit(one, round, remaining);
         let in_cache = self.bench.written_bytes - written_before;
         self.dirty_bytes = self.dirty_bytes.saturating_add(in_cache);
         if writes && result.is_ok() && one.regime() != Some(Regime::Sustained) {
             let flush_s = self.bench.flush()?;
             self.dirty_bytes =
-                self.bounds.cache.map_or(0, |cache| cache.left_bytes(self.dirty_bytes, flush_s));
+                self.bounds.cache.map_or(0, |cache| cache.remaining_bytes(self.dirty_bytes, flush_s));
         }
         let prepared_s = visited_s - began_s;
         let seconds = self.bench.elapsed_s() - began_s;
@@ -316,8 +316,8 @@ impl Rounds<'_, '_> {
         used.trials += 1;
         used.seconds += seconds;
         used.write_bytes += written;
-        if let Some(left) = self.bounds.write_bytes.get_mut(&name) {
-            *left = left.saturating_sub(written);
+        if let Some(remaining) = self.bounds.write_bytes.get_mut(&name) {
+            *remaining = remaining.saturating_sub(written);
         }
         result.or_else(|error| self.note_failure(one, error))
     }
@@ -351,7 +351,7 @@ impl Rounds<'_, '_> {
     }
 
     /// One repeat.
-    fn visit(&mut self, one: &mut Running, round: u32, write_bytes_left: u64) -> Result<(), Error> {
+    fn visit(&mut self, one: &mut Running, round: u32, remaining_write_bytes: u64) -> Result<(), Error> {
         let bench = &mut *self.bench;
         let slice_s = one.planned.slice_s.min(self.bounds.deadline_s - bench.elapsed_s()).max(0.001);
         match (&one.planned.trial.work, &mut one.sweeping) {
@@ -363,7 +363,7 @@ impl Rounds<'_, '_> {
             (Work::Load(work), _) => {
                 let order = bench.next_order();
                 let seed = mix_seed(bench.config.seed ^ 0x5eed, u64::from(order));
-                let load = load_of(bench, self.site, &one.planned, work, slice_s, write_bytes_left);
+                let load = load_of(bench, self.site, &one.planned, work, slice_s, remaining_write_bytes);
                 let target = bench.target;
                 let device = match work.backend.and_then(|index| target.backends.get(index)) {
                     None => target.device,
@@ -412,7 +412,7 @@ fn load_of(
     planned: &PlannedTrial,
     work: &LoadWork,
     slice_s: f64,
-    write_bytes_left: u64,
+    remaining_write_bytes: u64,
 ) -> Load {
     let writes = work.workload.read_share < 1.0;
     // If each stream makes only one request, a warm-up would be all of it.
@@ -429,7 +429,7 @@ fn load_of(
         stop: Stop {
             after_s: Some(slice_s),
             after_bytes: planned.bytes,
-            after_bytes_written: writes.then(|| planned.write_bytes.min(write_bytes_left)),
+            after_bytes_written: writes.then(|| planned.write_bytes.min(remaining_write_bytes)),
             after_requests: work.max_requests,
         },
         seed: 0,

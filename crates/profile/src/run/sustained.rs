@@ -77,7 +77,7 @@ pub(super) fn run(
     mut bounds: Bounds,
     cache: Cache,
 ) -> Result<Outcome, Error> {
-    let fill_bytes = set_aside(&mut bounds.write_bytes).min(bench.write_bytes_left());
+    let fill_bytes = set_aside(&mut bounds.write_bytes).min(bench.remaining_write_bytes());
     let (groups, too_many) = affordable(planned, fill_bytes, cache);
     let mut outcome = Outcome::default();
     if too_many > 0 {
@@ -86,13 +86,13 @@ pub(super) fn run(
         ));
     }
     let end_s = bounds.deadline_s;
-    let mut left_s: f64 = groups.iter().map(|group| group.expected_s(cache)).sum();
+    let mut remaining_s: f64 = groups.iter().map(|group| group.expected_s(cache)).sum();
     let mut shares = ByteShares::of(&groups);
     let mut is_empty = true;
     for group in groups {
         let (now_s, own_s) = (bench.elapsed_s(), group.expected_s(cache));
-        bounds.deadline_s = now_s + (end_s - now_s) * (own_s / left_s.max(f64::MIN_POSITIVE)).min(1.0);
-        left_s -= own_s;
+        bounds.deadline_s = now_s + (end_s - now_s) * (own_s / remaining_s.max(f64::MIN_POSITIVE)).min(1.0);
+        remaining_s -= own_s;
         let written_before = bench.written_bytes;
         let filled = fill(bench, site, &group, bounds.deadline_s, cache, is_empty);
         let written = bench.written_bytes - written_before;
@@ -120,9 +120,9 @@ pub(super) fn run(
         for (trials, until_s) in [(pure, now_s + (kind_end_s - now_s) * share), (mixed, kind_end_s)] {
             let write_bytes = shares.take(&trials, &bounds.write_bytes);
             let of_part = Bounds { deadline_s: until_s, write_bytes: write_bytes.clone(), ..bounds.clone() };
-            let (more, left) = run_together(bench, site, trials, of_part)?;
+            let (more, remaining) = run_together(bench, site, trials, of_part)?;
             for (name, own) in write_bytes {
-                let spent = own - left.get(&name).copied().unwrap_or(0);
+                let spent = own - remaining.get(&name).copied().unwrap_or(0);
                 bounds.write_bytes.entry(name).and_modify(|bytes| *bytes = bytes.saturating_sub(spent));
             }
             outcome = outcome.and(more);
@@ -157,7 +157,7 @@ fn affordable(planned: Vec<PlannedTrial>, fill_bytes: u64, cache: Cache) -> (Vec
     let mut groups = grouped(planned);
     groups.sort_by_key(Group::rank);
     let after_first = fill_bytes.checked_sub(cache.burst_bytes);
-    let count = after_first.map_or(0, |left| left / cache.capacity_bytes.max(1));
+    let count = after_first.map_or(0, |remaining| remaining / cache.capacity_bytes.max(1));
     let too_many = groups.split_off(groups.len().min(count as usize));
     groups.sort_by_key(|group| std::cmp::Reverse(group.kind));
     (groups, too_many.iter().map(|group| group.trials.len()).sum())
@@ -179,11 +179,11 @@ fn fill(
         fills.insert(0, (cache.workload, cache.burst_bytes));
     }
     for (workload, bytes) in fills {
-        let left_s = until_s - bench.elapsed_s();
-        if left_s <= 0.0 {
+        let remaining_s = until_s - bench.elapsed_s();
+        if remaining_s <= 0.0 {
             return Ok(false);
         }
-        let written = cache::fill(bench, site, workload, bytes, left_s)?;
+        let written = cache::fill(bench, site, workload, bytes, remaining_s)?;
         if (written as f64) < bytes as f64 * FILLED_FRACTION {
             return Ok(false);
         }
@@ -200,17 +200,17 @@ impl ByteShares {
         Self(planned_bytes(groups.iter().flat_map(|group| &group.trials)))
     }
 
-    /// The part of `left` for `trials`, which are about to run.
+    /// The part of `remaining` for `trials`, which are about to run.
     fn take(
         &mut self,
         trials: &[PlannedTrial],
-        left: &BTreeMap<ExperimentName, u64>,
+        remaining: &BTreeMap<ExperimentName, u64>,
     ) -> BTreeMap<ExperimentName, u64> {
         let part = |(name, own): (ExperimentName, u64)| {
             let all = self.0.get_mut(&name)?;
             let share = own as f64 / (*all).max(1) as f64;
             *all -= own;
-            Some((name, (*left.get(&name)? as f64 * share) as u64))
+            Some((name, (*remaining.get(&name)? as f64 * share) as u64))
         };
         planned_bytes(trials).into_iter().filter_map(part).collect()
     }

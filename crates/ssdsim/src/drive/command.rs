@@ -50,7 +50,7 @@ pub(crate) struct Command {
     /// When the medium began with it.
     pub started_ns: u64,
     /// Bytes of a read that have not reached the link.
-    pub bytes_left: u32,
+    pub remaining_bytes: u32,
     /// When those that have are at the host, as far as the command's own bandwidth decides.
     pub paced_ns: u64,
     /// The version that the bytes of a write have in the content.
@@ -85,7 +85,7 @@ impl Command {
             memory: Memory(memory),
             submitted_ns: now_ns,
             started_ns: now_ns,
-            bytes_left: length_bytes,
+            remaining_bytes: length_bytes,
             paced_ns: 0,
             version: 0,
             parts: 0,

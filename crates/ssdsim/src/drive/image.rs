@@ -93,8 +93,8 @@ impl Image {
     pub fn read(&self, offset_bytes: u64, bytes: &mut [u8]) {
         let mut done = 0;
         while done < bytes.len() {
-            let left = u32::try_from(bytes.len() - done).unwrap_or(u32::MAX);
-            let segment = self.stripes.first_segment(offset_bytes + done as u64, left);
+            let remaining = u32::try_from(bytes.len() - done).unwrap_or(u32::MAX);
+            let segment = self.stripes.first_segment(offset_bytes + done as u64, remaining);
             let end = done + segment.length_bytes as usize;
             self.drives[segment.member as usize].read(segment.offset_bytes, &mut bytes[done..end]);
             done = end;
@@ -108,8 +108,8 @@ impl Image {
     pub fn write(&mut self, offset_bytes: u64, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
-            let left = u32::try_from(bytes.len() - done).unwrap_or(u32::MAX);
-            let segment = self.stripes.first_segment(offset_bytes + done as u64, left);
+            let remaining = u32::try_from(bytes.len() - done).unwrap_or(u32::MAX);
+            let segment = self.stripes.first_segment(offset_bytes + done as u64, remaining);
             let end = done + segment.length_bytes as usize;
             self.drives[segment.member as usize].put(segment.offset_bytes, &bytes[done..end]);
             done = end;

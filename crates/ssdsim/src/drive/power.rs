@@ -89,7 +89,7 @@ impl World {
     pub(super) fn refuse(&mut self, channel: u32, request: &Request) {
         let now = self.events.now();
         let index =
-            self.requests.insert(Inflight { commands_left: 1, ..Inflight::new(channel, request, now) });
+            self.requests.insert(Inflight { remaining_commands: 1, ..Inflight::new(channel, request, now) });
         self.tally.arrived(now);
         let length = if request.op == Op::Flush { 0 } else { request.length_bytes };
         let mut command =

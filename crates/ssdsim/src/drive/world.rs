@@ -52,7 +52,7 @@ pub(super) struct Inflight {
     pub tag: u64,
     pub op: Op,
     pub submitted_ns: u64,
-    pub commands_left: u32,
+    pub remaining_commands: u32,
     pub errno: i32,
     /// Whether a flush of all drives follows.
     pub flush_after: bool,
@@ -65,7 +65,7 @@ impl Inflight {
             tag: request.tag,
             op: request.op,
             submitted_ns: now_ns,
-            commands_left: 0,
+            remaining_commands: 0,
             errno: 0,
             flush_after: request.op == Op::WriteThenFlush,
         }
@@ -145,7 +145,7 @@ impl World {
         length_bytes: u32,
         memory: *mut u8,
     ) {
-        self.requests[request].commands_left += 1;
+        self.requests[request].remaining_commands += 1;
         let now = self.events.now();
         let index =
             self.commands.insert(Command::new(request, drive, op, offset_bytes, length_bytes, memory, now));
@@ -316,9 +316,9 @@ impl World {
         }
         self.commands.remove(index);
         let request = &mut self.requests[command.request];
-        request.commands_left -= 1;
+        request.remaining_commands -= 1;
         request.errno = if request.errno == 0 { command.errno } else { request.errno };
-        if request.commands_left > 0 {
+        if request.remaining_commands > 0 {
             return;
         }
         if std::mem::take(&mut request.flush_after) && request.errno == 0 {
@@ -397,17 +397,17 @@ impl Context<'_> {
     pub fn data_streamed(&mut self, command: u32, bytes: u32, over_ns: u64, stages: &Stages) {
         let now = self.now();
         let entry = &mut self.commands[command];
-        debug_assert!(entry.bytes_left >= bytes, "more bytes than the command has");
-        entry.bytes_left -= bytes;
+        debug_assert!(entry.remaining_bytes >= bytes, "more bytes than the command has");
+        entry.remaining_bytes -= bytes;
         let on_link = if self.host.config.link_in_parts {
             self.host.stream(now, over_ns, u64::from(bytes))
-        } else if entry.bytes_left == 0 {
+        } else if entry.remaining_bytes == 0 {
             self.host.send(now, entry.length_bytes.into())
         } else {
             return;
         };
         entry.paced_ns = entry.paced_ns.max(now) + self.host.pace_ns(bytes.into());
-        if entry.bytes_left == 0 {
+        if entry.remaining_bytes == 0 {
             let at_host = on_link.max(entry.paced_ns);
             let after = Stages { link: stages.link + at_host - now, ..*stages };
             self.answer(command, at_host, &after);

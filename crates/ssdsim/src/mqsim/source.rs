@@ -46,7 +46,7 @@ impl Source {
                 requests: trace::read(open(recorded)?, recorded)?,
                 addresses,
                 next: 0,
-                repeats_left: recorded.repeats,
+                remaining_repeats: recorded.repeats,
                 repeat_ns: 0,
             }),
         })
@@ -183,14 +183,14 @@ pub(super) struct Replay {
     requests: Vec<Recorded>,
     addresses: Range<u64>,
     next: usize,
-    repeats_left: u32,
+    remaining_repeats: u32,
     /// When the running repeat began.
     repeat_ns: u64,
 }
 
 impl Replay {
     fn next(&self) -> Next {
-        let recorded = self.requests.get(self.next).filter(|_| self.repeats_left > 0);
+        let recorded = self.requests.get(self.next).filter(|_| self.remaining_repeats > 0);
         recorded.map_or(Next::Never, |recorded| Next::At(self.repeat_ns + recorded.arrival_ns))
     }
 
@@ -205,7 +205,7 @@ impl Replay {
         self.next += 1;
         if self.next >= self.requests.len() {
             self.next = 0;
-            self.repeats_left -= 1;
+            self.remaining_repeats -= 1;
             self.repeat_ns += recorded.arrival_ns;
         }
         let have = self.addresses.end - self.addresses.start;

@@ -70,13 +70,13 @@ impl ClosedForm {
     /// Cylinder of the byte at this share of the capacity.
     fn cylinder(&self, share: f64) -> f64 {
         let rates = self.rates();
-        let mut left = share * rates.iter().sum::<f64>();
+        let mut remaining = share * rates.iter().sum::<f64>();
         let per_zone = f64::from(self.disk.cylinders) / rates.len() as f64;
         for (zone, rate) in rates.iter().enumerate() {
-            if left < *rate {
-                return (zone as f64 + left / rate) * per_zone;
+            if remaining < *rate {
+                return (zone as f64 + remaining / rate) * per_zone;
             }
-            left -= rate;
+            remaining -= rate;
         }
         f64::from(self.disk.cylinders - 1)
     }

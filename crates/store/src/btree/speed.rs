@@ -58,13 +58,13 @@ fn in_memory() {
             tree.update(&key(number, scrambled), &mut |_| Change::Put(&value)).unwrap();
         });
         let (mut scan, mut piece) = (Scan::new(Direction::Forward, b"", None, 0), Piece::default());
-        let mut left = 0;
+        let mut remaining = 0;
         measure("scan a record", records, |_| {
-            if left == 0 {
+            if remaining == 0 {
                 assert!(tree.step(&mut scan, &mut piece).unwrap());
-                left = piece.len();
+                remaining = piece.len();
             }
-            left -= 1;
+            remaining -= 1;
         });
     }
 }

@@ -109,10 +109,10 @@ fn for_each_block(
     see: &mut dyn FnMut(MapPageLocation, &mut Block) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut coming: VecDeque<(MapPageLocation, JoinHandle<Result<Block, Error>>)> = VecDeque::new();
-    let mut left = chain.iter().copied();
+    let mut remaining = chain.iter().copied();
     loop {
         while coming.len() < READS
-            && let Some(place) = left.next()
+            && let Some(place) = remaining.next()
         {
             let segments = Arc::clone(segments);
             let read = move || segments.read_block(place.location, page_id(place.serial));

@@ -11,13 +11,13 @@ pub struct Iter {
     view: View,
     front: Option<Records>,
     back: Option<Records>,
-    left: Range,
+    remaining: Range,
     ended: bool,
 }
 
 impl Iter {
     pub(super) fn new(view: View, range: Range) -> Self {
-        Self { view, front: None, back: None, left: range, ended: false }
+        Self { view, front: None, back: None, remaining: range, ended: false }
     }
 
     fn take(&mut self, direction: Direction) -> Option<Result<(Value, Value), Error>> {
@@ -28,11 +28,11 @@ impl Iter {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
-        let records = end.get_or_insert_with(|| Records::new(&self.view, &self.left, direction));
+        let records = end.get_or_insert_with(|| Records::new(&self.view, &self.remaining, direction));
         // The other end may have come here meanwhile.
-        let taken = records.next().map(|found| found.filter(|(key, _)| self.left.contains(key)));
+        let taken = records.next().map(|found| found.filter(|(key, _)| self.remaining.contains(key)));
         match &taken {
-            Ok(Some((key, _))) => self.left.take(direction, key),
+            Ok(Some((key, _))) => self.remaining.take(direction, key),
             Ok(None) | Err(_) => self.ended = true,
         }
         taken.transpose()
@@ -57,6 +57,6 @@ impl std::iter::FusedIterator for Iter {}
 
 impl std::fmt::Debug for Iter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Iter").field("left", &self.left).finish_non_exhaustive()
+        formatter.debug_struct("Iter").field("left", &self.remaining).finish_non_exhaustive()
     }
 }

@@ -146,7 +146,7 @@ pub(super) struct Records {
 struct Own {
     core: Arc<Core>,
     writes: Arc<Overlay>,
-    left: Range,
+    remaining: Range,
     held: Option<(Value, Value)>,
 }
 
@@ -155,7 +155,7 @@ impl Records {
     pub fn new(view: &View, range: &Range, direction: Direction) -> Self {
         let own = |writes: &Arc<Overlay>| {
             let (core, writes) = (Arc::clone(&view.core), Arc::clone(writes));
-            Own { core, writes, left: range.clone(), held: None }
+            Own { core, writes, remaining: range.clone(), held: None }
         };
         Self {
             direction,
@@ -189,7 +189,7 @@ impl Records {
             let value = written.as_ref().map(|content| content.value(&own.core)).transpose()?;
             let record = value.map(|value| (Value::from(key), value));
             let key = key.to_vec();
-            own.left.take(self.direction, &key);
+            own.remaining.take(self.direction, &key);
             if order == Ordering::Equal {
                 own.held = None;
             }
@@ -203,14 +203,15 @@ impl Records {
 impl Own {
     /// The next write.
     fn first(&self, direction: Direction) -> Option<(&[u8], &Option<Content>)> {
-        if self.left.is_empty() {
+        if self.remaining.is_empty() {
             return None;
         }
-        let mut left =
-            self.writes.range::<[u8], _>((Bound::Included(self.left.lower.as_slice()), self.left.end()));
+        let mut remaining = self
+            .writes
+            .range::<[u8], _>((Bound::Included(self.remaining.lower.as_slice()), self.remaining.end()));
         let found = match direction {
-            Direction::Forward => left.next(),
-            Direction::Backward => left.next_back(),
+            Direction::Forward => remaining.next(),
+            Direction::Backward => remaining.next_back(),
         };
         found.map(|(key, written)| (key.as_slice(), written))
     }

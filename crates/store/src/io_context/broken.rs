@@ -35,7 +35,7 @@ struct BrokenChannel {
 }
 
 fn check(times: &[AtomicU32; PARTS], part: Part) -> Result<(), Error> {
-    let less = |left: u32| left.checked_sub(1);
+    let less = |remaining: u32| remaining.checked_sub(1);
     match times[part as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
         Err(_) => Ok(()),
         Ok(_) => Err(Error::Os {

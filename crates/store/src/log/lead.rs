@@ -304,8 +304,8 @@ impl Shared {
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
         while *prepared < end && prepared < prepared_end {
-            let left = prepared_end.0 - prepared.0;
-            let length = PREPARED_BYTES.min(ring.until_wrap(*prepared)).min(left);
+            let remaining = prepared_end.0 - prepared.0;
+            let length = PREPARED_BYTES.min(ring.until_wrap(*prepared)).min(remaining);
             let zeros = Block::new(length as usize)?;
             zeros
                 .write(&self.devices, Role::Log, ring.place(*prepared))

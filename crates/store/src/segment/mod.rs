@@ -253,22 +253,22 @@ impl Segments {
     pub fn write_all(&self) -> Result<(), Error> {
         // The set of units is fixed here: a unit that is opened later may stay open for as long as nobody
         // fills it.
-        let mut left: Vec<UnitSequence> = self.buffers.unwritten().collect();
+        let mut remaining: Vec<UnitSequence> = self.buffers.unwritten().collect();
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
-        left.retain(|unit| !open.contains(&Some(*unit)));
-        self.let_fill(&left)?;
+        remaining.retain(|unit| !open.contains(&Some(*unit)));
+        self.let_fill(&remaining)?;
         for target in Target::ALL {
             let mut gathering = self.gathering(target);
-            if gathering.open_unit().is_some_and(|unit| left.contains(&unit)) {
+            if gathering.open_unit().is_some_and(|unit| remaining.contains(&unit)) {
                 self.seal(target, &mut gathering, false);
             }
         }
-        if left.len() > 1 && planted!(OneUnitAwaited) {
-            left.truncate(1);
+        if remaining.len() > 1 && planted!(OneUnitAwaited) {
+            remaining.truncate(1);
         }
         self.wait_until(|| {
-            left.retain(|unit| !self.is_written(*unit));
-            match left.is_empty() {
+            remaining.retain(|unit| !self.is_written(*unit));
+            match remaining.is_empty() {
                 true => Ok(true),
                 false => self.poison.check().map(|()| false),
             }

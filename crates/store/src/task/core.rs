@@ -80,7 +80,7 @@ pub(super) struct Core {
     /// Whether foreground tasks run, which may take turns while the processor fetches memory for the others.
     pub interleaves: Cell<bool>,
     /// How often tasks may go on at once before one gives way for that reason.
-    steps_left: Cell<u32>,
+    remaining_steps: Cell<u32>,
     pub schedule: Schedule,
     yielder: Cell<*const TaskYielder>,
 }
@@ -110,7 +110,7 @@ impl Core {
             taken_on: Cell::new(0),
             current: Cell::new(None),
             interleaves: Cell::new(false),
-            steps_left: Cell::new(STEPS_MAX),
+            remaining_steps: Cell::new(STEPS_MAX),
             schedule: Schedule::default(),
             yielder: Cell::new(ptr::null()),
         }
@@ -207,10 +207,10 @@ impl Core {
     /// Returns at once, but for one time in many: then the others run before.
     #[inline]
     pub fn go_on(&self, current: TaskId) {
-        let left = self.steps_left.get().saturating_sub(1);
-        self.steps_left.set(left);
-        if left == 0 {
-            self.steps_left.set(match self.schedule.is_random() {
+        let remaining = self.remaining_steps.get().saturating_sub(1);
+        self.remaining_steps.set(remaining);
+        if remaining == 0 {
+            self.remaining_steps.set(match self.schedule.is_random() {
                 true => self.schedule.draw(DRAWN_STEPS_MAX) as u32 + 1,
                 false => STEPS_MAX,
             });

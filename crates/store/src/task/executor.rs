@@ -99,14 +99,14 @@ impl Executor {
     }
 
     fn send(&self, job: Job) {
-        let left = Core::running(|running| match running {
+        let unsent = Core::running(|running| match running {
             Some(core) if self.0.mailboxes.iter().any(|mailbox| Arc::ptr_eq(mailbox, &core.mailbox)) => {
                 core.sent.borrow_mut().push(job);
                 None
             }
             _ => Some(job),
         });
-        if let Some(job) = left {
+        if let Some(job) = unsent {
             self.0.mailboxes[self.0.next.fetch_add(1, Ordering::Relaxed) % self.0.mailboxes.len()].send(job);
         }
     }

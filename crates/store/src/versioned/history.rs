@@ -53,7 +53,7 @@ pub(crate) struct History {
     /// Whether a generation is so large that giving it up is worth while.
     is_worth_giving_up: AtomicBool,
     /// Plain memory that they may still take.
-    left_bytes: Arc<AtomicU64>,
+    remaining_bytes: Arc<AtomicU64>,
     /// Upper bound for the plain memory of one generation.
     generation_bytes: u64,
 }
@@ -162,7 +162,7 @@ impl History {
             versions: Mutex::default(),
             tombstones: Mutex::default(),
             is_worth_giving_up: AtomicBool::new(false),
-            left_bytes: Arc::new(AtomicU64::new(recent_bytes)),
+            remaining_bytes: Arc::new(AtomicU64::new(recent_bytes)),
             generation_bytes: recent_bytes / GENERATION_DIVISOR,
         }
     }
@@ -352,7 +352,7 @@ impl History {
         let place = list.partition_point(|generation| generation.snapshots_from <= snapshots_from);
         let generation = Generation {
             snapshots_from,
-            recent: Recent::new(self.generation_bytes, &self.left_bytes),
+            recent: Recent::new(self.generation_bytes, &self.remaining_bytes),
             map,
             is_map_used: AtomicBool::new(false),
             records: AtomicU64::new(0),

@@ -28,7 +28,7 @@ pub(super) struct Recent {
     parts: [Mutex<Part>; PARTS],
     /// Bytes that this generation may still take, and bytes that all of them together may still take.
     own_left_bytes: AtomicU64,
-    left_bytes: Arc<AtomicU64>,
+    remaining_bytes: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -63,24 +63,24 @@ fn place(tree: TreeId, key: &[u8]) -> (usize, usize) {
 
 impl Recent {
     /// Takes up to `bytes_max`, as long as all together have them left.
-    pub fn new(bytes_max: u64, left_bytes: &Arc<AtomicU64>) -> Self {
+    pub fn new(bytes_max: u64, remaining_bytes: &Arc<AtomicU64>) -> Self {
         Self {
             parts: Default::default(),
             own_left_bytes: AtomicU64::new(bytes_max),
-            left_bytes: Arc::clone(left_bytes),
+            remaining_bytes: Arc::clone(remaining_bytes),
         }
     }
 
     /// Whether there were so many bytes left, which are taken now.
     fn take(&self, bytes: u64) -> bool {
-        let take = |left: &AtomicU64| {
-            let less = |left: u64| left.checked_sub(bytes);
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let take = |remaining: &AtomicU64| {
+            let less = |remaining: u64| remaining.checked_sub(bytes);
+            remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
         };
         if !take(&self.own_left_bytes) {
             return false;
         }
-        let taken = take(&self.left_bytes);
+        let taken = take(&self.remaining_bytes);
         if !taken {
             self.own_left_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -148,7 +148,7 @@ impl Recent {
 impl Drop for Recent {
     fn drop(&mut self) {
         let bytes: usize = (0..PARTS).map(|number| self.part(number).bytes.len()).sum();
-        self.left_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.remaining_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -167,8 +167,8 @@ mod tests {
             all in 0_u64..8000,
             own in 0_u64..8000,
         ) {
-            let left = Arc::new(AtomicU64::new(all));
-            let recent = Recent::new(own, &left);
+            let remaining = Arc::new(AtomicU64::new(all));
+            let recent = Recent::new(own, &remaining);
             let budget = all.min(own);
             // By key: names, the last one first, and what is kept.
             let mut model: Vec<Vec<(Vec<u8>, Vec<u8>)>> = vec![Vec::new(); 20];
@@ -184,7 +184,7 @@ mod tests {
                     count += 1;
                     model[usize::from(*key)].insert(0, (name, kept.clone()));
                 }
-                prop_assert_eq!(left.load(Ordering::Relaxed), all - taken);
+                prop_assert_eq!(remaining.load(Ordering::Relaxed), all - taken);
             }
             for key in 0_u8..20 {
                 for from in [0, 100, 200, 255] {
@@ -203,7 +203,7 @@ mod tests {
             }).unwrap();
             prop_assert_eq!(seen, count);
             drop(recent);
-            prop_assert_eq!(left.load(Ordering::Relaxed), all);
+            prop_assert_eq!(remaining.load(Ordering::Relaxed), all);
         }
     }
 }

@@ -62,10 +62,10 @@ fn overflow_values_in_a_range_are_freed() {
         std::thread::yield_now();
     };
     db.checkpoint().unwrap();
-    let left_bytes = db.stats().space.live_bytes;
+    let remaining_bytes = db.stats().space.live_bytes;
     assert!(
-        left_behind == 0 && full_bytes > 4_000_000 && left_bytes < 1_000_000,
-        "{full_bytes}, {left_bytes}"
+        left_behind == 0 && full_bytes > 4_000_000 && remaining_bytes < 1_000_000,
+        "{full_bytes}, {remaining_bytes}"
     );
 }
 

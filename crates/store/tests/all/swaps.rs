@@ -80,9 +80,9 @@ fn a_transaction_ends_with_an_error_of_its_users_and_does_nothing() {
         db.try_transaction(|transaction| {
             let money = transaction.get(&tree, "money")?.map_or(5, |value| value[0]);
             transaction.insert(&tree, "tried", "yes")?;
-            let left = money.checked_sub(cost).ok_or(Refusal::TooPoor)?;
-            transaction.insert(&tree, "money", [left])?;
-            Ok(left)
+            let remaining = money.checked_sub(cost).ok_or(Refusal::TooPoor)?;
+            transaction.insert(&tree, "money", [remaining])?;
+            Ok(remaining)
         })
     };
     assert_eq!(spend(6), Err(Refusal::TooPoor));

@@ -108,18 +108,18 @@ impl Flash {
             FlashKind::Program => self.suspend_program,
             FlashKind::Erase => self.suspend_erase,
         };
-        let left_ns = running.end_ns.saturating_sub(now);
+        let remaining_ns = running.end_ns.saturating_sub(now);
         if !can
             || server.suspended.is_some()
             || running.suspensions >= SUSPENSION_LIMIT
             || now < running.cells_from_ns
-            || left_ns <= self.timing.suspend_ns
+            || remaining_ns <= self.timing.suspend_ns
         {
             return;
         }
         let Some(running) = server.stop(now) else { return };
         let running = Running { suspensions: running.suspensions + 1, ..running };
-        server.suspended = Some(Suspended { running, left_ns, reads_left: SUSPENSION_LIMIT });
+        server.suspended = Some(Suspended { running, remaining_ns, remaining_reads: SUSPENSION_LIMIT });
         server.asking = true;
         context.at(now + self.timing.suspend_ns, SUSPENDED, index as u32);
     }
@@ -135,9 +135,10 @@ impl Flash {
         if server.has_next() {
             server.asking = true;
             self.ask(index, context);
-        } else if let Some(Suspended { running, left_ns, .. }) = server.suspended.take() {
+        } else if let Some(Suspended { running, remaining_ns, .. }) = server.suspended.take() {
             let now = context.now();
-            let running = Running { began_ns: now, cells_from_ns: now, end_ns: now + left_ns, ..running };
+            let running =
+                Running { began_ns: now, cells_from_ns: now, end_ns: now + remaining_ns, ..running };
             server.running = Some(running);
             context.at(running.end_ns, ENDED, index as u32);
         }

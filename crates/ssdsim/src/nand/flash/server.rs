@@ -43,8 +43,8 @@ pub(super) struct Running {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
     pub running: Running,
-    pub left_ns: u64,
-    pub reads_left: u32,
+    pub remaining_ns: u64,
+    pub remaining_reads: u32,
 }
 
 impl Server {
@@ -70,7 +70,9 @@ impl Server {
     #[inline]
     pub fn has_next(&self) -> bool {
         match &self.suspended {
-            Some(suspended) => suspended.reads_left > 0 && self.urgent.is_empty() && !self.reads.is_empty(),
+            Some(suspended) => {
+                suspended.remaining_reads > 0 && self.urgent.is_empty() && !self.reads.is_empty()
+            }
             None => !self.urgent.is_empty() || !self.reads.is_empty() || !self.others.is_empty(),
         }
     }
@@ -83,7 +85,7 @@ impl Server {
         }
         match &mut self.suspended {
             Some(suspended) => {
-                suspended.reads_left -= 1;
+                suspended.remaining_reads -= 1;
                 self.reads.pop_front()
             }
             None => {

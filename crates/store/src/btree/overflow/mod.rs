@@ -288,11 +288,11 @@ impl Overflow {
     }
 
     fn free_pages(&self, pages: &[PageId]) -> Result<(), Error> {
-        let mut left = pages;
+        let mut remaining = pages;
         self.free_by_sections(|section| {
-            let Some((page, rest)) = left.split_first() else { return Ok(false) };
+            let Some((page, rest)) = remaining.split_first() else { return Ok(false) };
             section.free_unread(*page)?;
-            left = rest;
+            remaining = rest;
             Ok(true)
         })
     }

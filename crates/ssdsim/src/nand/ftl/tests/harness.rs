@@ -129,7 +129,7 @@ impl Bench {
             Some(Event::Done { command }) => {
                 let entry = &self.around.commands[command];
                 assert_eq!(entry.stages.sum(), self.around.events.now() - entry.submitted_ns, "{entry:?}");
-                assert!(entry.op != Op::Read || entry.bytes_left == 0, "{entry:?}");
+                assert!(entry.op != Op::Read || entry.remaining_bytes == 0, "{entry:?}");
                 self.done.push(command);
                 self.around.commands.remove(command);
             }
