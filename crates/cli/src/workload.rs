@@ -10,9 +10,9 @@ use crate::exit::Usage;
 use crate::units::{parse_positive_bytes, parse_rate, parse_region, parse_share};
 
 /// Largest request: far beyond the largest that kernels send to a drive as one.
-const MAX_BLOCK_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
 /// Most memory for requests in flight.
-const MAX_MEMORY_BYTES: u64 = 4 << 30;
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
 /// Form and order of requests.
 #[derive(Debug, Args)]
@@ -74,13 +74,13 @@ impl WorkloadOptions {
             ));
         }
         let memory = self.block_size.saturating_mul(u64::from(self.depth));
-        if self.block_size > MAX_BLOCK_BYTES || memory > MAX_MEMORY_BYTES {
+        if self.block_size > BLOCK_BYTES_MAX || memory > MEMORY_BYTES_MAX {
             return Err(Usage(format!(
                 "--depth {} with --block-size {}: a request may have up to {}, all in flight up to {}",
                 self.depth,
                 unit::bytes(self.block_size as f64),
-                unit::bytes(MAX_BLOCK_BYTES as f64),
-                unit::bytes(MAX_MEMORY_BYTES as f64)
+                unit::bytes(BLOCK_BYTES_MAX as f64),
+                unit::bytes(MEMORY_BYTES_MAX as f64)
             )));
         }
         Ok(())

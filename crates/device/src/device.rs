@@ -47,7 +47,7 @@ impl Geometry {
             );
             return Err(Error::Request(problem));
         }
-        if length > u64::from(MAX_REQUEST_BYTES)
+        if length > u64::from(REQUEST_BYTES_MAX)
             || offset.checked_add(length).is_none_or(|end| end > self.capacity_bytes)
         {
             let end = self.capacity_bytes;
@@ -67,7 +67,7 @@ impl Geometry {
 }
 
 /// The kernel moves at most 2 GiB less a page at a time and counts it in an `i32`; this is well below.
-pub const MAX_REQUEST_BYTES: u32 = 1 << 30;
+pub const REQUEST_BYTES_MAX: u32 = 1 << 30;
 
 /// Origin of a profile: the drive and the software on the way to it. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,7 +38,7 @@ pub use bytes_text::bytes_text;
 pub use channel::{Channel, Completion, Op, Request};
 pub use claim::Claim;
 pub use clock::{Nanos, calendar_seconds, process_cpu, thread_cpu};
-pub use device::{ChannelOptions, Device, Geometry, Identity, MAX_REQUEST_BYTES, Simulation};
+pub use device::{ChannelOptions, Device, Geometry, Identity, REQUEST_BYTES_MAX, Simulation};
 pub use error::{Error, ErrorKind};
 pub use file_device::{FileDevice, OpenOptions};
 pub use fork::Origin;

@@ -276,7 +276,7 @@ impl Default for Config {
 
 impl Config {
     /// Shortest budget that can measure anything.
-    pub const MIN_BUDGET_S: f64 = 1.0;
+    pub const BUDGET_S_MIN: f64 = 1.0;
 
     /// The scratch file worth creating: 1 GiB, or less if the write budget or the free space is small (a
     /// quarter of either).
@@ -292,8 +292,8 @@ impl Config {
 
     /// Refuses settings that make no sense.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if !(self.budget_s >= Self::MIN_BUDGET_S && self.budget_s.is_finite()) {
-            let least = Self::MIN_BUDGET_S;
+        if !(self.budget_s >= Self::BUDGET_S_MIN && self.budget_s.is_finite()) {
+            let least = Self::BUDGET_S_MIN;
             return Err(Error::Argument(format!(
                 "a budget of {} s is too short; give at least {least} s",
                 self.budget_s

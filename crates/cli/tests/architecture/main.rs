@@ -69,7 +69,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/store/tests/opening/",
 ];
 
-const MAX_FILE_LINES: usize = 1000;
+const FILE_LINES_MAX: usize = 1000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -238,7 +238,7 @@ fn every_crate_takes_the_workspace_lints_and_says_what_it_is() {
 fn files_have_one_subject() {
     for source in sources() {
         let lines = fs::read_to_string(root().join(&source)).unwrap().lines().count();
-        assert!(lines <= MAX_FILE_LINES, "{source} has {lines} lines: it holds more than one subject");
+        assert!(lines <= FILE_LINES_MAX, "{source} has {lines} lines: it holds more than one subject");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::limits::{Limit, remedy_for};
 use crate::{Arena, Nanos, Origin};
 
 /// The kernel's limit on submission entries; completion rings may be twice as long.
-const MAX_SUBMISSION_ENTRIES: u32 = 32_768;
+const SUBMISSION_ENTRIES_MAX: u32 = 32_768;
 
 /// A submission ring this long holds any sensible batch; deeper queues are handed over in several.
 const SUBMISSION_ENTRIES: u32 = 1_024;
@@ -171,7 +171,7 @@ impl UringBackend {
 
 /// The ring with every feature of a current kernel, or with fewer on an older one.
 fn build(capacity: u32, polled: bool) -> io::Result<IoUring> {
-    let completions = (capacity + 1).next_power_of_two().clamp(64, 2 * MAX_SUBMISSION_ENTRIES);
+    let completions = (capacity + 1).next_power_of_two().clamp(64, 2 * SUBMISSION_ENTRIES_MAX);
     let submissions = capacity.next_power_of_two().clamp(8, SUBMISSION_ENTRIES);
     let mut modern = IoUring::builder();
     modern.setup_cqsize(completions).setup_clamp().setup_submit_all();

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use crate::Error;
 
 /// The most memory that one channel's requests use; beyond that they share it.
-const MAX_BYTES: u64 = 32 << 20;
+const BYTES_MAX: u64 = 32 << 20;
 
 /// Direct I/O never needs more than a page of alignment.
 const ALIGN_BYTES: u64 = 4096;
@@ -28,7 +28,7 @@ impl Scratch {
     /// `writes`.
     pub(super) fn new(request_bytes: u64, streams: u32, writes: bool, seed: u64) -> Result<Self, Error> {
         let slot_bytes = request_bytes.next_multiple_of(ALIGN_BYTES);
-        let slots = u64::from(streams).min(MAX_BYTES / slot_bytes).max(1);
+        let slots = u64::from(streams).min(BYTES_MAX / slot_bytes).max(1);
         let mut arena = Arena::new(usize::try_from(slots * slot_bytes).unwrap_or(usize::MAX))?;
         let used = usize::try_from(slots * slot_bytes).unwrap_or(usize::MAX);
         if let Some(bytes) = arena.bytes_mut().get_mut(..used).filter(|_| writes) {

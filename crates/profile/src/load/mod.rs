@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use flashgrain_device::limits::{self, Limit};
-use flashgrain_device::{Device, MAX_REQUEST_BYTES, Nanos, ThreadTimes};
+use flashgrain_device::{Device, Nanos, REQUEST_BYTES_MAX, ThreadTimes};
 use flashgrain_model::Workload;
 use hdrhistogram::Histogram;
 
@@ -259,7 +259,7 @@ pub fn check(device: &dyn Device, load: &Load) -> Result<(), Error> {
     let (geometry, workload, region) = (device.geometry(), &load.workload, load.region);
     let align = u64::from(geometry.offset_align_bytes);
     let request = workload.request_bytes;
-    if !(request >= 1.0 && request <= f64::from(MAX_REQUEST_BYTES) && (request as u64).is_multiple_of(align))
+    if !(request >= 1.0 && request <= f64::from(REQUEST_BYTES_MAX) && (request as u64).is_multiple_of(align))
     {
         return argument(format!(
             "a block size of {request} bytes: use a multiple of {align} bytes, at most 1 GiB"

@@ -12,7 +12,7 @@ use crate::score::{Hidden, Verdict};
 fn a_second_says_nothing_wrong_of_any_preset() {
     for name in preset::names() {
         let drive = preset::find(name).unwrap();
-        let config = Config { budget_s: Config::MIN_BUDGET_S, resamples: 20, ..as_a_user(&drive, 1) };
+        let config = Config { budget_s: Config::BUDGET_S_MIN, resamples: 20, ..as_a_user(&drive, 1) };
         let found = profile(&drive, &config).profile;
         let learned = &found.learned;
         for row in Hidden::of(&drive).rows(learned) {

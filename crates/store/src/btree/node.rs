@@ -69,12 +69,12 @@ const RUN_INSERTS_MIN: u8 = 4;
 ///
 /// Any leaf takes at least one record of the longest key and the longest value, whatever its fences are, and
 /// any inner node two children; so there is always a split that makes room.
-pub(crate) fn max_key_bytes(page_bytes: u64) -> usize {
+pub(crate) fn key_bytes_max(page_bytes: u64) -> usize {
     (page_bytes / 4).min(u64::from(NO_FENCE - 3)) as usize
 }
 
 /// The longest value of a node of `page_bytes`.
-pub(crate) fn max_value_bytes(page_bytes: u64) -> usize {
+pub(crate) fn value_bytes_max(page_bytes: u64) -> usize {
     let headers =
         NODE_HEADER_END + if page_bytes > u64::from(LEAF_WITHOUT_HINTS_BYTES) { 4 * HINTS } else { 0 };
     (page_bytes / 4 - u64::from(headers) - LEAF_SLOT_WORDS as u64 * 4).min(u64::from(u16::MAX - 3)) as usize

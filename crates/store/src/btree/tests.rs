@@ -176,7 +176,7 @@ impl Looks {
 fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) -> Census {
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let (tree, mut model) = (BTree::create(pool, class, false).unwrap(), Model::new());
-    let (mut most, longest) = (Census::default(), tree.max_value_bytes());
+    let (mut most, longest) = (Census::default(), tree.value_bytes_max());
     let mut looks = Looks::default();
     for step in 0..steps {
         let key = match random.random_range(0..2) {
@@ -253,7 +253,7 @@ fn long_keys_make_deep_trees() {
         // No two have a common prefix, and separators are as long as keys.
         let mut key = vec![random.random::<u8>(); 1024];
         key[1023] = random.random();
-        let value = vec![random.random(); tree.max_value_bytes()];
+        let value = vec![random.random(); tree.value_bytes_max()];
         assert_eq!(put(&tree, &key, &value), model.insert(key, value));
     }
     let census = check(&tree, &model);
@@ -283,7 +283,7 @@ fn ascending_keys_fill_leaves_wherever_they_come() {
 #[test]
 fn keys_and_values_over_the_limit_are_refused() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
-    let (key, value) = (vec![1; tree.max_key_bytes() + 1], vec![1; tree.max_value_bytes() + 1]);
+    let (key, value) = (vec![1; tree.key_bytes_max() + 1], vec![1; tree.value_bytes_max() + 1]);
     let refused = tree.update(&key, &mut |_| Change::Put(b""));
     assert!(matches!(refused, Err(Error::KeyLength { got: 1025, limit: 1024 })), "{refused:?}");
     let refused = tree.update(&key[1..], &mut |_| Change::Put(&value));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::contention::{note_change, note_lost};
 use super::leaf_hints::TreeNumber;
-use super::node::{Full, Node, max_key_bytes, max_value_bytes};
+use super::node::{Full, Node, key_bytes_max, value_bytes_max};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
 use crate::class::class_bytes;
@@ -114,13 +114,13 @@ impl BTree {
     }
 
     /// The longest key that the tree takes: a quarter of a node.
-    pub fn max_key_bytes(&self) -> usize {
-        max_key_bytes(class_bytes(self.class))
+    pub fn key_bytes_max(&self) -> usize {
+        key_bytes_max(class_bytes(self.class))
     }
 
     /// The longest value that the tree takes: a little less than a quarter of a node.
-    pub fn max_value_bytes(&self) -> usize {
-        max_value_bytes(class_bytes(self.class))
+    pub fn value_bytes_max(&self) -> usize {
+        value_bytes_max(class_bytes(self.class))
     }
 
     /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found
@@ -249,8 +249,8 @@ impl BTree {
         hint: &mut Option<LeafHint>,
         wish: &mut Wish<'_, '_>,
     ) -> Result<(), Error> {
-        if key.len() > self.max_key_bytes() {
-            return Err(Error::KeyLength { got: key.len(), limit: self.max_key_bytes() });
+        if key.len() > self.key_bytes_max() {
+            return Err(Error::KeyLength { got: key.len(), limit: self.key_bytes_max() });
         }
         note_change();
         let mut first = hint.take();
@@ -304,7 +304,7 @@ impl BTree {
             (Some(Change::Put(value)), _) => Some(value),
             (Some(Change::Remove), Ok(_)) => None,
         };
-        let limit = self.max_value_bytes();
+        let limit = self.value_bytes_max();
         if let Some(got) = value.map(<[u8]>::len).filter(|got| *got > limit) {
             return Err(Denied::Failed(Error::ValueLength { got: got as u64, limit: limit as u64 }));
         }

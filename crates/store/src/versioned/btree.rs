@@ -81,8 +81,8 @@ impl OrderedMap for BTree {
     #[inline]
     fn limits(&self) -> Limits {
         Limits {
-            key_bytes: self.max_key_bytes(),
-            value_bytes: self.max_value_bytes(),
+            key_bytes: self.key_bytes_max(),
+            value_bytes: self.value_bytes_max(),
             node_bytes: self.node_bytes(),
         }
     }
