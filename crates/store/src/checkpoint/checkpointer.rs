@@ -1,4 +1,4 @@
-//! When checkpoints are made: one at a time, in the background, when somebody asks.
+//! Scheduling of checkpoints: one at a time, in the background, on request.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,14 +31,14 @@ struct Shared {
     stats: Arc<Mutex<CheckpointStats>>,
 }
 
-/// Who makes a checkpoint, and who waits for one.
+/// The right to make a checkpoint, and its waiters.
 struct Turns {
     /// `None` while a checkpoint is being made.
     run: Option<Box<Run>>,
     /// Checkpoints that have begun, and those that have ended.
     begun: u64,
     ended: u64,
-    /// What became of the last one that failed, and its number.
+    /// Number and error of the last checkpoint that failed.
     failed: Option<(u64, Error)>,
     waiting: Vec<Waker>,
 }
@@ -55,12 +55,12 @@ impl Checkpointer {
         Self { shared: Arc::new(Shared { executor, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
     }
 
-    /// What checkpoints took so far.
+    /// Statistics of all checkpoints so far.
     pub fn stats(&self) -> CheckpointStats {
         *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a checkpoint made soon that contains everything done before. Returns at once; may be called from
+    /// Requests a checkpoint that contains everything done before. Returns at once; may be called from
     /// anywhere, however often.
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
@@ -74,8 +74,8 @@ impl Checkpointer {
         self.shared.busy.load(Ordering::Acquire)
     }
 
-    /// As [`Checkpointer::want`], for those whom the checkpoints need: they do not keep the checkpointer
-    /// alive. What is asked for while a checkpoint is being made may be ignored.
+    /// As [`Checkpointer::want`], for the parts that checkpoints use: the result does not keep the
+    /// checkpointer alive. With `even_if_busy` false, requests while a checkpoint is being made are ignored.
     pub fn wanting(&self, even_if_busy: bool) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || {
@@ -87,7 +87,7 @@ impl Checkpointer {
         }
     }
 
-    /// A failure that matters poisons; else the next one tries again.
+    /// A failure that matters poisons; after any other one the next request tries again.
     fn make_wanted(&self) {
         let turn = self.take_turn();
         self.shared.wanted.store(false, Ordering::Release);
@@ -124,7 +124,7 @@ impl Checkpointer {
         self.take_turn().make(true)
     }
 
-    /// Moves the log to where it was at first, if it can be.
+    /// Moves the log to its first place, if it fits there.
     ///
     /// # Errors
     /// As [`Checkpointer::checkpoint`].
@@ -151,12 +151,13 @@ impl Checkpointer {
     }
 }
 
-/// The right to make a checkpoint. It is given back however this ends, be it by a panic: others wait for it.
+/// The right to make a checkpoint. Its drop gives it back on every path, panics included, as others wait for
+/// it.
 struct Turn<'a> {
     shared: &'a Shared,
     /// There until the end.
     run: Option<Box<Run>>,
-    /// The number of the checkpoint that is made, and what becomes of it.
+    /// The number of the checkpoint that is made, and its result.
     begun: Option<u64>,
     result: Result<(), Error>,
 }
@@ -176,7 +177,8 @@ impl Turn<'_> {
         self.shared.busy.store(true, Ordering::Release);
         let result = self.run().checkpoint(closed);
         if let Err(Error::Full { .. }) = &result {
-            // Others are working on it. Without a store's devices to tell the time it is tried again at once.
+            // Cleaners and other tasks are making room meanwhile. Without a clock the next attempt comes at
+            // once.
             let until = now(&self.shared.devices) + AFTER_FULL;
             let _at_once = sleep_until(&self.shared.devices, until);
         }

@@ -1,4 +1,5 @@
-//! Labels: each member of a store's devices says which store it belongs to and in which place.
+//! Labels: each member of a store's devices contains the store's identity and its own position among the
+//! members.
 //!
 //! ```text
 //! byte  bytes  field
@@ -28,13 +29,13 @@ use crate::store_id::StoreId;
 
 const MAGIC: [u8; 8] = *b"flshgrnm";
 
-/// Where in a member.
+/// Offset of the label in a member.
 const OFFSET_BYTES: u64 = 8 << 10;
 
 /// Stripe units from here on have superblocks and labels in places of their own.
 const STRIPE_UNIT_BYTES_MIN: u64 = 16 << 10;
 
-/// Where in the store a piece of storage belongs.
+/// The position of a member in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub store: StoreId,
@@ -54,7 +55,7 @@ impl Label {
         fields.seal()
     }
 
-    /// What [`Label::of_member`] needs of a member.
+    /// Bytes of a member that [`Label::of_member`] needs.
     pub const HEAD_BYTES: u64 = 12 << 10;
 
     /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if there is one: how the paths of a
@@ -122,7 +123,7 @@ impl Label {
     }
 }
 
-/// What the user calls a member.
+/// Path of a member, as the user gave it.
 fn path(devices: &Devices, role: Role, member: u32) -> PathBuf {
     let target = &devices.device(role).identity().target;
     target.split(',').nth(member as usize).unwrap_or(target).into()

@@ -1,4 +1,4 @@
-//! Opening a store: from the superblock to the page table.
+//! Loading a checkpoint at opening: from the superblock to the page table.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -19,8 +19,8 @@ const READS: usize = 32;
 /// No device has had more segments than this.
 const SEGMENTS_MAX: u64 = DEVICE_BYTES_MAX / 4096;
 
-/// Puts the pages of the superblock's checkpoint into the pool and the segments, both of which are new. Gives
-/// what the next checkpoint goes on from.
+/// Restores the superblock's checkpoint into the pool and the segments, both of which are new, and returns
+/// the base of the next checkpoint.
 ///
 /// # Errors
 /// [`Error::Corrupt`] and [`Error::Io`] if the map cannot be read.
@@ -80,7 +80,7 @@ pub(crate) fn load(
     })
 }
 
-/// Nothing of the map may name what there never was.
+/// Refuses numbers in the map that were never given out.
 fn within(what: &str, number: u64, limit: u64) -> Result<(), Error> {
     if number < limit {
         return Ok(());

@@ -1,59 +1,60 @@
-//! When the log's ring becomes longer.
+//! Growth of the log's ring.
 //!
-//! A longer ring has fewer checkpoints, and a page that changes several times between two of them is written
-//! once. It takes room that is no record's. So a store begins with a short one, which becomes up to sixteen
-//! times as long after a checkpoint that was made because the log was long:
-//! 1. as a matter of course, while it is a small part of what is live, or of a few MiB,
-//! 2. up to some more MiB, if the log was half full when the checkpoint was complete: commits would soon have
-//!    had to wait for it,
-//! 3. so long, too, or up to twice what is live, if the checkpoint has written much more of pages than of the
-//!    log: with more time in between they would have been written less often,
-//! 4. whatever it is, if a record waits that is too long for it.
+//! A longer ring means fewer checkpoints, and a page that changes several times between two checkpoints is
+//! written once. But its room is lost to records. So a store begins with a short ring. After a checkpoint
+//! that was made because the log was long, the ring becomes up to sixteen times as long:
+//! 1. without further reason, as long as it is a small part of the live bytes, or a few MiB;
+//! 2. up to some more MiB, if the ring was more than half full when the checkpoint was complete, because
+//!    commits would soon have had to wait for the checkpoint;
+//! 3. up to as many MiB, or up to twice the live bytes, if the checkpoint wrote much more pages than log,
+//!    because with more time between checkpoints the pages would be written less often.
+//!
+//! A record that is too long for the ring makes it as long as the record needs, after any checkpoint.
 
 use crate::layout::LogExtent;
 
-/// A ring becomes at most so many times as long at a time.
+/// Largest growth of a ring by one move.
 const STEP_FACTOR: u64 = 16;
 
-/// Without further reason it becomes this long, or this part of what is live. One that is shorter moves soon.
+/// Length of a ring without further reason: this, or this part of the live bytes. A shorter one moves soon.
 pub(crate) const FREE_BYTES: u64 = 4 << 20;
 const FREE_DIVISOR: u64 = 8;
 
-/// That of a backup does not become longer than this, whatever is written.
+/// Longest ring of a backup's target.
 const COPY_BYTES: u64 = 16 << 20;
 
-/// It becomes this long if it is more than half full when a checkpoint is complete, or pages are written more
-/// often than they need.
+/// Length of a ring that is more than half full when a checkpoint is complete, or whose checkpoints write
+/// many pages.
 const FAST_BYTES: u64 = 64 << 20;
 const FAST_FROM: f64 = 0.5;
 
-/// For each byte of the log so many of pages were written, or more: that is worth a longer one.
+/// Bytes of pages written for each byte of the log that make a longer ring worth its room.
 const WRITTEN_PER_LOGGED: u64 = 2;
 
 /// How the log was used until a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogUse {
-    /// Where the log is, and the most that it may have.
+    /// The log's place, and its maximal length.
     pub place: LogExtent,
     pub bytes_max: u64,
-    /// What a record waits for; 0 if none does.
+    /// Length of the place that a waiting record needs; 0 if none waits.
     pub wanted_bytes: u64,
     /// Whether the checkpoint was made for the log's sake.
     pub is_long: bool,
     /// Bytes of the log, and of changed pages that were written, since the last one.
     pub logged_bytes: u64,
     pub written_bytes: u64,
-    /// What was in use of the ring when it was complete, 0 to 1.
+    /// Fraction of the ring in use when the checkpoint was complete.
     pub fill: f64,
     /// Bytes of all pages.
     pub live_bytes: u64,
-    /// Whether it is the log of a backup that is being made: the place is given up in the end, and what lies
-    /// behind it is not moved.
+    /// Whether the store is the target of a backup: the place is given up in the end, and segments behind it
+    /// are not moved.
     pub is_copy: bool,
 }
 
 impl LogUse {
-    /// How long the log is to be, if that is more than it is.
+    /// The length to grow to, if that is more than the present one.
     pub fn target_bytes(&self) -> Option<u64> {
         let Self { place, bytes_max, live_bytes, .. } = *self;
         let mut most = FREE_BYTES.max(live_bytes / FREE_DIVISOR);
@@ -65,7 +66,7 @@ impl LogUse {
             most = most.max(FAST_BYTES);
         }
         let longer = (STEP_FACTOR * place.bytes).min(most).min(bytes_max);
-        // A move for little is not worth it.
+        // Less than a doubling is not worth a move.
         let longer = if self.is_long && longer >= 2 * place.bytes { longer } else { 0 };
         let target = longer.max(self.wanted_bytes);
         (target > place.bytes).then_some(target)

@@ -1,4 +1,22 @@
 //! Checkpoints: consistent states of the store on the device, from which recovery starts.
+//!
+//! - The [`Checkpointer`] decides when a checkpoint is made: one at a time, on request.
+//! - [`run`] makes a checkpoint, in six steps: cut, pages, durable, current, free, log.
+//! - The [map](map) is the persistent page table: the location of every page, as a chain of changes.
+//! - The [superblock](superblock) makes a checkpoint current. It lies in one of two [slots](slots) in turn.
+//! - A [label](label) on each member of a striped store says where the member belongs.
+//! - [`load`](load()) does the reverse at opening: superblock, map, page table.
+//!
+//! Invariants:
+//! - Until the superblock of a checkpoint is durable, everything that the previous one refers to stays on the
+//!   devices.
+//! - A checkpoint contains a change of pages as a whole or not at all, because cuts fall between
+//!   [sections](crate::pool::Section).
+//! - A checkpoint and the log from its replay start on contain every durable commit.
+//!
+//! Who may change what: the superblock, the map and the log's place are changed by the holder of the one
+//! [`run::Run`] only, which the checkpointer hands out. The pool and the segments are told of the cut by it,
+//! and free things on its word.
 
 mod checkpointer;
 pub(crate) mod label;

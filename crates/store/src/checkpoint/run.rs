@@ -1,22 +1,22 @@
-//! How a checkpoint is made.
+//! The steps of a checkpoint.
 //!
 //! 1. *Cut*: between two changes of pages, the epoch ends. From then on a page of the old epoch is copied
-//!    before it is changed. Pages that are withheld then, as the values in them are not committed, are not
-//!    part of the checkpoint; their changes are carried over to the next one.
-//! 2. *Pages*: every page that changed in the old epoch and is still in memory alone is gathered into write
-//!    units, as is what moved into the map.
-//! 3. *Durable*: the units are written and the data device flushed; the log is durable up to where it ended
+//!    before it is changed. Pages that are withheld at the cut, because the values in them are not committed,
+//!    are not part of the checkpoint; their changes are carried over to the next one.
+//! 2. *Pages*: every page that changed in the old epoch, and whose newest image is in memory only, is
+//!    gathered into write units. The changes of locations go into the map.
+//! 3. *Durable*: the units are written and the data device is flushed; the log is made durable up to its end
 //!    at the cut.
-//! 4. *Current*: the superblock.
-//! 5. *Free*: what only older checkpoints referred to may be used again: segments, page numbers, the log
-//!    before the replay start.
-//! 6. *Log*: if it has become [short](super::log_growth), it [moves](crate::log::Log::move_to) to a longer
-//!    place, with another superblock. The last checkpoint of a backup cuts the free end of its device off,
+//! 4. *Current*: the superblock is written.
+//! 5. *Free*: everything that only older checkpoints referred to may be used again: segments, page numbers,
+//!    the log before the replay start.
+//! 6. *Log*: a log that has become [short](super::log_growth) [moves](crate::log::Log::move_to) to a longer
+//!    place, with another superblock. The last checkpoint of a backup cuts off the free end of its device,
 //!    with another superblock, too.
 //!
-//! Commits go on all the while; only the cut keeps them, for as long as the longest change of pages takes.
-//! Whatever fails before the superblock is written leaves the previous checkpoint current; a failed write or
-//! flush poisons the store.
+//! Commits go on all the while; only the cut delays them, for as long as the longest change of pages takes.
+//! After a failure before step 4 the previous checkpoint stays current; a failed write or flush poisons the
+//! store.
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::collections::HashSet;
@@ -39,17 +39,18 @@ use crate::pool::{Moved, Pool};
 use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::txn::Transactions;
 
-/// The most bytes of a map page.
+/// Largest map page.
 const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// A chain of the map is begun anew when it takes more than twice the room that it then takes, and so many
-/// flash pages, of which each checkpoint fills one at least, however little changed.
+/// A new chain of the map is begun when the present one is longer than twice the new one's length and so many
+/// flash pages. The flash pages are added because each checkpoint fills at least one, however little has
+/// changed.
 const CHAIN_PACKS_MIN: u64 = 16;
 
-/// About what a page takes in the map.
+/// Average bytes of a page's entry in the map.
 const CHANGE_BYTES: u64 = 8;
 
-/// What takes part in a checkpoint.
+/// The parts of a store that take part in a checkpoint.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub devices: Devices,
@@ -58,18 +59,19 @@ pub(crate) struct Parts {
     pub pool: Arc<Pool>,
     pub log: Log,
     pub transactions: Arc<Transactions>,
-    /// The most log that recovery may have to read.
+    /// Upper bound for the bytes of log that recovery may have to read.
     pub recovery_log_bytes: u64,
 }
 
-/// A checkpoint must be complete before the ring is full: it begins when this part of it was written since
-/// the last one's cut, or this one of a ring that is going to move then: commits do not wait for that.
+/// A checkpoint must be complete before the ring is full. It begins when the first of these parts of the ring
+/// was written since the previous cut, or the second part of a ring that is going to move, so that commits do
+/// not wait for the move.
 const STEP_DIVISOR: u64 = 3;
 const FIRST_STEP_DIVISOR: u64 = 8;
 
 impl Parts {
-    /// A checkpoint begins when the log has grown by so much since the last one's cut: what may have to be
-    /// replayed is what has gathered since the last but one's.
+    /// Growth of the log since the previous cut at which a checkpoint begins. Recovery may have to replay the
+    /// log of two such steps.
     pub fn log_step_bytes(&self) -> u64 {
         let bytes = self.log.place().bytes;
         let divisor = match self.log.is_growing(FREE_BYTES) {
@@ -80,7 +82,7 @@ impl Parts {
     }
 }
 
-/// What the checkpoints so far have left.
+/// The state that the next checkpoint builds on.
 pub(crate) struct Base {
     pub superblock: Superblock,
     /// The newest pages of the map's chain, the nearest first.
@@ -92,7 +94,7 @@ pub(crate) struct Base {
     pub openings: Vec<UnitSequence>,
 }
 
-/// What checkpoints took.
+/// Statistics of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckpointStats {
     /// Those that were completed.
@@ -113,7 +115,7 @@ pub(crate) struct CheckpointStats {
     pub map_chains: u64,
 }
 
-/// What is noted at the cut.
+/// State recorded at the cut.
 struct Cut {
     epoch: Epoch,
     replay_start: Lsn,
@@ -127,9 +129,10 @@ struct Cut {
 pub(crate) struct Run {
     parts: Parts,
     base: Base,
-    /// Changes of pages that a checkpoint took and did not complete, or left out.
+    /// Changes of pages for the next checkpoint: those that a failed one had taken, and those that the last
+    /// one left out.
     carried: Vec<Moved>,
-    /// Where the log ended, and how many bytes of pages had been written, at the last checkpoint's cut.
+    /// The log's end, and the bytes of pages written so far, at the last checkpoint's cut.
     last: (Lsn, u64),
     stats: Arc<Mutex<CheckpointStats>>,
 }
@@ -175,7 +178,7 @@ impl Run {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
         match self.parts.transactions.before_cut() {
-            // What is in no page stays in the log. That of a closed store ends here.
+            // Commits that are in no page stay in the log, unless the store is closed: then it keeps none.
             Err(Error::Full { .. }) if !closed => {}
             done => done?,
         }
@@ -185,15 +188,14 @@ impl Run {
             log.truncate(cut.replay_start);
         }
         let flushed = pool.flush_epoch(cut.epoch);
-        // What moved must not be forgotten, should this one fail.
+        // The changes must be carried over if this checkpoint fails.
         self.carried.append(&mut pool.take_changes(cut.epoch));
         keep_last_of_each(&mut self.carried);
         flushed?;
         let changes = self.carried.len() as u64;
         let chain = self.write_map(&cut)?;
         segments.write_all()?;
-        // The flush makes this length of the device durable, and all that is referred to lies within; should
-        // it grow now, it may be shorter again after a crash.
+        // The flush makes this length durable; if the device grows now, a crash may shorten it again.
         let data_bytes = devices.device(Role::Data).capacity_bytes();
         if !planted!(CheckpointSkipsFlush) {
             match flush(&devices, Role::Data) {
@@ -204,7 +206,7 @@ impl Run {
         if !planted!(CheckpointBeforeLog) {
             log.wait(cut.log_end, Durability::Sync)?;
         }
-        // Somebody else's flush may have failed before, and dropped what this one should have made durable.
+        // An earlier flush may have failed, and dropped writes that this one should have kept.
         self.parts.poison.check()?;
         let (next_sequence, _) = segments.sequences();
         let state = CheckpointState {
@@ -275,7 +277,7 @@ impl Run {
         Ok(())
     }
 
-    /// What this checkpoint says about the log's length.
+    /// Input for the decision about the log's length.
     fn log_use(&mut self, cut: &Cut) -> LogUse {
         let Parts { segments, log, .. } = &self.parts;
         let written_bytes = segments.written().by_stream_bytes[Stream::Fresh as usize];
@@ -294,8 +296,8 @@ impl Run {
         }
     }
 
-    /// Moves the log to a longer place, if it has become too short and there is room; to a shorter one on a
-    /// disk that is full: pages have more use for it.
+    /// Moves the log to a longer place, if it has become too short and there is room. On a disk that is full
+    /// it moves it to a shorter one instead, so that pages get the room.
     fn grow_log(&mut self, log_use: LogUse) -> Result<(), Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         if !self.base.superblock.layout.log_grows() {
@@ -318,8 +320,7 @@ impl Run {
         }
     }
 
-    /// Moves the log to a place that was taken for it, or back to where it was at creation. Whether it has
-    /// moved.
+    /// Moves the log to a place that was taken for it, or to its first place. Returns whether it has moved.
     fn move_log(&mut self, place: LogExtent) -> Result<bool, Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         let before = log.place();
@@ -332,8 +333,7 @@ impl Run {
         Ok(moved)
     }
 
-    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
-    /// segments but free room.
+    /// Moves the log to its first place, if its needed part fits there. All of its segments become free.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
@@ -368,7 +368,7 @@ impl Run {
         Ok(())
     }
 
-    /// What only older checkpoints need is free now.
+    /// Frees everything that only older checkpoints referred to.
     fn release(&mut self, cut: Cut, chain: Chain) {
         let Parts { segments, pool, log, .. } = &self.parts;
         self.carried.retain(|moved| cut.withheld.contains(&moved.id));
@@ -398,8 +398,7 @@ struct Chain {
 }
 
 impl Run {
-    /// Whether to begin a new chain rather than go on with one to which so many changes of pages are to be
-    /// added.
+    /// Whether to begin a new chain instead of appending so many changes to the present one.
     fn is_chain_long(&self, changes: u64, whole_bytes: u64) -> bool {
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;
@@ -408,7 +407,7 @@ impl Run {
             || self.parts.segments.is_map_long()
     }
 
-    /// Writes what moved, or the whole map if that takes no more pages.
+    /// Appends the changes to the map, or writes the whole map if the chain has become long.
     fn write_map(&mut self, cut: &Cut) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
         let whole_bytes = pool.pages() * CHANGE_BYTES;

@@ -1,4 +1,4 @@
-//! Where superblocks are, and which of them counts.
+//! The slots of superblocks, and the choice of the current one.
 //!
 //! ```text
 //! byte of the data device
@@ -9,18 +9,18 @@
 //! ```
 //!
 //! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The
-//! copies of a slot are written together, so a slot of which nothing can be read is one whose writing was cut
-//! off (then the other slot is current) or one that was destroyed in two places. A single damaged place loses
-//! nothing. If a slot was destroyed after it had become current, the other one is older than the log's tail
-//! and the segments' contents: the log's chain and the pages' sequences tell.
+//! copies of a slot are written together. If neither copy is whole, either their writing was cut off, and the
+//! other slot is current, or both were destroyed later. A single damaged copy loses nothing. If both copies
+//! of the current slot were destroyed, the other slot refers to log and pages that may have been overwritten
+//! since; the log's chain and the pages' write sequences detect that.
 //!
-//! While a store is being made, each place holds a mark instead, and each member's file, the log's too,
-//! begins with one, so that what a crash leaves of it is told from a store with damage: it can be made again.
-//! The marks of members without a superblock in their first bytes are taken away once the first superblock is
-//! durable; until then they say nothing if there is one.
+//! While a store is being made, each of these places holds a mark instead, and each member's file, also of
+//! the log, begins with one. So a store whose making was cut off by a crash is told from a damaged one, and
+//! can be made again. Members whose first bytes are not a superblock's place lose their marks once the first
+//! superblock is durable; if there is a superblock, remaining marks are ignored.
 //!
-//! A superblock counts as written when it was flushed and read back: a lost or misdirected write of it would
-//! silently turn back time.
+//! A superblock counts as written only when it was flushed and read back, because a lost or misdirected write
+//! of it would silently take the store back to the previous checkpoint.
 
 use super::label::Label;
 use super::superblock::Superblock;
@@ -37,7 +37,7 @@ const COPY_DISTANCE_BYTES: u64 = 16 << 10;
 /// Distance of the slots.
 const SLOT_DISTANCE_BYTES: u64 = 64 << 10;
 
-/// Superblocks are before this.
+/// End of the area of superblocks.
 pub(crate) const END_BYTES: u64 = 128 << 10;
 
 /// Begins a place of a superblock, and every member's file, of a store that is not complete yet.
@@ -47,17 +47,17 @@ fn places(slot: u64) -> [u64; 2] {
     [slot * SLOT_DISTANCE_BYTES, slot * SLOT_DISTANCE_BYTES + COPY_DISTANCE_BYTES]
 }
 
-/// What the data device is called.
+/// The data device's path, for errors.
 pub(super) fn path(devices: &Devices) -> String {
     devices.device(Role::Data).identity().target.clone()
 }
 
-/// What a slot has.
+/// Content of a slot.
 enum SlotContent {
     Holds(Box<Superblock>),
     /// Zeros, or what was there before there was a store.
     Blank,
-    /// Nothing whole; and at which byte.
+    /// No copy is whole; the offset of a damaged one.
     Damaged(u64),
 }
 
@@ -103,11 +103,11 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     }
 }
 
-/// Looks at both copies of a slot.
+/// Reads both copies of a slot.
 ///
 /// # Errors
 /// [`Error::FormatVersion`]; [`Error::Io`] if a copy cannot be read and the other one is not whole: it may be
-/// the one that counts, and over an older one the store would be another.
+/// the current one, and the older one must not be used in its place.
 fn slot(devices: &Devices, slot: u64) -> Result<SlotContent, Error> {
     let (mut found, mut unreadable) = (SlotContent::Blank, None);
     for offset_bytes in places(slot) {
@@ -121,7 +121,7 @@ fn slot(devices: &Devices, slot: u64) -> Result<SlotContent, Error> {
             Found::Version(got) => {
                 return Err(Error::FormatVersion { got, supported: crate::sector::FORMAT_VERSION });
             }
-            // One of another slot was led astray.
+            // A superblock of the other slot is the result of a misdirected write.
             Found::Whole(superblock) if superblock.generation % 2 == slot => {
                 let newer = match &found {
                     SlotContent::Holds(other) => superblock.generation > other.generation,
@@ -185,7 +185,7 @@ pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Err
     Ok(())
 }
 
-/// Takes away whatever superblocks there are, and marks a store that is being made.
+/// Erases all superblocks, and writes the marks of a store that is being made.
 pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
     let mut block = Block::new(COPY_BYTES as usize)?;
     block.bytes()[..MAKING.len()].copy_from_slice(&MAKING);
@@ -195,11 +195,11 @@ pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
     flush(devices, Role::Data).map_err(|failure| failure.error("flush the erased superblocks"))
 }
 
-/// The new store is complete: takes the marks away with which the members' files began, but where superblocks
+/// Ends the making of a store: erases the marks at the beginnings of members' files, except where superblocks
 /// are.
 ///
 /// # Errors
-/// Of the devices. The store is complete even so: where there is a superblock, marks say nothing.
+/// Of the devices. The store is complete even so, as marks are ignored if there is a superblock.
 pub(crate) fn complete(devices: &Devices) -> Result<(), Error> {
     let superblocks = [places(0), places(1)].concat();
     let mut block = Block::new(COPY_BYTES as usize)?;

@@ -1,4 +1,4 @@
-//! The superblock: which checkpoint is current, and everything that must be known before anything else can be
+//! The superblock: it names the current checkpoint, and everything that is needed before anything else can be
 //! read.
 //!
 //! ```text
@@ -65,7 +65,7 @@ const UNFINISHED: u8 = 2;
 
 pub(crate) const MAGIC: [u8; 8] = *b"flshgrn\0";
 
-/// How a device is made up.
+/// Number of members of a device, and their striping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub members: u32,
@@ -73,7 +73,7 @@ pub(crate) struct Shape {
     pub stripe_unit_bytes: u64,
 }
 
-/// Where the persistent page table is: a chain of pages, of which the last one is known.
+/// The persistent page table's chain of pages, by its last page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapHead {
     pub last: Location,
@@ -101,7 +101,8 @@ pub(crate) struct Superblock {
     pub store: StoreId,
     pub generation: u64,
     pub closed: bool,
-    /// Whether it is being made, by a backup, and must not be opened. It becomes a store when it is closed.
+    /// Whether the store is the target of a running backup, and must not be opened. Closing it makes it a
+    /// store.
     pub unfinished: bool,
     pub layout: Layout,
     pub data_bytes: u64,
@@ -182,7 +183,7 @@ impl Superblock {
         fields.word(layout.in_flight);
     }
 
-    /// What a sector says.
+    /// Decodes a sector.
     pub(crate) fn decode(bytes: &[u8]) -> Found<Self> {
         match Reader::open(bytes, MAGIC) {
             Found::Whole(fields) => Self::from_fields(fields).map_or(Found::Damaged, Found::Whole),

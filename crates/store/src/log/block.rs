@@ -1,24 +1,28 @@
 //! A block of the log, byte by byte.
 //!
 //! ```text
-//! 0          4            8          16        24           32            40       44             48          used
-//! | checksum | previous's | store    | LSN of  | durable    | timestamp of | used   | records      | bytes of   | not
-//! | crc32c   | checksum   | identity | the     | up to      | the first    | u32    | from         | records    | covered
-//! | u32      | u32        | u64      | block   | LSN, u64   | record, u64  |        | u32          |            |
+//! byte  bytes  field
+//!    0      4  checksum: CRC-32C of bytes 4 up to *used*
+//!    4      4  previous's checksum
+//!    8      8  store identity
+//!   16      8  LSN of the block
+//!   24      8  durable up to this LSN
+//!   32      8  timestamp of the first record that begins in this block
+//!   40      4  used: bytes of the block, this header included
+//!   44      4  records from: offset of that first record; *used* if none begins here
+//!   48         bytes of records, up to *used*; zeros behind it
 //! ```
 //!
-//! All numbers are little-endian. The checksum covers bytes 4 up to *used*; what follows is zero and means
-//! nothing. *Previous's checksum* chains the blocks: a block that a crash left behind is not taken for the
-//! successor of what was written later in front of it. The *store identity* is drawn when a store is created,
-//! so that blocks of an earlier store at the same place are strangers. *Durable up to* is what the writer
-//! knew to be durable when it made the block: everything before that was acknowledged, and damage there is
-//! corruption, not a torn tail.
+//! All numbers are little-endian. The checksum does not cover the zeros. *Previous's checksum* chains the
+//! blocks: a block that a crash left behind is not taken for the successor of a block that was written later.
+//! The *store identity* is drawn when a store is created, so that blocks of an earlier store at the same
+//! place are rejected. *Durable up to* is the position up to which the log was durable when the block was
+//! made: damage before it is corruption, not a torn tail.
 //!
-//! The records of consecutive blocks are one stream: each is its length (u32) and its bytes, and goes on in
-//! the next block where one ends. *Records from* is where the first record begins that begins in this block
-//! (*used* if none does), *timestamp* its commit's number; those of the following records count up from
-//! there. A block that begins with a record while the one before ended within one was written after a crash
-//! had torn that record, which is void.
+//! The records of consecutive blocks are one stream. Each record is its length (u32) and its bytes, and
+//! continues in the next block if it does not fit. Timestamps of records count up from that of the first
+//! record of a block. A block that begins with a record, although the block before ended within one, was
+//! written after a crash had torn that record, which is void.
 
 use std::ops::Range;
 
@@ -40,34 +44,33 @@ const TIMESTAMP: Range<usize> = 32..40;
 const USED: Range<usize> = 40..44;
 const RECORDS_FROM: Range<usize> = 44..48;
 
-/// What a block says about itself, beside its checksum.
+/// The fields of a block's header, except its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Checksum of the block before it.
     pub previous: u32,
-    /// Whose log it is.
+    /// First half of the store's identity.
     pub store: u64,
     /// Its first byte's position.
     pub lsn: Lsn,
-    /// What was durable when it was made.
+    /// The durable end when the block was made.
     pub durable: Lsn,
-    /// Of the first record that begins in it.
+    /// Timestamp of the first record that begins in it.
     pub timestamp: u64,
     /// Bytes of it that are used, header included.
     pub used: u32,
-    /// Where the first record begins that begins in it.
+    /// Offset of the first record that begins in it.
     pub records_from: u32,
 }
 
-/// Why bytes are not the block that was looked for.
+/// The difference between the expected block and the bytes that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotIt {
     pub expected: String,
     pub got: String,
 }
 
-/// Makes `block` a whole block: header and checksum around the bytes of records that it has. Returns the
-/// checksum.
+/// Completes `block`, which has the bytes of its records, with header and checksum. Returns the checksum.
 pub(crate) fn seal(block: &mut [u8], header: &Header) -> u32 {
     put(block, PREVIOUS, &header.previous.to_le_bytes());
     put(block, STORE, &header.store.to_le_bytes());

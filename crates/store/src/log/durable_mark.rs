@@ -1,4 +1,4 @@
-//! The durable mark: up to where an idle log was durable, beside the ring.
+//! The durable mark: a record of the position up to which an idle log was durable, beside the ring.
 //!
 //! ```text
 //! byte  bytes  field
@@ -9,10 +9,10 @@
 //!   24      8  the log was durable up to this position
 //! ```
 //!
-//! While the log is written, each group testifies for those before it. Nobody comes after the last one before
-//! an idle spell, and what could be written behind it would lie next to it: one misdirected write could take
-//! both away, and that would look like a torn tail. So there are two copies, in the blocks before and behind
-//! the ring, which no write reaches both of.
+//! While the log is written, each group says that those before it are durable. The last group before an idle
+//! period has no successor. A block written behind it would lie next to it, so that one misdirected write
+//! could destroy both, which would look like a torn tail. Therefore the mark has two copies, in the blocks
+//! before and behind the ring, and no single write reaches both.
 
 use super::Lsn;
 use super::ring::Ring;
@@ -22,7 +22,7 @@ use crate::sector::{Fields, Found, Reader, SECTOR_BYTES};
 
 const MAGIC: [u8; 8] = *b"flshgrnw";
 
-/// Makes it durable that everything before `durable` is.
+/// Durably marks everything before `durable` as durable.
 ///
 /// # Errors
 /// Of the device.
@@ -35,7 +35,7 @@ pub(super) fn write(devices: &Devices, ring: Ring, store: u64, durable: Lsn) -> 
     flush(devices, Role::Log).map_err(|failed| failed.error("flush the log's durable mark"))
 }
 
-/// Everything before the position that it returns was durable once; 0 if no copy is whole.
+/// Returns the marked position, before which everything was durable once; 0 if no copy is whole.
 ///
 /// # Errors
 /// If a copy cannot be read and the other one is not whole.
@@ -57,7 +57,7 @@ pub(super) fn read(devices: &Devices, ring: Ring, store: u64) -> Result<Lsn, Err
     }
 }
 
-/// What a copy says.
+/// Content of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DurableMark {
     store: u64,

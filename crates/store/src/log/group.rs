@@ -1,4 +1,4 @@
-//! Records that are going to be written together.
+//! A group: records that are written together.
 
 use flashgrain_device::Arena;
 
@@ -9,8 +9,8 @@ use crate::Error;
 /// Memory that a group keeps for the next one.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Whole blocks from a position on, filled with records, as they will be on the device. Where a block's
-/// header will be there is, until it is sealed, only what depends on its records.
+/// Consecutive blocks in memory, filled with records at their final offsets. The headers stay unset until the
+/// blocks are sealed.
 pub(super) struct Group {
     memory: Arena,
     block_bytes: usize,
@@ -18,7 +18,8 @@ pub(super) struct Group {
     start: Lsn,
     /// Bytes from there, headers included.
     used: usize,
-    /// Of each block: where its first record begins, and that record's timestamp.
+    /// Of each block the offset of the first record that begins in it, and that record's timestamp; zeros if
+    /// none does.
     firsts: Vec<(u32, u64)>,
     records: usize,
 }
@@ -41,7 +42,7 @@ impl Group {
         self.start
     }
 
-    /// Where the next record will begin, or the next group if that is at a block's start.
+    /// The position of the next record, or of the next group if it is a multiple of the block.
     pub fn end(&self) -> Lsn {
         Lsn(self.start.0 + self.used as u64)
     }
@@ -63,7 +64,7 @@ impl Group {
         self.used == 0
     }
 
-    /// Where a record of that many bytes would end.
+    /// The end of the group with one more record of this length.
     pub fn end_with(&self, record_bytes: usize) -> Lsn {
         let room = self.block_bytes - HEADER_BYTES;
         let within = self.used % self.block_bytes;
@@ -76,7 +77,7 @@ impl Group {
         Lsn(self.start.0 + (filled / room * self.block_bytes + rest) as u64)
     }
 
-    /// Adds a record; where it begins.
+    /// Adds a record and returns its position.
     ///
     /// # Errors
     /// If there is no memory.

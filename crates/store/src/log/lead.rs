@@ -1,4 +1,4 @@
-//! Writing groups: what the leader does.
+//! Writing groups: the leader's work.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,33 +15,34 @@ use crate::task::{Waker, yield_now};
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is prepared at a time of a ring that is new.
+/// Bytes of a new ring that are prepared at a time.
 const PREPARED_BYTES: u64 = 1 << 20;
 
-/// What nobody waits for is written after this at most, and the log settled if nothing came for that long.
+/// Records that nobody waits for are written after this time at most, and the log is settled if nothing was
+/// appended for as long.
 const PAUSE: Nanos = Nanos(20_000_000);
 
-/// How often a leader lets others run who may want to come along.
+/// Times that a leader yields to tasks that may append before it writes.
 const GATHERINGS: usize = 4;
 
-/// The right to write, and what goes with it from one who has it to the next.
+/// The right to write, and the state that its holders pass on. There is one per log.
 pub(super) struct Leader {
-    /// Where it writes.
+    /// The ring that it writes to.
     pub ring: Ring,
     /// Changes places with the open group.
     group: Group,
     /// Checksum of the last block.
     chain: u32,
-    /// How many came along with the last group: so many may want to again.
+    /// Waiters whose records were in the last group: as many may append again soon.
     companions: usize,
-    /// What the [durable mark](super::durable_mark) says durable.
+    /// Position in the [durable mark](super::durable_mark).
     pub marked: Lsn,
-    /// Up to where the ring's places were written to at least once, and where all of them were.
+    /// The ring was written to at least once up to `prepared`; at `prepared_end` all of it was.
     prepared: Lsn,
     prepared_end: Lsn,
 }
 
-/// What was written.
+/// Counters of written groups.
 #[derive(Default)]
 pub(super) struct Counters {
     pub groups: AtomicU64,
@@ -50,7 +51,7 @@ pub(super) struct Counters {
     pub flushes: AtomicU64,
 }
 
-/// What the log has done since it was opened.
+/// Statistics of the log since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogStats {
     /// Groups written.
@@ -64,15 +65,15 @@ pub(crate) struct LogStats {
 }
 
 impl Leader {
-    /// `prepares`: whether places of the ring are to be written to before they are used for the first time.
+    /// `prepares`: whether parts of the ring are written with zeros before they are used for the first time.
     pub fn new(group: Group, ring: Ring, chain: u32, prepares: bool) -> Self {
         let prepared = if prepares { group.start() } else { Lsn(u64::MAX) };
-        // How far a ring that was used before had come is not known.
+        // It is unknown how much of an existing ring was used before, so all of it is prepared once.
         let prepared_end = Lsn(ring.length_bytes);
         Self { group, ring, chain, companions: 0, marked: Lsn(0), prepared, prepared_end }
     }
 
-    /// It goes on in another ring, in which nothing from `end` on was ever written.
+    /// Continues in another ring, of which nothing from `end` on was ever written.
     pub fn move_to(&mut self, ring: Ring, end: Lsn) {
         self.ring = ring;
         self.marked = end;
@@ -83,7 +84,7 @@ impl Leader {
 }
 
 impl Log {
-    /// What it has done so far.
+    /// Statistics since the log was opened.
     pub fn stats(&self) -> LogStats {
         let counters = &self.shared.counters;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -103,15 +104,15 @@ impl Log {
         let log = self.clone();
         self.shared.executor.spawn(move || {
             while !log.shared.is_poisoned() && log.shared.state().open.used_bytes() >= WRITE_BEHIND_BYTES {
-                // A failure poisons: whoever commits next hears of it.
+                // A failure poisons, so the next commit reports it.
                 let _heard_later = log.wait(log.end(), Durability::Buffered);
             }
             log.shared.writing_behind.store(false, Ordering::Release);
         });
     }
 
-    /// Sees to it in the background that what nobody waits for is written soon, and that the log is settled
-    /// when it has been idle for a moment. Nothing runs any more then.
+    /// Starts a background task, unless there is one, that writes records that nobody waits for, settles the
+    /// log when it has been idle for a moment, and ends then.
     #[inline]
     pub(super) fn attend(&self) {
         if !self.shared.attended.load(Ordering::Acquire) && !self.shared.attended.swap(true, Ordering::AcqRel)
@@ -134,7 +135,7 @@ impl Log {
                 let _tried = durable_mark::write(&shared.devices, ring, shared.store, durable);
                 return;
             }
-            // Failures poison: whoever commits next hears of them.
+            // Failures poison, so the next commit reports them.
             if self.end_and_last() != before {
                 let _heard_later = self.wait(self.end(), Durability::Buffered);
                 continue;
@@ -144,7 +145,7 @@ impl Log {
                 call();
             }
             shared.attended.store(false, Ordering::SeqCst);
-            // Whoever appended before did not call.
+            // Appends before the store above did not start another task.
             if !self.is_unsettled() || shared.attended.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -158,9 +159,9 @@ impl Log {
         !(planted!(LogNeverSettles) || state.open.is_empty() && marked)
     }
 
-    /// To be called when the store has been idle for a moment: makes everything durable and has the [durable
-    /// mark](super::durable_mark) say so, so that damage to the last group is told from a torn tail. Does
-    /// nothing if nothing was appended since the last time, or somebody is writing.
+    /// To be called when the store has been idle for a moment: makes everything durable and writes that into
+    /// the [durable mark](super::durable_mark), so that damage to the last group is told from a torn tail.
+    /// Does nothing if nothing was appended since the last time, or somebody is writing.
     ///
     /// # Errors
     /// As [`Log::wait`].
@@ -194,7 +195,7 @@ impl Shared {
         self.poison.check().is_err()
     }
 
-    /// Writes the open group and wakes who waits for it.
+    /// Writes the open group and wakes those who wait for it.
     pub(super) fn lead(&self, mut leader: Leader) -> Result<(), Error> {
         let _nobody_else_can_lead = self.poison.guard("the log was written");
         self.gather(leader.companions);
@@ -214,7 +215,8 @@ impl Shared {
         result
     }
 
-    /// Gives up the right to write, and wakes who has what he waited for and who writes next.
+    /// Gives up the right to write. Wakes those whose records have reached their durability, and one more,
+    /// who will write next.
     pub(super) fn hand_over(&self, mut leader: Leader) {
         let mut state = self.state();
         let (ready, next) = self.ready(&mut state);
@@ -234,7 +236,7 @@ impl Shared {
         ready.into_iter().chain(next).for_each(|waker| waker.wake());
     }
 
-    /// Lets those run who probably have a record to bring along.
+    /// Yields to tasks that will probably append a record to the group.
     fn gather(&self, companions: usize) {
         let mut seen = self.state().open.records();
         for _ in 0..GATHERINGS {
@@ -250,7 +252,8 @@ impl Shared {
         }
     }
 
-    /// Who has what was waited for, and one more who will write the next group.
+    /// Takes out the waiters whose records have reached their durability, and one more, who will write the
+    /// next group.
     fn ready(&self, state: &mut LogState) -> (Vec<Waker>, Option<Waiting>) {
         let is_ready = |waiting: &mut Waiting| self.has_reached(waiting.end, waiting.sync);
         let ready = state.waiting.extract_if(.., is_ready).map(|waiting| waiting.waker).collect();
@@ -258,7 +261,7 @@ impl Shared {
         (ready, next)
     }
 
-    /// Has everybody look for himself: nothing that was waited for will come.
+    /// Wakes all waiters after a failure, so that they see it.
     pub(super) fn give_up(&self) {
         let (waiting, for_room, mover) = {
             let mut state = self.state();
@@ -298,9 +301,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes zeros to places of a file's ring that were never written to, up to `end` and some way ahead.
-    /// For each such place, a file system would otherwise have to make durable that it is in use now,
-    /// together with the commit: about as much work as the commit itself.
+    /// Writes zeros to parts of a file's ring that were never written to, up to `end` and some way ahead.
+    /// Otherwise the file system would have to make each block's allocation durable together with the commit,
+    /// which takes about as long as the commit itself.
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
         while *prepared < end && prepared < prepared_end {
@@ -353,8 +356,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A flush has succeeded. One that failed before it may have dropped what this one should have made
-    /// durable: whoever saw that has poisoned the store.
+    /// A flush has succeeded. An earlier one that failed may have dropped writes that this one should have
+    /// made durable; in that case the store is poisoned already.
     pub(super) fn note_durable(&self, end: Lsn) -> Result<(), Error> {
         self.poison.check()?;
         self.durable.store(end.0, Ordering::Release);

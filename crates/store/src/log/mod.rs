@@ -1,20 +1,38 @@
 //! The write-ahead log: a ring of blocks with the committed logical operations.
 //!
-//! *Writing.* Records are appended to the open [group](group) in memory. Who waits for a record's durability
-//! and finds nobody writing becomes the leader: it takes the open group, writes it on its own thread or task,
-//! and wakes all whose records were in it. Each group begins with a new block, so durable bytes are never
-//! written again. At most [`Ring::window_bytes`] are written beyond what is durable.
+//! The life of a record:
 //!
-//! *Reading.* The log ends with the first block that is not whole, not at its place or not chained to the one
-//! before. That is a torn tail, unless a block behind it, or the checkpoint, knows that what is damaged was
-//! durable: then it is corruption, and an error. Only the last group before an idle spell has no successor to
-//! testify; [`Log::settle`] has the [durable mark](durable_mark) do it. It is called when nothing was
-//! appended for a moment. Until that is done, damage to the last group cannot be told from a torn tail.
+//! 1. *Appended* to the open [group](group) in memory. It gets its position and its timestamp under one lock,
+//!    so both ascend together.
+//! 2. *Written.* A caller that waits for its record, and finds nobody writing, becomes the leader: it
+//!    replaces the open group by an empty one, writes the group on its own thread or task, and wakes all
+//!    whose records were in it. Each group begins with a new block, so durable bytes are never written again.
+//!    At most [`Ring::window_bytes`] are written beyond the durable end.
+//! 3. *Durable*, by a flush after the write or by a durable write, if somebody waits for that.
+//! 4. *Truncated.* A checkpoint does not need the record any longer, and its bytes in the ring are used
+//!    again.
 //!
-//! *Growing.* A ring that has become short [moves](moving) to a larger place, at a checkpoint.
+//! [Recovery](recover) reads from the replay start:
 //!
-//! Before anything is appended again, valid blocks that a crash left behind the end are erased: whatever is
-//! at a position later on was written there later on.
+//! 1. It replays the records of block after block, as long as each block is whole, at its position and
+//!    chained to the one before.
+//! 2. The first other block is the end. If a later block, the checkpoint or the durable mark says that this
+//!    position was durable, the log is corrupt, which is an error. Otherwise it is a torn tail.
+//! 3. Valid blocks that a crash left behind the end are erased before anything is appended, so that no later
+//!    recovery takes them for newer blocks.
+//!
+//! Only the last group before an idle period has no later block that says that it was durable. Therefore
+//! [`Log::settle`] writes the [durable mark](durable_mark) when nothing was appended for a moment. Before
+//! that, damage to the last group cannot be told from a torn tail.
+//!
+//! A ring that has become short [moves](moving) to a larger place, at a checkpoint.
+//!
+//! Who may change what:
+//! - The open group, the last timestamp and the lists of waiters: the holder of the state's lock.
+//! - The ring's blocks, and how far they are written and durable: the holder of the [`Leader`], of which
+//!   there is one. It is the right to write.
+//! - The ring's place: the mover, which holds the leader meanwhile.
+//! - The tail: the checkpoint, by [`Log::truncate`].
 
 pub(crate) mod block;
 pub(crate) mod durable_mark;
@@ -44,13 +62,13 @@ use ring::Ring;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lsn(pub u64);
 
-/// Which commit it is: they are numbered from 1 in the order in which they are in the log.
+/// Number of a commit. Commits are numbered from 1, in their order in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// None read from a device is higher: what goes on from there still fits into the 56 bits that
-    /// [versions](crate::index::Version) have for it.
+    /// Timestamps read from a device are at most this. So all later ones still fit into the 56 bits that
+    /// [versions](crate::index::Version) have for them.
     pub const MAX: Self = Self(1 << 55);
 }
 
@@ -71,15 +89,15 @@ pub enum Durability {
 /// A record that was appended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logged {
-    /// Where the record begins.
+    /// Position of the record's first byte.
     pub start: Lsn,
-    /// Where it ends.
+    /// Position behind its last byte.
     pub end: Lsn,
     /// The commit's number.
     pub timestamp: Timestamp,
 }
 
-/// A record, by where it begins, and by its commit's number.
+/// A record's position and timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogRecord {
     pub start: Lsn,
@@ -92,10 +110,10 @@ impl Logged {
     }
 }
 
-/// What is called with each record that is found at opening: where it begins, its timestamp, its bytes.
+/// Called with each record at opening: its position, its timestamp, its bytes.
 pub(crate) type Replay<'a> = &'a mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>;
 
-/// What the newest checkpoint, or the store's creation, knows of the log.
+/// The log as of the newest checkpoint, or of the store's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogCheckpoint {
     /// The store's identity: the same number always, another one for every store.
@@ -106,11 +124,11 @@ pub(crate) struct LogCheckpoint {
     pub durable: Lsn,
     /// The timestamp of the last record that ends before `tail`, or of a later one; 0 in a new store.
     pub timestamp: Timestamp,
-    /// Whether the store was closed with the log ending at `tail`: there is nothing to be read.
+    /// Whether the store was closed with the log ending at `tail`, so that nothing has to be read.
     pub closed: bool,
 }
 
-/// What was found at opening.
+/// Statistics of reading the log at opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovered {
     /// Records that were replayed.
@@ -121,16 +139,16 @@ pub(crate) struct Recovered {
     pub torn: bool,
 }
 
-/// Open groups are written in the background when they are so long, even if nobody waits for them.
+/// An open group of this length is written in the background, even if nobody waits for it.
 const WRITE_BEHIND_BYTES: usize = 256 << 10;
 
-/// Checkpoints that may find no room before who waits for one gives up.
+/// Checkpoints in a row that may find no room before an append that waits for one fails.
 const ROOM_REFUSED_MAX: u32 = 100;
 
 /// Checkpoints that may find no room for the longer ring that a record waits for.
 const GROWTH_REFUSED_MAX: u64 = 3;
 
-/// Open groups do not become longer: who appends then writes.
+/// Longest open group: an append beyond it waits until the group is written.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
 /// See the module. Cheap to clone.
@@ -154,14 +172,14 @@ struct Shared {
     durable: AtomicU64,
     /// Whether a background write is on its way.
     writing_behind: AtomicBool,
-    /// Whether a task looks after what nobody waits for.
+    /// Whether a background task looks after records that nobody waits for.
     attended: AtomicBool,
-    /// Told when nothing was appended for a moment.
+    /// Called when nothing was appended for a moment.
     when_idle: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// Told when the ring is full, or the log has reached `long_at`.
+    /// Called when the ring is full, or the log has reached `long_at`.
     when_long: OnceLock<Box<dyn Fn() + Send + Sync>>,
     long_at: AtomicU64,
-    /// The ring must become so long for a record that waits, unless it is.
+    /// Length that the ring's place must have for a record that waits; 0 if none does.
     wanted_bytes: AtomicU64,
     counters: lead::Counters,
 }
@@ -170,17 +188,17 @@ struct LogState {
     /// As the leader has it.
     ring: Ring,
     open: Group,
-    /// The right to write; `None` while somebody does.
+    /// The right to write; `None` while somebody holds it.
     leader: Option<Leader>,
-    /// Who is going to move the log gets that right before all others.
+    /// The task that waits to move the log. It gets the right to write before all others.
     mover: moving::Mover,
     last: Timestamp,
     /// `Sync` was asked for everything before it.
     sync_wanted: Lsn,
     waiting: Vec<Waiting>,
-    /// Who waits for room in the ring.
+    /// Appends that wait for room in the ring.
     for_room: Vec<Waker>,
-    /// Checkpoints in a row that found no room on the device, so that none made room in the ring.
+    /// Checkpoints in a row that found no room on the device, and so made none in the ring.
     room_refused: u32,
     /// How often there was no room on the device for a longer ring.
     growth_refused: u64,
@@ -193,10 +211,9 @@ struct Waiting {
 }
 
 impl Log {
-    /// Calls `see` with each record that [`Log::open`] is going to replay, and sees to it that they stay
-    /// there whatever happens next: they are flushed, as a process that was killed may have left them in the
-    /// drive's cache, and the [durable mark](durable_mark) vouches for them. To be called before anything
-    /// else is written.
+    /// Calls `see` with each record that [`Log::open`] is going to replay, and makes sure that they are not
+    /// lost afterwards: it flushes them, as a process that was killed may have left them in the drive's
+    /// cache, and writes the [durable mark](durable_mark). To be called before anything else is written.
     ///
     /// # Errors
     /// As [`Log::open`]; of the device.
@@ -289,24 +306,24 @@ impl Log {
         Ok(log)
     }
 
-    /// What was found at opening.
+    /// Statistics of reading the log at opening.
     pub fn recovered(&self) -> Recovered {
         self.shared.recovered
     }
 
-    /// Has `call` called whenever the ring is full, so that a checkpoint makes room, and once when the log
-    /// has reached what [`Log::long_at`] says. It must not wait. Only the first one counts.
+    /// From now on calls `call` whenever the ring is full, so that a checkpoint makes room, and once when the
+    /// log has reached [`Log::long_at`]. It must not wait. Only the first call of this has an effect.
     pub fn when_long(&self, call: impl Fn() + Send + Sync + 'static) {
         let _first_stays = self.shared.when_long.set(Box::new(call));
     }
 
-    /// Has `call` called in a background task when nothing was appended for a moment after something was.
-    /// Only the first one counts.
+    /// From now on calls `call`, in a background task, when nothing was appended for a moment after something
+    /// was. Only the first call of this has an effect.
     pub fn when_idle(&self, call: impl Fn() + Send + Sync + 'static) {
         let _first_stays = self.shared.when_idle.set(Box::new(call));
     }
 
-    /// The log is long when it has reached this.
+    /// Sets the position at which the log counts as long.
     pub fn long_at(&self, end: Lsn) {
         self.shared.long_at.store(end.0, Ordering::Relaxed);
     }
@@ -326,13 +343,18 @@ impl Log {
         self.append_noting(record, |_| {})
     }
 
-    /// Whose log it is.
+    /// The first half of the store's identity.
     #[cfg(feature = "testing")]
     pub fn store(&self) -> u64 {
         self.shared.store
     }
 
-    /// As [`Log::append`]; `note` is called before anybody else can append or see the record counted.
+    /// Appends a record with the next timestamp. Parks while the ring is full. `note` is called before
+    /// anybody else can append, or see that the record is counted.
+    ///
+    /// # Errors
+    /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so;
+    /// [`Error::Poisoned`].
     pub fn append_noting(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
         let shared = &*self.shared;
         let limit = shared.record_bytes_max;
@@ -389,8 +411,7 @@ impl Log {
         }
     }
 
-    /// Returns when everything before `end` is as durable as asked. The first to come writes for all who
-    /// wait.
+    /// Waits until everything before `end` is as durable as asked. The first caller writes for all who wait.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure that poisons.
@@ -424,12 +445,12 @@ impl Log {
         Ok(())
     }
 
-    /// Everything before it survives a power cut.
+    /// The durable end: everything before it survives a power cut.
     pub fn durable(&self) -> Lsn {
         Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// Where the next record will begin, or shortly before.
+    /// The position of the next record, or of the block header before it.
     pub fn end(&self) -> Lsn {
         self.shared.state().open.end()
     }
@@ -445,21 +466,21 @@ impl Log {
         self.shared.state().last
     }
 
-    /// What is in use of the ring, 0 to 1.
+    /// The fraction of the ring in use.
     pub fn fill(&self) -> f64 {
         let state = self.shared.state();
         let used = state.open.end().0.saturating_sub(self.shared.tail.load(Ordering::Relaxed));
         used as f64 / state.ring.length_bytes as f64
     }
 
-    /// Nothing before `tail` is needed any longer.
+    /// Frees the ring before `tail`.
     pub fn truncate(&self, tail: Lsn) {
         self.shared.tail.fetch_max(tail.0, Ordering::AcqRel);
         self.shared.wake_for_room(|_| 0);
     }
 
-    /// A checkpoint found no room on the device. Who waits for room in the ring, or for a longer one, asks
-    /// for another one, but not for ever.
+    /// Called when a checkpoint found no room on the device. Appends that wait for room in the ring, or for a
+    /// longer ring, ask for another checkpoint, but not for ever.
     pub fn no_room(&self) {
         self.shared.wake_for_room(|refused| refused + 1);
     }
@@ -485,8 +506,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, if nothing has failed. Whoever fails says so before it looks for who waits: who is among
-    /// them by then, under the lock, is woken.
+    /// The state, if nothing has failed. A failure is noted first, and then all waiters are woken under the
+    /// lock. So a caller that finds no failure here, and adds itself to the waiters under the same lock, is
+    /// woken.
     fn live_state(&self) -> Result<MutexGuard<'_, LogState>, Error> {
         self.poison.meet_trouble();
         let state = self.state();

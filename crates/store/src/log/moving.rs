@@ -1,18 +1,17 @@
-//! How the log moves to another place.
+//! Moving the log to another place.
 //!
 //! 1. The mover gets the right to write before all others: nothing is written to the log until it hands over.
 //!    Records are appended to the open group meanwhile, as far as there is room in the old ring.
-//! 2. All that is needed, from the tail's block on, is copied block by block. Blocks say at which position
-//!    they are, not where on the device. A block that is not what it should be ends the attempt, and the log
-//!    stays where it is: what was misread must not be copied.
-//! 3. The copies are flushed: all that was written is durable now. The durable mark says so in its new
-//!    places.
+//! 2. All blocks from the tail on are copied, one by one. A block contains its position in the log, not its
+//!    place on the device, so copies are exact. A block that does not verify ends the attempt, and the log
+//!    stays where it is: a misread block must not be copied.
+//! 3. The copies are flushed, so everything that was written is durable now, and the durable mark is written
+//!    beside the new ring.
 //! 4. The caller makes the superblock durable that names the new place. From then on recovery reads there.
-//! 5. The log goes on in the new ring. The caller has the old place back.
+//! 5. The log continues in the new ring. The caller gets the old place back.
 //!
-//! A crash before step 4 leaves the old ring as it was; one behind it finds everything in the new one.
-//! Whatever the new place held before is no block of the log for a position that is still to come: positions
-//! grow for ever.
+//! A crash before step 4 leaves the old ring as it was; a crash after it finds everything in the new one.
+//! Earlier content of the new place is never taken for a block of a later position: positions grow for ever.
 
 use crate::sync::atomic::Ordering;
 
@@ -27,7 +26,7 @@ use crate::task::{Waker, park, waker};
 /// Bytes that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// Who waits for the right to write in order to move the log.
+/// The task that waits for the right to write in order to move the log.
 #[derive(Default)]
 pub(super) struct Mover {
     waker: Option<Waker>,
@@ -35,7 +34,7 @@ pub(super) struct Mover {
 }
 
 impl Mover {
-    /// Gives it the right to write, if it waits: who is to be woken then. Else the right comes back.
+    /// Gives it the right to write, if it waits, and returns its waker. Otherwise the right comes back.
     #[expect(clippy::result_large_err, reason = "the leader is passed on, it is no error")]
     pub fn offer(&mut self, leader: Leader) -> Result<Waker, Leader> {
         match self.waker.take() {
@@ -47,14 +46,14 @@ impl Mover {
         }
     }
 
-    /// Nothing that it waits for will come.
+    /// Ends its wait after a failure.
     pub fn give_up(&mut self) -> Option<Waker> {
         self.waker.take()
     }
 }
 
 impl Log {
-    /// Where the log is.
+    /// The log's place on its device, durable marks included.
     pub fn place(&self) -> LogExtent {
         self.shared.state().ring.whole()
     }
@@ -67,18 +66,18 @@ impl Log {
         is_growing && state.ring.whole().bytes < bytes && state.growth_refused == 0
     }
 
-    /// How long the place of the ring must be for a record that waits; 0 if none does.
+    /// Length that the ring's place must have for a record that waits; 0 if none does.
     pub fn wanted_bytes(&self) -> u64 {
         self.shared.wanted_bytes.load(Ordering::Acquire)
     }
 
-    /// Moves the log to `place`, whatever is there. `make_current` is given the position up to which
-    /// everything is durable, and has recovery read there from then on. Returns whether it has moved: it
-    /// stays if what is needed of it is too long, or cannot be read.
+    /// Moves the log to `place`, overwriting it. `make_current` gets the position up to which everything is
+    /// durable, and makes recovery read from `place`. Returns whether the log has moved: it stays if its
+    /// needed part is too long for the place, or cannot be read.
     ///
     /// # Errors
-    /// What `make_current` returns; of the device, and [`Error::Poisoned`]. Then it is not known where
-    /// recovery will read.
+    /// Those of `make_current`; of the device, and [`Error::Poisoned`]. Then it is unknown where recovery
+    /// will read.
     pub fn move_to(
         &self,
         place: LogExtent,
@@ -108,7 +107,8 @@ impl Log {
         moved.map_err(|error| shared.poison.by(error))
     }
 
-    /// There is no room for a longer ring: who waits for one is told so if it happens again.
+    /// Called when there is no room for a longer ring. Appends that wait for one fail if that happens
+    /// repeatedly.
     pub fn refuse_to_grow(&self) {
         self.shared.state().growth_refused += 1;
         self.shared.wake_for_room(|refused| refused);
@@ -131,11 +131,12 @@ impl Shared {
         }
     }
 
-    /// Copies what is needed, and makes it durable: up to where that is. `None` if that cannot be.
+    /// Copies all blocks from the tail on, makes them durable, and returns their end. `None` if they cannot
+    /// be read or are too long.
     fn copy_all(&self, from: Ring, to: Ring) -> Result<Option<Lsn>, Error> {
         let written = Lsn(self.written.load(Ordering::Acquire));
         let tail = from.block(Lsn(self.tail.load(Ordering::Acquire)));
-        // What was appended meanwhile must find room, too.
+        // Records that were appended meanwhile need room, too.
         let end = to.next_block(self.state().open.end());
         if end > to.room_until(tail) || !self.copy(from, to, tail, written)? {
             return Ok(None);
@@ -152,7 +153,7 @@ impl Shared {
         self.wanted_bytes.store(0, Ordering::Release);
     }
 
-    /// Copies the blocks from one position to another. `false` if one is not what it should be.
+    /// Copies the blocks from position `at` up to `end`. `false` if one does not verify.
     fn copy(&self, from: Ring, to: Ring, mut at: Lsn, end: Lsn) -> Result<bool, Error> {
         while at < end {
             let length = COPY_BYTES.min(end.0 - at.0).min(from.until_wrap(at)).min(to.until_wrap(at));

@@ -1,4 +1,4 @@
-//! Reading the log at opening: which records there are, where it ends, and whether it may end there.
+//! Reading the log at opening: its records, its end, and whether that end is a torn tail or corruption.
 
 use std::ops::ControlFlow;
 
@@ -11,13 +11,14 @@ use crate::io_context::{Block, Devices, Role, flush, read_pieces};
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Behind where a torn tail can be, one block of so many parts of the window is read: damage would have to be
-/// longer than the window, and leave less than that part behind it, to be taken for the log's end.
+/// Beyond the window in which a torn tail can lie, one block for each of so many parts of the window is read.
+/// Damage is taken for the log's end only if it is longer than the window and leaves less than one such part
+/// behind it.
 const WINDOW_PARTS: u64 = 64;
 
-/// What [`recover`] found.
+/// Result of [`recover`].
 pub(super) struct Found {
-    /// Where the next group begins.
+    /// Position of the next group.
     pub end: Lsn,
     /// Checksum of the block before that.
     pub chain: u32,
@@ -26,7 +27,7 @@ pub(super) struct Found {
     pub recovered: Recovered,
 }
 
-/// Replays the log as far as it goes, and erases what a crash left behind its end.
+/// Replays the log up to its end, and erases blocks that a crash left behind the end.
 pub(super) fn recover(
     devices: &Devices,
     ring: Ring,
@@ -63,7 +64,7 @@ pub(super) fn recover(
     Ok(Found { end, chain: search.chain.unwrap_or(0), last, recovered })
 }
 
-/// Calls `see` with the records that [`recover`] will replay, and has the durable mark vouch for them.
+/// Calls `see` with the records that [`recover`] will replay, and writes the durable mark for them.
 pub(super) fn scan(
     devices: &Devices,
     ring: Ring,
@@ -114,9 +115,8 @@ fn search<'a>(
     Ok(search)
 }
 
-/// The checksum of the block in which a closed log ends, to which the next one is chained: should that be
-/// replayed, it begins in this block. Nothing in it is needed, so that damage to it is none of today's
-/// concern.
+/// The checksum of the block in which a closed log ends, to which the next block is chained: a replay of that
+/// one begins in this block. No record of it is needed, so damage to it is not reported.
 fn last_checksum(devices: &Devices, ring: Ring, checkpoint: LogCheckpoint) -> Result<u32, Error> {
     let at = ring.block(checkpoint.tail);
     if at == checkpoint.tail {
@@ -138,7 +138,8 @@ fn pieces(ring: Ring, mut at: Lsn, limit: Lsn) -> impl Iterator<Item = (Lsn, u32
     })
 }
 
-/// Block after block from the tail on: first records, then, behind the end, who may know more.
+/// State of reading block after block from the tail on: first records, then, behind the end, blocks that may
+/// say that it was durable.
 struct Search<'a> {
     ring: Ring,
     checkpoint: LogCheckpoint,
@@ -150,11 +151,11 @@ struct Search<'a> {
     beyond: Option<Beyond>,
 }
 
-/// What is behind the log's end.
+/// State of the search behind the log's end.
 struct Beyond {
     end: Lsn,
     why: NotIt,
-    /// Valid blocks that nobody may find later.
+    /// Valid blocks, which have to be erased.
     stale: Vec<Lsn>,
 }
 
@@ -194,7 +195,7 @@ impl Search<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Looks once more at the block behind the log's end: what was misread, from another place or with a
+    /// Reads the block behind the log's end once more: a block that was misread, from another place or with a
     /// flipped bit, must not pass for a torn tail.
     fn confirm_end(&self, devices: &Devices) -> Result<(), Error> {
         let Some(beyond) = &self.beyond else { return Ok(()) };
@@ -206,7 +207,8 @@ impl Search<'_> {
         }
     }
 
-    /// Somebody knows that what is missing at the end was durable.
+    /// The error for an end before a position that was durable; `durable_mark` names the source of that
+    /// knowledge.
     fn corrupt(&self, beyond: &Beyond, durable_mark: &str) -> Error {
         Error::Corrupt {
             what: format!("the log (position {}; {durable_mark} says that it was durable)", beyond.end.0),
@@ -234,7 +236,7 @@ fn is_chain_ignored() -> bool {
     [planted!(ChainNotVerified), planted!(ErasedNotFlushed), planted!(LogWindowNotWatched)].contains(&true)
 }
 
-/// Looks here and there behind the window for blocks that know that what is missing was durable.
+/// Samples blocks behind the window that may say that the missing part was durable.
 fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn) -> Result<(), Error> {
     let ring = search.ring;
     let step = ring.block(Lsn(ring.window_bytes() / WINDOW_PARTS)).0.max(ring.block_bytes);
@@ -273,9 +275,9 @@ struct Records<'a> {
     tail: Lsn,
     /// The beginning of a record that goes on in the next block.
     partial: Vec<u8>,
-    /// Where that began, and its timestamp.
+    /// Position and timestamp of that record.
     begun: (Lsn, Timestamp),
-    /// Whether a first record was seen: bytes before it belong to one from before the tail.
+    /// Whether the beginning of a record was seen: bytes before it belong to a record from before the tail.
     in_step: bool,
     last: Timestamp,
     count: u64,

@@ -1,4 +1,4 @@
-//! Where a position of the log is on its device.
+//! Mapping from positions of the log to bytes of its device.
 
 use super::Lsn;
 use crate::layout::LogExtent;
@@ -22,18 +22,18 @@ impl Ring {
         }
     }
 
-    /// Where it is, with the blocks of the durable mark.
+    /// Its bytes on the device, with the blocks of the durable mark.
     pub fn whole(&self) -> LogExtent {
         let [start_bytes, end_bytes] = self.durable_marks();
         LogExtent { start_bytes, bytes: end_bytes + self.block_bytes - start_bytes }
     }
 
-    /// Where the copies of the durable mark are.
+    /// Offsets of the durable mark's copies.
     pub fn durable_marks(&self) -> [u64; 2] {
         [self.start_bytes - self.block_bytes, self.start_bytes + self.length_bytes]
     }
 
-    /// The place on the device.
+    /// Offset of a position on the device.
     pub fn place(&self, lsn: Lsn) -> u64 {
         self.start_bytes + lsn.0 % self.length_bytes
     }
@@ -53,7 +53,7 @@ impl Ring {
         Lsn(lsn.0.next_multiple_of(self.block_bytes))
     }
 
-    /// Up to where there is room while everything from `tail` on is needed.
+    /// The end of the room in the ring while everything from `tail` on is needed.
     pub fn room_until(&self, tail: Lsn) -> Lsn {
         Lsn(self.block(tail).0 + self.length_bytes)
     }
@@ -64,13 +64,13 @@ impl Ring {
         (self.length_bytes / 8).min(1 << 30)
     }
 
-    /// Bytes of a place for a ring in which records may be so long.
+    /// Length of a place for a ring that takes records of this length.
     pub fn bytes_for(&self, record_bytes: u64) -> u64 {
         (8 * record_bytes).next_multiple_of(8 * self.block_bytes) + 2 * self.block_bytes
     }
 
-    /// How far the log is written beyond what is durable, at most. After a crash, whatever is of interest
-    /// behind the log's end is within it.
+    /// Longest part of the log that is written and not durable. So everything that a crash leaves behind the
+    /// log's end lies within it.
     pub fn window_bytes(&self) -> u64 {
         let share = self.length_bytes / 8;
         (share - share % self.block_bytes).clamp(self.block_bytes, 4 << 20)

@@ -1,4 +1,4 @@
-//! Where all pages of a chain are.
+//! Finding the locations of all pages of a chain.
 
 use super::codec::{MapPage, MapPageLocation, PRIORS};
 use crate::Error;
@@ -7,8 +7,7 @@ use crate::page::Page;
 /// Looks at a page that was read.
 type Look<'a> = &'a mut dyn FnMut(Page<'_>) -> Result<(), Error>;
 
-/// The places of a chain's pages, the oldest first. `read` gets each page that must be looked at, of which
-/// there is one in [`PRIORS`].
+/// The locations of a chain's pages, the oldest first. `read` is called for one page in [`PRIORS`].
 ///
 /// # Errors
 /// Those of `read`, and [`Error::Corrupt`] for a chain that does not begin with `first_serial`.

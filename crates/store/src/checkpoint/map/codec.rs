@@ -1,4 +1,4 @@
-//! The bytes of map pages.
+//! Encoding of map pages.
 //!
 //! ```text
 //! 0             32       36        40         44                48             48 + 8 n
@@ -38,17 +38,17 @@ pub(crate) fn page_id(serial: u64) -> PageId {
     PageId(FIRST_ID + serial)
 }
 
-/// Where a map page is.
+/// Serial number and location of a map page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapPageLocation {
     pub serial: u64,
     pub location: Location,
 }
 
-/// What a map says.
+/// An entry of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The page is there, or not at all.
+    /// The page has this location, or does not exist.
     Page(PageId, Option<Location>),
     /// No image in the segment of this number was written before this unit.
     Segment(u64, UnitSequence),
@@ -185,7 +185,7 @@ impl<'a> MapPage<'a> {
         }
     }
 
-    /// Where the pages before it are, the nearest first.
+    /// Locations of the pages before it, the nearest first.
     pub fn priors(&self) -> Result<Vec<MapPageLocation>, Error> {
         let count = u64::from(self.page.word(PRIOR_COUNT));
         if count > PRIORS as u64 || count > self.serial {
