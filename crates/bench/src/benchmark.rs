@@ -12,7 +12,7 @@ use crate::records::Records;
 
 /// A question to an engine: the records that it holds, and the operations of clients.
 pub trait Benchmark {
-    /// As on the command line.
+    /// Its name on the command line.
     fn name(&self) -> &str;
 
     /// For [`Setup::tables`](crate::engine::Setup::tables).
@@ -43,7 +43,7 @@ pub trait Benchmark {
     /// Bytes of all keys and values by now.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn user_bytes_at_end(&self, engine: &dyn Engine) -> anyhow::Result<u64>;
 
     /// Checks the state that the clients have left; `None` if there is no check.

@@ -89,13 +89,13 @@ pub struct Filled<C> {
     pub elapsed: Duration,
     /// Those that are in, in their order, from the first on.
     pub records: u64,
-    /// Of each batch.
+    /// Latency of each batch.
     pub latency_ns: Histogram<u64>,
     /// Processor time of the host.
     pub cpu: Duration,
     /// The host's counters at the beginning.
     pub before: C,
-    /// The same at the end.
+    /// Counters at the end.
     pub after: C,
     /// It was ended early.
     pub is_interrupted: bool,

@@ -54,7 +54,7 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// How often which record is touched.
+/// Popularity of the records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// All alike.
@@ -125,7 +125,7 @@ struct Zipf {
 }
 
 impl Popularity {
-    /// For so many records.
+    /// A generator of picks among so many records.
     pub fn new(records: u64, distribution: Distribution) -> Self {
         let zipf = match distribution {
             Distribution::Uniform => None,
@@ -192,7 +192,7 @@ impl Picker {
         from + below(self.random.next_u64(), to - from + 1)
     }
 
-    /// From 0 to just below 1.
+    /// A random number from 0 to just below 1.
     pub fn share(&mut self) -> f64 {
         unit(self.random.next_u64())
     }
@@ -208,7 +208,7 @@ fn below(number: u64, bound: u64) -> u64 {
     ((u128::from(number) * u128::from(bound)) >> 64) as u64
 }
 
-/// From 0 to just below 1.
+/// A number from 0 to just below 1.
 fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }

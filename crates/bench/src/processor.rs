@@ -34,7 +34,7 @@ impl std::str::FromStr for ProcessorCosts {
 }
 
 impl std::fmt::Display for ProcessorCosts {
-    /// As it is typed.
+    /// Writes it as it is typed.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
         write!(formatter, "{look_up_ns},{write_ns},{wait_ns},{request_ns}")
@@ -45,7 +45,7 @@ impl ProcessorCosts {
     /// Processors that take no time for anything.
     pub const NONE: Self = Self { look_up_ns: 0, write_ns: 0, wait_ns: 0, request_ns: 0 };
 
-    /// In words.
+    /// The costs in words.
     pub fn describe(&self) -> String {
         let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
         format!(

@@ -1,4 +1,4 @@
-//! From errors to messages and exit codes.
+//! Turns errors into messages and exit codes.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

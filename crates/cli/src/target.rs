@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of all targets together.
+    /// The kind of all targets together.
     pub fn of(targets: &[PathBuf]) -> Result<Self, Usage> {
         if targets.iter().any(|target| simulated_name(target).is_some()) {
             return match targets {

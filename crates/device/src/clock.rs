@@ -16,7 +16,7 @@ impl Nanos {
         Self((seconds * 1e9) as u64)
     }
 
-    /// In seconds.
+    /// The time in seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }

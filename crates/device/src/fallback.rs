@@ -105,7 +105,7 @@ fn remedy(error: &io::Error) -> Option<String> {
     match error.raw_os_error()? {
         libc::ENOMEM => Limit::LockedMemory.remedy().or_else(|| Limit::AddressSpace.remedy()),
         libc::EMFILE => Limit::Files.remedy(),
-        // Of `io_setup`.
+        // This is an error of `io_setup`.
         libc::EAGAIN => Some("raise the sysctl fs.aio-max-nr".into()),
         _ => None,
     }

@@ -65,7 +65,7 @@ impl Arena {
     }
 }
 
-/// Of whole pages.
+/// The layout of whole pages.
 fn layout(length_bytes: usize) -> Option<Layout> {
     Layout::from_size_align(length_bytes, PAGE_BYTES).ok()
 }
@@ -76,7 +76,7 @@ fn allocate(length_bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc_zeroed(layout(length_bytes)?) })
 }
 
-/// From the kernel.
+/// Memory mapped by the kernel.
 fn map(length_bytes: usize) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

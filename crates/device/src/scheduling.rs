@@ -32,7 +32,7 @@ impl ThreadTimes {
         self.waited += other.waited;
     }
 
-    /// From `earlier` to now.
+    /// The times from `earlier` to now.
     pub fn since(self, earlier: Self) -> Self {
         Self { ran: self.ran.since(earlier.ran), waited: self.waited.since(earlier.waited) }
     }

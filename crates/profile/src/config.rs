@@ -56,7 +56,7 @@ impl ExperimentName {
         Self::ALL.into_iter().filter(|name| *name != Self::Sustain).collect()
     }
 
-    /// As on the command line.
+    /// Name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Order => "order",
@@ -172,7 +172,7 @@ impl Precondition {
         }
     }
 
-    /// For the record.
+    /// A description for the record.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::None => "as found",

@@ -38,9 +38,9 @@ pub struct Diff {
 pub struct FieldChange {
     /// Its name.
     pub name: String,
-    /// In the first profile.
+    /// Value in the first profile.
     pub before: Option<String>,
-    /// In the second profile.
+    /// Value in the second profile.
     pub after: Option<String>,
 }
 
@@ -60,9 +60,9 @@ pub struct DecisionChange {
 pub struct LearnedChange {
     /// Its key in the profile.
     pub name: String,
-    /// In the first profile.
+    /// Estimate of the first profile.
     pub before: Estimate,
-    /// In the second profile.
+    /// Estimate of the second profile.
     pub after: Estimate,
 }
 

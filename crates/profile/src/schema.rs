@@ -101,7 +101,7 @@ impl ProcessorUse {
     /// machines threads that sleep and wake as often as requests come wait for up to a tenth: the kernel's
     /// own work comes first.
     const CONTENDED: f64 = 0.2;
-    /// The same of stolen time.
+    /// The same limit for stolen time.
     const STOLEN: f64 = 0.05;
 
     /// Share of the time in which the threads were ready to run that they had to wait; 0 if they never were.
@@ -156,7 +156,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Of a histogram of nanoseconds.
+    /// Percentiles of a histogram of nanoseconds.
     pub fn of(histogram_ns: &Histogram<u64>) -> Self {
         let percentile_us = |percentile| histogram_ns.value_at_quantile(percentile) as f64 * 1e-3;
         Self {
@@ -211,7 +211,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// As in the file.
+    /// Name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Burst => "burst",

@@ -55,7 +55,7 @@ pub struct SweepRead {
     pub label: u64,
     /// First byte on the device.
     pub offset_bytes: u64,
-    /// How long it took.
+    /// Latency.
     pub latency_us: f64,
 }
 

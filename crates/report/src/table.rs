@@ -7,7 +7,7 @@ use crate::text::printable;
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// From left to right.
+    /// Columns from left to right.
     pub columns: Vec<Column>,
     /// Each with as many entries as there are columns.
     pub rows: Vec<Vec<Cell>>,
@@ -45,7 +45,7 @@ pub struct Cell {
 /// How much an entry asks for attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As most are.
+    /// For most entries.
     Plain,
     /// For the numbers that readers look for.
     Strong,

@@ -28,11 +28,11 @@ pub struct Statistics {
 /// Time per stage, summed over commands, nanoseconds. The stages of a command add up to its latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTotals {
-    /// In the host's queue.
+    /// Time in the host's queue.
     pub queue_ns: u64,
     /// Command processing.
     pub controller_ns: u64,
-    /// On the link.
+    /// Time on the link.
     pub link_ns: u64,
     /// Looking up the mapping.
     pub mapping_ns: u64,
@@ -227,8 +227,8 @@ pub(crate) struct HostTally {
 const DIGITS: u8 = 3;
 const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
 
-/// For latencies in nanoseconds. Its bounds are given: a histogram that grows by itself would record values
-/// as saturating at 2 ns.
+/// A histogram for latencies in nanoseconds. Its bounds are given: a histogram that grows by itself would
+/// record values as saturating at 2 ns.
 #[expect(clippy::expect_used, reason = "the bounds are valid")]
 pub(crate) fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS).expect("valid bounds")

@@ -39,7 +39,7 @@ struct Part {
     command: u32,
     bank: u32,
     bytes: u32,
-    /// From the start of the command on.
+    /// Times since the start of the command.
     stages: Stages,
 }
 

@@ -34,7 +34,7 @@ pub struct DataArguments {
     /// Seconds before anything is counted.
     #[arg(long, default_value_t = 5.0)]
     pub warmup: f64,
-    /// Of everything random.
+    /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

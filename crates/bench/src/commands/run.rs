@@ -14,7 +14,7 @@ use super::{DataArguments, cores, exit_code, interrupt};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// On which engine.
+    /// Name of the engine.
     #[arg(value_enum)]
     engine: EngineName,
     /// Name of the workload: see `workloads`.

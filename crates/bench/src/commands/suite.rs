@@ -25,7 +25,7 @@ pub struct Arguments {
     /// On these engines; all that are compiled in unless given.
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineName>,
-    /// How often.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Minutes that a run may take, filling included. Then it has failed, and the next one follows.

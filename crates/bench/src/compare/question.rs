@@ -67,7 +67,7 @@ pub(super) fn questions(results: &[RunResult]) -> Vec<Question<'_>> {
     questions
 }
 
-/// Of an engine among all that there are.
+/// Position of an engine among all engines.
 pub(super) fn place_of(engine: &str) -> usize {
     let mut names = EngineName::all().iter().map(ToString::to_string);
     names.position(|name| name == engine).unwrap_or(usize::MAX)
@@ -155,7 +155,7 @@ impl Cell<'_> {
         self.of(|run| Some(run.operations_per_s)).unwrap_or_default()
     }
 
-    /// Of those runs that have it.
+    /// Median and range over the runs that have the value.
     pub fn of(&self, what: impl Fn(&RunResult) -> Option<f64>) -> Option<Rounds> {
         Rounds::of(self.runs.iter().filter_map(|run| what(run)))
     }

@@ -6,7 +6,7 @@ use super::legend::{legend, series};
 use super::question::{Cell, Question};
 use crate::run::{RunResult, SecondResult};
 
-/// Of fewer seconds there is nothing to see.
+/// Fewest seconds worth a figure.
 const SECONDS_MIN: usize = 5;
 
 /// Second by second, each engine where it is fastest, in the round with the median rate. Nothing where

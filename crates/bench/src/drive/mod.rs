@@ -37,7 +37,7 @@ use crate::engine::{Failure, Job, Session};
 pub struct Span {
     /// Clients at a time.
     pub clients: usize,
-    /// Before anything is counted.
+    /// Time before anything is counted.
     pub warmup: Duration,
     /// The counted span, at most.
     pub length: Duration,
@@ -50,7 +50,7 @@ pub struct Span {
     /// Of so many operations of a client the latency of one is taken; with 1, of all, and second by second.
     /// In loops that are not closed of all in any case.
     pub sample_every: u32,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct Done {
 /// Bytes of keys and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserBytes {
-    /// Of the records that a user got.
+    /// Bytes of the records that a user got.
     pub read: u64,
     /// Of those that he wrote, and keys that he removed.
     pub written: u64,
@@ -96,7 +96,7 @@ pub trait Client {
     /// As [`Session::wait_until`].
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure>;
 
     /// As [`Session::now`].
@@ -112,7 +112,7 @@ pub type MakeClient =
 pub struct Burst {
     /// From the beginning of one to that of the next.
     pub period: Duration,
-    /// How long it lasts.
+    /// Length of a burst.
     pub length: Duration,
 }
 
@@ -136,7 +136,7 @@ pub struct Driven<C> {
     pub cpu: Duration,
     /// The host's counters at the beginning of the span.
     pub before: C,
-    /// The same at its end.
+    /// Counters at its end.
     pub after: C,
     /// Bytes on the disk, second by second, where the host watches them.
     pub space: Vec<u64>,
@@ -169,7 +169,7 @@ struct Shared {
     tally: Mutex<Tally>,
 }
 
-/// On a cache line of its own.
+/// A counter on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);

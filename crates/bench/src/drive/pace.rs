@@ -14,7 +14,7 @@ pub(super) struct Pace {
 }
 
 enum Kind {
-    /// As soon as the last one has ended.
+    /// The next operation begins as soon as the last one has ended.
     Closed,
     /// At exponentially distributed distances, whatever happens meanwhile.
     Open { mean_ns: f64, next_ns: f64, random: Box<Pcg64> },

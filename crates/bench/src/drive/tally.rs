@@ -29,7 +29,7 @@ pub struct Kind {
     pub count: u64,
     /// Records that were read or written by them, where that is known.
     pub records: u64,
-    /// How often they lost to others.
+    /// Number of attempts that lost to others.
     pub conflicts: u64,
     /// Latencies in nanoseconds.
     pub latency_ns: Histogram<u64>,
@@ -145,7 +145,8 @@ impl Tally {
 
 /// Records a latency, however long it is.
 pub(crate) fn record(histogram: &mut Histogram<u64>, latency_ns: u64) {
-    // As below. `saturating_record` would cut off values that a growing histogram has no room for yet.
+    // A failure is as unreachable as below. `saturating_record` would cut off values that a growing histogram
+    // has no room for yet.
     histogram.record(latency_ns).unwrap_or_else(|error| unreachable!("{error}"));
 }
 

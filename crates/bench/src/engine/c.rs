@@ -125,7 +125,7 @@ impl<const BYTES: usize> Text<BYTES> {
     }
 }
 
-/// Of the library that is linked.
+/// Version of the linked library.
 pub(super) fn version(peer: &Peer) -> String {
     // SAFETY: takes nothing, and returns a text that stays.
     unsafe { CStr::from_ptr((peer.version)()) }.to_string_lossy().into_owned()
@@ -260,7 +260,7 @@ struct Client {
     session: *mut c_void,
     tables: usize,
     transaction: bool,
-    /// For look-ups of several keys.
+    /// Keys of a look-up of several.
     keys: Vec<Bytes>,
     error: Text<ERROR_BYTES>,
 }

@@ -170,7 +170,7 @@ pub trait Session {
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure>;
 }
 
-/// Of a scan.
+/// Direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Towards larger keys.

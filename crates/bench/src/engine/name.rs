@@ -110,7 +110,7 @@ impl EngineName {
         self.compiled().is_some()
     }
 
-    /// Of the engine that is compiled in.
+    /// Version of the engine that is compiled in.
     pub fn version(self) -> Option<String> {
         self.compiled().map(|compiled| (compiled.version)())
     }

@@ -122,7 +122,7 @@ fn measure(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result
 }
 
 impl CommitResult {
-    /// For people.
+    /// The result as a table for people.
     pub fn table(&self) -> String {
         let mut text = format!(
             "durable commits in {}, made durable by {}\n\n{:<24} {:>9} {:>10} {:>10} {:>10} {:>16}\n",

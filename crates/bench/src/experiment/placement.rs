@@ -22,10 +22,10 @@ pub struct PlacementResult {
 /// each on a drive of the same size and state.
 ///
 /// # Errors
-/// Those of the target and the stores.
+/// Errors of the target and the stores.
 pub fn placement(mut experiment: Experiment<'_>) -> anyhow::Result<PlacementResult> {
     if experiment.options.simulated().is_some() {
-        // The same for both.
+        // Both stores have the same processor costs.
         experiment.options.processor = Some(experiment.processor_costs()?);
     }
     let in_place = measure(&mut experiment, true)?;
@@ -55,7 +55,7 @@ fn measure(experiment: &mut Experiment<'_>, in_place: bool) -> anyhow::Result<Ex
 }
 
 impl PlacementResult {
-    /// For people.
+    /// The result as a table for people.
     pub fn table(&self) -> String {
         let Self { in_place, out_of_place, ratio } = self;
         let mut text = out_of_place.heading() + "\n";

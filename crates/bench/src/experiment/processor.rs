@@ -20,7 +20,7 @@ const RECORDS_MAX: u64 = 2_000_000;
 const TASKS: u32 = 64;
 const SECONDS: f64 = 1.0;
 const WARMUP_S: f64 = 0.3;
-/// Of the file that is read.
+/// Size of the file that is read.
 const FILE_BYTES: u64 = 256 << 20;
 
 /// Measures with records as in `options`: on a store in memory, and by reading a scratch file in the current

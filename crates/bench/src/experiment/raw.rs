@@ -19,7 +19,7 @@ const SIMULATED_READS: u64 = 200_000;
 /// Random reads of the device, in runs before and after the store's.
 #[derive(Debug, Default, Serialize)]
 pub struct Raw {
-    /// In their order.
+    /// The measurements, in order.
     pub runs: Vec<RawRun>,
 }
 

@@ -27,16 +27,16 @@ pub struct RecoverResult {
     flashgrain_version: &'static str,
     target: String,
     records: u64,
-    /// Of the store's live pages.
+    /// Bytes of the store's live pages.
     live_bytes: u64,
-    /// After the kill.
+    /// Time of the opening after the kill.
     opened_s: f64,
     map_s: f64,
     replay_s: f64,
     replayed_records: u64,
     replayed_bytes: u64,
     replayed_records_per_s: f64,
-    /// After a close.
+    /// Time of the opening after a close.
     opened_clean_s: f64,
 }
 
@@ -143,7 +143,7 @@ fn kill_under_load(experiment: &Experiment<'_>, mut updates: Command) -> anyhow:
 }
 
 impl RecoverResult {
-    /// For people.
+    /// The result as a table for people.
     pub fn table(&self) -> String {
         format!(
             "store   {} records in {}, {} of live pages\n\nafter SIGKILL   open in {}: the page table in {}, {} of log with {} records in {}, {} records/s\nafter a close   open in {}\n",

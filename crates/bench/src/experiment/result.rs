@@ -70,7 +70,7 @@ pub struct ExperimentResult {
     pub(super) device: DeviceUse,
     /// Images of live pages over the room for pages, at the end.
     pub(super) space_use: f64,
-    /// The same with every page counted whole.
+    /// The same share with every page counted whole.
     pub(super) page_use: f64,
     /// Statistics of a simulated drive.
     pub(super) drive: Option<Inside>,
@@ -105,7 +105,7 @@ pub(super) struct DeviceUse {
     pub(super) grown_bytes: u64,
 }
 
-/// As it is typed.
+/// The durability as it is typed.
 fn durability_name(durability: Durability) -> &'static str {
     match durability {
         Durability::Sync => "sync",
@@ -224,7 +224,7 @@ impl ExperimentResult {
         text
     }
 
-    /// For people.
+    /// The result as a table for people.
     pub fn table(&self) -> String {
         let mut text = self.heading() + "\n" + &self.rows();
         let device = &self.device;

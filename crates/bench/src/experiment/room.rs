@@ -23,7 +23,7 @@ const FRONT_BYTES: u64 = 2 << 20;
 
 const ALIGN_BYTES: u64 = 1 << 20;
 
-/// For the records of `options` in a store of which whole pages take `share`. In steps of `step_bytes`.
+/// Room for the records of `options` in a store of which whole pages take `share`, in steps of `step_bytes`.
 pub(super) fn for_share(
     options: &Options,
     share: f64,

@@ -97,7 +97,7 @@ pub fn scale(experiment: &Experiment<'_>, numbers: Option<Vec<u32>>) -> anyhow::
 }
 
 impl ScaleResult {
-    /// For people.
+    /// The result as a table for people.
     pub fn table(&self) -> String {
         let (options, rows) = (&self.options, &self.rows);
         let mut text = format!(

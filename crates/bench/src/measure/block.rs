@@ -34,7 +34,7 @@ impl BlockDevice {
     /// The one that holds `directory`; `None` where the kernel has no single one: memory, overlays, networks.
     pub fn below(directory: &Path) -> Option<Self> {
         let number = directory.metadata().ok()?.dev();
-        // As in `gnu_dev_major` and `gnu_dev_minor`.
+        // Split as in `gnu_dev_major` and `gnu_dev_minor`.
         let major = (number >> 8 & 0xfff) | (number >> 32 & !0xfff);
         let minor = (number & 0xff) | (number >> 12 & !0xff);
         let statistics = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));

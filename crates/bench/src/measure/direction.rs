@@ -11,9 +11,9 @@ use serde::Serialize;
 pub struct Direction {
     /// Completed in the measured time.
     pub requests_per_s: f64,
-    /// Of these requests.
+    /// Bandwidth of these requests.
     pub bytes_per_s: f64,
-    /// Of each.
+    /// Latency of each request.
     pub latency: Latency,
 }
 

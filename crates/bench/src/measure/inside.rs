@@ -177,7 +177,7 @@ impl Inside {
         lines
     }
 
-    /// For people.
+    /// The result as tables for people.
     pub fn tables(&self) -> String {
         format!("{}\n{}", self.stages_table(), self.counters_table())
     }

@@ -50,7 +50,7 @@ pub struct RawDrive<'a> {
     pub device: &'a dyn Device,
     /// Threads at most; a simulated device has one.
     pub workers: u32,
-    /// Of the next measurement.
+    /// Seed of the next measurement.
     pub seed: u64,
     /// Ends a measurement early.
     pub interrupt: &'a AtomicBool,
@@ -59,7 +59,7 @@ pub struct RawDrive<'a> {
 }
 
 impl<'a> RawDrive<'a> {
-    /// Before its first measurement.
+    /// The state before the first measurement.
     pub fn new(device: &'a dyn Device, workers: u32, seed: u64, interrupt: &'a AtomicBool) -> Self {
         Self { device, workers, seed, interrupt, written_bytes: 0 }
     }
@@ -67,7 +67,7 @@ impl<'a> RawDrive<'a> {
     /// Makes requests in `region` until `stop`.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn measure(&mut self, requests: RawRequests, region: Region, stop: Stop) -> Result<Measured, Error> {
         let RawRequests { workload, sync, rate_per_s } = requests;
         let workers = if self.device.simulation().is_some() { 1 } else { self.workers };
@@ -116,7 +116,7 @@ impl RawFile {
     /// Has at least so many bytes in `directory`.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn new(directory: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Self, Error> {
         let open = OpenOptions { write: true, ..OpenOptions::default() };
         let bytes = bytes.next_multiple_of(LAY_OUT_BYTES);
@@ -155,7 +155,7 @@ impl RawLimit {
     /// Measures for about `seconds`, with `depth` requests in flight.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn measure(
         file: &RawFile,
         depth: u32,
@@ -181,7 +181,7 @@ impl RawLimit {
     /// way, as seen by whom they are for. Measures for about `seconds`. `None` if it was interrupted.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn latency_at(
         file: &RawFile,
         reads_per_s: f64,

@@ -22,7 +22,7 @@ impl EngineDirectory {
         Self { directory, note }
     }
 
-    /// For the engine's files.
+    /// The directory for the engine's files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

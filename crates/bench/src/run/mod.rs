@@ -21,7 +21,7 @@ use crate::measure::{BlockCounters, MemoryLimit, forget_peak_memory, peak_memory
 
 /// A question to an engine, with its options.
 pub struct Run {
-    /// On which engine.
+    /// The engine.
     pub engine: EngineName,
     /// The clients' operations.
     pub benchmark: Box<dyn Benchmark>,

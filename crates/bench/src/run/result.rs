@@ -39,13 +39,13 @@ pub struct RunResult {
     pub clients: usize,
     /// Processors.
     pub cores: usize,
-    /// Of an open loop.
+    /// Operations per second of an open loop.
     pub rate_per_s: Option<f64>,
     /// The same as a share of the engine's rate in a closed loop, if it was chosen so.
     pub load: Option<f64>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Of a suite.
+    /// Round of a suite.
     pub round: u32,
     /// When it ended, seconds since 1970.
     pub ended_s: u64,
@@ -53,11 +53,11 @@ pub struct RunResult {
     pub elapsed_s: f64,
     /// Operations in it.
     pub operations: u64,
-    /// Per second.
+    /// Operations per second.
     pub operations_per_s: f64,
-    /// Of all operations.
+    /// Latency of all operations.
     pub latency: Option<Latency>,
-    /// By kind.
+    /// Results by kind of operation.
     pub kinds: BTreeMap<String, KindResult>,
     /// Processor time of the whole process, user and system.
     pub cpu_us_per_operation: f64,
@@ -67,7 +67,7 @@ pub struct RunResult {
     pub read_amplification: Option<f64>,
     /// Bytes written to the device over those that operations wrote.
     pub write_amplification: Option<f64>,
-    /// On the disk at the end.
+    /// Bytes on the disk at the end.
     pub space_bytes: u64,
     /// Over the bytes of keys and values.
     pub space_amplification: Option<f64>,
@@ -89,13 +89,13 @@ pub struct RunResult {
 /// Operations of a kind.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct KindResult {
-    /// Per second.
+    /// Operations per second.
     pub operations_per_s: f64,
     /// Records that were read or written by them, per second, where that is known.
     pub records_per_s: f64,
     /// Times that one lost to another and was tried again, per operation.
     pub conflicts: f64,
-    /// Of each call.
+    /// Latency of each call.
     pub latency: Latency,
 }
 
@@ -119,7 +119,7 @@ pub struct SecondResult {
     pub p50_us: f64,
     /// The 99th percentile.
     pub p99_us: f64,
-    /// On the disk.
+    /// Bytes on the disk.
     pub space_bytes: u64,
 }
 

@@ -10,11 +10,11 @@ use crate::workload::{self, OnRecords, Workload};
 /// How much data questions are asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Of workloads on a table.
+    /// Records of workloads on a table.
     pub records: Records,
-    /// Of TPC-C.
+    /// Warehouses of TPC-C.
     pub warehouses: u32,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 

@@ -23,9 +23,9 @@ const MEMORY_START_BYTES: u64 = 256 << 20;
 /// The room that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// For everything.
+    /// Bytes of the device.
     pub device_bytes: u64,
-    /// For the log.
+    /// Bytes of the log.
     pub log_bytes: u64,
 }
 
@@ -110,7 +110,7 @@ impl StoreLocation {
     /// A new store here.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub fn create(&self, options: &StoreOptions) -> Result<Store, flashgrain::Error> {
         let builder = self.builder(options);
         let simulated = |builder, costs: ProcessorCosts| {
@@ -194,7 +194,7 @@ impl StoreLocation {
         Ok(())
     }
 
-    /// In words.
+    /// The options in words.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::Memory(_) => "a device in memory".into(),

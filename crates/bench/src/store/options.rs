@@ -77,7 +77,7 @@ pub struct Options {
     pub raw_seconds: f64,
     /// Processor time that simulated workers are charged, instead of measured times.
     pub processor: Option<ProcessorCosts>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 

@@ -30,11 +30,11 @@ use crate::run::{EngineDirectory, RunResult, Sizes};
 pub struct Suites {
     /// Suites to run.
     pub suites: Vec<Suite>,
-    /// On which engines.
+    /// The engines.
     pub engines: Vec<EngineName>,
-    /// How often.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Of the data.
+    /// Sizes of the data.
     pub sizes: Sizes,
     /// Counted seconds of each run.
     pub seconds: f64,
@@ -53,7 +53,7 @@ pub struct Suites {
 /// How a suite ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Before its end.
+    /// It ended before all runs were done.
     pub is_interrupted: bool,
     /// Runs that failed, or whose check failed.
     pub failures: usize,

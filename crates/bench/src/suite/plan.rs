@@ -32,7 +32,7 @@ pub enum Suite {
 /// Runs that differ only in their engine, and are repeated in rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// By name.
+    /// Name of the workload.
     pub workload: &'static str,
     /// Clients at a time.
     pub clients: usize,

@@ -60,7 +60,7 @@ pub(super) fn history_number(writer: Writer, key: &[u8]) -> Option<u64> {
     (history(writer, number) == key).then_some(number)
 }
 
-/// In the tables of orders and of new orders.
+/// Key in the tables of orders and of new orders.
 pub(super) fn order(of: DistrictId, order: u32) -> [u8; 9] {
     key!(9; district(of), order.to_be_bytes())
 }

@@ -18,7 +18,7 @@ use super::tables;
 use super::{DISTRICTS, Dataset, LINES_MEAN, Scale, districts_of};
 use crate::engine::{Engine, Session, Table};
 
-/// Of a transaction of the load.
+/// Rows of a transaction of the load.
 const BATCH_ROWS: usize = 500;
 /// Payment of each customer before the load.
 const FIRST_PAYMENT_CENTS: i64 = 1000;

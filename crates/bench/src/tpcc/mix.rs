@@ -22,7 +22,7 @@ impl Kind {
     pub const ALL: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 
-    /// As in results.
+    /// Name as in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::NewOrder => "new-order",
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Of a hundred transactions.
+    /// Cards among a hundred.
     fn cards(self) -> usize {
         match self {
             Self::NewOrder => 45,

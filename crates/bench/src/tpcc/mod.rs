@@ -99,7 +99,7 @@ impl Scale {
     /// About the bytes of all keys and values of a database that was just loaded, indexes included.
     pub fn data_bytes(&self) -> u64 {
         use rows::{Customer, District, Field as _, History, Item, Order, OrderLine, Stock, Warehouse};
-        /// Of most keys.
+        /// Length of most keys.
         const KEY_BYTES: usize = 9;
         let (items, customers) = (u64::from(self.items), u64::from(self.customers_per_district));
         let of = |rows: u64, value_bytes: usize| rows * (KEY_BYTES + value_bytes) as u64;
@@ -147,7 +147,7 @@ fn districts_of(warehouse: u32) -> impl Iterator<Item = DistrictId> {
 pub struct Dataset {
     /// Its size.
     pub scale: Scale,
-    /// Of all that is random in it. A run needs it too, for the constants of its distributions.
+    /// Seed of all that is random in it. A run needs it too, for the constants of its distributions.
     pub seed: u64,
     /// When it was loaded, in seconds since 1970; not 0.
     pub date_seconds: u64,

@@ -18,16 +18,16 @@ pub(super) const ORIGINAL: &[u8] = b"ORIGINAL";
 /// The constants C of the non-uniform distributions, one for each of their A (2.1.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Constants {
-    /// For last names when the database is loaded.
+    /// Constant for last names when the database is loaded.
     last_name_load: u32,
-    /// For last names in the run.
+    /// Constant for last names in the run.
     last_name_run: u32,
     customer: u32,
     item: u32,
 }
 
 impl Constants {
-    /// Those of a database.
+    /// Constants of a database.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed, Stream::Constants);
         let last_name_load = random.between(0, 255);
@@ -54,7 +54,7 @@ pub(super) enum Stream {
     Items,
     Warehouses,
     Districts,
-    /// Of a warehouse.
+    /// Stock of a warehouse.
     Stock(u32),
     History(u32),
     /// Of a district by its number in the database.
@@ -109,22 +109,22 @@ impl Random {
         ((self.between(0, a) | self.between(low, high)) + c) % (high - low + 1) + low
     }
 
-    /// Of a customer of a district of so many.
+    /// Number of a customer of a district with so many.
     pub fn customer(&mut self, constants: &Constants, customers: u32) -> u32 {
         self.non_uniform(1023, constants.customer, 1, customers)
     }
 
-    /// Of an item of so many.
+    /// Number of an item among so many.
     pub fn item(&mut self, constants: &Constants, items: u32) -> u32 {
         self.non_uniform(8191, constants.item, 1, items)
     }
 
-    /// Of the customers that a terminal asks for.
+    /// Last name that a terminal asks for.
     pub fn last_name(&mut self, constants: &Constants, customers: u32) -> Text<16> {
         last_name(self.non_uniform(255, constants.last_name_run, 0, last_names(customers) - 1))
     }
 
-    /// Of a new customer. The first of a district have all names there are (4.3.3.1).
+    /// Last name of a new customer. The first customers of a district have all names there are (4.3.3.1).
     pub fn last_name_of_new(&mut self, constants: &Constants, customer: u32, customers: u32) -> Text<16> {
         let drawn = self.non_uniform(255, constants.last_name_load, 0, last_names(customers) - 1);
         last_name(if customer <= LAST_NAMES { customer - 1 } else { drawn })

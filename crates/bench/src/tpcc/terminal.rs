@@ -38,7 +38,7 @@ pub enum Home {
 pub struct Options {
     /// The warehouse at which clients work.
     pub home: Home,
-    /// Of all that they draw.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The date that transactions write, in seconds since 1970; not 0.
     pub date_seconds: u64,

@@ -23,7 +23,7 @@ pub(super) struct Client<'s> {
     /// Of values that this client writes, so that each is another one.
     version: u64,
     is_loaded: bool,
-    /// Of the operation under way.
+    /// Conflicts of the operation under way.
     conflicts: u64,
     key: Vec<u8>,
     value: Vec<u8>,

@@ -18,7 +18,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As in results.
+    /// Name as in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -47,7 +47,7 @@ const SEEK_RECORDS: u32 = 10;
 /// Longest scan of YCSB's workload E.
 const YCSB_SCAN_RECORDS: u32 = 100;
 
-/// Of a long scan beside writers.
+/// Records of a long scan beside writers.
 const LONG_SCAN_RECORDS: u32 = 100_000;
 
 /// Names of all workloads, with their descriptions.

@@ -22,7 +22,7 @@ pub enum Overhead {
 #[derive(Clone, Debug)]
 pub struct LearnedDrive {
     pub config: SimConfig,
-    /// By the field's path.
+    /// Origins by the field's path.
     origins: BTreeMap<&'static str, Origin>,
 }
 

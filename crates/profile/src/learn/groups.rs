@@ -11,7 +11,7 @@ use crate::stats::{mean, median, quantile, resample};
 /// nothing about it.
 const CLIPPED_FRACTION: f64 = 0.05;
 
-/// Of which reads the slowest share is cut.
+/// The reads of which the slowest share is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clip {
     /// Of all together: groups stay exchangeable, as a permutation test needs them.
@@ -31,7 +31,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// From the reads of one sweep trial.
+    /// The profile of the reads of one sweep trial.
     pub(super) fn new(reads: &[SweepRead], clip: Clip) -> Self {
         let mut by_sweep: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for read in reads {

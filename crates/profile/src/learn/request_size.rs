@@ -340,7 +340,7 @@ fn differs_from_constant(profile: &Profile, index: usize, constant: &[usize]) ->
     step_between(&profile.groups, index, constant).relative.abs() > profile.constant_within()
 }
 
-/// The same beyond chance.
+/// The same, but beyond chance.
 fn surely_differs(profile: &Profile, index: usize, constant: &[usize]) -> bool {
     let step = step_between(&profile.groups, index, constant);
     step.relative.abs() > profile.constant_within() && step.z().abs() >= Z_MIN

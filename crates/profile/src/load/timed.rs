@@ -12,7 +12,7 @@ use crate::Error;
 pub struct Timed {
     /// First byte.
     pub offset_bytes: u64,
-    /// How long.
+    /// Latency.
     pub latency: Nanos,
 }
 

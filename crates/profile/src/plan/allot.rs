@@ -52,7 +52,7 @@ pub(crate) struct PlannedTrial {
     pub bytes: Option<u64>,
     /// Ends a repeat; never exceeded.
     pub write_bytes: u64,
-    /// How long a repeat is expected to take.
+    /// Expected time of a repeat.
     pub expected_s: f64,
     /// Repeats that it may have.
     pub repeats_max: u32,

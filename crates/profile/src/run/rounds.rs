@@ -44,7 +44,7 @@ const MANY_FAILURES: u32 = 8;
 /// When and how far to go.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    /// On the bench's clock.
+    /// Deadline on the bench's clock.
     pub deadline_s: f64,
     /// Repeats that each load gets if there is time.
     pub rounds: u32,
@@ -52,7 +52,7 @@ pub(super) struct Bounds {
     pub write_bytes: BTreeMap<ExperimentName, u64>,
     /// Seconds that each of the experiments that run first may use before the others begin.
     pub first_s: BTreeMap<ExperimentName, f64>,
-    /// For messages.
+    /// Name for messages.
     pub what: &'static str,
     /// The write cache, if one was found: sustained trials keep it full, and burst trials find it empty.
     pub cache: Option<Cache>,
@@ -322,7 +322,7 @@ impl Rounds<'_, '_> {
         result.or_else(|error| self.note_failure(one, error))
     }
 
-    /// How long the cache must drain before the trial.
+    /// Time that the cache must drain before the trial.
     fn draining_s(&self, one: &Running) -> f64 {
         match (self.bounds.cache, one.regime()) {
             (Some(cache), Some(Regime::Burst)) => cache.drain_s(self.dirty_bytes),

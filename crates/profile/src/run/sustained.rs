@@ -51,7 +51,7 @@ impl Group {
         self.trials.iter().map(|one| one.expected_s).sum::<f64>() + cache.drain_s(cache.capacity_bytes)
     }
 
-    /// Of the most important trial.
+    /// Rank of the most important trial.
     fn rank(&self) -> u32 {
         self.trials.iter().map(|one| one.trial.rank).min().unwrap_or(u32::MAX)
     }
@@ -135,7 +135,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// By kind.
+/// Groups the trials by kind.
 fn grouped(planned: Vec<PlannedTrial>) -> Vec<Group> {
     let mut kinds: BTreeMap<Kind, Vec<PlannedTrial>> = BTreeMap::new();
     for one in planned {

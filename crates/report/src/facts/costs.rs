@@ -39,7 +39,7 @@ impl Cost {
         }
     }
 
-    /// In words.
+    /// The kind in words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::ReadSetup => "read setup",

@@ -35,7 +35,7 @@ use crate::unit;
 pub struct Figure {
     /// Anchor on the page.
     pub id: Cow<'static, str>,
-    /// Above it.
+    /// Text above it.
     pub title: String,
     /// Describes the result in the figure, with numbers.
     pub caption: String,
@@ -72,12 +72,12 @@ pub struct Key {
 pub(crate) type Drawn = Result<Figure, String>;
 
 impl Key {
-    /// Of a series.
+    /// The key of a series.
     pub fn series(series: &Series, shape: &'static str) -> Self {
         Self { series: series.key.clone(), label: series.label.clone(), colour: series.colour.clone(), shape }
     }
 
-    /// Of bars of one colour.
+    /// The key of bars of one colour.
     fn bar(label: &str, colour: &str) -> Self {
         Self { series: String::new(), label: label.into(), colour: colour.into(), shape: "bar" }
     }

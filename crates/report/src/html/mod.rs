@@ -46,7 +46,7 @@ pub enum Block {
 #[derive(Template)]
 #[template(path = "table.html")]
 pub struct Captioned {
-    /// Above it.
+    /// Text above it.
     pub caption: String,
     /// The table.
     pub table: Table,

@@ -13,7 +13,7 @@ const BOTTOM: f64 = 24.0;
 /// One bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Before it.
+    /// Text before it.
     pub label: String,
     /// Its length.
     pub value: f64,

@@ -26,9 +26,9 @@ pub struct Series {
 /// One measured or fitted number.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// In the unit of the horizontal axis.
+    /// Value in the unit of the horizontal axis.
     pub x: f64,
-    /// In that of the vertical one.
+    /// Value in the unit of the vertical axis.
     pub y: f64,
     /// Ends of the whisker.
     pub range: Option<(f64, f64)>,

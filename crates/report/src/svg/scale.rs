@@ -22,7 +22,7 @@ pub enum Growth {
 pub struct Axis {
     /// Name of the quantity, without the unit.
     pub title: String,
-    /// In which unit.
+    /// Unit of the values.
     pub unit: Unit,
     growth: Growth,
     low: f64,

@@ -29,13 +29,13 @@ impl Default for Hunt {
 /// Result of the search for one bug.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Of which bug.
+    /// The planted bug.
     pub bug: Bug,
     /// The campaign that caught it, and the failure that the campaign saw.
     pub caught: Option<(&'static str, Failure)>,
     /// Cases until then.
     pub cases: u64,
-    /// How often the bug took effect.
+    /// Number of times that the bug took effect.
     pub strikes: u64,
 }
 

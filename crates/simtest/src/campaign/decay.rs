@@ -44,7 +44,7 @@ const ALIKE_RECORDS: u16 = 600;
 /// So few records are in no leaf that one of so many in a row is in every leaf.
 const ALIKE_STEP: u16 = 20;
 
-/// How often they are written.
+/// Number of times that they are written.
 const ALIKE_ROUNDS: u32 = 5;
 
 /// How many of them are written together.

@@ -18,7 +18,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of a case of a seed.
+    /// A failure in a case of a seed.
     pub fn new(seed: u64, case: impl Into<String>, what: impl Into<String>) -> Self {
         Self { what: what.into(), case: case.into(), seed, trace: String::new() }
     }

@@ -35,7 +35,7 @@ const STREAM: u64 = 0x0066_6175_6c74;
 const COMMANDS: u64 = 120;
 
 impl Faults {
-    /// Of this kind.
+    /// The campaign for this kind.
     pub fn new(kind: Kind) -> Self {
         Self { kind, habits: None, cases_per_seed: 32 }
     }

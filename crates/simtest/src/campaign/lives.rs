@@ -36,7 +36,7 @@ const STREAM: u64 = 0x006c_6976_6573;
 /// Lives after the first one.
 const ROUNDS: u64 = 2;
 
-/// Of so many states each begin is chosen.
+/// Each beginning is chosen among so many states.
 const CANDIDATES: usize = 6;
 
 /// Crash states that are drawn from.

@@ -40,7 +40,7 @@ pub struct Extent {
 /// Result of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Of all seeds.
+    /// Counts of all seeds.
     pub counts: Counts,
     /// Seeds that were played.
     pub seeds: u64,

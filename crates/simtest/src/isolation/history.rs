@@ -32,7 +32,7 @@ pub struct Transaction {
     pub session: usize,
     /// Before it was begun, on a clock that only counts.
     pub begun: u64,
-    /// After it was told of its end.
+    /// Time after it was told of its end.
     pub ended: u64,
     /// Operations, in order.
     pub operations: Vec<Operation>,

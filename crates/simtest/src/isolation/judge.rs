@@ -117,7 +117,7 @@ struct Touch {
 
 struct Judge<'a> {
     all: Vec<&'a Transaction>,
-    /// By transaction.
+    /// Accesses to lists, by transaction.
     touches: Vec<BTreeMap<Key, Touch>>,
     /// The transaction that appended each number.
     writers: HashMap<(Key, u64), usize>,

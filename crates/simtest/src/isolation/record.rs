@@ -107,7 +107,7 @@ fn name(key: Key) -> [u8; 4] {
 }
 
 impl Recorder {
-    /// Of sessions of this shape.
+    /// A recorder of sessions of this shape.
     pub fn new(shape: Shape) -> Self {
         Self { shared: Arc::default(), shape }
     }
@@ -190,7 +190,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Of all sessions so far.
+    /// Number of the lists of all sessions so far.
     fn keys(&self) -> Key {
         self.shape.keys + 2 * self.shared.sessions.load(Ordering::Relaxed) as Key
     }

@@ -19,7 +19,7 @@ use super::tape::{Event, Write};
 pub struct Timeline {
     /// Content that is certain and older than all uncertain writes.
     disk: Disk,
-    /// Of each of its sectors.
+    /// Print of each sector of `disk`.
     prints: Vec<u64>,
     /// Print of all sectors.
     print: u64,

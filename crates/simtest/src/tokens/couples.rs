@@ -21,7 +21,7 @@ const REMOVED: u8 = 20;
 /// between.
 const FIRST_BYTES: usize = 700;
 
-/// The same for one that needs pages of its own.
+/// The same for a record that needs pages of its own.
 const LARGE_BYTES: usize = 3000;
 
 /// The tree of all couples.
@@ -31,7 +31,7 @@ pub struct Couples {
 }
 
 impl Couples {
-    /// Those of a store.
+    /// The trees of a store.
     ///
     /// # Errors
     /// As [`Db::tree`].

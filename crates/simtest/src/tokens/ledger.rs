@@ -12,7 +12,7 @@ pub struct Ledger {
     pub inserted: AtomicU64,
     /// Records that removals of ranges said to have removed.
     pub removed: AtomicU64,
-    /// Of each task's pair.
+    /// Numbers of each task's pair.
     pub pairs: [Numbers; TASKS_MAX],
 }
 

@@ -56,7 +56,7 @@ fn number_in(value: &[u8]) -> Option<u64> {
 }
 
 impl Pairs {
-    /// Those of a store.
+    /// The trees of a store.
     ///
     /// # Errors
     /// As [`Db::tree`].

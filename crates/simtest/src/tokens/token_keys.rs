@@ -24,7 +24,7 @@ const HEAD_BYTES: usize = 8;
 /// A place: which tree, and which of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenKey {
-    /// Of [`TREES`].
+    /// Index into [`TREES`].
     pub tree: usize,
     /// Below [`PLACES`].
     pub number: u32,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// From the host's queue to the medium and back.
+/// The way from the host's queue to the medium and back.
 ///
 /// A command waits in the host's queue until the drive has room for it, is processed (one after another,
 /// `command_ns` each), takes `fetch_ns` on the way in and `completion_ns` on the way out, and moves its data

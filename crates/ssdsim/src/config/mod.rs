@@ -42,7 +42,7 @@ pub struct SimConfig {
     /// Stripe unit of the set.
     #[serde(default = "stripe_unit_bytes")]
     pub stripe_unit_bytes: u64,
-    /// From the host to the medium.
+    /// The way from the host to the medium.
     pub host: HostConfig,
     /// The medium that stores the bytes.
     pub medium: MediumConfig,

@@ -65,7 +65,7 @@ impl History {
         self.entries.iter().filter(|entry| entry.sectors != 0)
     }
 
-    /// From `newest` to the oldest of a page.
+    /// Iterates from `newest` to the oldest entry of a page.
     pub fn chain(&self, newest: u32) -> impl Iterator<Item = &Entry> {
         let mut next = newest;
         std::iter::from_fn(move || {

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Content {
 struct Piece {
     page: u64,
     start: usize,
-    /// In the whole range.
+    /// Bytes in the whole range.
     bytes: Range<usize>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Dirty {
     pub offset_bytes: u64,
     pub length_bytes: u64,
-    /// Of the content.
+    /// Version in the content.
     pub version: u64,
     /// Counts writes into the cache.
     pub order: u64,

@@ -35,7 +35,7 @@ pub(super) enum Purpose {
         command: u32,
         version: u64,
     },
-    /// From the cache to the platters.
+    /// A write of a range from the cache to the platters.
     WriteBack(Dirty),
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Queue {
     patience: u32,
     /// How many times the oldest command was passed over.
     passed_over: u32,
-    /// The same for the oldest range in the cache.
+    /// The same count for the oldest range in the cache.
     write_back_passed_over: u32,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Command {
     pub drive: u16,
     /// Never `WriteThenFlush`: that is a write, and then a flush.
     pub op: Op,
-    /// On the drive.
+    /// First byte on the drive.
     pub offset_bytes: u64,
     /// Length.
     pub length_bytes: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// As it is handed to a drive.
+    /// A command as it is handed to a drive.
     pub fn new(
         request: u32,
         drive: u16,

@@ -16,7 +16,7 @@ impl SimDevice {
         FaultId(self.with(|world| world.inject(fault)))
     }
 
-    /// How often a fault has happened.
+    /// Number of times that a fault has happened.
     pub fn fired(&self, fault: FaultId) -> u64 {
         self.with(|world| world.faults.fired(fault.0))
     }

@@ -96,7 +96,7 @@ pub enum FaultKind {
     },
     /// A command takes longer.
     Stall {
-        /// By how much.
+        /// Additional time.
         span: Nanos,
         /// Whether the drive's command processor stands still, so that later commands wait as well.
         whole_drive: bool,
@@ -164,7 +164,7 @@ pub enum Trigger {
     Probability(f64),
 }
 
-/// How often a fault happens once it began.
+/// Number of times that a fault happens once it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repeat {
@@ -189,7 +189,7 @@ pub struct Fault {
     pub at: Trigger,
     /// Commands that touch these bytes of the device; flushes always do.
     pub range: Range<u64>,
-    /// How often.
+    /// Number of times.
     pub repeat: Repeat,
 }
 

@@ -21,7 +21,7 @@ struct Armed {
     fault: Fault,
     /// Matching commands so far.
     seen: u64,
-    /// How often it happened.
+    /// Number of times that it happened.
     fired: u64,
     /// Content of the drives when the fault was injected, for stale reads.
     before: Vec<Content>,
@@ -97,7 +97,7 @@ impl Plan {
         self.next_event
     }
 
-    /// How often the fault happened.
+    /// Number of times that the fault happened.
     pub fn fired(&self, index: u32) -> u64 {
         self.faults.get(index as usize).map_or(0, |armed| armed.fired)
     }

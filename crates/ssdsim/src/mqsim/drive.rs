@@ -25,7 +25,7 @@ const LOGGING: &str = "it is about MQSim's own output";
 const DRAM: &str = "the memory of the cache takes no time here";
 const SHARING: &str = "all flows share one cache here";
 
-/// In the order of MQSim's own files.
+/// Fields in the order of MQSim's own files.
 pub(super) const HOST: &[Field] = &[
     used("PCIe_Lane_Bandwidth", "0.4"),
     used("PCIe_Lane_Count", "4"),

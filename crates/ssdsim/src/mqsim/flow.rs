@@ -44,7 +44,7 @@ pub struct Synthetic {
     pub addresses: Addresses,
     /// Their starts are multiples of this.
     pub align_bytes: u64,
-    /// How long they are.
+    /// Lengths.
     pub sizes: Sizes,
     /// Seed of all this.
     pub seed: u64,
@@ -57,7 +57,7 @@ pub struct Synthetic {
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// As many are in flight at any time.
+    /// A constant number of requests is in flight.
     QueueDepth(u32),
     /// At exponentially distributed times that make this many bytes per second.
     BytesPerSecond(f64),
@@ -77,7 +77,7 @@ pub enum Addresses {
     },
 }
 
-/// How long requests are.
+/// Lengths of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
     /// All alike.

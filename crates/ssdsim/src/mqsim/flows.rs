@@ -47,7 +47,7 @@ pub struct FlowResult {
     pub bytes_written: u64,
     /// Requests that the drive failed.
     pub failed: u64,
-    /// From the start to its last completion.
+    /// Time from the start to its last completion.
     pub elapsed: Nanos,
 }
 

@@ -22,9 +22,9 @@ pub(super) struct Wanted {
 /// When a flow's next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// As soon as one of its requests is done.
+    /// It comes as soon as one of its requests is done.
     Done,
-    /// At this time.
+    /// It comes at this time.
     At(u64),
     /// Never: it has ended.
     Never,

@@ -15,7 +15,7 @@ pub(super) struct Paid {
     customers_per_district: u32,
     /// To each district of the database.
     to_districts: Vec<i64>,
-    /// By each customer of each district.
+    /// Sum of the payments by each customer of each district.
     by_customers: Vec<i64>,
 }
 

@@ -135,7 +135,7 @@ impl DurabilityName {
 }
 
 impl DurabilityName {
-    /// As it is typed.
+    /// The name as it is typed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sync => "sync",

@@ -64,7 +64,7 @@ const SORTED_BYTES: usize = 64 << 20;
 /// Memory of a record beside its bytes.
 const RECORD_BYTES: usize = 64;
 
-/// How often a backup is looked after.
+/// Interval at which a backup is checked for an interrupt.
 const TICK: Duration = Duration::from_millis(20);
 
 pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ impl Notation {
         if self.hex { self.parse(&String::from_utf8_lossy(part)) } else { Ok(part.to_vec()) }
     }
 
-    /// In one line.
+    /// The bytes as text in one line.
     pub fn show(self, bytes: &[u8]) -> String {
         if self.hex { bytes.iter().map(|byte| format!("{byte:02x}")).collect() } else { escaped(bytes) }
     }

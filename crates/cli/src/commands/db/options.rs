@@ -78,7 +78,7 @@ impl StoreOptions {
         Ok(with_shortages(self.builder(context).open()?, context))
     }
 
-    /// For commands that change nothing.
+    /// Opens the store for commands that change nothing.
     pub fn open_to_read(&self, context: &Context) -> anyhow::Result<Db> {
         Ok(with_shortages(self.builder(context).open_read_only()?, context))
     }
@@ -103,7 +103,7 @@ pub fn with_tree<T>(db: &Db, name: &str, work: impl FnOnce(&Tree) -> anyhow::Res
     result
 }
 
-/// Of keys.
+/// Bounds of keys.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 impl RangeOptions {

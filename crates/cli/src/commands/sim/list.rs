@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// As it is called in a description.
+/// The medium's name in a description.
 pub fn medium_name(config: &SimConfig) -> &'static str {
     match config.medium {
         MediumConfig::Nand(_) => "nand",

@@ -23,7 +23,7 @@ pub struct SimResult<'a> {
     read: Option<Direction>,
     write: Option<Direction>,
     inside: Inside,
-    /// Of the simulation.
+    /// Processor time of the simulation.
     cpu_us_per_request: f64,
     interrupted: bool,
 }
@@ -37,7 +37,7 @@ pub struct ScenarioResult {
     elapsed_s: f64,
     flows: Vec<Flow>,
     inside: Inside,
-    /// Of the simulation.
+    /// Processor time of the simulation.
     cpu_us_per_request: f64,
     interrupted: bool,
 }

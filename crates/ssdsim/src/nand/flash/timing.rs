@@ -1,4 +1,4 @@
-//! How long the parts of an operation take.
+//! Times of the parts of an operation.
 
 use rand::Rng;
 

@@ -12,7 +12,7 @@ pub(super) enum Stream {
     Small,
     /// Valid units of collected blocks.
     Collect,
-    /// Copies of units of open rows, made durable by a flush. In no block of the mapping.
+    /// Copies of units of open rows, made durable by a flush; they are in no block of the mapping.
     Journal,
 }
 

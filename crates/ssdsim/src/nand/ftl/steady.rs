@@ -26,8 +26,8 @@ pub(super) struct Steady {
     /// Of all units; of the rounds over all dies, where units stay on the die of their address.
     permutation: Permutation,
     by_address: bool,
-    /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The same in
-    /// every die.
+    /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The counts are
+    /// the same in every die.
     valid_before: Vec<u32>,
     /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of
     /// the die.
