@@ -17,7 +17,7 @@ struct Expected {
     upper: Option<Vec<u8>>,
 }
 
-/// What a node has.
+/// Content of a node.
 struct Looked {
     used_bytes: u64,
     records: Vec<(Vec<u8>, Vec<u8>)>,
@@ -81,7 +81,7 @@ impl BTree {
         Ok(())
     }
 
-    /// What is on a page, if it is the node that is expected there.
+    /// The content of a page, if it is the expected node.
     fn look_at(&self, expected: &Expected, page: Page<'_>) -> Result<Looked, Error> {
         let expect = |what: &str, holds: bool| {
             let got = || "something else".to_owned();

@@ -1,8 +1,8 @@
-//! Records that several threads change at the same time should not share a leaf (contention split).
+//! Contention splits: records that several threads change at the same time are moved to leaves of their own.
 //!
-//! A leaf has one latch. Where threads keep getting into each other's way at a leaf, it is split beside the
-//! record that was to be changed, until what is hot lies apart or alone. That the leaves stay small does no
-//! harm: they are few, and a merge is only tried when records were removed.
+//! A leaf has one latch. A leaf at which threads often lose races is split beside the record that was to be
+//! changed, until the hot records lie apart or alone. The small leaves do no harm: they are few, and a merge
+//! is only tried when records were removed.
 
 use std::cell::RefCell;
 

@@ -28,12 +28,12 @@ impl<'a> Step<'a> {
 }
 
 impl BTree {
-    /// What `attempt` gives, as soon as nothing that it looked at has changed or left memory meanwhile:
-    /// before that it gives `None`.
+    /// Repeats `attempt` until it succeeds. It returns `None` if something that it read has changed or left
+    /// memory meanwhile.
     ///
     /// # Errors
-    /// Those of `attempt`; [`Error::Poisoned`] if nothing is written any more and memory may be too full of
-    /// what has changed: then a node takes the memory of the one above it, again and again.
+    /// Those of `attempt`; [`Error::Poisoned`] if nothing is written any more: memory may be so full of
+    /// changed pages that each node evicts the one above it, again and again.
     #[inline]
     pub(super) fn until_whole<T>(
         &self,
@@ -92,18 +92,18 @@ impl BTree {
         Some((leaf, hint.slot))
     }
 
-    /// What [`BTree::place_of`] gives the next time.
+    /// Notes a leaf hint for the next [`BTree::place_of`].
     #[inline]
     pub(super) fn remember(&self, key: &[u8], hint: LeafHint) {
         leaf_hints::remember((self.number, self.root), key, hint);
     }
 
-    /// Begins to load the leaf that covers `key`, and what of the way to it is not in memory; does not wait
-    /// for it. May do nothing.
+    /// Begins to load the leaf that covers `key`, and all nodes above it that are not in memory; does not
+    /// wait for them. It may do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move |_| {
-            // Who needs the leaf will meet the error.
+            // An error is reported when somebody needs the leaf.
             if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
                 tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: KeySlot::Unknown });
                 if was_absent {
@@ -131,8 +131,8 @@ impl BTree {
             let next = Some(child).filter(|_| guard.is_valid()).and_then(|child| self.pool.at_hand(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
-            // Only now is it certain that the child, as it was found, covers the key. What is being changed
-            // may lead in circles.
+            // Only now it is certain that the child covers the key. A node that is being changed may lead in
+            // circles.
             if !guard.is_valid() || next_level.checked_add(1) != Some(level) {
                 return None;
             }

@@ -100,7 +100,7 @@ impl BTree {
         let node = Node::new(locked.page());
         for _ in 0..LEAVES_PER_SECTION {
             let Some(last) = node.count().checked_sub(1) else { break };
-            // What was freed before stays so if this one cannot be, for now.
+            // Children that were freed before stay freed if this one cannot be freed now.
             section.free_unread(node.child(last))?;
             node.remove(last);
         }

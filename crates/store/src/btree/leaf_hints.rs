@@ -1,8 +1,8 @@
-//! Where keys were found lately: who comes back to one need not go down the tree again.
+//! Leaf hints: remembered positions of keys, which spare the descent when a thread returns to a key.
 //!
-//! Transactions come back: they look a record up, validate it and change it, and have perhaps had it brought
-//! into memory before. Each thread remembers in which leaves it found its last keys, and under which versions
-//! of their latches. A leaf that still has that version is what it was, and covers the key.
+//! Transactions return to keys: they look a record up, validate it and change it, and may have prefetched it
+//! before. Each thread remembers the leaves in which it found its last keys, with the versions of their
+//! latches. A leaf that still has that version is unchanged, and covers the key.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,19 +25,19 @@ const KEY_BYTES_MAX: usize = 31;
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct HintedKey {
-    /// Whose key it is.
+    /// Tree of the key.
     tree: TreeNumber,
     hint: LeafHint,
     length: u8,
     key: [u8; KEY_BYTES_MAX],
 }
 
-/// Tells open trees apart, those of other stores and of stores that were closed among them.
+/// Number of an open tree, unique over all stores of the process, including those that were closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TreeNumber(pub(super) u64);
 
 impl TreeNumber {
-    /// In a place that nobody has used.
+    /// Marks an unused entry.
     const NONE: Self = Self(0);
 
     /// One that no other tree has.
@@ -52,14 +52,14 @@ thread_local! {
     static HINTED_KEYS: RefCell<Box<[HintedKey]>> = RefCell::default();
 }
 
-/// Which of the places is a key's. The number of the tree is left out: it depends on how many others were
-/// opened before, and what happens must not.
+/// The entry for a key. The tree's number is not part of the hash: it depends on how many trees were opened
+/// before, and behaviour must be reproducible.
 #[inline]
 fn index(hinted_keys: &[HintedKey], root: PageId, key: &[u8]) -> usize {
     hash(root.0, key) as usize >> (usize::BITS - hinted_keys.len().trailing_zeros())
 }
 
-/// Where `key` was found last in a tree, by its number and its root, if that is known.
+/// The hint of `key` in a tree, by the tree's number and its root, if there is one.
 #[inline]
 pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<LeafHint> {
     HINTED_KEYS.with_borrow(|hinted_keys| {
@@ -72,7 +72,7 @@ pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<L
     })
 }
 
-/// `key` is there, or would be.
+/// Remembers the hint of `key`.
 #[inline]
 pub(super) fn remember((tree, root): (TreeNumber, PageId), key: &[u8], hint: LeafHint) {
     if key.len() > KEY_BYTES_MAX {

@@ -1,11 +1,26 @@
-//! B+-trees over the pool: search, change, iterate. Values are bytes; what they mean is up to the
-//! transactions above.
+//! B+-trees over the pool: search, change, iterate. Values are bytes; only the transactions above know their
+//! meaning.
 //!
-//! Readers descend without latches: they read a node, find the child, look the child up, and only then make
-//! sure that the node was still the same, so that the child was the right one. Who changes a leaf descends
-//! likewise and latches the leaf alone. Splits and merges latch a parent and its children, in one section, so
-//! that every checkpoint has whole trees. A page's fences say which keys it covers: they lead a scan from
-//! leaf to leaf.
+//! A search descends without latches:
+//!
+//! 1. Read the version of a node's latch, find the child's page id in the node, look the child up in the page
+//!    table, and read the child's version.
+//! 2. Validate the node's version. If it is unchanged, the child covers the key; otherwise start again from
+//!    the root.
+//! 3. Repeat from the child, down to the leaf. A [leaf hint](leaf_hints) of an earlier search spares the
+//!    descent.
+//!
+//! A change of a record descends likewise, and then latches the leaf alone. A leaf without room is split
+//! first, and a leaf that has become small is merged afterwards; splits and merges latch a parent and its
+//! children in one [section](crate::pool::Section), so that every checkpoint has whole trees.
+//!
+//! Invariants:
+//! - A node's fences are its parent's keys on either side of it, so a leaf alone tells which keys it covers.
+//!   They lead a scan from leaf to leaf.
+//! - The root keeps its page id; the tree grows and shrinks by moving the root's content.
+//!
+//! Who may change what: a node is changed by the holder of its latch only, within a section. Everything else
+//! is read optimistically and validated.
 
 mod check;
 mod contention;

@@ -39,7 +39,7 @@ use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::page::{OwnPage, Page, padded};
 
 pub(super) const COUNT_AND_PREFIX: u32 = PAGE_HEADER_BYTES;
-/// Where keys and values begin: the start of the page's back part.
+/// Offset of the heap of keys and values: the start of the page's back part.
 const HEAP_START: u32 = BACK_START;
 const GARBAGE: u32 = PAGE_HEADER_BYTES + 4;
 /// Level, run and last insert.
@@ -48,7 +48,7 @@ const LOWER_FENCE: u32 = PAGE_HEADER_BYTES + 12;
 const UPPER_FENCE: u32 = PAGE_HEADER_BYTES + 16;
 /// Lengths of both fences; [`NO_FENCE`] for an upper one: the node covers all keys from its lower fence on.
 const FENCE_LENGTHS: u32 = PAGE_HEADER_BYTES + 20;
-/// Where the hints begin, or without any the slots.
+/// Offset of the hints, or of the slots in nodes without hints.
 pub(super) const NODE_HEADER_END: u32 = PAGE_HEADER_BYTES + 24;
 
 pub(super) const HINTS: u32 = 16;
@@ -59,7 +59,7 @@ pub(super) const INNER_SLOT_WORDS: usize = 4;
 pub(super) const HEAD_BYTES: u32 = 4;
 const NO_FENCE: u16 = u16::MAX;
 
-/// More garbage than this part of a node is worth copying what is left.
+/// A node with more garbage than this part of it is compacted.
 const GARBAGE_DIVISOR: u32 = 8;
 
 /// So many inserts in a row, each right behind the one before, are no chance.
@@ -90,14 +90,14 @@ pub(crate) struct Node<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// What a key leads to.
+/// Content of a slot.
 #[derive(Clone, Copy)]
 enum Content<'v> {
     Value(&'v [u8]),
     Child(PageId),
 }
 
-/// Where a key and what belongs to it are.
+/// A slot: position and length of a key, and of its value or child.
 #[derive(Clone, Copy)]
 pub(super) struct NodeSlot {
     head: u32,
@@ -192,7 +192,7 @@ impl<'a> Node<'a> {
     /// Keys in the node.
     #[inline]
     pub fn count(self) -> u32 {
-        // What is read while it changes must not lead outside.
+        // A count that is read while it changes must not lead outside of the page.
         let room = self.page.len_bytes().saturating_sub(self.slots_start());
         // Division by a constant, each.
         let most = if self.is_leaf() {

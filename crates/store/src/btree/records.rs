@@ -8,11 +8,11 @@ use crate::hash::hash;
 use crate::index::KeySlot;
 use crate::pool::{Access, OptimisticGuard, Pool, RecordKey};
 
-/// What the way to a key leads to.
+/// Result of searching a key.
 pub(super) enum Way<'a> {
     /// The leaf that covers it; the key's slot, if that is known; and whether it had to be read.
     Leaf { leaf: OptimisticGuard<'a>, slot: KeySlot, was_absent: bool },
-    /// Its record, which is known without the leaf.
+    /// Its record, found in the cache of records without the leaf.
     Record,
 }
 
@@ -52,7 +52,7 @@ impl BTree {
         None
     }
 
-    /// The way to a key. Where the leaf is not in memory, `recall` may know the record.
+    /// Searches a key. If the leaf is not in memory, `recall` may find the record in the cache of records.
     pub(super) fn way(
         &self,
         key: &[u8],

@@ -3,7 +3,7 @@
 use super::node::{Full, Node};
 use crate::page::{OwnPage, Page, padded};
 
-/// Where a node is split.
+/// Position of a split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The first slot that goes to the right.
@@ -15,9 +15,9 @@ pub(crate) struct Cut {
 /// Leaves with fewer records are not divided to part hot ones.
 const DIVIDED_RECORDS_MIN: u32 = 4;
 
-/// Where to split `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or where keys
-/// come in ascending order, so that full nodes stay behind. `None` for an inner node of one child or an empty
-/// leaf, in which there is always room.
+/// Chooses the split of `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or at
+/// `incoming` if keys come in ascending order, so that full nodes stay behind. `None` for an inner node of
+/// one child or an empty leaf, in which there is always room.
 pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
     let (count, is_leaf) = (node.count(), node.is_leaf());
     if count == 0 || (count == 1 && !is_leaf) {
@@ -44,7 +44,7 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
 /// The cut before `slot`.
 fn cut_at(node: Node<'_>, slot: u32, incoming: u32, key: &[u8], ascending: bool) -> Cut {
     let (mut left, mut right) = (Vec::new(), Vec::new());
-    // What comes in ascending order stays with its likes, and what is behind it gets out of its way.
+    // An ascending key stays with those before it, and the records behind it go to the right.
     let parts = node.is_leaf() && ascending && slot == incoming && slot < node.count();
     if slot == 0 || parts {
         left.extend_from_slice(key);
@@ -67,14 +67,14 @@ fn separator(left: &[u8], mut right: Vec<u8>) -> Vec<u8> {
     right
 }
 
-/// Where to split a leaf so that the record at `hot` comes to lie at the edge; `None` if there is little to
-/// divide.
+/// Chooses the split of a leaf so that the record at `hot` comes to lie at the edge; `None` if the leaf has
+/// too few records.
 pub(crate) fn cut_beside(leaf: Node<'_>, hot: u32) -> Option<Cut> {
     let count = leaf.count();
     if count < DIVIDED_RECORDS_MIN || hot >= count {
         return None;
     }
-    // The larger part goes, or it would take long until the record is alone.
+    // The larger part is split off, so that the record is alone after few splits.
     let slot = if hot < count / 2 { hot + 1 } else { hot };
     let (mut left, mut right) = (Vec::new(), Vec::new());
     leaf.key(slot - 1, &mut left);
@@ -96,7 +96,7 @@ fn fits(node: Node<'_>, cut: &Cut) -> bool {
 
 /// The slot that divides the bytes of a node most evenly, with at least one on each side.
 fn middle(node: Node<'_>, count: u32) -> u32 {
-    // What is read while it changes may add up to anything.
+    // Lengths that are read while they change may add up to anything.
     let bytes = |index: u32| u64::from(node.slot_bytes(index));
     let total: u64 = (0..count).map(bytes).sum();
     let mut left = 0;

@@ -17,7 +17,7 @@ use crate::pool::{Access, OptimisticGuard};
 /// what look-ups read; a longer one should not wait, nor push out what others need.
 const SHORT: u32 = 4;
 
-/// What a scan has yet to give.
+/// The part of a scan that is still to come.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan {
     direction: Direction,
@@ -129,7 +129,7 @@ impl Scan {
         true
     }
 
-    /// Where the scan goes on. `None` only backwards, before its first step.
+    /// The bound at which the scan continues. `None` only backwards, before its first step.
     fn next_bound(&self) -> Option<&[u8]> {
         match self.direction {
             Direction::Forward => Some(&self.lower),
@@ -303,7 +303,7 @@ impl BTree {
         let from = |node: Node<'_>| slot_at(node, direction, Some(&scan.ahead.behind));
         let parent = self.descend(1, Access::Normal, from)?;
         let node = Node::new(parent.page());
-        // What lies behind the scan's end is no part of it.
+        // Children behind the scan's end are not loaded.
         let slots = slots_from(node, scan, from(node), scan.ahead.wanted() - scan.ahead.leaves);
         let mut behind = Vec::new();
         let more = match direction {
@@ -333,7 +333,7 @@ impl BTree {
         };
         // The leaf where the scan is loads itself.
         let loads_itself = usize::from(ahead.leaves == 0);
-        // What leads back, or nowhere, is for the scan itself to find.
+        // A bound that leads back, or a node without children, is damage, which the scan itself reports.
         let goes_on = direction.is_further(&behind, Some(&ahead.behind)) && !children.is_empty();
         ahead.ended = !more || passed || !goes_on;
         ahead.leaves += children.len() as u32;

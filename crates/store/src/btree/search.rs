@@ -14,7 +14,7 @@ use super::node::{
 use crate::page::{Page, padded};
 use crate::pool::prefetch;
 
-/// What the search of a small leaf looks at, if it has as many records as usual.
+/// Bytes that the search of a small leaf reads, if it has as many records as usual.
 const SEARCHED_BYTES: u32 = 448;
 
 /// How a node is searched.
@@ -39,7 +39,7 @@ fn first_not_below<const WORDS: usize>(slots: &[[AtomicU32; WORDS]], head: u32) 
 }
 
 impl Node<'_> {
-    /// Where `key` is, or where it would go. The key lies within the fences.
+    /// The slot of `key`, or the slot that it would get. The key lies within the fences.
     #[inline]
     pub fn find(self, key: &[u8]) -> Result<u32, u32> {
         let (count, prefix_length) = self.page().halves(COUNT_AND_PREFIX);
@@ -85,7 +85,7 @@ impl Node<'_> {
     ) -> Result<u32, u32> {
         let rest = slots.get(first..).unwrap_or_default();
         let count = head_of(suffix).checked_add(1).map_or(rest.len(), |next| first_not_below(rest, next));
-        // Where keys come in ascending order, they go behind the others.
+        // Ascending keys go behind all others.
         let is_last = |slot| self.compare(slot, suffix) == Ordering::Less;
         if count.checked_sub(1).and_then(|last| rest.get(last)).is_some_and(is_last) {
             return Err((first + count) as u32);
@@ -133,14 +133,14 @@ impl Node<'_> {
         self.page().compare(offset, key_length.saturating_sub(HEAD_BYTES), rest_of(suffix)).then(by_length)
     }
 
-    /// Where the value of a slot of a leaf is: its offset and its length in bytes.
+    /// Offset and length in bytes of the value of a leaf's slot.
     #[inline]
     pub(super) fn value_place(self, index: u32) -> (u32, u32) {
         let slot = self.slot(index);
         (slot.offset + padded(slot.rest_length()), slot.value_length())
     }
 
-    /// Begins to fetch what a search looks at first into the processor's cache.
+    /// Begins to fetch the bytes that a search reads first into the processor's cache.
     #[inline]
     pub(super) fn prefetch(page: Page<'_>, is_leaf: bool) {
         let small_leaf = is_leaf && page.len_bytes() <= LEAF_WITHOUT_HINTS_BYTES;

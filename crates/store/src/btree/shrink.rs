@@ -36,12 +36,12 @@ impl BTree {
     /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise,
     /// and so on. One attempt each: what stays as it was will be tried again when it has become smaller.
     pub(super) fn shrink(&self, key: &[u8]) -> Result<(), Error> {
-        // Where inner nodes were merged, children meet that had no neighbours before.
+        // After a merge of inner nodes, children are neighbours under one parent that were not before.
         while self.shrink_upwards(key)? {}
         Ok(())
     }
 
-    /// Says whether any inner nodes were merged.
+    /// Returns whether any inner nodes were merged.
     fn shrink_upwards(&self, key: &[u8]) -> Result<bool, Error> {
         let mut inner_merged = false;
         for level in 0..u8::MAX {

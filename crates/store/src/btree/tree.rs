@@ -12,7 +12,7 @@ use crate::header::{PageId, PageKind};
 use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Denied, OptimisticGuard, Pool, prefetch};
 
-/// What to do with a key, having seen its value.
+/// A decision about a key, made on its present value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change<'v> {
     /// Nothing.
@@ -24,7 +24,7 @@ pub(crate) enum Change<'v> {
 }
 
 impl KeySlot {
-    /// What [`Node::find`] gives, found now unless it was before. `node` is what it was then.
+    /// The result of [`Node::find`], computed unless it is known. `node` is unchanged since then.
     #[inline]
     pub fn find(self, node: Node<'_>, key: &[u8]) -> Result<u32, u32> {
         match self {
@@ -36,7 +36,7 @@ impl KeySlot {
 }
 
 impl From<Result<u32, u32>> for KeySlot {
-    /// Of what [`Node::find`] gave: a page has no more slots than fit.
+    /// From a result of [`Node::find`]: a page has fewer slots than a `u16` counts.
     #[inline]
     fn from(found: Result<u32, u32>) -> Self {
         found.map_or_else(|index| Self::Before(index as u16), |index| Self::At(index as u16))
@@ -61,9 +61,9 @@ pub(crate) struct BTree {
     pub(super) number: TreeNumber,
 }
 
-/// What came of an attempt to change a record.
+/// Result of an attempt to change a record.
 pub(super) enum Attempt {
-    /// The key is here now.
+    /// The key's position after the change.
     Done(LeafHint),
     /// Done, and the leaf has become so small that a neighbour may take it in.
     Shrunk,
@@ -73,8 +73,8 @@ pub(super) enum Attempt {
     Lost,
 }
 
-/// Appends what is at `place`: whether there is such a place. `None` if the leaf has changed or left memory
-/// meanwhile, and then `into` is as it was.
+/// Appends the value at `place`, and returns whether there is one. `None`, with `into` unchanged, if the leaf
+/// has changed or left memory meanwhile.
 #[inline]
 fn copied(leaf: &OptimisticGuard<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
@@ -263,14 +263,14 @@ impl BTree {
                     return Ok(Some(()));
                 }
                 Ok(Attempt::Shrunk) => {
-                    // What was asked for is done, whatever becomes of this.
+                    // The change is done, whether the merge succeeds or not.
                     let _merged = self.shrink(key);
                     return Ok(Some(()));
                 }
                 Ok(Attempt::Full) => self.make_room(key)?,
                 Ok(Attempt::Lost) | Err(Denied::Changed) => {
                     if note_lost(leaf.id()) {
-                        // Nothing depends on it.
+                        // The split is optional.
                         let _parted = self.part(key);
                     }
                 }
@@ -292,7 +292,7 @@ impl BTree {
             Wish::Is(change) => leaf.is_valid().then_some(*change),
             Wish::DependsOn(decide) => with_bytes(|old| {
                 let value = found.ok().map(|index| Node::new(leaf.page()).value(index, old));
-                // What is decided on must be whole.
+                // The decision must be made on a consistent value.
                 leaf.is_valid().then(|| decide(value.map(|()| old.as_slice())))
             }),
         };

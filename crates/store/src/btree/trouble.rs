@@ -36,7 +36,7 @@ fn records(tree: &BTree) -> Model {
     found
 }
 
-/// What it was asked for is done or not, nothing else has changed, and the tree goes on.
+/// After a failure the change is done or not, nothing else has changed, and the tree can still be used.
 #[test]
 fn a_tree_is_whole_after_any_failure() {
     for trouble in [Trouble::Page, Trouble::Frame, Trouble::Write] {
@@ -110,7 +110,7 @@ fn a_scan_says_when_it_cannot_go_on() {
             let is_over = troubled.asked() < nth;
             drop(troubled);
             assert_eq!(failed.flatten().is_some(), !is_over, "{direction:?} at {nth}");
-            // Where it was it can go on.
+            // The scan continues at its position.
             while step().unwrap() {}
             assert!(found == expected, "{direction:?} at {nth}");
             if is_over {

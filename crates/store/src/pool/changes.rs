@@ -1,6 +1,6 @@
-//! Which pages moved, came or went in which epoch: what a checkpoint adds to the map of its predecessor.
+//! Changes of pages' locations by epoch: a checkpoint adds those of its epoch to the map.
 //!
-//! A change is noted before anybody can make the next one of the same page. All changes of a page are in one
+//! A change is noted before the next change of the same page can happen. All changes of a page are in one
 //! list, so their order is known.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ pub(super) const BLOCK_BITS: u32 = 12;
 /// Lists.
 const LISTS: usize = 32;
 
-/// A page is somewhere else than before.
+/// A change of a page's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     /// The page.
     pub id: PageId,
-    /// Where its newest image was; `None` if there was no such page, or no image yet.
+    /// Location of its newest image before; `None` if there was no such page, or no image yet.
     pub from: Option<Location>,
-    /// Where it is; `None` if the page does not exist any longer.
+    /// Its location now; `None` if the page does not exist any longer.
     pub to: Option<Location>,
 }
 

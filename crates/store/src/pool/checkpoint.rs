@@ -1,4 +1,4 @@
-//! What checkpoints, recovery and the cleaner ask of the pool.
+//! The pool's interface to checkpoints, recovery and the cleaner.
 
 use crate::sync::atomic::Ordering;
 
@@ -139,8 +139,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Where the newest image of a page is. One of a page that has changed since counts as garbage, but for
-    /// the checkpoints until then.
+    /// Location of a page's newest image. The image of a page that has changed since is garbage, except for
+    /// checkpoints before the change; it counts with `garbage_too`.
     pub fn location(&self, id: PageId, garbage_too: bool) -> Option<Location> {
         let entry = self.table.entry(id)?;
         loop {

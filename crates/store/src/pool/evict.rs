@@ -1,17 +1,17 @@
-//! Which pages leave memory: a clock with two hands per size class.
+//! Eviction: a clock with two hands per size class.
 //!
-//! The first hand marks pages as cooling; whoever uses one takes the mark off. The second hand follows at
-//! half a turn, and what is still cooling leaves memory. So a page stays that is used at least once in half a
-//! turn, and a page in use costs a store in that time, not one per use. (LeanStore's hands are closer
-//! together, a tenth of a turn: then an inner node must be used more often to stay, and out of memory a turn
-//! takes a tenth of a second.)
+//! The first hand marks pages as cooling; a use of a page removes the mark. The second hand follows at half a
+//! turn, and evicts pages that are still cooling. So a page stays in memory if it is used at least once in
+//! half a turn, and a page in use costs one store in that time, not one per use. (LeanStore's hands are a
+//! tenth of a turn apart: then an inner node must be used more often to stay, and with data larger than
+//! memory a turn takes a tenth of a second.)
 //!
-//! A page that changed is first gathered into a write unit and leaves when that is written; meanwhile it
-//! waits in a queue, and can still be used and saved. Pages that a scan loaded wait in a queue, too, of
-//! bounded length: beyond that a scan takes room from its own pages, not from others'.
+//! A dirty page is first gathered into a write unit and is evicted when that is written; meanwhile it waits
+//! in a queue, and a use keeps it in memory. Pages that a scan loaded wait in another queue, of bounded
+//! length: beyond that a scan evicts its own pages, not others'.
 //!
-//! Nothing here waits, but for [`Pool::take_frame`]. Each thread makes room for itself, as part of its
-//! worker's loop; nobody has to wait for a page cleaner.
+//! Nothing here waits, except [`Pool::take_frame`]. Each thread keeps frames free for itself, as part of its
+//! worker's loop, so there is no page cleaner to wait for.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ const BATCHES_PER_STEP: usize = 4;
 /// Batches before who needs a frame looks at all frames.
 const BATCHES_PER_FAULT: usize = 16;
 
-/// What those in [`Pool::room`] wait for.
+/// Key of the waiters in [`Pool::room`].
 pub(super) const FRAME: u64 = 0;
 
 /// See the module.
@@ -68,7 +68,7 @@ pub(super) struct Clock {
 #[repr(align(128))]
 struct Queues {
     queues: Mutex<Queue>,
-    /// What the thread took lately.
+    /// Bytes of frames that the thread took lately.
     demand_bytes: AtomicU64,
 }
 
@@ -89,17 +89,17 @@ struct Candidate {
     id: u64,
 }
 
-/// What came of making room.
+/// Result of making room.
 #[derive(Default)]
 struct Made {
     freed_bytes: u64,
     /// A unit that some page waits for.
     waits_for: Option<UnitSequence>,
-    /// Why changed pages stayed.
+    /// The reason why dirty pages stayed in memory.
     denied: Option<NotAppended>,
 }
 
-/// What came of one page.
+/// Result of trying to evict a page.
 enum Outcome {
     Left,
     Stays,
@@ -150,7 +150,7 @@ impl Clock {
         self.queues[shard].queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the calling thread took lately.
+    /// Bytes of frames that the calling thread took lately.
     fn demand_bytes(&self) -> u64 {
         self.queues[own_place() % SHARDS].demand_bytes.load(Ordering::Relaxed)
     }
@@ -182,7 +182,7 @@ impl Pool {
     }
 
     fn fill_store(&self, shard: usize, demand_bytes: u64) {
-        // What was not needed lately is forgotten bit by bit.
+        // Earlier demand decays.
         self.clock.queues[shard]
             .demand_bytes
             .store(demand_bytes - demand_bytes.div_ceil(4), Ordering::Relaxed);

@@ -38,7 +38,7 @@ impl Frame {
         Self((class as u32) << INDEX_BITS | index)
     }
 
-    /// What [`Frame::bits`] gave.
+    /// The inverse of [`Frame::bits`].
     #[inline]
     pub(super) fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -61,28 +61,28 @@ impl Frame {
     }
 }
 
-/// What the kernel can back at a time.
+/// Size of the kernel's huge pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// What is known of the page in a frame. All but the latch, the page and the state change only under the
-/// latch, or while the frame is nobody's page.
+/// State of a frame and its page. The fields except the latch, the page and the state change only under the
+/// latch, or while the frame has no page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Meta {
     /// Guards the page.
     pub latch: Latch,
-    /// Which page it is; zero for none. Set last when a page comes, cleared first when it goes.
+    /// The page's id; zero for none. Set last when a page comes, cleared first when it goes.
     pub page: AtomicU64,
-    /// Where the newest image of the page is, or will be; zero if there was never one. What is dirty has an
-    /// older image there.
+    /// Location of the page's newest image, which may not be written yet; zero if there was never one. The
+    /// image of a dirty page is older than the page.
     pub location: AtomicU64,
-    /// With which unit the image gets to the device; zero if it is there.
+    /// The unit that the image is written with; zero if it is written.
     pub unit: AtomicU64,
-    /// In which epoch the page was first changed since its image was made; zero if it was not.
+    /// Epoch of the first change since the image was made; zero if there was none.
     pub dirty_epoch: AtomicU32,
     /// The next in a list of free frames, plus one.
     next: AtomicU32,
-    /// For the eviction.
+    /// Hot, cooling or other state for the eviction.
     pub state: AtomicU8,
 }
 
@@ -90,8 +90,8 @@ pub(super) const META_BYTES: u64 = size_of::<Meta>() as u64;
 
 /// See the module.
 pub(crate) struct Frames {
-    /// Where a class's pages and metas begin. There are as many as a class has bits, so that no look-up needs
-    /// a check.
+    /// Addresses of each class's pages and metas. There are as many as a class has bits, so that no look-up
+    /// needs a check.
     bases: [Base; 16],
     pages: Mapping,
     _metas: Mapping,
@@ -115,11 +115,11 @@ unsafe impl Send for Base {}
 unsafe impl Sync for Base {}
 
 struct Class {
-    /// Where its pages begin among all.
+    /// Offset of its pages among all.
     pages_at: u64,
     metas_at: u64,
     count: u32,
-    /// From here on frames were never used.
+    /// Frames from this index on were never used.
     fresh: AtomicU32,
 }
 
@@ -306,12 +306,12 @@ impl Frames {
         })
     }
 
-    /// Where a device reads a page to or writes it from.
+    /// Address of a frame's page, for reads and writes of devices.
     pub fn memory(&self, frame: Frame) -> *mut u8 {
         self.base(frame).pages.wrapping_add(frame.index() * class_bytes(frame.class()) as usize)
     }
 
-    /// What is known of the page in a frame.
+    /// State of a frame.
     #[inline]
     pub fn meta(&self, frame: Frame) -> &Meta {
         // SAFETY: the range is mapped as long as `self` lives, and the frame exists; zeroed memory is a valid

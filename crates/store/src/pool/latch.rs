@@ -12,14 +12,14 @@ use crate::task::yield_now;
 #[derive(Debug, Default)]
 pub(crate) struct Latch(AtomicU64);
 
-/// What a reader found, to compare with later.
+/// Version of a latch, read before the data and validated after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
 const WRITER: u64 = 1;
 
 impl Version {
-    /// What it is after the next writer, if he has changed something.
+    /// The version after the next writer that changes something.
     pub fn next(self) -> Self {
         Self(self.0 + 2 * WRITER)
     }

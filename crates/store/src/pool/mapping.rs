@@ -18,8 +18,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// That many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which spares
-    /// most misses of the processor's own page table.
+    /// Reserves that many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which
+    /// avoids most TLB misses.
     pub fn reserve(bytes: u64, huge: bool) -> io::Result<Self> {
         let length = usize::try_from(bytes.max(1)).map_err(io::Error::other)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;

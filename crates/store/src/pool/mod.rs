@@ -1,8 +1,8 @@
 //! The buffer pool: pages in memory, within a hard budget.
 //!
-//! The page table has one word per page that says where the page is: in which frame, or where on the device.
-//! So a look-up of a resident page is one load, a page fault is one compare-and-swap, and no page needs to
-//! know who refers to it (vmcache, instead of swizzled pointers with parent pointers).
+//! The page table has one word per page, which contains the page's frame or its location on the device. So a
+//! look-up of a resident page is one load, a page fault is one compare-and-swap, and no page needs to know
+//! who refers to it (vmcache, instead of swizzled pointers with parent pointers).
 //!
 //! How to read: [`Pool::read`] a page, look at it, and [`OptimisticGuard::is_valid`] before believing
 //! anything. How to change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read,
@@ -11,13 +11,14 @@
 //! checkpoint as a whole or not at all.
 //!
 //! Who may change what:
-//! - The entry of a page that is in memory, and all that its frame's [`Meta`] says of it: who has the frame's
-//!   latch.
-//! - The entry of a page that is on the device: who exchanges it. Who makes it *loading* is the one who loads
-//!   it; others wait for him. Only the cleaner may exchange the location meanwhile.
-//! - A frame of [records]: who has the lock of its ring. It is never a page's.
-//! - Another frame without a page: who took it from the free ones. A latch is only ever taken by who has seen
-//!   the page in its frame and nothing change since, so nobody takes that of such a frame.
+//! - The entry of a page that is in memory, and its frame's [`Meta`]: the holder of the frame's latch.
+//! - The entry of a page that is on the device: anyone, by compare-and-swap. The thread or task that makes it
+//!   *loading* is the one that loads the page; others wait. Only the cleaner may exchange the location
+//!   meanwhile.
+//! - A frame of [records]: the holder of its ring's lock. It never holds a page.
+//! - Another frame without a page: its taker from the free list. A latch is taken only after the page was
+//!   seen in the frame and the latch's version has not changed since, so nobody else takes the latch of such
+//!   a frame.
 
 mod ahead;
 mod changes;
@@ -121,7 +122,7 @@ pub(crate) struct Pool {
     me: Weak<Self>,
 }
 
-/// What the threads of a place have done.
+/// Counters of the threads that share a slot.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counts {
@@ -262,12 +263,12 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The page, loaded if need be (parks, then). Restarts inside until it was resident once.
+    /// The page, loaded if need be, which parks. It retries until the page was in memory once.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Corrupt`]; `Corrupt` also if there is no such page (a stale id read
-    /// optimistically is possible: callers check their parent first and start over). What stands in the way
-    /// of writing pages, if the page needs memory and only dirty ones could give it.
+    /// [`Error::Io`], [`Error::Corrupt`]; also `Corrupt` if there is no such page (an optimistic read may
+    /// return a stale id, so callers validate the parent first and start over). If the page needs memory that
+    /// only dirty pages could give, the reason why these cannot be written.
     #[inline]
     pub fn read(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
         if trouble!(Page) {
@@ -389,7 +390,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are
-    /// too many pages. What stands in the way of writing pages, if only dirty ones could give memory.
+    /// too many pages. If only dirty pages could give memory, the reason why these cannot be written.
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
         let least = class_bytes(class) * PAGE_DIVISOR;
         if least > self.frames.budget_bytes() {
@@ -470,7 +471,7 @@ impl Pool {
         self.frames.budget_bytes()
     }
 
-    /// What of the budget is left for pages, beside records without theirs.
+    /// The part of the budget that records without pages leave to pages.
     pub fn budget_of_pages_bytes(&self) -> u64 {
         self.budget_bytes() - self.records.bytes()
     }

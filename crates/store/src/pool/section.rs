@@ -51,7 +51,7 @@ pub(crate) enum Denied {
 }
 
 impl Pool {
-    /// What to do about a denial before the next attempt. The section has ended.
+    /// Waits for the cause of a denial to end, before the next attempt. The section has ended.
     ///
     /// # Errors
     /// The store is poisoned, or there will be no room.
@@ -111,7 +111,7 @@ impl<'a> Section<'a> {
         Ok(Locked { pool: self.pool, meta: guard.meta, frame: guard.frame, id: guard.id })
     }
 
-    /// What tests want.
+    /// Lets planned trouble happen.
     #[inline]
     fn check_trouble(&self) -> Result<(), Denied> {
         if trouble!(Write) {

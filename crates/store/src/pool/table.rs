@@ -36,11 +36,11 @@ const CHUNKS: usize = (PAGES_MAX / CHUNK_PAGES) as usize;
 /// [`Table::has_room`].
 const AHEAD_PAGES: u64 = 1 << 20;
 
-/// Where a page is.
+/// An entry's content, encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(u64);
 
-/// What a [`Word`] says.
+/// A decoded [`Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageLocation {
     Nowhere,
@@ -119,8 +119,8 @@ impl Entry {
 
 /// See the module.
 pub(super) struct Table {
-    /// Where each chunk's entries begin, of durable pages and behind them of volatile ones; null: not mapped
-    /// yet. Never changed once it is not null.
+    /// Address of each chunk's entries, first of durable pages, then of volatile ones; null if the chunk is
+    /// not mapped yet. Never changed once it is not null.
     chunks: Box<[AtomicPtr<Entry>; 2 * CHUNKS]>,
     is_huge: bool,
     numbers: Mutex<Numbers>,

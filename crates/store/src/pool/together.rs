@@ -10,14 +10,14 @@ use super::{Access, Pool};
 use crate::header::PageId;
 use crate::segment::{GAP_BYTES, Location};
 
-/// What is read at once at most.
+/// Longest read.
 const TOGETHER_BYTES: u64 = 32 << 10;
 
 impl Pool {
-    /// Loads the first of these pages, if it is on the device, and with the same request those of the others
-    /// that lie close to it and are not in memory either: as if a scan had loaded them. Does nothing if there
-    /// are none, or if there is no memory for them; who needs a page reads it in any case, and meets the
-    /// errors. Parks.
+    /// Loads the first of these pages, if it is on the device, and with the same request those others that
+    /// lie close to it and are not in memory either, as if a scan had loaded them. It does nothing if there
+    /// are none, or no memory for them; a later read of a page loads it in any case, and reports errors.
+    /// Parks.
     pub fn load_together(&self, ids: &[PageId], access: Access) {
         let near = self.side_by_side(ids);
         if near.len() < 2 {

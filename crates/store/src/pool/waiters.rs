@@ -1,6 +1,6 @@
-//! Who waits for a page that is being loaded, or for memory.
+//! Waiters for pages that are being loaded, and for memory.
 //!
-//! Whoever ends the wait looks at a counter only, unless somebody waits.
+//! Ending a wait costs one load of a counter if nobody waits.
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::task::{Waker, waker};
 
-/// A queue of those who wait for something, with a key that says for what.
+/// A queue of waiters, each with a key that says for what it waits.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Waiters {

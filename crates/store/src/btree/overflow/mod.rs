@@ -63,14 +63,14 @@ const AHEAD: usize = 16;
 /// Pages that are freed in one section.
 const PAGES_PER_SECTION: usize = 32;
 
-/// Which value a page belongs to.
+/// Identity of the value that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     first: PageId,
     epoch: u64,
 }
 
-/// What a record keeps of an overflow value.
+/// A record's reference to an overflow value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reference {
     length: u64,
@@ -139,11 +139,11 @@ struct Pages {
     inner: Vec<PageId>,
     /// Those that hold the value.
     data: Vec<PageId>,
-    /// Whose they are, if inner ones were read.
+    /// Identity of their value, if inner pages were read.
     owner: Option<Owner>,
 }
 
-/// The pages of a value as the log names them, and whose they are: without any, nobody's.
+/// The pages of a value as the log names them, and the value's identity, if there are pages.
 struct Logged {
     owner: Option<Owner>,
     completed: Epoch,
@@ -158,7 +158,7 @@ impl Overflow {
         Self { pool: Arc::clone(pool), class_max }
     }
 
-    /// What the log has of a value of so many bytes.
+    /// Length of the log's reference to a value of so many bytes.
     pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
         const LOGGED_PAGE_BYTES: u64 = 16;
         const LOGGED_OWNER_BYTES: u64 = 12;
@@ -404,7 +404,7 @@ pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, E
     Ok((pages, completed.max(Epoch(begun))))
 }
 
-/// What a page that was read says of its value: whose it is, and a part of it.
+/// The identity of a page's value, and the part of the value in the page.
 #[cfg(feature = "testing")]
 pub(crate) fn part_of(page: crate::page::Page<'_>) -> ((PageId, u64), Vec<u8>) {
     let mut part = Vec::new();
@@ -412,7 +412,7 @@ pub(crate) fn part_of(page: crate::page::Page<'_>) -> ((PageId, u64), Vec<u8>) {
     ((PageId(page.long(FIRST)), page.long(EPOCH)), part)
 }
 
-/// A reference that decodes comes back.
+/// Checks that a reference that decodes is encoded to an equal one.
 #[cfg(feature = "testing")]
 pub(crate) fn decode_again(reference: &[u8]) {
     if let Ok(decoded) = decode(reference) {

@@ -64,9 +64,9 @@ impl Overflow {
         }
     }
 
-    /// The bytes from `position` on that one page holds; none at the end. Who reads the whole value in order
-    /// reads ahead, and learns at its end whether its checksum is right; the pages have checksums of their
-    /// own.
+    /// The value's bytes from `position` to the end of the page that contains it; none at the value's end.
+    /// Reading the whole value in order reads ahead, and verifies its checksum at the end; the pages have
+    /// checksums of their own.
     ///
     /// # Errors
     /// As [`Overflow::read`].

@@ -1,23 +1,21 @@
-//! Records without their pages: what was read of a page that had to be loaded for it.
+//! Records without their pages: a cache of single records whose pages have left memory.
 //!
-//! A page stays in memory when one of its records is used, and the others with it. Where keys that are used
-//! often lie among many that are not, most of the memory is then taken by records that nobody asks for. So
-//! what had to be read from the device for the sake of one record is kept, too, as that record alone: as long
-//! as its page is in memory nobody looks here, and when the page has left, whoever asks for the record again
-//! finds it here, in a twentieth of the memory.
+//! A page stays in memory when any of its records is used. If frequently used keys lie among many others,
+//! most of the memory is taken by records that nobody asks for. Therefore a record for which a page had to be
+//! read is also kept alone. As long as its page is in memory the copy is not used; when the page has left,
+//! the next look-up finds the copy, in a twentieth of the memory.
 //!
-//! What is here is what the leaf has, always: who changes a record in its leaf changes it here before he
-//! gives the leaf's latch back ([`Pool::amend_record`]), and what a reader has found is taken in only if the
-//! leaf has not changed since ([`Pool::keep_record`]). Nothing here is dirty, and nothing depends on what is
-//! here: any record may be forgotten at any time.
+//! A copy always equals the record in the leaf: a change of a record in its leaf changes the copy before the
+//! leaf's latch is released ([`Pool::amend_record`]), and a record that a reader has found is taken in only
+//! if the leaf has not changed since ([`Pool::keep_record`]). Copies are never dirty, and any of them may be
+//! dropped at any time.
 //!
-//! The memory is frames of the pool, each a row of records. Several rings of frames, by the keys' hashes,
-//! each under a lock of its own; the oldest frame becomes the newest, and of its records those stay that were
-//! used since the frame was half as old. That is what the pool's clock does with pages, so that both can be
-//! compared: each time the frames have turned for a while, memory goes to where the least recently used part
-//! of it was of more use ([`Records::balance`]). If records are of little use, as where all keys are looked
-//! for as often, they take next to nothing, and only one key in eight is taken in, to see whether that
-//! changes.
+//! The memory is frames of the pool, each a sequence of records. There are several rings of frames, by the
+//! keys' hashes, each with a lock of its own. The oldest frame becomes the newest, and of its records those
+//! stay that were used since the frame was half as old. The pool's clock treats pages likewise, so the two
+//! can be compared: from time to time memory moves to the one whose least recently used part saved more reads
+//! ([`Records::balance`]). If records save few reads, because all keys are looked for equally often, they
+//! take hardly any memory, and only one key in eight is taken in, to notice when that changes.
 
 mod record;
 mod ring;
@@ -124,7 +122,7 @@ impl Records {
     /// Of a pool with that budget.
     pub fn new(budget_bytes: u64) -> Self {
         let budget_frames = frames_of(budget_bytes);
-        // What pages need is left, and as much again.
+        // Twice the smallest budget is left to pages.
         let beyond_need = budget_frames.saturating_sub(2 * frames_of(BUDGET_BYTES_MIN));
         let frames_max = (budget_frames / RECORDS_MAX_DIVISOR).min(beyond_need);
         let rings = frames_max.div_ceil(FRAMES_PER_RING).min(RINGS_MAX);

@@ -22,7 +22,7 @@ pub(super) const HEADER_BYTES: u32 = 24;
 const NUMBER_BITS: u32 = 39;
 const TAG_SHIFT: u32 = 48;
 
-/// Where a record is.
+/// Pointer to a record: its frame's number, its offset, and some bits of its hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordPointer(u64);
 
@@ -53,7 +53,7 @@ impl RecordPointer {
     }
 }
 
-/// Where a place is kept.
+/// Position of a pointer in a page of pointers.
 #[derive(Clone, Copy)]
 pub(super) struct PointerSlot<'a> {
     pub page: Page<'a>,

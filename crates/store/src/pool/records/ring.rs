@@ -8,8 +8,8 @@ use super::{RECORD_BYTES_MAX, RecordKey, TAIL_DIVISOR};
 use crate::page::Page;
 use crate::pool::frames::{Frame, Frames};
 
-/// What the records of a frame may take that stay when it becomes the newest: there must be room for another
-/// one.
+/// Upper bound for the records that stay when a frame becomes the newest: there must be room for another
+/// record.
 const STAYING_BYTES_MAX: u32 = FRAME_BYTES - 2 * RECORD_BYTES_MAX;
 
 /// Percent of a ring's places that are in use before it gets more: few buckets are full until then.
@@ -40,7 +40,7 @@ pub(super) struct Ring {
 
 /// A record that is there.
 pub(super) struct Found<'a> {
-    /// Where its place is kept.
+    /// The slot of its pointer.
     pub slot: PointerSlot<'a>,
     pub record: Record<'a>,
     /// Whether its frame is among the oldest.
@@ -83,7 +83,7 @@ impl Ring {
         })
     }
 
-    /// Where the place of a new record is to be kept: instead of none, or of the oldest one.
+    /// The slot for a new record's pointer: an empty one, or that of the oldest record.
     fn slot<'a>(&self, frames: &'a Frames, hash: u64) -> Option<PointerSlot<'a>> {
         self.bucket(frames, hash).min_by_key(|slot| match slot.get().number() {
             gone if gone < self.first => 0,
@@ -96,7 +96,7 @@ impl Ring {
         (self.frames.len() as u64 / TAIL_DIVISOR).max(1)
     }
 
-    /// The oldest frame becomes the newest, with what of it was used lately.
+    /// The oldest frame becomes the newest, with those of its records that were used lately.
     pub fn turn(&mut self, frames: &Frames) {
         let half = self.frames.get(self.frames.len() / 2).map(|frame| frames.page(*frame));
         half.into_iter().flat_map(records).for_each(|record| record.set_used(false));
