@@ -1,0 +1,108 @@
+//! What ARCHITECTURE.md names: files and folders that must exist, and items that must be in the files beside
+//! which they stand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders that paths on the page may be relative to, besides the crates and their `src`.
+const BASES: &[&str] = &["", "crates/store/src", "docs"];
+
+/// The texts between backquotes and the targets of links, outside of blocks of code, each with what stands
+/// between it and the one before.
+fn spans(page: &str) -> Vec<(&str, &str)> {
+    let mut spans = Vec::new();
+    for text in page.split("```").step_by(2) {
+        let mut pieces = text.split('`');
+        let mut before = pieces.next().unwrap_or_default();
+        while let (Some(span), Some(after)) = (pieces.next(), pieces.next()) {
+            spans.push((before, span));
+            before = after;
+        }
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        spans.extend(targets.filter(|target| !target.contains("//")).map(|target| ("", target)));
+    }
+    spans
+}
+
+/// Whether a text is meant as a path: it has no blanks, and a slash or the ending of a file.
+fn is_path(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/*#".contains(c);
+    text.chars().all(allowed)
+        && !text.starts_with('/')
+        && (text.contains('/') || text.ends_with(".rs") || text.ends_with(".md"))
+}
+
+/// Where a path leads, from the root, a crate or one of the [`BASES`]. Of a path with a `*` the part before
+/// it must lead somewhere.
+fn find(root: &Path, path: &str) -> Option<PathBuf> {
+    let fixed = path.split(['*', '#']).next()?;
+    let crates = fs::read_dir(root.join("crates")).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let crates = crates.flat_map(|folder| [folder.join("src"), folder]);
+    let mut bases = BASES.iter().map(|base| root.join(base)).chain(crates);
+    bases.find_map(|base| Some(base.join(fixed)).filter(|found| found.exists()))
+}
+
+/// Whether a file defines the item: for `Type::function` the function, and the type is mentioned.
+fn defines(file: &str, item: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let has =
+        |text: &str| file.match_indices(text).any(|(at, _)| !file[at + text.len()..].starts_with(is_name));
+    let (of, name) = item.rsplit_once("::").unwrap_or(("", item));
+    let keywords = ["fn", "struct", "enum", "trait", "type", "const", "mod"];
+    // A function of a module stands in the module's file.
+    let of = of.rsplit("::").next().filter(|of| of.starts_with(char::is_uppercase)).unwrap_or_default();
+    keywords.iter().any(|keyword| has(&format!("{keyword} {name}"))) && (of.is_empty() || has(of))
+}
+
+/// What the page names and is not there.
+fn missing(root: &Path, page: &str) -> Vec<String> {
+    let (mut missing, mut item) = (Vec::new(), "");
+    for (before, span) in spans(page) {
+        if !is_path(span) {
+            item = span;
+            continue;
+        }
+        match find(root, span) {
+            None => missing.push(format!("there is no {span}")),
+            Some(path) if before == " (" && !item.is_empty() => {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                if !defines(&text, item) {
+                    missing.push(format!("{span} defines no {item}"));
+                }
+            }
+            Some(_) => {}
+        }
+        item = "";
+    }
+    missing
+}
+
+#[test]
+fn everything_that_the_page_names_is_there() {
+    let root = super::root();
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let paths = spans(&page).into_iter().filter(|(_, span)| is_path(span)).count();
+    assert!(paths > 100, "the paths must be found: {paths}");
+    let missing = missing(&root, &page);
+    assert!(missing.is_empty(), "ARCHITECTURE.md: {missing:#?}");
+}
+
+#[test]
+fn paths_and_items_that_are_missing_are_found() {
+    let root = super::root();
+    let page = "`crates/device/` and `crates/*/tests`, `src/lib.rs`, [one](docs/store.md#the-store), `a / b`, `x`\n\
+                `BTree::descend` (`btree/descent.rs`), `slots::save` (`checkpoint/slots.rs`)\n\
+                ```\nno/such/path.rs\n```\n";
+    assert_eq!(missing(&root, page), Vec::<String>::new());
+    let page = "`crates/gone/`, `gone.rs`, [one](docs/gone.md), `BTree::gone` (`btree/descent.rs`), \
+                `BTree::descen` (`btree/descent.rs`), `Gone::descend` (`btree/descent.rs`)";
+    let expected = [
+        "there is no crates/gone/",
+        "there is no gone.rs",
+        "btree/descent.rs defines no BTree::gone",
+        "btree/descent.rs defines no BTree::descen",
+        "btree/descent.rs defines no Gone::descend",
+        "there is no docs/gone.md",
+    ];
+    assert_eq!(missing(&root, page), expected);
+}
