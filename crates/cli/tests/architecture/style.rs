@@ -1,4 +1,4 @@
-//! How long functions are, and how wide comments.
+//! How long functions are, how wide comments, and how constants that bound something are named.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +17,12 @@ const COMMENT_COLUMNS_MAX: usize = 110;
 /// How many wider lines of comments each crate still has: drawings, and code in examples. The numbers may
 /// fall, and not rise.
 const WIDER_COMMENTS: &[(&str, usize)] = &[("model", 1), ("store", 14)];
+
+/// Words for bounds and parts in names of constants, instead of `_MIN`, `_MAX`, `_FRACTION` and `_DIVISOR`.
+const OTHER_WORDS: &[&str] = &["LEAST", "MOST", "SMALLEST", "LARGEST", "SHORTEST", "LONGEST", "SHARE"];
+
+/// How many constants of each crate are named with these words: names of columns.
+const NAMED_OTHERWISE: &[(&str, usize)] = &[("model", 2)];
 
 /// Counts what `found` finds in each crate's files and compares it with what is still allowed there.
 fn count(allowed: &[(&str, usize)], found: impl Fn(&str) -> Vec<String>) {
@@ -45,6 +51,23 @@ fn functions_are_short() {
 #[test]
 fn comments_are_narrow() {
     count(WIDER_COMMENTS, wide_comments);
+}
+
+#[test]
+fn bounds_are_minima_and_maxima() {
+    count(NAMED_OTHERWISE, otherwise_named);
+}
+
+/// Constants named with one of the [`OTHER_WORDS`], or with a bound's word in front.
+fn otherwise_named(text: &str) -> Vec<String> {
+    let name = |line: &str| line.split("const ").nth(1)?.split(':').next().map(str::to_owned);
+    let is_odd = |name: &String| {
+        let is_constant = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        let starts_with_bound = name.starts_with("MIN_") || name.starts_with("MAX_");
+        is_constant && (starts_with_bound || name.split('_').any(|word| OTHER_WORDS.contains(&word)))
+    };
+    let named = text.lines().enumerate().filter_map(|(number, line)| Some((number, name(line)?)));
+    named.filter(|(_, name)| is_odd(name)).map(|(number, name)| format!("{}: {name}", number + 1)).collect()
 }
 
 /// Those that are too long. The formatter has put the closing brace right below the first line.
@@ -95,4 +118,10 @@ fn long_functions_and_wide_comments_are_found() {
     let fits = format!("// {}\n", "x".repeat(COMMENT_COLUMNS_MAX - 3));
     assert!(wide_comments(&fits).is_empty());
     assert_eq!(wide_comments(&format!("{fits}    /{fits}")).len(), 1);
+}
+
+#[test]
+fn bounds_with_other_names_are_found() {
+    let text = "const BYTES_MAX: u64 = 1;\npub(crate) const MOST_BYTES: u64 = 1;\nconst fn least() {}\n    const TIME_SHARE: f64 = 0.1;\nconst ALMOST: u8 = 1;\nconst MAX_X: u8 = 1;";
+    assert_eq!(otherwise_named(text), ["2: MOST_BYTES", "4: TIME_SHARE", "6: MAX_X"]);
 }

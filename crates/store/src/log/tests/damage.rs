@@ -11,7 +11,7 @@ use crate::task::JoinHandle;
 use crate::worker::Harness;
 
 /// A log of durable groups of one to five records, and the records.
-fn written(settled: bool) -> (Devices, Vec<u8>, Seen) {
+fn written(settled: bool) -> (Devices, Vec<u8>, ReplayedRecords) {
     let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
     let (log, _) = open_on(&devices, &layout(), NEW).unwrap();
     let mut random = Pcg64::seed_from_u64(5);
@@ -36,7 +36,7 @@ fn written(settled: bool) -> (Devices, Vec<u8>, Seen) {
 }
 
 /// Opens the log with other bytes in place of its own.
-fn open_with(devices: &Devices, bytes: &[u8]) -> Result<Seen, Error> {
+fn open_with(devices: &Devices, bytes: &[u8]) -> Result<ReplayedRecords, Error> {
     let mut image = Block::new(bytes.len()).unwrap();
     image.bytes().copy_from_slice(bytes);
     image.write(devices, Role::Log, RING_START).unwrap();

@@ -68,13 +68,13 @@ pub(super) fn nobody() -> Executor {
 pub(crate) const NEW: LogCheckpoint =
     LogCheckpoint { store: 0x5707e, tail: Lsn(0), durable: Lsn(0), timestamp: Timestamp(0), closed: false };
 
-pub(super) type Seen = Vec<(Lsn, Timestamp, Vec<u8>)>;
+pub(super) type ReplayedRecords = Vec<(Lsn, Timestamp, Vec<u8>)>;
 
 pub(super) fn open(
     device: &Arc<SimDevice>,
     layout: &Layout,
     checkpoint: LogCheckpoint,
-) -> Result<(Log, Seen), Error> {
+) -> Result<(Log, ReplayedRecords), Error> {
     open_on(&Devices::new(Arc::clone(device) as _, None), layout, checkpoint)
 }
 
@@ -82,7 +82,7 @@ pub(super) fn open_on(
     devices: &Devices,
     layout: &Layout,
     checkpoint: LogCheckpoint,
-) -> Result<(Log, Seen), Error> {
+) -> Result<(Log, ReplayedRecords), Error> {
     let (mut seen, devices) = (Vec::new(), devices.clone());
     let mut replay = |lsn: Lsn, timestamp: Timestamp, record: &[u8]| {
         seen.push((lsn, timestamp, record.to_vec()));
@@ -99,7 +99,7 @@ fn records_come_back_over_many_laps_and_openings() {
     let device = device(1);
     let (mut log, seen) = open(&device, &layout(), NEW).unwrap();
     assert_eq!(seen, []);
-    let mut kept: Seen = Vec::new();
+    let mut kept: ReplayedRecords = Vec::new();
     let mut checkpoint = NEW;
     for round in 0..3000 {
         let length = [0, 1, 30, 200, 460, 463, 464, 1000, 4000][random.random_range(0..9)];

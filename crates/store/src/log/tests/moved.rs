@@ -59,7 +59,7 @@ fn records_come_back_wherever_the_log_was_moved() {
         .map(|(start_bytes, blocks)| LogExtent { start_bytes, bytes: blocks * BLOCK_BYTES });
     let mut layout = Layout { log: places[0], log_bytes_max: 1 << 19, ..layout() };
     let (mut log, _) = open_on(&devices, &layout, NEW).unwrap();
-    let (mut kept, mut checkpoint, mut moves): (Seen, _, _) = (Vec::new(), NEW, [0; 2]);
+    let (mut kept, mut checkpoint, mut moves): (ReplayedRecords, _, _) = (Vec::new(), NEW, [0; 2]);
     for round in 0..4000_u64 {
         let record: Vec<u8> = (0..random.random_range(0..600)).map(|_| random.random()).collect();
         let logged = log.append(&record).unwrap();
