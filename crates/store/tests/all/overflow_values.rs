@@ -66,7 +66,7 @@ fn values_of_any_length_come_back_now_in_snapshots_and_after_reopening() {
 }
 
 #[test]
-fn a_refused_commit_leaves_nothing_of_its_large_values() {
+fn a_refused_commit_leaves_nothing_of_its_overflow_values() {
     let device = device();
     let db = create(&device);
     let tree = db.tree("t").unwrap();

@@ -303,7 +303,7 @@ fn regression_a_value_that_was_begun_before_a_checkpoint_is_replayed() {
 /// Pages were counted as if all were of the largest size, so that a batch of overflow values was refused only
 /// at its commit.
 #[test]
-fn regression_large_values_over_the_limit_of_a_batch_are_refused_as_they_are_gathered() {
+fn regression_overflow_values_over_the_limit_of_a_batch_are_refused_as_they_are_gathered() {
     let device = flashgrain_device::MemoryDevice::new(128 << 20, 128 << 20).unwrap();
     let builder = Db::builder().device(Arc::new(device)).cache_bytes(8 << 20).workers(1).node_bytes(4096);
     let db = builder.log_bytes(1 << 20).create().unwrap();

@@ -126,7 +126,7 @@ fn writes_that_replace_each_other_do_not_add_up() {
 }
 
 #[test]
-fn asking_for_a_key_does_not_read_its_large_value() {
+fn asking_for_a_key_does_not_read_its_overflow_value() {
     let db = db();
     let tree = db.tree("t").unwrap();
     tree.insert("large", vec![7; 4 << 20]).unwrap();

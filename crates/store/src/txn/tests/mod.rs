@@ -213,7 +213,7 @@ fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Ve
 /// Whoever finds a reference looks at its record once more if the pages are gone: then that must be another
 /// one.
 #[test]
-fn a_large_value_is_given_back_after_its_record_was_replaced() {
+fn an_overflow_value_is_given_back_after_its_record_was_replaced() {
     let (transactions, _harness) = store(1);
     let (tree, map) = transactions.tree(1);
     let given_back = Arc::new(AtomicU64::new(0));
@@ -237,7 +237,7 @@ fn a_large_value_is_given_back_after_its_record_was_replaced() {
 }
 
 #[test]
-fn a_large_value_is_given_back_when_nobody_sees_it() {
+fn an_overflow_value_is_given_back_when_nobody_sees_it() {
     let (transactions, _harness) = store(1);
     let (tree, _) = transactions.tree(1);
     let gone = note_what_is_gone(&transactions);
