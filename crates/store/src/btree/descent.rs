@@ -55,12 +55,12 @@ impl BTree {
     /// The leaf that covers `key`, and the key's slot there, if that is known; `hint` is where another key
     /// was found.
     #[inline]
-    pub(super) fn place_of(
+    pub(super) fn leaf_of(
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
     ) -> Result<(OptimisticGuard<'_>, KeySlot), Error> {
-        match self.place_again(key, hint) {
+        match self.hinted_leaf(key, hint) {
             Some(place) => Ok(place),
             None => Ok((self.leaf(key)?, KeySlot::Unknown)),
         }
@@ -72,27 +72,27 @@ impl BTree {
         self.descend(0, Access::Normal, |node| node.child_slot(key))
     }
 
-    /// As [`BTree::place_of`], if the key is in the leaf of the other one, or this thread has found it
+    /// As [`BTree::leaf_of`], if the key is in the leaf of the other one, or this thread has found it
     /// lately, and nothing has changed there since.
     #[inline]
-    pub(super) fn place_again(
+    pub(super) fn hinted_leaf(
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
     ) -> Option<(OptimisticGuard<'_>, KeySlot)> {
         let covers = |leaf: &OptimisticGuard<'_>| Node::new(leaf.page()).covers(key) && leaf.is_valid();
-        if let Some(leaf) = hint.and_then(|hint| self.pool.again(hint.page_version)).filter(covers) {
+        if let Some(leaf) = hint.and_then(|hint| self.pool.revisit(hint.page_version)).filter(covers) {
             return Some((leaf, KeySlot::Unknown));
         }
         let hint = leaf_hints::recall((self.number, self.root), key)?;
-        let leaf = self.pool.again(hint.page_version)?;
+        let leaf = self.pool.revisit(hint.page_version)?;
         if hint.slot == KeySlot::Unknown {
             Node::prefetch(leaf.page(), true);
         }
         Some((leaf, hint.slot))
     }
 
-    /// Notes a leaf hint for the next [`BTree::place_of`].
+    /// Notes a leaf hint for the next [`BTree::leaf_of`].
     #[inline]
     pub(super) fn remember(&self, key: &[u8], hint: LeafHint) {
         leaf_hints::remember((self.number, self.root), key, hint);
@@ -113,22 +113,23 @@ impl BTree {
         });
     }
 
-    /// As [`BTree::place_of`], if all on the way to it is in memory, as far as can be seen without waiting.
-    pub(super) fn place_at_hand(
+    /// As [`BTree::leaf_of`], if all on the way to it is in memory, as far as can be seen without waiting.
+    pub(super) fn resident_leaf(
         &self,
         key: &[u8],
         hint: Option<LeafHint>,
     ) -> Option<(OptimisticGuard<'_>, KeySlot)> {
-        if let Some(place) = self.place_again(key, hint) {
+        if let Some(place) = self.hinted_leaf(key, hint) {
             return Some(place);
         }
-        let mut guard = self.pool.at_hand(self.root)?;
+        let mut guard = self.pool.resident(self.root)?;
         let mut level = Node::new(guard.page()).level();
         while level > 0 {
             let node = Node::new(guard.page());
             let child = node.child(node.child_slot(key));
             preempt!();
-            let next = Some(child).filter(|_| guard.is_valid()).and_then(|child| self.pool.at_hand(child))?;
+            let next =
+                Some(child).filter(|_| guard.is_valid()).and_then(|child| self.pool.resident(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
             // Only now it is certain that the child covers the key. A node that is being changed may lead in

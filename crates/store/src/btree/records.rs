@@ -40,8 +40,8 @@ impl BTree {
 
     /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
     /// it is.
-    pub fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        let copied = self.copy_at_hand(key, into, &mut None);
+    pub fn read_resident(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        let copied = self.copy_resident(key, into, &mut None);
         if copied.is_some() {
             return copied;
         }
@@ -58,7 +58,7 @@ impl BTree {
         key: &[u8],
         recall: &mut dyn FnMut(&RecordKey<'_>) -> bool,
     ) -> Result<Way<'_>, Error> {
-        if let Some((leaf, slot)) = self.place_again(key, None) {
+        if let Some((leaf, slot)) = self.hinted_leaf(key, None) {
             return Ok(Way::Leaf { leaf, slot, was_absent: false });
         }
         self.until_whole(|| {
@@ -151,7 +151,7 @@ mod tests {
                     let mut value = Vec::new();
                     let found = match step % 2 {
                         0 => tree.read(&key, &mut value).unwrap(),
-                        _ => match tree.read_at_hand(&key, &mut value) {
+                        _ => match tree.read_resident(&key, &mut value) {
                             Some(found) => found,
                             None => tree.read(&key, &mut value).unwrap(),
                         },

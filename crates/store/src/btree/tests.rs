@@ -205,7 +205,7 @@ fn history(pool: &Arc<Pool>, class: usize, keys: Keys, steps: u32, seed: u64) ->
                 // Another one's place, which may be in the same leaf.
                 let other = keys.draw(random, 4000);
                 let mut found = Vec::new();
-                if let Some(is_there) = tree.get_at_hand(&other, &mut found, &mut hint) {
+                if let Some(is_there) = tree.get_resident(&other, &mut found, &mut hint) {
                     assert_eq!(is_there.then_some(&found), model.get(&other), "seed {seed} step {step}");
                     looks.note(&other, hint);
                 }

@@ -39,7 +39,7 @@ impl BTree {
         };
         let mut keys = keys.filter(|key| !is_known(key)).peekable();
         while keys.peek().is_some()
-            && let Some(root) = self.pool.at_hand(self.root)
+            && let Some(root) = self.pool.resident(self.root)
         {
             let on_its_way = |key| Way { key, guard: root, child: self.root };
             let mut ways: Ways<'_> = keys.by_ref().take(AT_A_TIME).map(on_its_way).collect();
@@ -71,7 +71,7 @@ impl BTree {
             level -= 1;
             ways.retain(|way| {
                 preempt!();
-                let Some(next) = self.pool.at_hand(way.child) else { return false };
+                let Some(next) = self.pool.resident(way.child) else { return false };
                 preempt!();
                 Node::prefetch(next.page(), level == 0);
                 // Only now is it certain that the child, as it was found, covers the key.

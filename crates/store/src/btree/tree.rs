@@ -127,15 +127,15 @@ impl BTree {
     /// that may be in the same leaf, and becomes where this one was.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.until_whole(|| {
-            let place = self.place_of(key, hint.take())?;
+            let place = self.leaf_of(key, hint.take())?;
             Ok(self.copy_value(place, key, into, hint, Pool::overlap))
         })
     }
 
     /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
     /// it is.
-    pub fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
-        let copied = self.copy_at_hand(key, into, hint);
+    pub fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
+        let copied = self.copy_resident(key, into, hint);
         if copied.is_none() {
             self.begin_to_load(key);
         }
@@ -143,13 +143,13 @@ impl BTree {
     }
 
     /// As [`BTree::get`], if what that takes is in memory.
-    pub(super) fn copy_at_hand(
+    pub(super) fn copy_resident(
         &self,
         key: &[u8],
         into: &mut Vec<u8>,
         hint: &mut Option<LeafHint>,
     ) -> Option<bool> {
-        let place = self.place_at_hand(key, hint.take())?;
+        let place = self.resident_leaf(key, hint.take())?;
         self.copy_value(place, key, into, hint, |_| ())
     }
 
@@ -179,7 +179,7 @@ impl BTree {
     /// zero. `hint` as with [`BTree::get`].
     pub fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
-            let (leaf, slot) = self.place_of(key, hint.take())?;
+            let (leaf, slot) = self.leaf_of(key, hint.take())?;
             let node = Node::new(leaf.page());
             let found = slot.find(node, key);
             let head = found.ok().map(|index| node.value_head(index));
@@ -255,8 +255,9 @@ impl BTree {
         note_change();
         let mut first = hint.take();
         self.until_whole(|| {
-            let hinted = first.take().and_then(|hint| Some((self.pool.again(hint.page_version)?, hint.slot)));
-            let (leaf, slot) = hinted.map_or_else(|| self.place_of(key, None), Ok)?;
+            let hinted =
+                first.take().and_then(|hint| Some((self.pool.revisit(hint.page_version)?, hint.slot)));
+            let (leaf, slot) = hinted.map_or_else(|| self.leaf_of(key, None), Ok)?;
             match self.attempt(&leaf, slot, key, wish) {
                 Ok(Attempt::Done(after)) => {
                     *hint = hinted.map(|_| after);

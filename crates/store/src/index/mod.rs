@@ -17,11 +17,11 @@
 //!
 //! All words of the boundary are in this folder, so that no implementation lends its own.
 
-mod at_hand;
 mod census;
 mod changes;
 mod hint;
 mod kind;
+mod overlap;
 mod piece;
 mod prior;
 mod snapshots;
@@ -33,12 +33,12 @@ use std::task::Poll;
 use crate::Error;
 use crate::header::PageId;
 use crate::log::{LogRecord, Timestamp};
-pub(crate) use at_hand::{May, each_brought, waiting};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use hint::{KeySlot, LeafHint};
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
+pub(crate) use overlap::{May, each_brought, waiting};
 pub(crate) use piece::{Direction, Fate, Piece};
 pub(crate) use prior::Prior;
 pub(crate) use snapshots::Snapshots;

@@ -206,7 +206,7 @@ impl<'a> OptimisticGuard<'a> {
     }
 }
 
-/// The frame that a page was in, and the version of its latch then: see [`Pool::again`].
+/// The frame that a page was in, and the version of its latch then: see [`Pool::revisit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageVersion {
     frame: Frame,
@@ -285,7 +285,7 @@ impl Pool {
 
     /// The page, if it is in memory and nobody is changing it.
     #[inline]
-    pub fn at_hand(&self, id: PageId) -> Option<OptimisticGuard<'_>> {
+    pub fn resident(&self, id: PageId) -> Option<OptimisticGuard<'_>> {
         // Trouble is for those who wait.
         let guard = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
         count(&self.counts[own_place()].hits);
@@ -294,7 +294,7 @@ impl Pool {
 
     /// The page, if it is still in memory and nobody has changed it since this pool's `page_version`.
     #[inline]
-    pub fn again(&self, page_version: PageVersion) -> Option<OptimisticGuard<'_>> {
+    pub fn revisit(&self, page_version: PageVersion) -> Option<OptimisticGuard<'_>> {
         let PageVersion { frame, version } = page_version;
         let meta = self.frames.meta(frame);
         // Under this version the frame has had the same page all the time.

@@ -27,8 +27,8 @@ impl OrderedMap for BTree {
     }
 
     #[inline]
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
-        Self::get_at_hand(self, key, into, hint)
+    fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
+        Self::get_resident(self, key, into, hint)
     }
 
     #[inline]
@@ -37,8 +37,8 @@ impl OrderedMap for BTree {
     }
 
     #[inline]
-    fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        Self::read_at_hand(self, key, into)
+    fn read_resident(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        Self::read_resident(self, key, into)
     }
 
     #[inline]

@@ -63,7 +63,7 @@ impl<M: OrderedMap + 'static> InPlace<M> {
         let start = into.len();
         let is_there = match may {
             May::Wait => self.map.read(key, into)?,
-            May::NotWait => match self.map.read_at_hand(key, into) {
+            May::NotWait => match self.map.read_resident(key, into) {
                 Some(is_there) => is_there,
                 None => return Ok(Poll::Pending),
             },
@@ -87,7 +87,7 @@ impl<M: OrderedMap + 'static> InPlace<M> {
         let start = values.len();
         let is_there = match may {
             May::Wait => self.map.get(key, values, &mut prior.hint)?,
-            May::NotWait => match self.map.get_at_hand(key, values, &mut prior.hint) {
+            May::NotWait => match self.map.get_resident(key, values, &mut prior.hint) {
                 Some(is_there) => is_there,
                 None => return Ok(Poll::Pending),
             },

@@ -105,11 +105,11 @@ impl OrderedMap for Map {
     }
 
     /// Some have to wait for it. Failures are for those who wait.
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, _hint: &mut Option<LeafHint>) -> Option<bool> {
-        let is_at_hand = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
-        let value = self.records.lock().unwrap().get(key).filter(|_| is_at_hand).cloned();
+    fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, _hint: &mut Option<LeafHint>) -> Option<bool> {
+        let is_resident = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
+        let value = self.records.lock().unwrap().get(key).filter(|_| is_resident).cloned();
         into.extend_from_slice(value.as_deref().unwrap_or_default());
-        is_at_hand.then_some(value.is_some())
+        is_resident.then_some(value.is_some())
     }
 
     fn change_at(&self, key: &[u8], _hint: &mut Option<LeafHint>, change: Change<'_>) -> Result<(), Error> {

@@ -20,7 +20,7 @@ pub(crate) trait OrderedMap: Send + Sync {
     /// As [`OrderedMap::get`], if all pages that it takes are in memory. Otherwise it begins to load them,
     /// does not wait, and `into` stays as it is. After a success a change of the key most likely finds its
     /// pages in memory.
-    fn get_at_hand(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool>;
+    fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool>;
 
     /// As [`OrderedMap::get`], for callers that will not change the key: a cache of records may answer
     /// without the leaf, so the leaf may not be in memory afterwards.
@@ -33,8 +33,8 @@ pub(crate) trait OrderedMap: Send + Sync {
 
     /// As [`OrderedMap::read`], if that can be done without waiting. Otherwise begins to load what it takes,
     /// and `into` stays as it is.
-    fn read_at_hand(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
-        self.get_at_hand(key, into, &mut None)
+    fn read_resident(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        self.get_resident(key, into, &mut None)
     }
 
     /// The first eight bytes of the value of `key`, little-endian; `hint` as with [`OrderedMap::get`]. A
