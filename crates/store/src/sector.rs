@@ -28,7 +28,7 @@ const FIELDS: usize = 16;
 /// The expected magic, a known format version, and a correct checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<T> {
-    /// What was looked for.
+    /// The expected magic, a known format version, and a right checksum.
     Whole(T),
     /// Something with another magic: never written, or somebody else's.
     Foreign,

@@ -17,7 +17,7 @@ use crate::txn::Snapshot;
 use crate::worker::Workers;
 use crate::{Durability, Error};
 
-/// What a backup has copied.
+/// Counts of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Backup {

@@ -44,7 +44,7 @@ impl Batch {
         self
     }
 
-    /// Gives `key` this value. What comes later in the batch counts.
+    /// Gives `key` this value. Of several writes to a key in the batch, the last one counts.
     ///
     /// # Errors
     /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are

@@ -17,7 +17,7 @@ use crate::{Durability, Error};
 const MEMORY_LIMIT_BYTES: u64 = 64 << 30;
 const MEMORY_START_BYTES: u64 = 64 << 20;
 
-/// Where a store is and how it runs. Only what is asked for must be said: a place, and perhaps the size of
+/// The place of a store, and its options. Every option has a default: name a place, and perhaps the size of
 /// the cache.
 ///
 /// ```
@@ -219,9 +219,9 @@ impl Builder {
         Ok(Db { core: Core::start(&self.site, &Wanted::Open, &self.options)? })
     }
 
-    /// Opens a store that is there to read it, and changes nothing: also on a file system that is mounted
-    /// read-only, and beside others who only read. What a crash has left to be replayed is replayed in
-    /// memory. Whatever would change the store is refused with [`Error::ReadOnly`].
+    /// Opens an existing store for reading, and changes nothing on its devices. This works on a file system
+    /// that is mounted read-only, and several processes may do so at a time. After a crash the log is
+    /// replayed in memory. Calls that would change the store fail with [`Error::ReadOnly`].
     ///
     /// # Errors
     /// As [`Builder::open`]; [`Error::Locked`] if it is open for writing.
@@ -232,7 +232,8 @@ impl Builder {
     /// # let path = folder.path().join("store");
     /// # use flashgrain::{Db, ErrorKind};
     /// Db::create(&path)?.tree("fruit")?.insert("apple", "red")?;
-    /// let (one, other) = (Db::builder().path(&path).open_read_only()?, Db::builder().path(&path).open_read_only()?);
+    /// let one = Db::builder().path(&path).open_read_only()?;
+    /// let other = Db::builder().path(&path).open_read_only()?;
     /// assert_eq!(one.existing_tree("fruit")?.get("apple")?, other.existing_tree("fruit")?.get("apple")?);
     /// assert_eq!(one.tree("fruit")?.remove("apple").unwrap_err().kind(), ErrorKind::ReadOnly);
     /// # Ok(())

@@ -1,8 +1,8 @@
-//! Many records at a time, in steps that are commits: each is done as a whole or not at all, in key order,
-//! and none holds more than a little in memory, or many locks.
+//! Bulk operations, in steps that are commits: each step is done as a whole or not at all, in key order, and
+//! none takes much memory or many locks.
 //!
-//! The log keeps the order of commits, so that what a crash leaves is what the steps up to some moment did;
-//! only the end has to wait for the device.
+//! The log keeps the order of commits, so a crash leaves the results of the steps up to some moment. Only the
+//! end waits for the device.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ const REMOVED_KEY_BYTES: u64 = 256 << 10;
 /// Bytes of the records that a step loads.
 const LOADED_BYTES: u64 = 1 << 20;
 
-/// What a record takes in the log beside its bytes, at most.
+/// Upper bound for the bytes that a record takes in the log beside its key and value.
 const OVERHEAD_BYTES: u64 = 16;
 
-/// A removal that has lost to others so often in a row keeps them out.
+/// Conflicts in a row after which a removal locks other commits out.
 const LOST_MAX: u32 = 3;
 
-/// The keys that a step removes, and as of when.
+/// The keys that a step removes, and the timestamp as of which it found them.
 struct Step {
     keys: Vec<Vec<u8>>,
     seen_at: Timestamp,
@@ -43,7 +43,7 @@ struct Step {
 }
 
 impl Core {
-    /// Removes what is in `range`, in steps; how many records were found.
+    /// Removes the records in `range`, in steps, and returns their number.
     ///
     /// # Errors
     /// As [`Core::write`](Core::write).

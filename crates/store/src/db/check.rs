@@ -8,7 +8,7 @@ use crate::catalog::NamedTree;
 use crate::index::Version;
 use crate::log::Timestamp;
 
-/// What a check has looked at.
+/// Counts of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {

@@ -1,4 +1,5 @@
-//! What a write that is not committed yet gives a key: bytes in memory, or a value that is in pages already.
+//! The value of a write that is not committed yet: bytes in memory, or an overflow value that is in pages
+//! already.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const SOURCE_BYTES: usize = 1 << 20;
 #[derive(Clone)]
 pub enum Content {
     Bytes(Value),
-    /// Dropped with the last that has it, unless it was committed.
+    /// Its pages are freed with the last reference, unless it was committed.
     Parked(Arc<Parked>),
 }
 

@@ -1,4 +1,4 @@
-//! What the handles need of everything below them, in one place.
+//! The core of an open store, which all its handles share.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ impl Core {
             Self::start_prepared(Prepared::claimed(site, &claim, wanted, options)?, options)
         };
         match start(&Wanted::Open) {
-            // What only looks empty is not overwritten: creating looks for itself.
+            // Creating checks the devices once more, so nothing is overwritten that only looks empty.
             Err(Error::NotAStore { .. }) => start(create),
             started => started,
         }
@@ -148,8 +148,8 @@ impl Core {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
-    /// What a handle stands for, if it is one of this store as it is open now, and of a tree that was not
-    /// dropped. Every call that is given a handle asks this before it does anything.
+    /// The tree of a handle, if the handle is of this opening of this store, and the tree was not dropped.
+    /// Every call that gets a handle checks this before it does anything.
     pub(super) fn named_tree<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<NamedTree>, Error> {
         if !Arc::ptr_eq(self, &tree.db.core) {
             return Err(self.foreign(tree));
@@ -218,8 +218,8 @@ impl Core {
         Ok(newest.version != Some(version))
     }
 
-    /// What a snapshot sees under `key`, as the tree has it: of an overflow value the reference, which is
-    /// left to the caller to read.
+    /// The version and stored bytes that a snapshot sees under `key`. For an overflow value these are the
+    /// reference; the caller reads the value.
     pub(super) fn look_up_raw(
         &self,
         tree: &NamedTree,
@@ -271,7 +271,7 @@ impl Core {
         Ok(())
     }
 
-    /// What a write takes in the log, of a value of so many bytes.
+    /// Bytes that a write takes in the log, with a value of so many bytes; `None`: a removal.
     pub(super) fn logged_bytes(&self, tree: &NamedTree, key: &[u8], value_bytes: Option<u64>) -> u64 {
         let with_length = |bytes: u64| varint::length(bytes) + bytes;
         let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
@@ -586,7 +586,8 @@ pub(super) fn is_overflow(tree: &NamedTree, value_bytes: u64) -> bool {
     value_bytes > tree.tree.index.limits().value_bytes as u64
 }
 
-/// What a commit does with a value; `logged` gives what was written of each large one.
+/// The index's operation for a written value; `logged` yields the log's references of the commit's overflow
+/// values, in order.
 fn write_of<'a>(
     tree: &NamedTree,
     content: Option<&'a Content>,

@@ -112,7 +112,7 @@ impl Cursor {
 }
 
 impl Position {
-    /// What lies that way; `None` if nothing does.
+    /// The range of keys in this direction; `None` if it is empty.
     fn range(&self, direction: Direction) -> Option<Range> {
         let bound = match self {
             Self::Start | Self::End => Vec::new(),

@@ -60,9 +60,9 @@ use crate::{Decision, Error};
 /// A store. Cheap to clone, and usable from any number of threads; the store is closed with its last handle,
 /// as by [`Db::close`].
 ///
-/// Reading and writing work from any thread. What is in memory is served on the calling thread; what is not
-/// is read by it, which blocks. To have many such waits at a time without as many threads, run the code as
-/// tasks: [`Db::spawn`].
+/// Reading and writing work from any thread. Data in memory is found by the calling thread; other data it
+/// reads from the device, which blocks the thread. To have many such reads at a time without as many threads,
+/// run the code as tasks: [`Db::spawn`].
 ///
 /// ```
 /// # fn main() -> Result<(), flashgrain::Error> {
@@ -253,7 +253,7 @@ impl Db {
         Batch::new(&self.core)
     }
 
-    /// What is committed now, to be read for as long as the snapshot lives.
+    /// Takes a snapshot of everything that is committed now. It can be read as long as it lives.
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way.
@@ -282,7 +282,8 @@ impl Db {
     /// # let db = Db::in_memory(64 << 20)?;
     /// let counters = db.tree("counters")?;
     /// let next = db.transaction(|tx| {
-    ///     let last = tx.get(&counters, "ticket")?.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap()));
+    ///     let last = tx.get(&counters, "ticket")?;
+    ///     let last = last.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().unwrap()));
     ///     tx.insert(&counters, "ticket", (last + 1).to_le_bytes())?;
     ///     Ok(last + 1)
     /// })?;
@@ -386,7 +387,7 @@ impl Db {
         self.core.checkpoint()
     }
 
-    /// What goes on inside, in numbers.
+    /// Statistics of all parts of the store.
     pub fn stats(&self) -> Stats {
         self.core.stats()
     }

@@ -1,12 +1,11 @@
-//! What is there where the files of a store belong, looked at under the claim: `create`, `open` and
-//! `open_or_create` all go by this, so that they agree on what an unfinished store is.
+//! A survey of the files at a store's places, made under the claim. `create`, `open` and `open_or_create` all
+//! use it, so that they agree on the meaning of an unfinished store.
 //!
-//! 1. A file is *cut off* if it is what a crash leaves of a member that was being made: see
-//!    [`slots::is_cut_off`].
+//! 1. A file is *cut off* if a crash left it while its member was being made: see [`slots::is_cut_off`].
 //! 2. A store is unfinished if some of its files are cut off and none is anything else. It cannot be opened,
-//!    and making it again removes them.
-//! 3. If only some are, the store was complete, and what is cut off is a member whose mark was not taken away
-//!    yet, or does not belong to it: opening tells.
+//!    and making it again removes the files.
+//! 3. If only some of the files are cut off, the store was complete. A cut-off file is either a member that
+//!    has kept its mark, or does not belong to the store; opening finds out.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Read;
@@ -16,7 +15,7 @@ use super::site::{DATA_FILE, LOG_FILE, io, is_block_device};
 use crate::Error;
 use crate::checkpoint::slots;
 
-/// What a file has at first; it grows as soon as the layout is known.
+/// Initial length of a file; it grows as soon as the layout is known.
 pub(super) const START_BYTES: u64 = 1 << 20;
 
 /// See the module.

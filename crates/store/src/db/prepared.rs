@@ -1,4 +1,4 @@
-//! What comes before a store runs: its devices are opened, and the layout of a new one is decided.
+//! Preparation of a store before it runs: its devices are opened, and the layout of a new store is decided.
 
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ use crate::task::Executor;
 use crate::worker::Workers;
 use crate::{Decision, Error};
 
-/// A new store's identity. Two stores of one machine differ by the moment, those of one moment by the address
-/// of their process' memory.
+/// Draws a new store's identity.
 fn new_store_id() -> StoreId {
     use std::hash::{BuildHasher, RandomState};
     // The standard library draws its hash keys from the system's randomness.
@@ -29,7 +28,7 @@ fn new_store_id() -> StoreId {
     StoreId(id)
 }
 
-/// What is to be done with the devices.
+/// The purpose of opening the devices.
 pub(super) enum Wanted<'a> {
     Open,
     /// Nothing is changed, whatever state the store is in.
@@ -40,7 +39,7 @@ pub(super) enum Wanted<'a> {
     },
 }
 
-/// Everything before the engine.
+/// The input of the engine.
 pub(super) struct Prepared {
     devices: Devices,
     options: Options,

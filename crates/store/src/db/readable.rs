@@ -12,8 +12,8 @@ use super::value::Value;
 use crate::Error;
 use crate::index::{each_brought, waiting};
 
-/// What can be read from: [`Db`](crate::Db) (what is committed now), [`Snapshot`](crate::Snapshot) (what was
-/// when it was taken) and [`Transaction`](crate::Transaction) (what was when it began, and its own writes).
+/// Sources of records: [`Db`](crate::Db) has all commits so far, [`Snapshot`](crate::Snapshot) those before
+/// it was taken, and [`Transaction`](crate::Transaction) those before it began, and its own writes.
 ///
 /// ```
 /// use flashgrain::{Db, Readable};
@@ -62,8 +62,9 @@ pub trait Readable: Source {
         })
     }
 
-    /// The value of `key`, to be read piece by piece: whatever its length, little of it is in memory. What is
-    /// read is the value as of now, of the snapshot, or in the transaction, whatever others write meanwhile.
+    /// A reader of the value of `key`, piece by piece: whatever the value's length, little of it is in
+    /// memory. It reads the value as of now, as of the snapshot, or as of the transaction, whatever others
+    /// write meanwhile.
     ///
     /// # Errors
     /// As [`Readable::get`].
@@ -88,8 +89,8 @@ pub trait Readable: Source {
         ValueReader::of(self.view(tree)?, key.as_ref())
     }
 
-    /// The values of several keys, in the order of the keys. What must be read from a device is read at the
-    /// same time, so this is faster than one [`Readable::get`] after the other.
+    /// The values of several keys, in the order of the keys. Reads from the device overlap, so this is faster
+    /// than one [`Readable::get`] after the other.
     ///
     /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a
     /// [`Snapshot`](crate::Snapshot) if they have to fit together.
@@ -160,7 +161,7 @@ pub trait Readable: Source {
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::Poisoned`] after a commit that failed half-way; those of [`Readable::get`]
-    /// about handles. What goes wrong later is an item of the iterator.
+    /// about handles. Later errors are items of the iterator.
     fn iter(&self, tree: &Tree) -> Result<Iter, Error> {
         self.view(tree).map(|view| Iter::new(view, Range::default()))
     }

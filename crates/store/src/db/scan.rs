@@ -1,4 +1,4 @@
-//! A scan of what a tree had at a moment, record by record.
+//! A scan of a tree as of a snapshot, record by record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::txn::Snapshot;
 /// See the module.
 pub(super) struct TreeScan {
     core: Arc<Core>,
-    /// What the scan sees stays as long as this lives.
+    /// Keeps the versions that the scan sees.
     _at: Arc<Snapshot>,
     direction: Direction,
     steps: Box<dyn Steps>,
@@ -50,7 +50,7 @@ impl TreeScan {
         Ok(place.map(|[key, value, _]| self.shared.get(key..value).unwrap_or_default().to_vec()))
     }
 
-    /// Where in the shared bytes the next record's key begins, where its value does, and where that ends.
+    /// Offsets of the next record in the shared bytes: of its key, of its value, and of the value's end.
     fn next_place(&mut self) -> Result<Option<[usize; 3]>, Error> {
         loop {
             let (_, places) = self.piece.parts();

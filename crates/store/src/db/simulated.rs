@@ -109,8 +109,8 @@ impl Simulated {
         self.harness.run_until_idle();
     }
 
-    /// Ends as in a crash: nothing more is done, written or waited for. What was acknowledged as durable is
-    /// on the drives, which may open it again.
+    /// Ends as in a crash: nothing more is done, written or waited for. The drives have everything that was
+    /// acknowledged as durable, and the store can be opened again from them.
     pub fn abandon(mut self) {
         if let Some(db) = self.db.take() {
             db.core.abandon();
@@ -134,8 +134,8 @@ impl Simulated {
         self.harness.set_costs(costs);
     }
 
-    /// What the processors of all workers have spent so far. By the time that has passed, and the number of
-    /// workers, it is how busy they are.
+    /// Processor time of all workers so far. Divided by the elapsed time and the number of workers, it is
+    /// their utilisation.
     pub fn spent(&self) -> Duration {
         self.harness.spent().into()
     }
@@ -145,10 +145,10 @@ impl Simulated {
         self.db.as_ref().map(Db::stats).unwrap_or_default()
     }
 
-    /// What the calling task did since it last waited took its worker's processor so long, instead of
-    /// [`CpuCosts::task_ns`]: an operation that found everything in memory, or what a program computes
-    /// between its calls. Other tasks of the worker may go on before this one does. Does nothing while
-    /// processors cost nothing, and in stores that are not simulated.
+    /// Charges the calling task `cpu` instead of [`CpuCosts::task_ns`] for its work since it last waited: for
+    /// an operation that found everything in memory, or for the program's own computation between calls.
+    /// Other tasks of the worker may go on before this one does. It does nothing if processors have no costs,
+    /// and in stores that are not simulated.
     pub fn spend(cpu: Duration) {
         spend(cpu.into());
     }

@@ -1,4 +1,4 @@
-//! From the places that a user names to devices.
+//! The places of a store, as the user names them, and their devices.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -22,7 +22,7 @@ pub const DATA_FILE: &str = "data.flashgrain";
 /// The log's file in a directory.
 pub const LOG_FILE: &str = "log.flashgrain";
 
-/// Where a device comes from.
+/// Source of a device.
 #[derive(Clone)]
 pub(super) enum DeviceSource {
     /// Directories or block devices, one for each member.
@@ -31,7 +31,7 @@ pub(super) enum DeviceSource {
     Device(Arc<dyn Device>),
 }
 
-/// Where a store is.
+/// The places of a store's data and log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Site {
     pub data: DeviceSource,
@@ -48,13 +48,13 @@ impl Default for DeviceSource {
     }
 }
 
-/// Of a store that is only read and was not closed: what replaying its log may write, in memory.
+/// Memory for the writes of replaying the log of a store that is opened for reading only and was not closed.
 const OVERLAY_BYTES_MAX: u64 = 2 << 30;
 
 /// Stripe unit of a new striped store without a profile.
 const STRIPE_UNIT_BYTES: u64 = 256 << 10;
 
-/// What creating has made; removed unless the store is complete, before others may look at the places.
+/// Files made while creating a store. Unless the store is completed, they are removed before the claim ends.
 pub(super) struct Made {
     files: Vec<PathBuf>,
     claim: Arc<Claim>,
@@ -73,7 +73,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // What cannot be removed is reported by the next attempt.
+        // A file that cannot be removed makes the next attempt fail, which reports it.
         self.files.iter().for_each(|file| drop(fs::remove_file(file)));
     }
 }
@@ -118,7 +118,7 @@ impl Site {
         std::iter::once(&self.data).chain(&self.log)
     }
 
-    /// What is where files of the store belong.
+    /// Surveys the files at the store's places.
     fn survey(&self) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         survey.add(self.data.paths(), DATA_FILE)?;
@@ -261,8 +261,7 @@ fn new_device(
     Ok(Arc::new(device))
 }
 
-/// The device of a store that is there. What its members say about themselves is looked at first, so that
-/// they are put together as they belong.
+/// The device of an existing store. The labels of its members are read first, and put them in order.
 fn existing(
     paths: &[PathBuf],
     name: &str,
@@ -308,7 +307,8 @@ fn in_order(
     Ok((members.into_iter().map(|(_, file)| file).collect(), Some(first.shape)))
 }
 
-/// Where others that were named belong to a store, what is no store is a member that is missing.
+/// If another one of the named paths is a member of a store, a path without a store is reported as a missing
+/// member.
 fn as_member(error: Error, paths: &[PathBuf], name: &str) -> Error {
     let belongs = |path: &PathBuf| {
         file_of(path, name).is_ok_and(|file| label_of(&file).is_ok_and(|label| label.is_some()))
@@ -339,7 +339,7 @@ fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// What a member says about itself, if it can be read.
+/// The label of a member, if there is one.
 fn label_of(file: &Path) -> Result<Option<Label>, Error> {
     let doing = || format!("open {}", file.display());
     let mut first = Vec::new();

@@ -10,8 +10,8 @@ use super::tree::Tree;
 use crate::index::May;
 use crate::{Error, txn};
 
-/// What was committed when it was taken, of all trees, for as long as it lives. Writers are not held up by
-/// it; old versions that it still needs move to disk when memory runs short. Made by
+/// The state of all trees at the moment when the snapshot was taken, for as long as it lives. It does not
+/// delay writers; old versions that it still needs move to disk when memory runs short. Made by
 /// [`Db::snapshot`](crate::Db::snapshot), read through [`Readable`](crate::Readable).
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! What a reader reads: a tree as of a moment, with the reader's own writes before it.
+//! A reader's view of a tree: its records as of a snapshot, overlaid by the reader's own writes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub type Key = SmallVec<[u8; 24]>;
 /// Writes of a transaction to one tree; `None` removes.
 pub type Overlay = BTreeMap<Key, Option<Content>>;
 
-/// Where [`Readable`](super::readable::Readable) gets its records from. Nobody outside of the crate can name
-/// it.
+/// The implementation behind [`Readable`](super::readable::Readable). It cannot be named outside of the
+/// crate.
 pub trait Source {
     #[doc(hidden)]
     fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
@@ -114,7 +114,7 @@ impl Range {
         self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
     }
 
-    /// What is left when `key` was taken from one end.
+    /// Shrinks the range to the part behind `key`, which was taken from one end.
     pub fn take(&mut self, direction: Direction, key: &[u8]) {
         match direction {
             Direction::Forward => {

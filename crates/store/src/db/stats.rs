@@ -1,4 +1,4 @@
-//! What goes on inside a store, in numbers.
+//! Statistics of a store, for users.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::segment::Stream;
 use crate::txn::{self, ThrottleReason};
 
-/// What goes on inside a store, in numbers. Counters begin at zero when the store is opened.
+/// Statistics of a store. Counters begin at zero when the store is opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
@@ -17,7 +17,7 @@ pub struct Stats {
     pub device: Traffic,
     /// The cache.
     pub cache: CacheStats,
-    /// What was written for pages, and why.
+    /// Writes of pages, by reason.
     pub written: WrittenStats,
     /// The room on the data device.
     pub space: SpaceStats,
@@ -31,7 +31,7 @@ pub struct Stats {
     pub history: HistoryStats,
     /// How transactions were checked for others that were faster.
     pub conflicts: ConflictStats,
-    /// What opening the store took.
+    /// Times and counts of opening the store.
     pub recovery: RecoveryStats,
 }
 
@@ -63,7 +63,7 @@ impl CacheStats {
     }
 }
 
-/// What was written for pages, and why.
+/// Writes of pages, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WrittenStats {
@@ -101,7 +101,7 @@ impl WrittenStats {
 pub struct SpaceStats {
     /// Bytes of the device.
     pub device_bytes: u64,
-    /// Where the first segment begins.
+    /// Offset of the first segment.
     pub segments_start_bytes: u64,
     /// Of a segment; the first ones of a store that grows are smaller.
     pub segment_bytes: u64,
@@ -141,9 +141,9 @@ pub struct LogStats {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ThrottleStats {
-    /// What is short at present.
+    /// The resource that is short at present.
     pub reason: ThrottleReason,
-    /// What an operation of a commit waits at present; a committer alone does one in that time.
+    /// Present wait for each operation of a commit, in seconds; a committer alone does one in that time.
     pub delay_s: f64,
     /// Commits that have waited.
     pub delayed: u64,
@@ -161,9 +161,9 @@ pub struct ThrottleStats {
 pub struct CheckpointStats {
     /// Those that were completed.
     pub completed: u64,
-    /// What the last one took.
+    /// Duration of the last one, in seconds.
     pub last_s: f64,
-    /// What the longest one took.
+    /// Duration of the longest one, in seconds.
     pub longest_s: f64,
     /// The longest time that one kept changes waiting.
     pub longest_stall_s: f64,
@@ -191,7 +191,7 @@ pub struct ConflictStats {
     pub refused_unsure: u64,
 }
 
-/// What opening the store took.
+/// Times and counts of opening the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RecoveryStats {

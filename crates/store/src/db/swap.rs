@@ -14,11 +14,11 @@ use crate::Error;
 #[error("the record has another value than the one that was expected")]
 #[non_exhaustive]
 pub struct CompareAndSwapError {
-    /// What is there; `None` if there is no such record.
+    /// The present value; `None` if there is no such record.
     pub current: Option<Value>,
 }
 
-/// What becomes of a record.
+/// Decision about a record.
 enum Outcome {
     Stays,
     Becomes(Value),

@@ -126,12 +126,12 @@ impl Tree {
         self.db.get_many(self, keys)
     }
 
-    /// Has in memory what a change of these keys takes: reads all of it that is missing at the same time, and
-    /// waits for that. For transactions that are going to read and change them: begun afterwards they are
-    /// short, and few others get into their way. Look-ups may find a record in memory without that, so that a
-    /// transaction would wait for it in its commit.
+    /// Brings everything into memory that reading and changing these keys takes, with overlapping reads, and
+    /// waits for it. Transactions that begin afterwards are short, so that few others conflict with them.
+    /// Look-ups alone may find a record in memory without its page, for which the transaction would then wait
+    /// in its commit.
     ///
-    /// What was brought may leave memory again before it is used, if the cache is small or much else is read.
+    /// Pages may leave memory again before they are used, if the cache is small or much else is read.
     ///
     /// # Errors
     /// As [`Readable::get`].
@@ -249,7 +249,7 @@ impl Tree {
         self.write(key.as_ref(), None)
     }
 
-    /// Removes all records in `range`; how many it found.
+    /// Removes all records in `range`, and returns their number.
     ///
     /// Up to 1,024 records whose keys take no more than 256 KiB are removed as one: after a crash all of them
     /// are gone or none, and nobody sees anything in between. More are removed in such steps, in key order,
@@ -257,8 +257,8 @@ impl Tree {
     /// some key are gone and those from there on are all there. For more as one, see
     /// [`Transaction::remove_range`](crate::Transaction::remove_range).
     ///
-    /// A step is before or after every commit of others that writes to the same keys. What they write into
-    /// the range behind it stays.
+    /// A step is before or after every commit of others that writes to the same keys. Records that others
+    /// write into the range behind a finished step stay.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -297,7 +297,8 @@ impl Tree {
     /// # fn main() -> Result<(), flashgrain::Error> {
     /// # let db = Db::in_memory(64 << 20)?;
     /// let squares = db.tree("squares")?;
-    /// let loaded = squares.load((0..10_000_u64).map(|number| (number.to_be_bytes(), (number * number).to_le_bytes())))?;
+    /// let records = (0..10_000_u64).map(|number| (number.to_be_bytes(), (number * number).to_le_bytes()));
+    /// let loaded = squares.load(records)?;
     /// assert_eq!(loaded, 10_000);
     /// # Ok(())
     /// # }

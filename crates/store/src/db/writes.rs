@@ -14,8 +14,8 @@ use crate::index::TreeId;
 #[derive(Default)]
 pub(crate) struct Writes {
     trees: BTreeMap<TreeId, (Arc<NamedTree>, Overlay)>,
-    /// What they take in the log, or more: writes that later ones replaced are counted, too, until the limit
-    /// makes it worth while to count anew.
+    /// Upper bound for their bytes in the log: writes that later ones replaced are counted, too, until the
+    /// limit makes it worth while to count anew.
     logged_bytes: u64,
     /// Whether replaced ones are not counted.
     is_exact: bool,
@@ -44,7 +44,7 @@ impl Writes {
         Ok(())
     }
 
-    /// What all writes take in the log with these ones.
+    /// Bytes of all writes in the log, with these ones.
     ///
     /// # Errors
     /// As [`Writes::admit`].
@@ -72,12 +72,12 @@ impl Writes {
         if got > limit { Err(Error::BatchLength { got, limit }) } else { Ok(got) }
     }
 
-    /// What is written to a key, if anything is.
+    /// The write to a key, if there is one.
     pub fn get(&self, tree: &NamedTree, key: &[u8]) -> Option<&Option<Content>> {
         self.of(tree)?.get(key)
     }
 
-    /// What is written to a tree.
+    /// The writes to a tree.
     pub fn of(&self, tree: &NamedTree) -> Option<&Overlay> {
         self.trees.get(&tree.entry.id).map(|(_, writes)| writes)
     }
