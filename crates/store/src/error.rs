@@ -54,12 +54,12 @@ pub enum Error {
     /// A device of a striped store, or its log, is missing or belongs to another store.
     #[error("{path}: {why}")]
     Member {
-        /// The reason why the device is not accepted.
+        /// The path at which the device was to be.
         path: PathBuf,
-        /// A key that is empty or longer than the tree's limit.
+        /// The reason why the device is not accepted.
         why: String,
     },
-    /// A key that no tree takes.
+    /// A key that is empty or longer than the tree's limit.
     #[error("a key of {got} bytes: this tree takes 1 to {limit}")]
     KeyLength {
         /// Its length.

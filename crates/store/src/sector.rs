@@ -25,7 +25,7 @@ const CHECKSUM: usize = 8;
 const FORMAT: usize = 12;
 const FIELDS: usize = 16;
 
-/// The expected magic, a known format version, and a correct checksum.
+/// The outcome of decoding a sector.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<T> {
     /// The expected magic, a known format version, and a right checksum.
