@@ -1,13 +1,24 @@
 //! Cooperative tasks with stacks of their own, and the scheduler of one worker (LeanStore's NVMe paper §3.2).
 //!
-//! A task runs until it parks, yields or ends; it never changes its thread. Whoever has a [`Waker`] of it may
-//! wake it, from any thread. The same code runs on an ordinary thread, where parking blocks the thread.
+//! The life of a task:
 //!
-//! There are three classes. [`Class::Foreground`] tasks are what users asked for: a worker takes on a bounded
-//! number at a time, the others wait without a stack. [`Class::Background`] tasks are the store's own:
-//! foreground tasks may wait for them, so they always begin at once, and each round of a worker has a share
-//! for either class, so that neither starves the other. [`Class::Subtask`] tasks begin at once, too, and then
-//! take their turns with the foreground tasks that they are for.
+//! 1. *Sent*: any thread puts a job into the mailbox of a worker.
+//! 2. *Queued*: the worker's scheduler takes the job out. A foreground job waits, without a stack, while as
+//!    many tasks are alive as the worker takes on; other jobs begin at once.
+//! 3. *Begun*: the task gets a slot and a stack. It never changes its thread.
+//! 4. *Running*, until it parks, yields or ends. A [`Waker`] makes a parked task ready again, from any
+//!    thread.
+//! 5. *Ended*: its [`JoinHandle`] has the result; slot and stack are used again.
+//!
+//! The same code runs on an ordinary thread, where parking blocks the thread.
+//!
+//! There are three classes. [`Class::Foreground`] tasks are the users'. [`Class::Background`] tasks are the
+//! store's own: foreground tasks may wait for them, so they always begin at once, and each round of a worker
+//! has a share for either class, so that neither starves the other. [`Class::Subtask`] tasks begin at once,
+//! too, and then take turns with the foreground tasks that they work for.
+//!
+//! Who may change what: slots, stacks and queues of a scheduler are used by its own thread only. Other
+//! threads reach its mailbox only.
 
 mod core;
 mod executor;

@@ -1,15 +1,11 @@
-//! Trees whose records are changed in place: an ordered map with the newest version of each key, and the
-//! older versions that snapshots see beside it.
+//! A change of a record first puts the version that it replaces into the history, if a snapshot may see it,
+//! and then the new version into the map. So a reader that finds a version newer than its snapshot in the map
+//! finds the older one in the history.
 //!
-//! - The [map](ordered_map::OrderedMap) has one value per key, which begins with its
-//!   [version](crate::index::Version).
-//! - The [history](History) has what was replaced while a snapshot may still see it. All trees of a store
-//!   share one.
-//! - A record that is removed while there are snapshots leaves a *tombstone* in the map, a version without a
-//!   value, which leads readers to the history. It is taken out when no snapshot is older than the removal.
-//!
-//! Only [`InPlace::apply`](crate::index::Index::apply) and [`InPlace::reapply`](crate::index::Index::reapply)
-//! change records; what gives up old versions takes out tombstones that nobody has replaced meanwhile.
+//! Who may change what: [`InPlace::apply`](crate::index::Index::apply) changes a record while its commit has
+//! the key's lock, and [`InPlace::reapply`](crate::index::Index::reapply) during recovery. Tombstones that
+//! nobody has replaced meanwhile are removed by the collector of old versions, and those of earlier runs by
+//! scans that find them.
 
 mod all;
 #[cfg(feature = "testing")]

@@ -1,8 +1,16 @@
 //! Workers: each steps its tasks, its share of the store's upkeep and its I/O context (LeanStore's NVMe paper
 //! §3.2, Figure 9).
 //!
-//! In real life every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated
-//! drives in virtual time: the same every time.
+//! A step of a worker:
+//!
+//! 1. Let ready tasks run, each until it waits; a share of them per class.
+//! 2. Do the upkeep that was registered with the executor, if any task ran.
+//! 3. Submit the tasks' requests, take in completions, and wake the tasks that wait for them.
+//!
+//! A worker without ready tasks sleeps until a completion, a timer or mail wakes it.
+//!
+//! Normally every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated
+//! drives in virtual time, deterministically.
 
 mod harness;
 mod steps;
