@@ -44,12 +44,12 @@ impl Poison {
         }
     }
 
-    /// To be held by who does what others wait for: a panic that drops it is noted as a failure.
+    /// To be held during work that others wait for: a panic that drops the guard is noted as a failure.
     pub fn guard(&self, doing: &'static str) -> Guard<'_> {
         Guard { poison: self, doing }
     }
 
-    /// Has `tell` called at the first failure, by whoever fails. It must not wait.
+    /// From now on calls `tell` at the first failure, on the thread that notes it. It must not wait.
     pub fn when_failed(&self, tell: impl Fn() + Send + Sync + 'static) {
         self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(tell));
         if self.check().is_err() {

@@ -32,8 +32,8 @@
 //! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next.
 //! The first slot's key is the lower fence, whatever it has for a suffix (none).
 //!
-//! Whoever changes a node has it to himself; whoever only reads may see it change, and must find out
-//! afterwards (see [`crate::page`]).
+//! A writer holds the node's latch; a reader may see the node change, and must validate afterwards (see
+//! [`crate::page`]).
 
 use crate::header::{BACK_START, FRONT_END, PAGE_HEADER_BYTES, PageId};
 use crate::page::{OwnPage, Page, padded};

@@ -122,7 +122,7 @@ impl Core {
         prepared.start(workers.executor().clone(), Some(workers))
     }
 
-    /// The executor of those who step its workers, if it does not do so itself.
+    /// The executor whose workers others step, if the store has no worker threads.
     pub(super) fn executor_of_others(&self) -> Option<&Executor> {
         self.workers.is_none().then(|| self.engine.executor())
     }

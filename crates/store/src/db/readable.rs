@@ -49,9 +49,8 @@ pub trait Readable: Source {
         waiting(|may| self.look_up(tree, key.as_ref(), may))
     }
 
-    /// As [`Readable::get`], in memory of the caller's: `value` becomes the value, and is empty if there is
-    /// none. Whether there is one. After an error it may hold anything. Spares those who look up much an
-    /// allocation each.
+    /// As [`Readable::get`], into the caller's memory, which spares an allocation: `value` becomes the value,
+    /// and is empty if there is none. Returns whether there is one. After an error `value` may hold anything.
     ///
     /// # Errors
     /// As [`Readable::get`].

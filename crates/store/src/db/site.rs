@@ -90,8 +90,7 @@ impl Site {
         Claim::take(&paths, making).map_err(|error| of_device(error, &paths))
     }
 
-    /// Keeps those who write away from the places, before anything in them is looked at; others who only read
-    /// are let in.
+    /// Keeps writers away from the places, before anything in them is looked at; other readers are let in.
     ///
     /// # Errors
     /// As [`Site::claim`].

@@ -22,8 +22,8 @@ impl Engine {
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
             let Some(frees) = self.parts().pool.frees() else { return Ok(None) };
-            // Before anything is looked at: who has written an overflow value by now, and waits for the locks
-            // to commit it, has announced itself; who does so later gets other pages.
+            // The list of pages comes first. A task that has written an overflow value by now, and waits for
+            // the locks to commit it, has announced itself; later ones get other pages.
             let candidates = self.parts().pool.all_pages();
             let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);

@@ -17,7 +17,7 @@ use crate::txn::{Load, Space};
 const STEPS_PER_LOOK: u32 = 256;
 
 /// Commits are slowed when more than this fraction of the memory is dirty until the next checkpoint. Old
-/// versions are none of it: whoever needs their memory writes them, and no checkpoint does.
+/// versions do not count: eviction writes their pages, checkpoints do not.
 const DIRTY_FROM: f64 = 0.9;
 
 /// Commits are slowed when more than this share of the log's ring is in use: more than two checkpoints'

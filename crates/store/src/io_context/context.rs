@@ -206,8 +206,8 @@ impl IoContext {
         }
     }
 
-    /// Waits for an answer on an ordinary thread. A queue that has failed as a whole still has the requests,
-    /// and with them the memory of whoever asked, and is waited for again.
+    /// Waits for a completion on an ordinary thread. A queue that has failed as a whole still has the
+    /// requests, and their memory, so the wait is repeated.
     pub fn wait_for_any(&mut self) {
         if self.wait(None, |_| ()).is_err() {
             thread::park_timeout(PAUSE);

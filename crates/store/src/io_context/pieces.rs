@@ -1,5 +1,5 @@
-//! Reading a long stretch in pieces, several of them in flight, for those who wait for nothing else: opening
-//! a store.
+//! Reading a long range in pieces, several of them in flight, for callers that have nothing else to do
+//! meanwhile, such as the opening of a store.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
-//! Pages that other tasks load before somebody needs them.
+//! Loading pages ahead, by other tasks, before somebody needs them.
 //!
-//! None of it has to happen: who needs a page that nobody has loaded loads it himself, and meets the errors.
-//! So there is a bound on tasks that are under way for it. Without one, many in a small cache take the memory
-//! from each other for ever, and in the end the system gives no stacks any more to those who would write
-//! pages and so make room.
+//! All of it is optional: a page that has not been loaded is loaded by the task that needs it, which also
+//! reports errors. Therefore the number of tasks under way for it is bounded. Without a bound, many of them
+//! in a small cache would evict each other's pages for ever, and in the end the system would give no stacks
+//! any more to the tasks that write pages and so make room.
 
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;

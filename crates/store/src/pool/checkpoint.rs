@@ -73,7 +73,8 @@ impl Pool {
             if !self.is_older(frame, epoch) || !meta.latch.try_upgrade(version) {
                 continue;
             }
-            // Only now: whoever gathers a page leaves its version as it is, and another one may have done so.
+            // Read with the latch held: gathering a page does not change its version, and another task may
+            // have done so.
             let id = PageId(meta.page.load(Ordering::Relaxed));
             let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
             let gathered = match self.is_older(frame, epoch) {

@@ -324,7 +324,8 @@ impl Pool {
         if !meta.latch.try_upgrade(version) {
             return Outcome::Stays;
         }
-        // Only now: whoever gathers a page leaves its version as it is.
+        // Read with the latch held: gathering a page does not change its version, so another task may have
+        // done so.
         let dirty_epoch = meta.dirty_epoch.load(Ordering::Relaxed);
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
         if dirty_epoch == 0 && is_under_way(unit) {

@@ -1,7 +1,7 @@
-//! A version latch: readers look without it and check afterwards; a writer has it to himself.
+//! A version latch: readers read the page without it and validate afterwards; a writer holds it exclusively.
 //!
-//! Nobody waits for I/O with a latch in hand, so it is held for microseconds; who finds it taken lets others
-//! run and starts over.
+//! It is never held during I/O, so it is held for microseconds; a caller that finds it taken lets others run
+//! and starts over.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -33,8 +33,8 @@ impl Mapping {
             // SAFETY: advice on the mapping just made; failure is harmless and ignored.
             unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
         }
-        // A forked child has no use for them. With them, whoever of both wrote to a page first would get a
-        // copy, and a read under way would go to the other one's. SAFETY: as above.
+        // A forked child has no use for the pages. If it had them, the first write of either process to a
+        // page would copy it, and a read under way would go to the other process' copy. SAFETY: as above.
         unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
         Ok(Self { start: start.cast(), length, origin: Origin::here() })
     }

@@ -178,8 +178,9 @@ impl<'a> OptimisticGuard<'a> {
         self.id
     }
 
-    /// Whether all that was read of it so far was whole and is still current. A no may become a yes again:
-    /// who has the latch may change nothing. So who goes by a no must stay with it.
+    /// Whether everything that was read of the page so far was consistent and is still current. A `false` may
+    /// become `true` again, because the holder of the latch may change nothing; a caller that has acted on a
+    /// `false` must not rely on a later `true`.
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.meta.latch.is_valid(self.version)
@@ -306,7 +307,7 @@ impl Pool {
         Some(guard)
     }
 
-    /// Whether whoever needs the page has to have it read.
+    /// Whether the page would have to be read from the device.
     #[inline]
     pub fn is_absent(&self, id: PageId) -> bool {
         self.table.entry(id).is_some_and(|entry| {

@@ -20,8 +20,8 @@ pub(crate) trait PageStore: Send + Sync {
     /// Waits until [`PageStore::append`] may succeed.
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
 
-    /// To be called now and then by who gathers many pages and is in no hurry: waits while much is on its way
-    /// to the device.
+    /// Waits while much is on its way to the device. To be called repeatedly by a task that gathers many
+    /// pages and is in no hurry.
     fn pace(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -46,16 +46,16 @@ impl Drop for WaitTicket<'_> {
     }
 }
 
-/// To be called between a change and waking those who wait for it: either they are seen waiting, or they see
-/// the change.
+/// To be called between a change and waking its waiters: either a waiter is seen in the queue, or it sees the
+/// change.
 #[inline]
 pub(super) fn changed() {
     fence(Ordering::SeqCst);
 }
 
 impl Waiters {
-    /// Puts the caller into the queue. He must look again at what he waits for before he parks: from now on
-    /// every change of it wakes him.
+    /// Puts the caller into the queue. It must check its condition once more before it parks: from now on
+    /// every change wakes it.
     pub fn enter(&self, key: u64) -> WaitTicket<'_> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.given += 1;

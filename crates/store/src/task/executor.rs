@@ -1,4 +1,4 @@
-//! All workers of a store, for those who have work.
+//! The executor: all workers of a store, and how work reaches them.
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError, Weak};
@@ -54,8 +54,8 @@ impl Executor {
         self.0.upkeep_version.fetch_add(1, Ordering::Release);
     }
 
-    /// Has `tell` told of panics in background tasks and in the upkeep: whoever waits for what they were to
-    /// do must not wait any longer.
+    /// From now on calls `tell` for panics in background tasks and in the upkeep, so that nobody waits for
+    /// their work any longer.
     pub fn when_panicked(&self, tell: &WhenPanicked) {
         self.0.mailboxes.iter().for_each(|mailbox| mailbox.when_panicked(tell));
     }
@@ -81,8 +81,8 @@ impl Executor {
         self.send(Job { run: Box::new(job), class: Class::Background });
     }
 
-    /// Has `job` run for the caller, who will probably wait for what it does: in the background only if he
-    /// runs there himself.
+    /// Runs `job` on behalf of the calling task, which will probably wait for it: as a background task if the
+    /// caller is one, otherwise as a subtask.
     pub fn send_out(&self, job: impl FnOnce() + Send + 'static) {
         let class = match Core::current(|current| current.and_then(|(core, task)| core.class_of(task))) {
             Some(Class::Background) => Class::Background,

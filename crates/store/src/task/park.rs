@@ -8,7 +8,7 @@ use super::core::{Core, TaskId};
 use super::mailbox::Mailbox;
 use super::unwaiting::Unwaiting;
 
-/// Ends the wait of whoever made it, once.
+/// Wakes the task or thread that made it from [`park`].
 #[derive(Clone)]
 pub(crate) struct Waker(Sleeper);
 

@@ -84,8 +84,8 @@ impl Scheduler {
         self.core.wake(task);
     }
 
-    /// Calls `act`, which is nobody's task and whose background work is this worker's. Its panic is told to
-    /// whoever hears of those.
+    /// Calls `act` outside of any task; background work that it starts is this worker's. Its panic is
+    /// reported like that of a background task.
     pub fn enter(&self, act: impl FnOnce()) {
         if let Err(panic) = self.core.enter(|| catch(act)) {
             self.core.mailbox.note_panic(&*panic);

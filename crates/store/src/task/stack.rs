@@ -18,8 +18,8 @@ const COLOURS: usize = 8;
 /// The processor's page by the colours.
 const COLOUR_BYTES: usize = 4096 / COLOURS;
 
-/// A thread keeps so many stacks of schedulers that have ended: whoever opens store after store on it need
-/// not ask the kernel for each.
+/// Stacks of ended schedulers that a thread keeps, so that a program that opens store after store need not
+/// ask the kernel for each.
 const SPARES_MAX: usize = 32;
 
 thread_local! {

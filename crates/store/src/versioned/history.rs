@@ -1,17 +1,17 @@
-//! Versions that were replaced while a snapshot may still see them.
+//! The history: versions that were replaced while a snapshot may still see them.
 //!
-//! They are kept in plain memory, and where there are many in indexes of their own, whose pages are volatile:
-//! they leave memory like all others, and are gone after a restart, as snapshots are. A version is found by
-//! tree, key and timestamp, the newest first, and says from which commit on it is replaced: snapshots before
-//! that one see it.
+//! They are kept in plain memory, and if there are many, in indexes of their own with volatile pages: these
+//! are evicted like all others, and are gone after a restart, as snapshots are. A version is found by tree,
+//! key and timestamp, the newest first, and contains the commit that replaced it: snapshots before that
+//! commit see it.
 //!
-//! *Generations.* Nothing is ever taken out of a generation; it is given up as a whole when no snapshot is
-//! left that sees anything in it. So that a long snapshot does not keep alive what only short ones needed, a
-//! version goes to the generation of the oldest snapshot that sees it: then a generation that has to stay for
-//! a long snapshot has at most one version of each key.
+//! *Generations.* A version is never removed from its generation; the generation is given up as a whole when
+//! no snapshot sees anything in it any more. A version goes to the generation of the oldest snapshot that
+//! sees it, so that a long-lived snapshot does not keep versions that only short-lived ones needed: a
+//! generation that has to stay for a long-lived snapshot has at most one version of each key.
 //!
 //! *Tombstones.* A record that is removed while there are snapshots leaves a tombstone in its tree, which
-//! leads to its older versions. Tombstones are noted in generations of their own, and taken out of the tree
+//! leads to its older versions. Tombstones are noted in generations of their own, and removed from the tree
 //! when these are given up: when no snapshot is older than the removal.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -127,8 +127,8 @@ impl Generation {
         self.records.load(Ordering::Relaxed) >= RECORDS_MAX
     }
 
-    /// Whether no snapshot sees anything in it, and nobody uses it: whoever does has it from its list, under
-    /// the lock.
+    /// Whether no snapshot sees anything in it, and nobody uses it. Users get it from its list, under the
+    /// lock.
     fn is_unneeded(self: &Arc<Self>, records_min: u64, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let from = Timestamp(self.seen_from.load(Ordering::Relaxed));
         let until = Timestamp(self.seen_until.load(Ordering::Relaxed));

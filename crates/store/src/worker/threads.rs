@@ -11,8 +11,8 @@ use crate::Error;
 use crate::io_context::{Devices, PAUSE};
 use crate::task::Executor;
 
-/// Running workers. Dropped, they end: what is in flight is waited for, tasks that have not ended are
-/// unwound.
+/// Running workers. Dropping them ends them: requests in flight are awaited, and tasks that have not ended
+/// are unwound.
 pub(crate) struct Workers {
     executor: Executor,
     threads: Vec<JoinHandle<()>>,

@@ -229,8 +229,7 @@ impl Pool {
         if has_turned {
             self.make_record_room(&mut ring);
         }
-        // Only now, with the ring's lock: whoever changes the leaf from here on changes what is taken in
-        // here, too.
+        // Validated with the ring's lock held: a later change of the leaf changes this copy, too.
         if ring.has_room(bytes) && is_valid() {
             ring.append(&self.frames, of, value);
         }
@@ -250,7 +249,7 @@ impl Pool {
         if planted!(RecordNotAmended) {
             return;
         }
-        // A shorter one leaves a gap, which those who go through the frame would take for a record.
+        // A shorter value would leave a gap, which a walk through the frame would take for a record.
         let fits = |value: &&[u8]| padded(value.len() as u32) == padded(record.lengths().1);
         match value.filter(fits) {
             Some(value) => record.set_value(value),
@@ -279,8 +278,8 @@ impl Pool {
         !ring.index.is_empty()
     }
 
-    /// For who finds no memory, or whose way down a tree leaves memory under his feet: whether records had
-    /// some, which they do not get back soon.
+    /// Takes memory from records for a while, for a caller that finds no memory, or whose descent is evicted
+    /// behind it. Returns whether records had some.
     pub fn give_up_records(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.frames_min), Ordering::Relaxed);
