@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use flashgrain_model::Estimate;
+use flashgrain_settings::drive::Setting;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -151,10 +152,12 @@ fn provenance_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<V
 
 fn decision_changes(before: &DeviceProfile, after: &DeviceProfile) -> Vec<DecisionChange> {
     let by_setting = |profile: &DeviceProfile| -> BTreeMap<String, String> {
-        profile.decisions.iter().map(|one| (one.setting.clone(), one.value.clone())).collect()
+        // What this version does not know says nothing of the drive.
+        let known = profile.decisions.iter().filter(|one| !matches!(one.setting, Setting::Unknown(_)));
+        known.map(|one| (one.setting.name().to_owned(), one.setting.value())).collect()
     };
-    let is_hidden = |profile: &DeviceProfile, setting: &str| {
-        profile.decision(setting).is_some_and(|decision| decision.hidden_by_noise)
+    let is_hidden = |profile: &DeviceProfile, name: &str| {
+        profile.decisions.iter().any(|decision| decision.setting.name() == name && decision.hidden_by_noise)
     };
     field_changes(&by_setting(before), &by_setting(after))
         .into_iter()

@@ -35,6 +35,7 @@ mod verify;
 
 pub use config::{Config, ExperimentName, Precondition, SustainLimits};
 pub use error::Error;
+pub use flashgrain_settings as settings;
 pub use plan::{Plan, PlannedExperiment, Stage};
 pub use progress::{Progress, Silent, Step};
 pub use run::{Profiled, run};

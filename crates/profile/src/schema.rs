@@ -2,6 +2,7 @@
 
 use flashgrain_device::{Geometry, Identity};
 use flashgrain_model::{Comparison, Estimate, Models, Workload};
+use flashgrain_settings::{SyncMethod, drive, layout};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub struct DeviceProfile {
     /// Hidden parameters and working points.
     pub learned: Learned,
     /// Settings that follow, each with its number.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<drive::Decision>,
     /// Fresh workloads, predicted and then measured.
     pub verification: Vec<Verification>,
     /// A store with the layout that follows, measured beside predictions and the raw device; `None` if none
@@ -345,6 +346,16 @@ pub struct FlushPoint {
     pub mean_us_max: Option<f64>,
 }
 
+impl FlushPoint {
+    /// The method of writes that are not made durable.
+    pub const NO_FLUSH: &'static str = "no flush";
+
+    /// The method as a setting; `None` for [`FlushPoint::NO_FLUSH`], and for methods of other versions.
+    pub fn sync_method(&self) -> Option<SyncMethod> {
+        SyncMethod::named(&self.method)
+    }
+}
+
 /// Reads of a range that had been written with requests of one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestSizePoint {
@@ -500,67 +511,11 @@ pub struct Learned {
     pub half_bandwidth_bytes: LearnedValue,
 }
 
-/// A setting that follows from learned parameters.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Decision {
-    /// Name of the setting, such as `leaf size`.
-    pub setting: String,
-    /// The value with its unit, for people, such as `4 KiB`.
-    pub value: String,
-    /// The value for programs; `None` if it is a word, and in files that are older than it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amount: Option<Amount>,
-    /// The number that led to it, in words.
-    pub because: String,
-    /// Whether it was learned or is a default because the number behind it is undetermined.
-    pub from_default: bool,
-    /// Whether it is a default because the noise of the measurements hides which alternative is better; false
-    /// in older files.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hidden_by_noise: bool,
-}
-
-/// A value that a program can use.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Amount {
-    /// A size.
-    Bytes(u64),
-    /// A number of requests or streams.
-    Count(u64),
-    /// A share from 0 to 1.
-    Share(f64),
-    /// A time.
-    Microseconds(f64),
-}
-
 impl DeviceProfile {
-    /// The decision on `setting`, if the profile has one.
-    pub fn decision(&self, setting: &str) -> Option<&Decision> {
-        self.decisions.iter().find(|decision| decision.setting == setting)
-    }
-}
-
-impl Decision {
-    /// With its value for programs.
-    pub(crate) fn of(self, amount: Amount) -> Self {
-        Self { amount: Some(amount), ..self }
-    }
-
-    /// The size that was decided, if it is one.
-    pub fn bytes(&self) -> Option<u64> {
-        match self.amount {
-            Some(Amount::Bytes(bytes)) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// The number of requests that was decided, if it is one.
-    pub fn count(&self) -> Option<u64> {
-        match self.amount {
-            Some(Amount::Count(count)) => Some(count),
-            _ => None,
-        }
+    /// The value of a setting, such as [`drive::Setting::write_unit`], and how it was decided; `None` if the
+    /// profile does not have it.
+    pub fn decided<T>(&self, setting: fn(&drive::Setting) -> Option<T>) -> Option<(T, &drive::Decision)> {
+        drive::decided(&self.decisions, setting)
     }
 }
 
@@ -589,7 +544,7 @@ pub struct Verification {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreRun {
     /// How its layout was decided.
-    pub layout: Vec<LayoutDecision>,
+    pub layout: Vec<layout::Decision>,
     /// Records in it.
     pub records: u64,
     /// Bytes of each key.
@@ -608,17 +563,6 @@ pub struct StoreRun {
     pub used_write_bytes: u64,
     /// Operations that were run on the store.
     pub operations: Vec<StoreOperation>,
-}
-
-/// A setting of a store's layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayoutDecision {
-    /// Name of the setting, such as `write unit`.
-    pub setting: String,
-    /// The value with its unit, such as `256 KiB`.
-    pub value: String,
-    /// The number that led to it, in words.
-    pub because: String,
 }
 
 /// One kind of operation on the store: its measured rate, and the rate that the drive allows for its

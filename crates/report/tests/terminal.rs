@@ -6,6 +6,8 @@ use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor,
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
 use flashgrain_profile::schema::{Cap, Credits, ProcessorUse};
+use flashgrain_profile::settings::Count;
+use flashgrain_profile::settings::drive::Setting;
 use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
 
 /// A comparison that does not change with the way models are fitted.
@@ -132,6 +134,17 @@ fn undetermined_comes_with_its_reason() {
     assert!(text.contains("throughput still rises at the deepest queue measured (128)"), "{text}");
 }
 
+/// Such as of older files, where nothing took it.
+#[test]
+fn a_setting_that_is_not_known_is_shown_as_such() {
+    let row = r#"{"setting": "table write size", "value": "1 MiB", "because": "x", "from_default": false}"#;
+    let mut profile = common::full();
+    profile.decisions.push(serde_json::from_str(row).expect("a decision"));
+    let text = terminal(&profile, 100);
+    let shown = text.lines().find(|line| line.contains("table write size")).expect("a row");
+    assert!(shown.contains("1 MiB") && shown.contains("unknown"), "{shown}");
+}
+
 #[test]
 fn colour_only_on_request() {
     let profile = common::full();
@@ -155,7 +168,7 @@ fn two_profiles_side_by_side() {
     let same = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
     assert!(same.contains("No difference.") && same.contains("0 of "), "{same}");
     after.provenance.identity.firmware = Some("newer\u{1b}".into());
-    after.decisions[1].value = "96".into();
+    after.decisions[1].setting = Setting::RequestsInFlight(Count(96));
     let quiet = terminal_diff(&diff(&before, &after).expect("two profiles of this version"), 100);
     assert!(!quiet.contains("noise hides"), "{quiet}");
     after.decisions[1].hidden_by_noise = true;

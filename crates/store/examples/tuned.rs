@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = flashgrain_profile::file::read(&profile)?;
     let db = Db::builder().path(path).profile(profile).cache_bytes(64 << 20).create()?;
     for decision in db.layout() {
-        println!("{}: {} ({})", decision.setting, decision.value, decision.because);
+        println!("{}: {} ({})", decision.setting.name(), decision.setting.value(), decision.because);
     }
 
     let fruit = db.tree("fruit")?;

@@ -1,12 +1,13 @@
 //! The numbers of a store's layout, fixed when it is created.
 
 mod decide;
-mod learned;
 pub(crate) mod sizes;
 
-pub use decide::Decision;
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
-pub(crate) use learned::LearnedSettings;
+pub(crate) use flashgrain_settings::{Placement, SyncMethod};
+
+use flashgrain_settings::layout::{Decision, Setting};
+use flashgrain_settings::{Bytes, Count};
 
 /// Positions and sizes of everything on the data device, and the learned properties of the drive that opening
 /// the store again needs. The superblock contains all of it.
@@ -66,42 +67,22 @@ impl Layout {
     pub fn log_grows(&self) -> bool {
         self.log_bytes_max > self.log_at_creation.bytes
     }
-}
 
-/// How pages are placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// Gathered into write units, at a new place each time.
-    OutOfPlace,
-    /// Each page always at the same place, one write per page. The baseline for measurements: not safe
-    /// against crashes.
-    InPlace,
-}
-
-/// How a write of the log is made durable. The cheapest method depends on the drive, and costs differ by
-/// factors; the profile measures all three.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncMethod {
-    /// A write that completes when it is durable (`RWF_DSYNC`).
-    Dsync,
-    /// A write linked to a flush in one submission.
-    LinkedFlush,
-    /// A write, and `fdatasync` when it is done.
-    Fdatasync,
-}
-
-impl SyncMethod {
-    /// As the profile and `flashgrain io` call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dsync => "RWF_DSYNC",
-            Self::LinkedFlush => "linked flush",
-            Self::Fdatasync => "fdatasync",
-        }
-    }
-
-    /// The method that a profile names.
-    fn of_profile(name: &str) -> Option<Self> {
-        [Self::Dsync, Self::LinkedFlush, Self::Fdatasync].into_iter().find(|method| method.name() == name)
+    /// Settings of a store that was made before. The reasons are not kept.
+    pub fn decisions(&self) -> Vec<Decision> {
+        let settings = [
+            Setting::WriteUnit(Bytes(self.unit_bytes.into())),
+            Setting::Segment(Bytes(self.segment_bytes)),
+            Setting::ImageBorder(Bytes(self.pack_bytes.into())),
+            Setting::LogBlock(Bytes(self.log_block_bytes.into())),
+            Setting::Placement(self.placement),
+            Setting::Log(Bytes(self.log_bytes_max)),
+            Setting::SyncMethod(self.sync_method),
+            Setting::ReadAhead(Bytes(self.read_ahead_bytes.into())),
+            Setting::RequestsInFlight(Count(self.in_flight.into())),
+            Setting::Node(Bytes(self.node_bytes.into())),
+        ];
+        let because = || "decided when the store was made".to_owned();
+        settings.into_iter().map(|setting| Decision { setting, because: because() }).collect()
     }
 }

@@ -44,9 +44,10 @@ pub use db::{
     SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions, Value, ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
+pub use flashgrain_settings::layout::{Decision, Setting};
+pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::IndexKind;
 pub use io_context::Traffic;
-pub use layout::{Decision, Placement, SyncMethod};
 pub use log::Durability;
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;

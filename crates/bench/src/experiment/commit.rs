@@ -1,6 +1,6 @@
 //! Durable commits of one committer and of many, beside raw durable writes.
 
-use flashgrain::{Decision, Stats};
+use flashgrain::{Bytes, Setting, Stats, SyncMethod};
 use flashgrain_profile::Error;
 use flashgrain_profile::load::Stop;
 use flashgrain_profile::schema::Latency;
@@ -20,7 +20,7 @@ const RAW_BYTES: u64 = 64 << 20;
 pub struct CommitResult {
     flashgrain_version: &'static str,
     target: String,
-    sync_method: String,
+    sync_method: &'static str,
     write_bytes: u64,
     /// Before, between and after.
     raw: Vec<Durable>,
@@ -73,9 +73,9 @@ fn measure(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result
     let Experiment { options, interrupt, .. } = experiment;
     let mut store = experiment.filled(place)?;
     let layout = store.run(|db| db.layout().to_vec());
-    let decided = |setting: &str| layout.iter().find(|decision: &&Decision| decision.setting == setting);
-    let sync_method = decided("sync method").map_or_else(String::new, |decision| decision.value.clone());
-    let block = decided("log block").and_then(|decision| decision.bytes).unwrap_or(4096);
+    let mut settings = layout.iter().map(|decision| &decision.setting);
+    let sync_method = settings.clone().find_map(Setting::sync_method).unwrap_or(SyncMethod::Fdatasync);
+    let block = settings.find_map(Setting::log_block).map_or(4096, |Bytes(bytes)| bytes);
     let log = options.log.as_ref().unwrap_or(&options.target);
     let file = RawFile::new(log, RAW_BYTES, interrupt)?;
     let mut drive = RawDrive::new(file.device(), 1, options.seed, interrupt);
@@ -83,7 +83,7 @@ fn measure(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result
         let seconds = options.raw_seconds.max(0.1);
         experiment.listener.note(&format!("raw durable writes for {}", unit::seconds(seconds)));
         let stop = Stop { after_s: Some(seconds), ..Stop::default() };
-        let requests = RawRequests::durable_writes(block as f64, &sync_method);
+        let requests = RawRequests::durable_writes(block as f64, sync_method);
         let measured = drive.measure_to_end(requests, file.region(), stop)?;
         let latency_ns = &measured.write_latency_ns;
         Ok(Durable {
@@ -110,7 +110,7 @@ fn measure(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result
     Ok(CommitResult {
         flashgrain_version: env!("CARGO_PKG_VERSION"),
         target: place.describe(),
-        sync_method,
+        sync_method: sync_method.name(),
         write_bytes: block,
         one_of_raw: one.per_s / raw_per_s,
         many_of_one: many.per_s / one.per_s,

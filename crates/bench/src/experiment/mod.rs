@@ -239,8 +239,8 @@ impl Experiment<'_> {
         place.remove()?;
         let mut store = place.create(&self.options.store)?;
         for decision in store.run(|db| db.layout().to_vec()) {
-            self.listener
-                .detail(&format!("{:<24} {:<12} {}", decision.setting, decision.value, decision.because));
+            let (name, value) = (decision.setting.name(), decision.setting.value());
+            self.listener.detail(&format!("{name:<24} {value:<12} {}", decision.because));
         }
         let contents = self.contents();
         self.listener.note(&format!("filling a store in {} with {contents}", place.describe()));

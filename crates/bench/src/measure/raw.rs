@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use flashgrain::SyncMethod;
 use flashgrain_device::{Device, FileDevice, OpenOptions};
 use flashgrain_model::{Access, Workload};
 use flashgrain_profile::Error;
@@ -32,15 +33,10 @@ impl RawRequests {
         Self { workload, sync: Sync::None, rate_per_s: None }
     }
 
-    /// Writes of a log block one after another, each made durable by the method that profiles call so.
-    pub fn durable_writes(bytes: f64, sync_method: &str) -> Self {
+    /// Writes of a log block one after another, each made durable.
+    pub fn durable_writes(bytes: f64, method: SyncMethod) -> Self {
         let workload = Workload { random_share: 0.0, ..Workload::random(Access::Write, bytes, 1.0) };
-        let sync = match sync_method {
-            "RWF_DSYNC" => Sync::Dsync,
-            "linked flush" => Sync::LinkedFlush,
-            _ => Sync::WriteThenFdatasync,
-        };
-        Self { workload, sync, rate_per_s: None }
+        Self { workload, sync: method.into(), rate_per_s: None }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use anyhow::anyhow;
 use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::{Cap, LearnedValue, Measurements, Point, WriteRates};
+use flashgrain_profile::schema::{Cap, FlushPoint, LearnedValue, Measurements, Point, WriteRates};
+use flashgrain_profile::settings::SyncMethod;
 
 /// Size of the reads that latency and parallelism are taken from.
 pub const READ_BYTES: f64 = 4096.0;
@@ -149,7 +150,7 @@ fn single_write(measurements: &Measurements) -> Fact<f64> {
         measurements
             .flush
             .iter()
-            .find(|point| point.method == "no flush")
+            .find(|point| point.method == FlushPoint::NO_FLUSH)
             .map(|point| point.latency.mean_us * 1e-6)
             .filter(|write_s| *write_s > 0.0)
     };
@@ -160,10 +161,12 @@ fn single_write(measurements: &Measurements) -> Fact<f64> {
 }
 
 fn volatile_cache(measurements: &Measurements) -> Fact<bool> {
-    let mean_us = |method: &str| {
-        measurements.flush.iter().find(|point| point.method == method).map(|point| point.latency.mean_us)
+    let mean_us = |is_wanted: fn(&&FlushPoint) -> bool| {
+        measurements.flush.iter().find(is_wanted).map(|point| point.latency.mean_us)
     };
-    let (Some(write_us), Some(flushed_us)) = (mean_us("no flush"), mean_us("fdatasync")) else {
+    let plain_us = mean_us(|point| point.method == FlushPoint::NO_FLUSH);
+    let flushed_us = mean_us(|point| point.sync_method() == Some(SyncMethod::Fdatasync));
+    let (Some(write_us), Some(flushed_us)) = (plain_us, flushed_us) else {
         return Err("flush was not run".into());
     };
     let text = format!("a 4 KiB write takes {write_us:.1} us, with a flush {flushed_us:.1} us");

@@ -19,9 +19,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_device", &[]),
     ("flashgrain_ssdsim", &["flashgrain_device"]),
     ("flashgrain_model", &[]),
-    ("flashgrain_profile", &["flashgrain_device", "flashgrain_model"]),
+    ("flashgrain_settings", &["flashgrain_device"]),
+    ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
     ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
-    ("flashgrain", &["flashgrain_device", "flashgrain_profile"]),
+    ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     (
         "flashgrain_bench",

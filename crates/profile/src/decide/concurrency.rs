@@ -1,89 +1,50 @@
 //! How much to keep in flight: requests, read-ahead, background writes; and through which interface.
 
-use flashgrain_model::{Access, Estimate};
+use flashgrain_device::BackendKind;
+use flashgrain_model::Estimate;
+use flashgrain_settings::drive::{Decision, Setting};
+use flashgrain_settings::{Bytes, Count, Fraction};
 
-use super::noise::{Band, Span, choose, factor, smallest_good, typical_spread};
-use super::{DecisionInputs, default, default_bytes, hidden, learned, size_shown, why};
-use crate::schema::{Amount, Decision, Point};
+use super::noise::{Band, Span, choose, factor, typical_spread};
+use super::{DecisionInputs, default, hidden, learned, why};
+use crate::schema::{InterfacePoint, Point};
 
-const DEFAULT_IN_FLIGHT: u64 = 64;
-const DEFAULT_READ_AHEAD_BYTES: u64 = 256 << 10;
+const DEFAULT_IN_FLIGHT: Count = Count(64);
+const DEFAULT_READ_AHEAD: Bytes = Bytes(256 << 10);
 const READ_AHEAD_UNIT_BYTES: u64 = 64 << 10;
-const DEFAULT_COMPACTIONS: u64 = 4;
-
-/// Compactions and flushes issue writes at least this large.
-const LARGE_WRITE_BYTES: f64 = 100_000.0;
-
-/// Share of the best rate that a depth must reach.
-const GOOD_FRACTION: f64 = 0.9;
 
 /// Readers may wait this much longer than alone.
 const TOLERABLE: f64 = 1.5;
 
 pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
-    let mut decisions = vec![in_flight(known), read_ahead(known), compactions(known), pacing(known)];
+    let mut decisions = vec![in_flight(known), read_ahead(known), pacing(known)];
     decisions.extend(interface(known));
     decisions
 }
 
 fn in_flight(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "requests in flight";
     let depth = &known.learned.depth_90;
     match depth.estimate {
         Estimate::Determined { value, low, high } => {
-            let span = Span::new(value, [low, high]).map(|depth| (depth.ceil() as u64).next_power_of_two());
+            let power_of_two = |depth: f64| Count((depth.ceil() as u64).next_power_of_two());
+            let span = Span::new(value, [low, high]).map(power_of_two);
             let because = format!("4 KiB random reads reach 90 % of their plateau at depth {value:.0}");
-            choose(SETTING, span, DEFAULT_IN_FLIGHT, count_shown, &because)
+            choose(Setting::RequestsInFlight, span, DEFAULT_IN_FLIGHT, &because)
         }
-        Estimate::Undetermined { .. } => {
-            default(SETTING, DEFAULT_IN_FLIGHT.to_string(), why(depth)).of(Amount::Count(DEFAULT_IN_FLIGHT))
-        }
+        Estimate::Undetermined { .. } => default(Setting::RequestsInFlight(DEFAULT_IN_FLIGHT), why(depth)),
     }
-}
-
-/// A number in words and for programs.
-fn count_shown(count: u64) -> (String, Amount) {
-    (count.to_string(), Amount::Count(count))
 }
 
 fn read_ahead(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "read-ahead";
     let parallelism = &known.learned.parallelism;
     match parallelism.estimate {
         Estimate::Determined { value: p, low, high } => {
-            let span = Span::new(p, [low, high]).map(|p| p.ceil() as u64 * READ_AHEAD_UNIT_BYTES);
+            let span = Span::new(p, [low, high]).map(|p| Bytes(p.ceil() as u64 * READ_AHEAD_UNIT_BYTES));
             let because =
                 format!("P = {p:.1}: as many 64 KiB reads as the drive serves in the time of one (Lemma 13)");
-            choose(SETTING, span, DEFAULT_READ_AHEAD_BYTES, size_shown, &because)
+            choose(Setting::ReadAhead, span, DEFAULT_READ_AHEAD, &because)
         }
-        Estimate::Undetermined { .. } => default_bytes(SETTING, DEFAULT_READ_AHEAD_BYTES, why(parallelism)),
-    }
-}
-
-/// The fewest streams of large writes that reach a good share of the best rate; and that rate.
-fn fewest_streams(points: &[Point]) -> Option<(Span<u64>, f64)> {
-    let is_large = |point: &&Point| {
-        point.workload.access() == Some(Access::Write)
-            && point.workload.request_bytes >= LARGE_WRITE_BYTES
-            && point.is_long_enough()
-    };
-    let large: Vec<&Point> = points.iter().filter(is_large).collect();
-    smallest_good(&large, typical_spread(points), GOOD_FRACTION, |point| point.workload.concurrency)
-}
-
-fn compactions(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "compaction and flush parallelism";
-    match fewest_streams(&known.measurements.order) {
-        Some((span, best_bytes_per_second)) => {
-            let because = format!(
-                "as many streams of writes over 100 kB reach 90 % of {:.0} MB/s{}",
-                best_bytes_per_second / 1e6,
-                known.write_regime()
-            );
-            choose(SETTING, span, DEFAULT_COMPACTIONS, count_shown, &because)
-        }
-        None => default(SETTING, DEFAULT_COMPACTIONS.to_string(), "too few writes were measured by order")
-            .of(Amount::Count(DEFAULT_COMPACTIONS)),
+        Estimate::Undetermined { .. } => default(Setting::ReadAhead(DEFAULT_READ_AHEAD), why(parallelism)),
     }
 }
 
@@ -132,63 +93,48 @@ fn tolerable_writes(points: &[Point]) -> Option<(Span<f64>, f64, f64)> {
     Some((span, last.median_us, alone.median_us))
 }
 
-const DEFAULT_WRITE_FRACTION: f64 = 0.25;
-
-fn share_shown(share: f64) -> (String, Amount) {
-    (format!("at most {:.0} % of the requests", share * 100.0), Amount::Share(share))
-}
+const DEFAULT_BACKGROUND_WRITES: Fraction = Fraction(0.25);
 
 fn pacing(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "background writes beside reads";
     match tolerable_writes(&known.measurements.mix) {
         Some((span, us, alone_us)) => {
             let because = format!(
                 "beside {:.0} % of writes the median read takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)",
                 span.value * 100.0
             );
-            choose(SETTING, span, DEFAULT_WRITE_FRACTION, share_shown, &because)
+            choose(Setting::BackgroundWrites, span.map(Fraction), DEFAULT_BACKGROUND_WRITES, &because)
         }
-        None => {
-            let (text, amount) = share_shown(DEFAULT_WRITE_FRACTION);
-            default(SETTING, text, "mix was not run").of(amount)
-        }
+        None => default(Setting::BackgroundWrites(DEFAULT_BACKGROUND_WRITES), "mix was not run"),
     }
 }
-
-const INTERFACE: &str = "I/O interface";
 
 fn interface(known: &DecisionInputs<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
     let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
-    let at_deepest: Vec<_> = points.iter().filter(|one| one.point.workload.concurrency == deepest).collect();
+    let backend = |one: &InterfacePoint| one.backend.parse::<BackendKind>().ok();
+    let at_deepest: Vec<(BackendKind, &Point)> = points
+        .iter()
+        .filter(|one| one.point.workload.concurrency == deepest)
+        .filter_map(|one| Some((backend(one)?, &one.point)))
+        .collect();
     let rates: Vec<Point> = points.iter().map(|one| one.point.clone()).collect();
     let typical = typical_spread(&rates);
     let beyond_noise =
         |fast: &Point, slow: &Point| Band::of(fast, typical).low > Band::of(slow, typical).high;
     // The backends come best first; a later one must be faster beyond noise to take its place.
     let best = at_deepest.iter().copied().reduce(|best, other| {
-        let is_faster = other.point.bytes_per_second > 1.05 * best.point.bytes_per_second;
-        if is_faster && beyond_noise(&other.point, &best.point) { other } else { best }
+        let is_faster = other.1.bytes_per_second > 1.05 * best.1.bytes_per_second;
+        if is_faster && beyond_noise(other.1, best.1) { other } else { best }
     })?;
-    let all: Vec<String> = at_deepest
-        .iter()
-        .map(|one| {
-            let requests = one.point.bytes_per_second / one.point.workload.request_bytes;
-            format!(
-                "{} {:.0} k/s at {:.1} µs of CPU",
-                one.backend,
-                requests / 1e3,
-                one.point.cpu_us_per_request
-            )
-        })
-        .collect();
+    let cost = |(backend, point): &(BackendKind, &Point)| {
+        let requests = point.bytes_per_second / point.workload.request_bytes;
+        format!("{} {:.0} k/s at {:.1} µs of CPU", backend.name(), requests / 1e3, point.cpu_us_per_request)
+    };
+    let all: Vec<String> = at_deepest.iter().map(cost).collect();
     let because = format!("4 KiB random reads at depth {deepest}: {}", all.join(", "));
-    let clear = at_deepest
-        .iter()
-        .filter(|one| one.backend != best.backend)
-        .all(|one| beyond_noise(&best.point, &one.point));
-    let backend = best.backend.clone();
-    Some(if clear { learned(INTERFACE, backend, because) } else { hidden(INTERFACE, backend, because) })
+    let clear = at_deepest.iter().all(|(other, point)| *other == best.0 || beyond_noise(best.1, point));
+    let setting = Setting::Interface(best.0);
+    Some(if clear { learned(setting, because) } else { hidden(setting, because) })
 }
 
 #[cfg(test)]
@@ -197,29 +143,7 @@ mod tests {
     use crate::decide::layout::tests::nothing_learned;
     use crate::decide::noise::tests::point;
     use crate::schema::{Latency, Learned, LearnedValue, Measurements};
-    use flashgrain_model::Workload;
-
-    fn streams(noise: f64, repeats: u32) -> Vec<Point> {
-        [(1.0, 100.0), (2.0, 190.0), (4.0, 195.0), (8.0, 200.0)]
-            .into_iter()
-            .map(|(k, rate)| point(Workload::random(Access::Write, 409_600.0, k), rate, noise, repeats))
-            .collect()
-    }
-
-    #[test]
-    fn the_fewest_streams_that_do_well_are_taken_unless_noise_hides_them() {
-        let decided = |order: Vec<Point>| {
-            let measurements = Measurements { order, ..Measurements::default() };
-            let learned = nothing_learned();
-            let decision =
-                compactions(&DecisionInputs { learned: &learned, measurements: &measurements, models: None });
-            (decision.count(), decision.from_default, decision.hidden_by_noise)
-        };
-        assert_eq!(decided(streams(0.01, 3)), (Some(2), false, false));
-        assert_eq!(decided(streams(0.3, 3)), (Some(4), true, true));
-        assert_eq!(decided(streams(0.0, 1)), (Some(4), true, true), "one repeat is not free of noise");
-        assert_eq!(decided(Vec::new()), (Some(4), true, false));
-    }
+    use flashgrain_model::{Access, Workload};
 
     fn beside_writes(noise: f64, repeats: u32) -> Vec<Point> {
         [(1.0, 80.0), (0.9, 100.0), (0.75, 114.0), (0.5, 200.0), (0.25, 90.0)]
@@ -251,14 +175,17 @@ mod tests {
         let decided = |depth_90: LearnedValue, parallelism: LearnedValue| {
             let learned = Learned { depth_90, parallelism, ..nothing_learned() };
             let measurements = Measurements::default();
-            let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements };
             [in_flight(&known), read_ahead(&known)]
         };
-        let [depth, ahead] = decided(value(120.0, 110.0, 126.0), value(5.4, 5.1, 5.7));
-        assert_eq!((depth.count(), depth.from_default), (Some(128), false));
-        assert_eq!((ahead.bytes(), ahead.from_default), (Some(384 << 10), false));
-        let [depth, ahead] = decided(value(120.0, 110.0, 140.0), value(5.9, 5.7, 6.1));
-        assert_eq!((depth.count(), depth.hidden_by_noise), (Some(128), true));
-        assert_eq!((ahead.bytes(), ahead.hidden_by_noise), (Some(384 << 10), true));
+        let seen = |[depth, ahead]: [Decision; 2]| {
+            let (count, bytes) = (depth.setting.requests_in_flight(), ahead.setting.read_ahead());
+            ((count.unwrap().0, depth.hidden_by_noise), (bytes.unwrap().0, ahead.hidden_by_noise))
+        };
+        let quiet = decided(value(120.0, 110.0, 126.0), value(5.4, 5.1, 5.7));
+        assert!(quiet.iter().all(|decision| !decision.from_default));
+        assert_eq!(seen(quiet), ((128, false), (384 << 10, false)));
+        let open = decided(value(120.0, 110.0, 140.0), value(5.9, 5.7, 6.1));
+        assert_eq!(seen(open), ((128, true), (384 << 10, true)));
     }
 }

@@ -6,16 +6,15 @@ mod layout;
 mod noise;
 mod sync;
 
-use flashgrain_model::Models;
+use flashgrain_settings::drive::{Decision, Setting};
 
-use crate::schema::{Amount, Decision, Learned, LearnedValue, Measurements, WriteRates};
+use crate::schema::{Learned, LearnedValue, Measurements, WriteRates};
 use crate::trial::bytes_text;
 
 /// Inputs of the decisions.
 pub(crate) struct DecisionInputs<'a> {
     pub learned: &'a Learned,
     pub measurements: &'a Measurements,
-    pub models: Option<&'a Models>,
 }
 
 impl DecisionInputs<'_> {
@@ -32,12 +31,8 @@ impl DecisionInputs<'_> {
 }
 
 /// All decisions, in the order of a store's layers: pages, segments, log, requests in flight.
-pub(crate) fn decide(
-    learned: &Learned,
-    measurements: &Measurements,
-    models: Option<&Models>,
-) -> Vec<Decision> {
-    let known = DecisionInputs { learned, measurements, models };
+pub(crate) fn decide(learned: &Learned, measurements: &Measurements) -> Vec<Decision> {
+    let known = DecisionInputs { learned, measurements };
     let mut decisions = [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat();
     if let Some(cap) = &learned.cap {
         for decision in decisions.iter_mut().filter(|decision| !decision.from_default) {
@@ -48,41 +43,19 @@ pub(crate) fn decide(
 }
 
 /// A decision that a learned number led to.
-fn learned(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
-    Decision {
-        setting: setting.to_owned(),
-        value: value.into(),
-        amount: None,
-        because: because.into(),
-        from_default: false,
-        hidden_by_noise: false,
-    }
+fn learned(setting: Setting, because: impl Into<String>) -> Decision {
+    Decision { setting, because: because.into(), from_default: false, hidden_by_noise: false }
 }
 
 /// A decision that stands for want of a number.
-fn default(setting: &str, value: impl Into<String>, because: impl Into<String>) -> Decision {
-    Decision { from_default: true, ..learned(setting, value, because) }
+fn default(setting: Setting, because: impl Into<String>) -> Decision {
+    Decision { from_default: true, ..learned(setting, because) }
 }
 
 /// A decision that stands because noise hides which alternative is better.
-fn hidden(setting: &str, value: impl Into<String>, because: impl std::fmt::Display) -> Decision {
+fn hidden(setting: Setting, because: impl std::fmt::Display) -> Decision {
     let because = format!("noise hides which is better: {because}");
-    Decision { hidden_by_noise: true, ..default(setting, value, because) }
-}
-
-/// A decision on a size that a learned number led to.
-fn learned_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decision {
-    learned(setting, bytes_text(bytes), because).of(Amount::Bytes(bytes))
-}
-
-/// A decision on a size that stands for want of a number.
-fn default_bytes(setting: &str, bytes: u64, because: impl Into<String>) -> Decision {
-    default(setting, bytes_text(bytes), because).of(Amount::Bytes(bytes))
-}
-
-/// A size in words and for programs.
-fn size_shown(bytes: u64) -> (String, Amount) {
-    (bytes_text(bytes), Amount::Bytes(bytes))
+    Decision { hidden_by_noise: true, ..default(setting, because) }
 }
 
 /// Why there is no value.

@@ -10,8 +10,10 @@
 
 use std::collections::BTreeSet;
 
+use flashgrain_settings::drive::{Decision, Setting};
+
 use super::{hidden, learned};
-use crate::schema::{Amount, Decision, Point};
+use crate::schema::Point;
 use crate::stats::median;
 
 /// Range of values that a rate may have.
@@ -126,23 +128,23 @@ pub(super) fn smallest_good(
 /// The decision for a span: learned if the noise allows one alternative only, else the default as near as it
 /// allows.
 pub(super) fn choose<T: PartialOrd + Copy>(
-    setting: &str,
+    setting: impl Fn(T) -> Setting,
     span: Span<T>,
     default: T,
-    show: impl Fn(T) -> (String, Amount),
     because: &str,
 ) -> Decision {
-    let (text, amount) = show(span.settled(default));
+    let settled = setting(span.settled(default));
     if !span.is_open() {
-        return learned(setting, text, because).of(amount);
+        return learned(settled, because);
     }
-    let range = format!("{} to {}: {because}", show(span.min).0, show(span.max).0);
-    hidden(setting, text, range).of(amount)
+    let (min, max) = (setting(span.min).value(), setting(span.max).value());
+    hidden(settled, format!("{min} to {max}: {because}"))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use flashgrain_model::{Access, Workload};
+    use flashgrain_settings::Count;
 
     use super::*;
 
@@ -194,13 +196,17 @@ pub(super) mod tests {
 
     #[test]
     fn an_open_span_takes_the_default_as_near_as_it_can() {
-        let show = |bytes: u64| (bytes.to_string(), Amount::Bytes(bytes));
-        let decided = |min, value, max| choose("size", Span { min, value, max }, 4, show, "rates");
-        let one = decided(8, 8, 8);
-        assert_eq!((one.value.as_str(), one.from_default, one.hidden_by_noise), ("8", false, false));
-        for ((min, max), value) in [((1, 2), "2"), ((1, 8), "4"), ((8, 16), "8")] {
+        let decided = |min, value, max| {
+            choose(|count| Setting::RequestsInFlight(Count(count)), Span { min, value, max }, 4, "rates")
+        };
+        let seen = |decision: &Decision| {
+            let count = decision.setting.requests_in_flight().map(|count| count.0);
+            (count, decision.from_default, decision.hidden_by_noise)
+        };
+        assert_eq!(seen(&decided(8, 8, 8)), (Some(8), false, false));
+        for ((min, max), value) in [((1, 2), 2), ((1, 8), 4), ((8, 16), 8)] {
             let open = decided(min, min, max);
-            assert_eq!((open.value.as_str(), open.from_default, open.hidden_by_noise), (value, true, true));
+            assert_eq!(seen(&open), (Some(value), true, true));
             assert_eq!(open.because, format!("noise hides which is better: {min} to {max}: rates"));
         }
     }

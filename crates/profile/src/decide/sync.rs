@@ -1,10 +1,16 @@
 //! Durability: log blocks, the way to make them durable, and how long commits gather.
 
-use super::{DecisionInputs, default, default_bytes, hidden, learned, learned_bytes, why};
-use crate::experiment::NO_FLUSH;
-use crate::schema::{Amount, Decision, FlushPoint};
+use std::time::Duration;
 
-const DEFAULT_LOG_BLOCK_BYTES: u64 = 4 << 10;
+use flashgrain_settings::drive::{Decision, Setting};
+use flashgrain_settings::{Bytes, SyncMethod};
+
+use super::{DecisionInputs, default, hidden, learned, why};
+use crate::schema::FlushPoint;
+
+const DEFAULT_LOG_BLOCK: Bytes = Bytes(4 << 10);
+
+const DEFAULT_WINDOW: Duration = Duration::from_millis(1);
 
 /// A durable write that costs less than this times a plain one needs no company.
 const CHEAP: f64 = 2.0;
@@ -18,19 +24,20 @@ pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
 }
 
 fn log_block(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "log block size";
     let page = &known.learned.flash_page_bytes;
     match page.estimate.value() {
         Some(bytes) => {
-            learned_bytes(SETTING, bytes as u64, "the flash page: a smaller block is padded to it (rule 5)")
+            let because = "the flash page: a smaller block is padded to it (rule 5)";
+            learned(Setting::LogBlock(Bytes(bytes as u64)), because)
         }
-        None => default_bytes(SETTING, DEFAULT_LOG_BLOCK_BYTES, why(page)),
+        None => default(Setting::LogBlock(DEFAULT_LOG_BLOCK), why(page)),
     }
 }
 
 /// A durable method, and whether it is clearly cheaper than all others.
 #[derive(Debug)]
 struct Choice<'a> {
+    method: SyncMethod,
     point: &'a FlushPoint,
     clear: bool,
 }
@@ -49,15 +56,15 @@ fn clearly_cheaper(one: &FlushPoint, other: &FlushPoint) -> bool {
     one_max_us <= WORTH_IT * other_min_us && one.latency.p50_us <= WORTH_IT * other.latency.p50_us
 }
 
-/// The cheapest durable method; `fdatasync` if none is clearly cheaper.
+/// The cheapest durable method; `fdatasync` if none is clearly cheaper. Methods of other versions do not
+/// count.
 fn cheapest(points: &[FlushPoint]) -> Option<Choice<'_>> {
-    let durable = || points.iter().filter(|point| point.method != NO_FLUSH);
-    let best = durable().min_by(|a, b| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
-    let plain = durable().find(|point| point.method == "fdatasync");
-    let point = plain.filter(|plain| !clearly_cheaper(best, plain)).unwrap_or(best);
-    let clear =
-        durable().filter(|other| other.method != point.method).all(|other| clearly_cheaper(point, other));
-    Some(Choice { point, clear })
+    let durable = || points.iter().filter_map(|point| Some((point.sync_method()?, point)));
+    let best = durable().min_by(|(_, a), (_, b)| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
+    let plain = durable().find(|(method, _)| *method == SyncMethod::Fdatasync);
+    let (method, point) = plain.filter(|(_, plain)| !clearly_cheaper(best.1, plain)).unwrap_or(best);
+    let clear = durable().all(|(other, others)| other == method || clearly_cheaper(point, others));
+    Some(Choice { method, point, clear })
 }
 
 /// `fdatasync 308 µs (240 – 410)`, and so on.
@@ -70,22 +77,20 @@ fn all_costs(points: &[FlushPoint]) -> String {
 }
 
 fn method(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "sync method";
     let points = &known.measurements.flush;
     let because = format!("a durable 4 KiB write, mean of the repeats: {}", all_costs(points));
     match cheapest(points) {
-        Some(Choice { point, clear: true }) => learned(SETTING, point.method.clone(), because),
-        Some(Choice { point, clear: false }) => hidden(SETTING, point.method.clone(), because),
-        None => default(SETTING, "fdatasync", "flush was not run"),
+        Some(Choice { method, clear: true, .. }) => learned(Setting::SyncMethod(method), because),
+        Some(Choice { method, clear: false, .. }) => hidden(Setting::SyncMethod(method), because),
+        None => default(Setting::SyncMethod(SyncMethod::Fdatasync), "flush was not run"),
     }
 }
 
 fn window(known: &DecisionInputs<'_>) -> Decision {
-    const SETTING: &str = "group-commit window";
     let points = &known.measurements.flush;
-    let plain = points.iter().find(|point| point.method == NO_FLUSH);
-    let Some(best) = cheapest(points).map(|choice| choice.point) else {
-        return default(SETTING, "1000 µs", "flush was not run").of(Amount::Microseconds(1000.0));
+    let plain = points.iter().find(|point| point.method == FlushPoint::NO_FLUSH);
+    let Some(Choice { method, point: best, .. }) = cheapest(points) else {
+        return default(Setting::GroupCommitWindow(DEFAULT_WINDOW), "flush was not run");
     };
     let costs = plain.map(|plain| {
         format!(
@@ -93,28 +98,24 @@ fn window(known: &DecisionInputs<'_>) -> Decision {
             best.latency.mean_us, plain.latency.mean_us
         )
     });
-    let no_wait = Amount::Microseconds(0.0);
+    let no_wait = Setting::GroupCommitWindow(Duration::ZERO);
     match plain.and_then(|plain| is_cheap(best, plain)).zip(costs) {
-        Some((true, costs)) => {
-            learned(SETTING, "0 µs", format!("{costs}: waiting for company gains nothing")).of(no_wait)
-        }
+        Some((true, costs)) => learned(no_wait, format!("{costs}: waiting for company gains nothing")),
         None if plain.is_some() => {
             let because = format!(
                 "the repeats of durable and of plain writes lie on both sides of a factor of {CHEAP}; without waiting no commit \
                  loses time ({})",
                 all_costs(points)
             );
-            hidden(SETTING, "0 µs", because).of(no_wait)
+            hidden(no_wait, because)
         }
         Some((false, _)) | None => learned(
-            SETTING,
-            format!("{:.0} µs", best.latency.p50_us),
+            Setting::GroupCommitWindow(Duration::from_secs_f64(best.latency.p50_us * 1e-6)),
             format!(
                 "one sync by {} (median): commits gather while the one before them is made durable",
-                best.method
+                method.name()
             ),
-        )
-        .of(Amount::Microseconds(best.latency.p50_us)),
+        ),
     }
 }
 
@@ -152,13 +153,15 @@ mod tests {
 
     #[test]
     fn the_cheapest_durable_method_wins_and_the_plain_write_does_not_count() {
-        let points = [point("fdatasync", 5000.0), point("RWF_DSYNC", 3000.0), point(NO_FLUSH, 50.0)];
+        let points =
+            [point("fdatasync", 5000.0), point("RWF_DSYNC", 3000.0), point(FlushPoint::NO_FLUSH, 50.0)];
         let choice = cheapest(&points).unwrap();
-        assert!(choice.point.method == "RWF_DSYNC" && choice.clear);
+        assert!(choice.method == SyncMethod::Dsync && choice.clear);
         let alike = [point("fdatasync", 3050.0), point("RWF_DSYNC", 3000.0)];
         let choice = cheapest(&alike).unwrap();
-        assert!(choice.point.method == "fdatasync" && !choice.clear);
-        assert!(cheapest(&[point(NO_FLUSH, 50.0)]).is_none());
+        assert!(choice.method == SyncMethod::Fdatasync && !choice.clear);
+        assert!(cheapest(&[point(FlushPoint::NO_FLUSH, 50.0)]).is_none());
+        assert!(cheapest(&[point("a method of a later version", 50.0)]).is_none());
     }
 
     #[test]
@@ -166,20 +169,20 @@ mod tests {
         // Means of three runs on one disk whose repeats differ by a factor of two.
         let runs = [[308.0, 202.0, 196.0, 60.0], [313.0, 280.0, 337.0, 73.0], [132.0, 210.0, 158.0, 93.0]];
         for us in runs {
-            let methods = ["fdatasync", "RWF_DSYNC", "linked flush", NO_FLUSH];
+            let methods = ["fdatasync", "RWF_DSYNC", "linked flush", FlushPoint::NO_FLUSH];
             let points =
                 methods.iter().zip(us).map(|(method, us)| point_with_noise(method, us, 0.6)).collect();
             let measurements = Measurements { flush: points, ..Measurements::default() };
             let learned = nothing_learned();
-            let known = DecisionInputs { learned: &learned, measurements: &measurements, models: None };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements };
             let (method, window) = (method(&known), window(&known));
             assert_eq!(
-                (method.value.as_str(), method.from_default, method.hidden_by_noise),
-                ("fdatasync", true, true)
+                (method.setting.sync_method(), method.from_default, method.hidden_by_noise),
+                (Some(SyncMethod::Fdatasync), true, true)
             );
             assert_eq!(
-                (window.value.as_str(), window.from_default, window.hidden_by_noise),
-                ("0 µs", true, true)
+                (window.setting.group_commit_window(), window.from_default, window.hidden_by_noise),
+                (Some(Duration::ZERO), true, true)
             );
             assert!(method.because.starts_with("noise hides"), "{}", method.because);
         }

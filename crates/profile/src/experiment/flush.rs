@@ -2,6 +2,7 @@
 //! on the device as those of a log do.
 
 use flashgrain_model::Workload;
+use flashgrain_settings::SyncMethod;
 
 use super::{Setting, Trials};
 use crate::config::ExperimentName;
@@ -10,19 +11,14 @@ use crate::schema::FlushPoint;
 use crate::series::Series;
 use crate::trial::{Trial, Work};
 
-/// The name of the write that is not durable.
-pub(crate) const NO_FLUSH: &str = "no flush";
-
 /// Methods by name; when the budget is short they are dropped from the end.
-const METHODS: [(&str, Sync); 4] = [
-    ("fdatasync", Sync::WriteThenFdatasync),
-    ("RWF_DSYNC", Sync::Dsync),
-    ("linked flush", Sync::LinkedFlush),
-    (NO_FLUSH, Sync::None),
-];
+fn methods() -> impl Iterator<Item = (&'static str, Sync)> {
+    let durable = SyncMethod::ALL.into_iter().map(|method| (method.name(), method.into()));
+    durable.chain([(FlushPoint::NO_FLUSH, Sync::None)])
+}
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
-    let trials = METHODS.into_iter().enumerate().map(|(rank, (name, sync))| {
+    let trials = methods().enumerate().map(|(rank, (name, sync))| {
         let workload = Workload {
             read_share: 0.0,
             request_bytes: setting.site.page_bytes as f64,

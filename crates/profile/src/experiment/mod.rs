@@ -17,8 +17,6 @@ mod sequential;
 mod size;
 pub(crate) mod sustain;
 
-pub(crate) use flush::NO_FLUSH;
-
 use crate::config::ExperimentName;
 use crate::schema::{Measurements, Point};
 use crate::series::Series;

@@ -17,6 +17,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use flashgrain_device::limits::{self, Limit};
 use flashgrain_device::{Device, Nanos, REQUEST_BYTES_MAX, ThreadTimes};
 use flashgrain_model::Workload;
+use flashgrain_settings::SyncMethod;
 use hdrhistogram::Histogram;
 
 use crate::Error;
@@ -63,6 +64,16 @@ pub enum Sync {
     LinkedFlush,
     /// A write, and when it is done a flush, as two requests; the latency is that of both.
     WriteThenFdatasync,
+}
+
+impl From<SyncMethod> for Sync {
+    fn from(method: SyncMethod) -> Self {
+        match method {
+            SyncMethod::Dsync => Self::Dsync,
+            SyncMethod::LinkedFlush => Self::LinkedFlush,
+            SyncMethod::Fdatasync => Self::WriteThenFdatasync,
+        }
+    }
 }
 
 /// Rule for the places of requests.

@@ -71,7 +71,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         cap: cap.as_ref(),
     };
     let learned = learn::learn(&evidence);
-    let decisions = decide::decide(&learned, &measurements, models.as_ref());
+    let decisions = decide::decide(&learned, &measurements);
     if let Some(stage) = plan.sustain.filter(|_| !bench.concluding) {
         bench.raise_limits(stage.write_bytes, stage.seconds);
         match sustain::run(bench, &plan.site) {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::common::{Character, TestDrive};
+use flashgrain_profile::settings::{Bytes, SegmentShape, SyncMethod, drive};
 use flashgrain_profile::{Config, DeviceProfile, Error, ExperimentName, Silent, Target, file, run};
 
 /// A profile of schema version 1, made by the first Flashgrain that wrote them.
@@ -54,6 +56,54 @@ fn version_1_reads() {
     assert_eq!(profile.provenance.identity.target, "test drive");
     assert!(!profile.measurements.parallel.is_empty() && !profile.verification.is_empty());
     assert!(profile.models.is_some() && profile.comparison.is_some());
+}
+
+/// Files of the first version have no amounts, and settings that nothing takes.
+#[test]
+fn the_decisions_of_version_1_have_types() {
+    let profile = file::read(Path::new(VERSION_1)).unwrap();
+    let (unit, decision) = profile.decided(drive::Setting::write_unit).unwrap();
+    assert_eq!((unit, decision.from_default), (Bytes(64 << 10), true));
+    let (segment, _) = profile.decided(drive::Setting::segment).unwrap();
+    assert_eq!(segment, SegmentShape { bytes: 8 << 20, align_bytes: 64 << 10 });
+    let (method, decision) = profile.decided(drive::Setting::sync_method).unwrap();
+    assert_eq!((method, decision.from_default), (SyncMethod::Fdatasync, false));
+    let (window, _) = profile.decided(drive::Setting::group_commit_window).unwrap();
+    assert_eq!(window, Duration::from_micros(1020));
+    let is_unknown = |one: &&drive::Decision| matches!(one.setting, drive::Setting::Unknown(_));
+    let unknown: Vec<&str> =
+        profile.decisions.iter().filter(is_unknown).map(|one| one.setting.name()).collect();
+    assert_eq!(unknown, ["table write size", "compaction and flush parallelism"]);
+}
+
+/// The profile of version 1 with another row in front of its decisions.
+fn with_decision(row: &str) -> Result<DeviceProfile, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.json");
+    let text = std::fs::read_to_string(VERSION_1).unwrap();
+    std::fs::write(&path, text.replacen("\"decisions\": [", &format!("\"decisions\": [{row},"), 1)).unwrap();
+    file::read(&path).map_err(|error| error.to_string())
+}
+
+#[test]
+fn settings_of_later_versions_are_kept_and_impossible_ones_refused() {
+    let row = |setting: &str, amount: &str| {
+        format!(
+            r#"{{"setting": "{setting}", "value": "9 things", "amount": {amount}, "because": "", "from_default": false}}"#
+        )
+    };
+    let later = with_decision(&row("spin-up", r#"{"turns": 9}"#)).unwrap();
+    let first = &later.decisions[0].setting;
+    assert_eq!((first.name(), first.value().as_str()), ("spin-up", "9 things"));
+    for (setting, amount, problem) in [
+        ("write unit", r#"{"bytes": 9}"#, "`write unit` is 9 B, but must be between 512 B and 1 TiB"),
+        ("write unit", r#"{"bytes": 1e300}"#, "decisions[0].amount.bytes is 1e300"),
+        ("requests in flight", r#"{"count": 99999999}"#, "`requests in flight` is 99999999, but must be"),
+        ("read-ahead", r#"{"count": 9}"#, "`read-ahead` has an amount that does not belong to it"),
+    ] {
+        let error = with_decision(&row(setting, amount)).unwrap_err();
+        assert!(error.contains("is damaged") && error.contains(problem), "{error}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::describe_workload;
-use flashgrain_profile::schema::{Decision, Learned, LearnedValue, Verification};
+use flashgrain_profile::schema::{Learned, LearnedValue, Verification};
+use flashgrain_profile::settings::drive::{Decision, Setting};
 
 use super::{estimate_cell, kind_name};
 use crate::table::{Cell, Kind, Table, Tone};
@@ -72,12 +73,13 @@ pub(crate) fn decision_table(decisions: &[Decision]) -> Table {
     ]);
     for decision in decisions {
         table.push([
-            decision.setting.as_str().into(),
-            Cell::toned(decision.value.as_str(), Tone::Strong),
-            if decision.from_default {
-                Cell::toned("default", Tone::Warning)
-            } else {
-                Cell::toned("learned", Tone::Quiet)
+            decision.setting.name().into(),
+            Cell::toned(decision.setting.value(), Tone::Strong),
+            match decision.setting {
+                // Nothing takes it.
+                Setting::Unknown(_) => Cell::toned("unknown", Tone::Warning),
+                _ if decision.from_default => Cell::toned("default", Tone::Warning),
+                _ => Cell::toned("learned", Tone::Quiet),
             },
             decision.because.as_str().into(),
         ]);

@@ -39,8 +39,8 @@ pub(crate) fn layout_table(store: &StoreRun) -> Table {
     let mut table = Table::new(&[("layout", Kind::Label), ("value", Kind::Number), ("because", Kind::Prose)]);
     for decision in &store.layout {
         table.push([
-            decision.setting.as_str().into(),
-            Cell::toned(decision.value.as_str(), Tone::Strong),
+            decision.setting.name().into(),
+            Cell::toned(decision.setting.value(), Tone::Strong),
             decision.because.as_str().into(),
         ]);
     }

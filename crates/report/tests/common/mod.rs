@@ -6,6 +6,7 @@ use flashgrain_device::{Geometry, Identity};
 use flashgrain_model::{Access, Estimate, FitOptions, Sample, Workload, compare, fit};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::*;
+use flashgrain_profile::settings::{Bytes, Count, SyncMethod, drive, layout};
 
 const PAGE_BYTES: f64 = 4096.0;
 
@@ -312,26 +313,39 @@ fn samples(all: &Measurements) -> Vec<Sample> {
         .collect()
 }
 
-fn decisions() -> Vec<Decision> {
-    let decision = |setting: &str, value: &str, because: &str, from_default| Decision {
-        setting: setting.into(),
-        value: value.into(),
-        amount: None,
+fn decisions() -> Vec<drive::Decision> {
+    let decision = |setting, because: &str, from_default| drive::Decision {
+        setting,
         because: because.into(),
         from_default,
         hidden_by_noise: false,
     };
     vec![
         decision(
-            "leaf size",
-            "4 KiB",
+            drive::Setting::LeafSize(Bytes(4 << 10)),
             "most random reads per second: 612 k at 4 KiB against 371 k at 8 KiB",
             false,
         ),
-        decision("requests in flight", "48", "90 % of the plateau of 4 KiB random reads", false),
-        decision("write unit", "64 KiB", "stripe size 64 KiB; write sizes from 32 KiB are desirable", false),
-        decision("log block", "4 KiB", "flash page undetermined: the logical block is used", true),
-        decision("durable writes", "RWF_DSYNC", "870 µs in the median against 1.45 ms with fdatasync", false),
+        decision(
+            drive::Setting::RequestsInFlight(Count(48)),
+            "90 % of the plateau of 4 KiB random reads",
+            false,
+        ),
+        decision(
+            drive::Setting::WriteUnit(Bytes(64 << 10)),
+            "stripe size 64 KiB; write sizes from 32 KiB are desirable",
+            false,
+        ),
+        decision(
+            drive::Setting::LogBlock(Bytes(4 << 10)),
+            "flash page undetermined: the logical block is used",
+            true,
+        ),
+        decision(
+            drive::Setting::SyncMethod(SyncMethod::Dsync),
+            "870 µs in the median against 1.45 ms with fdatasync",
+            false,
+        ),
     ]
 }
 
@@ -461,14 +475,12 @@ fn store() -> StoreRun {
     let one = "one 16 KiB write at a time, by RWF_DSYNC";
     StoreRun {
         layout: vec![
-            LayoutDecision {
-                setting: "write unit".into(),
-                value: "64 KiB".into(),
+            layout::Decision {
+                setting: layout::Setting::WriteUnit(Bytes(64 << 10)),
                 because: "the desirable write size".into(),
             },
-            LayoutDecision {
-                setting: "log block".into(),
-                value: "16 KiB".into(),
+            layout::Decision {
+                setting: layout::Setting::LogBlock(Bytes(16 << 10)),
                 because: "the flash page: a smaller block is padded to it (rule 5)".into(),
             },
         ],

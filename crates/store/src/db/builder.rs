@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_settings::drive;
 
 use super::Db;
 use super::core::Core;
 use super::prepared::{Prepared, Wanted};
 use super::site::{DeviceSource, Site};
-use crate::layout::{LearnedSettings, Overrides, Placement, SyncMethod};
+use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
 use crate::{Durability, Error};
 
@@ -44,7 +45,7 @@ pub struct Builder {
     site: Site,
     pub(crate) options: Options,
     pub(crate) overrides: Overrides,
-    profile: Option<LearnedSettings>,
+    profile: Option<Vec<drive::Decision>>,
 }
 
 impl Builder {
@@ -151,7 +152,7 @@ impl Builder {
     /// of this crate.
     #[cfg(feature = "profile")]
     pub fn profile(mut self, profile: flashgrain_profile::DeviceProfile) -> Self {
-        self.profile = Some(LearnedSettings::from(&profile));
+        self.profile = Some(profile.decisions);
         self
     }
 
@@ -248,7 +249,7 @@ impl Builder {
     /// # Errors
     /// [`Error::Exists`] if something is there that would be lost; [`Error::Options`]; [`Error::Device`].
     pub fn create(self) -> Result<Db, Error> {
-        let wanted = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
+        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
         Ok(Db { core: Core::start(&self.site, &wanted, &self.options)? })
     }
 
@@ -259,7 +260,7 @@ impl Builder {
 
     /// Everything for a new store before its engine starts.
     pub(super) fn prepare_new(self) -> Result<(Prepared, Options), Error> {
-        let wanted = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
+        let wanted = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
         Ok((Prepared::new(&self.site, &wanted, &self.options)?, self.options))
     }
 
@@ -268,7 +269,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::open`] and [`Builder::create`].
     pub fn open_or_create(self) -> Result<Db, Error> {
-        let create = Wanted::Create { profile: self.profile.as_ref(), overrides: &self.overrides };
+        let create = Wanted::Create { profile: self.profile.as_deref(), overrides: &self.overrides };
         Ok(Db { core: Core::start_or_create(&self.site, &create, &self.options)? })
     }
 }

@@ -454,7 +454,8 @@ impl Db {
         self.core.sleep_until(until)
     }
 
-    /// How the layout was decided when the store was created; of a store that was opened, the layout alone.
+    /// How the layout was decided when the store was created; of a store that was opened, its settings
+    /// without the numbers that led to them.
     pub fn layout(&self) -> &[Decision] {
         self.core.decisions()
     }

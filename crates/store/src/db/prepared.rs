@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use flashgrain_device::{Claim, calendar_seconds};
+use flashgrain_settings::layout::Decision;
+use flashgrain_settings::{Bytes, drive};
 
 use super::core::Core;
 use super::site::{Made, Site, of_device};
+use crate::Error;
 use crate::checkpoint::slots;
 use crate::engine::{Engine, Given};
 use crate::io_context::{Devices, Role};
 use crate::layout::sizes::Sizes;
-use crate::layout::{Ground, Layout, LearnedSettings, Overrides, decide};
+use crate::layout::{Ground, Layout, Overrides, decide};
 use crate::options::Options;
 use crate::store_id::StoreId;
 use crate::task::Executor;
 use crate::worker::Workers;
-use crate::{Decision, Error};
 
 /// Draws a new store's identity.
 fn new_store_id() -> StoreId {
@@ -34,7 +36,7 @@ pub(super) enum Wanted<'a> {
     /// Nothing is changed, whatever state the store is in.
     OpenToRead,
     Create {
-        profile: Option<&'a LearnedSettings>,
+        profile: Option<&'a [drive::Decision]>,
         overrides: &'a Overrides,
     },
 }
@@ -82,7 +84,9 @@ impl Prepared {
             let (devices, may_grow) = (site.open(claim, read_only)?, !read_only && site.may_grow());
             return Ok(Self { devices, options, may_grow, read_only, new: None });
         };
-        let stripe_unit = profile.and_then(|profile| profile.decision("stripe unit of a drive set")?.bytes);
+        let stripe_unit =
+            profile.and_then(|decisions| drive::decided(decisions, drive::Setting::stripe_unit));
+        let stripe_unit = stripe_unit.map(|(Bytes(bytes), _)| bytes);
         let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
         if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {
@@ -153,7 +157,11 @@ impl Prepared {
             Some(New { id, layout, decisions, made }) => {
                 (Engine::create(given, layout, id)?, decisions, Some(made))
             }
-            None => (Engine::open(given)?, Vec::new(), None),
+            None => {
+                let engine = Engine::open(given)?;
+                let decisions = engine.superblock().layout.decisions();
+                (engine, decisions, None)
+            }
         };
         // To discard a part of a file would give its place away.
         let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";

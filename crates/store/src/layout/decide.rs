@@ -2,24 +2,12 @@
 //! within what the devices can do.
 
 use flashgrain_device::{Geometry, bytes_text};
+use flashgrain_settings::layout::{Decision, Setting};
+use flashgrain_settings::{Bytes, Count, drive};
 
-use super::learned::{Learned, LearnedSettings};
 use super::{Layout, LogExtent, Placement, SyncMethod};
 use crate::Error;
 use crate::layout::sizes::Sizes;
-
-/// One setting of a new store's layout, and the number behind it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Name of the setting, such as `write unit`.
-    pub setting: &'static str,
-    /// Its value with its unit, such as `64 KiB`.
-    pub value: String,
-    /// Its value, if it is a size.
-    pub bytes: Option<u64>,
-    /// The reason for this value.
-    pub because: String,
-}
 
 /// Settings given by the user. They take precedence over the profile.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +26,8 @@ pub(crate) struct Overrides {
 
 /// Input of [`decide`]: the profile, the devices' geometry and limits.
 pub(crate) struct Ground<'a> {
-    pub profile: Option<&'a LearnedSettings>,
+    /// Decisions of the drive's profile, if there is one.
+    pub profile: Option<&'a [drive::Decision]>,
     pub data: &'a Geometry,
     /// The log's device, if it is another one.
     pub log: Option<&'a Geometry>,
@@ -102,7 +91,7 @@ const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
 struct Draft<'a> {
-    profile: Option<&'a LearnedSettings>,
+    profile: Option<&'a [drive::Decision]>,
     decisions: Vec<Decision>,
 }
 
@@ -227,45 +216,36 @@ struct LogRoom {
 }
 
 impl Draft<'_> {
-    fn note(&mut self, setting: &'static str, value: String, because: impl Into<String>) {
-        self.decisions.push(Decision { setting, value, bytes: None, because: because.into() });
+    fn note(&mut self, setting: Setting, because: impl Into<String>) {
+        self.decisions.push(Decision { setting, because: because.into() });
     }
 
-    fn note_bytes(&mut self, setting: &'static str, bytes: u64, because: impl Into<String>) {
-        let value = bytes_text(bytes);
-        self.decisions.push(Decision { setting, value, bytes: Some(bytes), because: because.into() });
+    /// The profile's decision on a setting, if it has one.
+    fn decided<T>(&self, setting: fn(&drive::Setting) -> Option<T>) -> Option<(T, &drive::Decision)> {
+        drive::decided(self.profile?, setting)
     }
 
-    fn learned(&self, setting: &str) -> Option<&Learned> {
-        self.profile.and_then(|profile| profile.decision(setting))
-    }
-
-    /// The profile's number for `setting` and its reason, unless the profile only has a default; then `Err`
+    /// The profile's value of a setting and its reason, unless the profile only has a default; then `Err`
     /// with the reason for using ours.
-    fn learned_number(
-        &self,
-        setting: &str,
-        number: impl Fn(&Learned) -> Option<u64>,
-    ) -> Result<(u64, String), String> {
-        let Some(learned) = self.learned(setting) else {
-            return Err(if self.profile.is_some() {
-                "default: the profile does not say"
-            } else {
-                "default: there is no profile"
-            }
-            .into());
-        };
-        match number(learned) {
-            Some(value) if !learned.from_default => Ok((value, learned.because.clone())),
-            _ => Err(format!("default: {}", learned.because)),
+    fn learned<T>(&self, setting: fn(&drive::Setting) -> Option<T>) -> Result<(T, String), String> {
+        match self.decided(setting) {
+            Some((value, decision)) if !decision.from_default => Ok((value, decision.because.clone())),
+            Some((_, decision)) => Err(format!("default: {}", decision.because)),
+            None if self.profile.is_some() => Err("default: the profile does not say".into()),
+            None => Err("default: there is no profile".into()),
         }
     }
 
-    /// The profile's size for `setting`, rounded up to a power of two within `(least, most)`, or `default`;
+    /// The profile's size for a setting, rounded up to a power of two within `(least, most)`, or `default`;
     /// and the reason.
-    fn learned_power(&self, setting: &str, (least, most): (u32, u32), default: u32) -> (u32, String) {
-        match self.learned_number(setting, |learned| learned.bytes) {
-            Ok((bytes, because)) => {
+    fn learned_power(
+        &self,
+        setting: fn(&drive::Setting) -> Option<Bytes>,
+        (least, most): (u32, u32),
+        default: u32,
+    ) -> (u32, String) {
+        match self.learned(setting) {
+            Ok((Bytes(bytes), because)) => {
                 let fitting =
                     bytes.clamp(1, 1 << 30).next_power_of_two().clamp(u64::from(least), u64::from(most));
                 let because = if fitting == bytes {
@@ -291,7 +271,8 @@ impl Draft<'_> {
                 (bytes, SET.to_owned())
             }
             None => {
-                let (bytes, because) = self.learned_power("write unit", UNIT_BYTES, DEFAULT_UNIT_BYTES);
+                let (bytes, because) =
+                    self.learned_power(drive::Setting::write_unit, UNIT_BYTES, DEFAULT_UNIT_BYTES);
                 match capacity.map(largest_unit).filter(|most| *most < bytes) {
                     Some(most) => {
                         (most, format!("{SEGMENTS_TARGET} segments of {UNITS_MIN} fit on the device"))
@@ -300,7 +281,7 @@ impl Draft<'_> {
                 }
             }
         };
-        self.note_bytes("write unit", u64::from(bytes), because);
+        self.note(Setting::WriteUnit(Bytes(bytes.into())), because);
         Ok(bytes)
     }
 
@@ -312,12 +293,13 @@ impl Draft<'_> {
                     "a segment of {bytes} bytes: use a multiple of the write unit, {unit} bytes, from 4 of them to 1 GiB"
                 )));
             }
-            self.note_bytes("segment", bytes, SET);
+            self.note(Setting::Segment(Bytes(bytes)), SET);
             return Ok(bytes);
         }
-        let (bytes, mut because) = self
-            .learned_number("segment size and alignment", |learned| learned.bytes)
-            .unwrap_or_else(|because| (DEFAULT_SEGMENT_BYTES, because));
+        let (bytes, mut because) = match self.learned(drive::Setting::segment) {
+            Ok((shape, because)) => (shape.bytes, because),
+            Err(because) => (DEFAULT_SEGMENT_BYTES, because),
+        };
         let most = capacity.map_or(1 << 30, |capacity| capacity / SEGMENTS_TARGET);
         let bytes = if bytes > most {
             because = format!("{SEGMENTS_TARGET} segments fit on the device: the cleaner needs a choice");
@@ -326,7 +308,7 @@ impl Draft<'_> {
             bytes
         };
         let bytes = (bytes / unit * unit).max(UNITS_MIN * unit);
-        self.note_bytes("segment", bytes, because);
+        self.note(Setting::Segment(Bytes(bytes)), because);
         Ok(bytes)
     }
 
@@ -342,9 +324,11 @@ impl Draft<'_> {
             }
             // Images are in one unit each anyway, so that this is no further rule. One for a flash page that
             // is only supposed would cost room for nothing.
-            None => self.learned_power("log block size", (4096, unit_bytes.min(64 << 10)), unit_bytes),
+            None => {
+                self.learned_power(drive::Setting::log_block, (4096, unit_bytes.min(64 << 10)), unit_bytes)
+            }
         };
-        self.note_bytes("borders that images keep within", u64::from(bytes), because);
+        self.note(Setting::ImageBorder(Bytes(bytes.into())), because);
         Ok(bytes)
     }
 
@@ -358,9 +342,9 @@ impl Draft<'_> {
                 )?;
                 (bytes, SET.to_owned())
             }
-            None => self.learned_power("log block size", LOG_BLOCK_BYTES, DEFAULT_LOG_BLOCK_BYTES),
+            None => self.learned_power(drive::Setting::log_block, LOG_BLOCK_BYTES, DEFAULT_LOG_BLOCK_BYTES),
         };
-        self.note_bytes("log block", u64::from(bytes), because);
+        self.note(Setting::LogBlock(Bytes(bytes.into())), because);
         Ok(bytes)
     }
 
@@ -396,7 +380,7 @@ impl Draft<'_> {
             _ => (bytes, because),
         };
         let bytes = (bytes / block * block).max(least);
-        self.note_bytes("log", bytes, because);
+        self.note(Setting::Log(Bytes(bytes)), because);
         Ok(bytes)
     }
 
@@ -404,7 +388,7 @@ impl Draft<'_> {
     fn space(&mut self, layout: &Layout, ground: &Ground<'_>) {
         if let Some(bytes) = ground.capacity_bytes {
             let because = "all of the device, or what it may take at most: set aside at once";
-            self.note_bytes("space", bytes, because);
+            self.note(Setting::Space(Bytes(bytes)), because);
             return;
         }
         let bytes = Sizes::of(layout).device_bytes(ground.growth_segments as usize);
@@ -422,39 +406,38 @@ impl Draft<'_> {
                 ground.growth_segments
             )
         };
-        self.note_bytes("space at first", bytes, because);
+        self.note(Setting::FirstSpace(Bytes(bytes)), because);
     }
 
     fn sync_method(&mut self, wanted: Option<SyncMethod>) -> SyncMethod {
-        let learned = self
-            .learned("sync method")
-            .map(|learned| (SyncMethod::of_profile(&learned.value), learned.because.clone()));
-        let (method, because) = match (wanted, learned) {
+        let decided = self.decided(drive::Setting::sync_method);
+        let (method, because) = match (wanted, decided) {
             (Some(method), _) => (method, SET.to_owned()),
-            (None, Some((Some(method), because))) => (method, because),
-            (None, _) => (SyncMethod::Fdatasync, "default: works everywhere".to_owned()),
+            // A profile's default is a method that its drive has been seen to take.
+            (None, Some((method, decision))) => (method, decision.because.clone()),
+            (None, None) => (SyncMethod::Fdatasync, "default: works everywhere".to_owned()),
         };
-        self.note("sync method", method.name().to_owned(), because);
+        self.note(Setting::SyncMethod(method), because);
         method
     }
 
     fn read_ahead(&mut self) -> u32 {
         let (least, most) = wide(READ_AHEAD_BYTES);
-        let (bytes, because) = self
-            .learned_number("read-ahead", |learned| learned.bytes)
-            .unwrap_or_else(|because| (u64::from(DEFAULT_READ_AHEAD_BYTES), because));
+        let default = Bytes(DEFAULT_READ_AHEAD_BYTES.into());
+        let (Bytes(bytes), because) =
+            self.learned(drive::Setting::read_ahead).unwrap_or_else(|because| (default, because));
         let bytes = bytes.clamp(least, most);
-        self.note_bytes("read-ahead", bytes, because);
+        self.note(Setting::ReadAhead(Bytes(bytes)), because);
         bytes as u32
     }
 
     fn in_flight(&mut self) -> u32 {
-        let (requests, because) = self
-            .learned_number("requests in flight", |learned| learned.count)
-            .unwrap_or_else(|because| (u64::from(DEFAULT_IN_FLIGHT), because));
-        let requests = requests.clamp(1, 32_000) as u32;
-        self.note("requests in flight", requests.to_string(), because);
-        requests
+        let default = Count(DEFAULT_IN_FLIGHT.into());
+        let (Count(requests), because) =
+            self.learned(drive::Setting::requests_in_flight).unwrap_or_else(|because| (default, because));
+        let requests = requests.clamp(1, 32_000);
+        self.note(Setting::RequestsInFlight(Count(requests)), because);
+        requests as u32
     }
 
     fn node(&mut self, wanted: Option<u32>) -> Result<u32, Error> {
@@ -463,27 +446,20 @@ impl Draft<'_> {
                 check_node_bytes(bytes)?;
                 (bytes, SET.to_owned())
             }
-            None => self.learned_power("leaf size", NODE_BYTES, NODE_BYTES.0),
+            None => self.learned_power(drive::Setting::leaf_size, NODE_BYTES, NODE_BYTES.0),
         };
-        self.note_bytes("node", u64::from(bytes), because);
+        self.note(Setting::Node(Bytes(bytes.into())), because);
         Ok(bytes)
     }
 
     fn placement(&mut self, wanted: Option<Placement>) -> Placement {
-        match wanted.unwrap_or(Placement::OutOfPlace) {
-            Placement::OutOfPlace => {
-                self.note(
-                    "placement",
-                    "out of place".into(),
-                    "every page write becomes part of a large aligned one",
-                );
-                Placement::OutOfPlace
-            }
-            Placement::InPlace => {
-                self.note("placement", "in place".into(), SET);
-                Placement::InPlace
-            }
-        }
+        let placement = wanted.unwrap_or(Placement::OutOfPlace);
+        let because = match placement {
+            Placement::OutOfPlace => "every page write becomes part of a large aligned one",
+            Placement::InPlace => SET,
+        };
+        self.note(Setting::Placement(placement), because);
+        placement
     }
 }
 

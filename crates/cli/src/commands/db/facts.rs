@@ -9,20 +9,21 @@ use crate::output::{print, print_json};
 /// How the layout of a new store was decided.
 pub fn layout(decisions: &[Decision], as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let row =
-            |one: &Decision| json!({ "setting": one.setting, "value": one.value, "because": one.because });
-        return print_json(&decisions.iter().map(row).collect::<Vec<_>>());
+        return print_json(&decisions);
     }
     Ok(print(&layout_text(decisions))?)
 }
 
 /// A line for each decision, with the number behind it.
 pub fn layout_text(decisions: &[Decision]) -> String {
-    let width = |of: fn(&Decision) -> usize| decisions.iter().map(of).max().unwrap_or(0);
-    let (setting, value) = (width(|one| one.setting.chars().count()), width(|one| one.value.chars().count()));
-    let line =
-        |one: &Decision| format!("{:<setting$}  {:<value$}  {}\n", one.setting, one.value, one.because);
-    decisions.iter().map(line).collect()
+    let rows: Vec<_> =
+        decisions.iter().map(|one| (one.setting.name(), one.setting.value(), &one.because)).collect();
+    let setting = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0);
+    let value = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
+    let line = |(name, text, because): &(&str, String, &String)| {
+        format!("{name:<setting$}  {text:<value$}  {because}\n")
+    };
+    rows.iter().map(line).collect()
 }
 
 pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 use flashgrain_profile::DeviceProfile;
-use flashgrain_profile::schema::{Amount, Decision as Decided};
+use flashgrain_settings::SegmentShape;
+use flashgrain_settings::drive::Decision as Decided;
 
 use super::*;
 use crate::ErrorKind;
@@ -22,7 +23,7 @@ fn profile() -> DeviceProfile {
     flashgrain_profile::file::read(std::path::Path::new(path)).unwrap()
 }
 
-fn ground<'a>(profile: Option<&'a LearnedSettings>, data: &'a Geometry, capacity: Option<u64>) -> Ground<'a> {
+fn ground<'a>(profile: Option<&'a [Decided]>, data: &'a Geometry, capacity: Option<u64>) -> Ground<'a> {
     Ground {
         profile,
         data,
@@ -34,16 +35,9 @@ fn ground<'a>(profile: Option<&'a LearnedSettings>, data: &'a Geometry, capacity
     }
 }
 
-fn learned(setting: &str, value: &str, amount: Option<Amount>) -> Decided {
-    let because = format!("a number for {setting}");
-    Decided {
-        setting: setting.into(),
-        value: value.into(),
-        amount,
-        because,
-        from_default: false,
-        hidden_by_noise: false,
-    }
+fn learned(setting: drive::Setting) -> Decided {
+    let because = format!("a number for {}", setting.name());
+    Decided { setting, because, from_default: false, hidden_by_noise: false }
 }
 
 #[test]
@@ -57,39 +51,80 @@ fn without_a_profile_every_number_says_that_it_is_a_default() {
 
 #[test]
 fn learned_numbers_decide_and_are_quoted() {
-    let mut profile = profile();
-    profile.decisions = vec![
-        learned("write unit", "512 KiB", Some(Amount::Bytes(512 << 10))),
-        learned("segment size and alignment", "32 MiB, aligned to 512 KiB", Some(Amount::Bytes(32 << 20))),
-        learned("log block size", "8 KiB", Some(Amount::Bytes(8 << 10))),
-        learned("sync method", "RWF_DSYNC", None),
-        learned("read-ahead", "1 MiB", Some(Amount::Bytes(1 << 20))),
-        learned("requests in flight", "128", Some(Amount::Count(128))),
-        learned("leaf size", "1 MiB", Some(Amount::Bytes(1 << 20))),
-    ];
+    let segment = SegmentShape { bytes: 32 << 20, align_bytes: 512 << 10 };
+    let profile = [
+        drive::Setting::WriteUnit(Bytes(512 << 10)),
+        drive::Setting::Segment(segment),
+        drive::Setting::LogBlock(Bytes(8 << 10)),
+        drive::Setting::SyncMethod(SyncMethod::Dsync),
+        drive::Setting::ReadAhead(Bytes(1 << 20)),
+        drive::Setting::RequestsInFlight(Count(128)),
+        drive::Setting::LeafSize(Bytes(1 << 20)),
+    ]
+    .map(learned);
     let data = geometry(0);
-    let (layout, decisions) =
-        decide(&ground(Some(&LearnedSettings::from(&profile)), &data, None), &Overrides::default()).unwrap();
+    let (layout, decisions) = decide(&ground(Some(&profile), &data, None), &Overrides::default()).unwrap();
     assert_eq!((layout.unit_bytes, layout.segment_bytes), (512 << 10, 32 << 20));
     assert_eq!((layout.pack_bytes, layout.log_block_bytes), (8 << 10, 8 << 10));
     assert_eq!((layout.sync_method, layout.in_flight), (SyncMethod::Dsync, 128));
     assert_eq!((layout.read_ahead_bytes, layout.node_bytes), (1 << 20, 64 << 10));
-    for setting in
-        ["write unit", "segment", "log block", "sync method", "read-ahead", "requests in flight", "node"]
-    {
-        let decision = decisions.iter().find(|one| one.setting == setting).unwrap();
-        assert!(decision.because.contains("a number for"), "{decision:?}");
-    }
+    let quoted: Vec<&str> = decisions
+        .iter()
+        .filter(|decision| decision.because.contains("a number for"))
+        .map(|decision| decision.setting.name())
+        .collect();
+    let expected = [
+        "write unit",
+        "segment",
+        "borders that images keep within",
+        "log block",
+        "sync method",
+        "read-ahead",
+        "requests in flight",
+        "node",
+    ];
+    assert_eq!(quoted, expected);
 }
 
 #[test]
-fn a_profile_that_is_older_than_numbers_gives_defaults() {
+fn a_profile_that_is_older_than_amounts_decides_by_its_words() {
     let profile = profile();
-    assert!(profile.decision("write unit").unwrap().bytes().is_none());
+    let (unit, decision) = profile.decided(drive::Setting::write_unit).unwrap();
+    assert!(unit == Bytes(64 << 10) && decision.from_default);
     let data = geometry(0);
-    let (layout, _) =
-        decide(&ground(Some(&LearnedSettings::from(&profile)), &data, None), &Overrides::default()).unwrap();
-    assert_eq!(layout.unit_bytes, DEFAULT_UNIT_BYTES);
+    let (layout, decisions) =
+        decide(&ground(Some(&profile.decisions), &data, None), &Overrides::default()).unwrap();
+    assert_eq!(layout.unit_bytes, DEFAULT_UNIT_BYTES, "the profile has a default only");
+    // P = 3.4 was learned.
+    assert_eq!(layout.read_ahead_bytes, 256 << 10);
+    let ahead = decisions.iter().find(|one| one.setting.read_ahead().is_some()).unwrap();
+    assert!(ahead.because.starts_with("P = 3.4"), "{ahead:?}");
+}
+
+/// What noise hides is still a method that the drive takes, and may be far cheaper than `fdatasync`.
+#[test]
+fn a_sync_method_that_is_a_default_of_the_profile_is_taken() {
+    let setting = drive::Setting::SyncMethod(SyncMethod::LinkedFlush);
+    let profile = [Decided { from_default: true, hidden_by_noise: true, ..learned(setting) }];
+    let data = geometry(0);
+    let (layout, _) = decide(&ground(Some(&profile), &data, None), &Overrides::default()).unwrap();
+    assert_eq!(layout.sync_method, SyncMethod::LinkedFlush);
+}
+
+#[test]
+fn a_layout_says_the_settings_that_were_decided() {
+    let data = geometry(0);
+    let (layout, decisions) = decide(&ground(None, &data, None), &Overrides::default()).unwrap();
+    let settings = |decisions: &[Decision]| {
+        let mut named: Vec<_> = decisions
+            .iter()
+            .map(|decision| (decision.setting.name().to_owned(), decision.setting.value()))
+            .filter(|(name, _)| !name.starts_with("space"))
+            .collect();
+        named.sort();
+        named
+    };
+    assert_eq!(settings(&layout.decisions()), settings(&decisions));
 }
 
 #[test]
@@ -141,8 +176,8 @@ fn a_store_that_grows_begins_small_and_says_so() {
     let (layout, decisions) = decide(&ground(None, &data, None), &Overrides::default()).unwrap();
     assert_eq!((layout.first_segment_bytes, layout.segment_bytes), (512 << 10, 4 << 20));
     assert_eq!((layout.log.bytes, layout.log_bytes_max), (256 << 10, 128 << 20));
-    let said = decisions.iter().find(|one| one.setting == "space at first").unwrap();
-    assert!(said.bytes.unwrap() < 7 << 20, "{said:?}");
+    let said = decisions.iter().find(|one| one.setting.first_space().is_some()).unwrap();
+    assert!(said.setting.first_space().unwrap() < Bytes(7 << 20), "{said:?}");
     assert!(said.because.contains("12 segments of 512 KiB"), "{said:?}");
 }
 

@@ -1,0 +1,29 @@
+//! Settings as types: those that a drive's profile decides, and those of a store's layout.
+//!
+//! [`drive::Setting`] and [`layout::Setting`] declare every setting once, with the type of its value, the
+//! words that people and files call it, and the range of its value in a file. A profile makes
+//! [`drive::Decision`]s, a store reads these and makes [`layout::Decision`]s, and reports show both. Looking
+//! up a setting that does not exist, or taking its value for another type, does not compile.
+//!
+//! In a file a setting is its name, its value in words and, where the value is a number, the amount for
+//! programs. A setting that this version does not know is kept with its words as `Unknown`, so that it can be
+//! shown and written again; nothing else can be done with it. A value out of range is an [`Error`].
+//!
+//! This crate decides nothing: it knows no measurement, no model and no store.
+
+mod amount;
+mod declare;
+pub mod drive;
+mod error;
+pub mod layout;
+mod placement;
+mod stored;
+mod sync_method;
+mod value;
+
+pub use amount::Amount;
+pub use error::Error;
+pub use placement::{PagePlacement, Placement, SegmentShape};
+pub use stored::Unknown;
+pub use sync_method::SyncMethod;
+pub use value::{Bytes, Count, Fraction};
