@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::alarm::{self, Alarm};
 use crate::{
@@ -16,6 +16,9 @@ use crate::{
 
 /// Alignment of offsets and lengths, as most drives have it.
 const SECTOR_BYTES: u32 = 512;
+
+/// What the system takes memory back in.
+const PAGE_BYTES: usize = 4096;
 
 /// See the module. Its bytes are zero until they are written. The memory is taken from the system when it is
 /// first written to.
@@ -32,6 +35,8 @@ struct Bytes {
     start: NonNull<u8>,
     reserved_bytes: usize,
     capacity_bytes: AtomicU64,
+    /// Held while that changes.
+    resizing: Mutex<()>,
 }
 
 // SAFETY: plain memory with no thread affinity. It is only copied to and from, through raw pointers. Requests
@@ -95,7 +100,12 @@ impl Bytes {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
                 // SAFETY: advice on the mapping just made; failure is harmless and ignored.
                 unsafe { libc::madvise(start.as_ptr().cast(), reserved_bytes, libc::MADV_HUGEPAGE) };
-                Ok(Self { start, reserved_bytes, capacity_bytes: AtomicU64::new(capacity_bytes) })
+                Ok(Self {
+                    start,
+                    reserved_bytes,
+                    capacity_bytes: AtomicU64::new(capacity_bytes),
+                    resizing: Mutex::new(()),
+                })
             }
             _ => Err(Error::last_os(doing())),
         }
@@ -123,6 +133,22 @@ impl Bytes {
             Op::Flush => {}
             // SAFETY: within the mapping; afterwards its bytes are zero.
             Op::Discard => unsafe { place.write_bytes(0, length) },
+        }
+    }
+}
+
+impl Bytes {
+    /// Returns the memory behind this byte to the system: it reads as zeros.
+    fn give_back_from(&self, from: usize) {
+        let from = from.next_multiple_of(PAGE_BYTES).min(self.reserved_bytes);
+        // SAFETY: the range lies within this private mapping, which lives as long as `self`. A concurrent read
+        // of it gets the old bytes or zeros: behind its end a device promises neither.
+        unsafe {
+            libc::madvise(
+                self.start.as_ptr().add(from).cast(),
+                self.reserved_bytes - from,
+                libc::MADV_DONTNEED,
+            );
         }
     }
 }
@@ -166,7 +192,21 @@ impl Device for MemoryDevice {
             let doing = format!("grow a device in memory to {capacity_bytes} bytes");
             return Err(Error::Os { doing, source: std::io::Error::from_raw_os_error(libc::ENOSPC) });
         }
+        let _alone = self.bytes.resizing.lock().unwrap_or_else(PoisonError::into_inner);
         self.bytes.capacity_bytes.fetch_max(wanted, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn shrinks(&self) -> bool {
+        true
+    }
+
+    fn shrink(&self, capacity_bytes: u64) -> Result<(), Error> {
+        let wanted = capacity_bytes.next_multiple_of(u64::from(SECTOR_BYTES));
+        let _alone = self.bytes.resizing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.bytes.capacity_bytes.fetch_min(wanted, Ordering::AcqRel) > wanted {
+            self.bytes.give_back_from(wanted as usize);
+        }
         Ok(())
     }
 }

@@ -39,9 +39,10 @@ mod worker;
 
 pub use btree::overflow::VALUE_BYTES_MAX;
 pub use db::{
-    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, CompareAndSwapError, ConflictStats, Cursor,
-    DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats, Simulated, Snapshot,
-    SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions, Value, ValueReader, WrittenStats,
+    Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Compacted, CompareAndSwapError,
+    ConflictStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats,
+    Simulated, Snapshot, SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions, Value,
+    ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
 pub use flashgrain_settings::layout::{Decision, Setting};

@@ -105,3 +105,22 @@ fn commas_in_names_are_not_taken_for_stripes_and_stripes_are_said() {
     assert!(said.contains("striped over 2 places: three, four"), "{said}");
     assert!(!stdout(&striped).contains("striped over 2 places"));
 }
+
+#[test]
+fn a_store_is_compacted() {
+    let folder = store();
+    let file = folder.path().join("store").join("data.flashgrain");
+    let bytes = || std::fs::metadata(&file).unwrap().len();
+    let small = bytes();
+    let lines: String = (0..60_000).map(|key| format!("key{key:06}\t{}\n", "x".repeat(400))).collect();
+    command(&folder, "load store --tree old").write_stdin(lines).assert().success();
+    db(&folder, "put store key value --tree kept");
+    let large = bytes();
+    db(&folder, "del store --from key000001 --tree old");
+    let said: Value = serde_json::from_str(&db(&folder, "compact store --json")).unwrap();
+    assert_eq!((&said["before_bytes"], &said["after_bytes"]), (&large.into(), &bytes().into()));
+    assert!(bytes() < large / 2 && bytes() < 2 * small, "{small} {large} {}", bytes());
+    assert!(db(&folder, "compact store").contains("live pages"));
+    assert_eq!(db(&folder, "get store key --tree kept"), "value\n");
+    assert!(db(&folder, "check store").contains("2 trees, 2 records"));
+}

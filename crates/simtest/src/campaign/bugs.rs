@@ -60,7 +60,13 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
     let moves = || -> Turn {
         (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_moves() }), 1)
     };
+    let cuts = || -> Turn {
+        (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_cuts() }), 1)
+    };
     match bug.finder() {
+        _ if matches!(bug, Bug::CutBeforeSuperblock | Bug::PendingTailCut | Bug::AppendsOutgrowMove) => {
+            vec![cuts()]
+        }
         _ if matches!(bug, Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly) => vec![moves()],
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],

@@ -111,6 +111,32 @@ impl Crash {
         }
     }
 
+    /// Of stores that are compacted and whose drives become shorter, while others write.
+    pub fn about_cuts() -> Self {
+        let habits = Habits {
+            tasks: 6,
+            steps: 60,
+            keys: 150,
+            overflow: 0.4,
+            checkpoint: 0.05,
+            remove_range: 0.1,
+            backup: 0.0,
+            compact: 0.1,
+            grows: 1.0,
+            sync: 0.4,
+            ..Habits::default()
+        };
+        let choices = Choices { subsets: 3, tears: 4 };
+        let only_while_length_uncertain = true;
+        Self {
+            habits: Some(habits),
+            choices,
+            only_while_length_uncertain,
+            begin_anywhere: false,
+            ..Self::default()
+        }
+    }
+
     /// Looks at crash states of a life.
     ///
     /// # Errors

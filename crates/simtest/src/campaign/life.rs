@@ -74,6 +74,8 @@ impl Life {
         let events = tape.take();
         let grown = events.iter().filter(|event| matches!(event, Event::Grown(_)));
         counts.add("times grown", grown.count() as u64);
+        let cut = events.iter().filter(|event| matches!(event, Event::Shrunk(_)));
+        counts.add("times cut", cut.count() as u64);
         let mut life = Self { seed, shape, events, shared, counts };
         life.counts.add("times the log moved", life.log_moves().len() as u64);
         Ok(life)

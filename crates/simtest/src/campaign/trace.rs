@@ -27,6 +27,7 @@ pub fn trace(shape: &Shape, events: &[Event], uncertain: &[u64], choice: &Choice
 
 fn line(shape: &Shape, event: &Event, uncertain: &[u64], choice: &Choice) -> Option<String> {
     Some(match event {
+        Event::Shrunk(bytes) => format!("the drive shrinks to {bytes} bytes"),
         Event::Grown(bytes) => format!("the drive grows to {bytes} bytes"),
         Event::Created => "the store is created".into(),
         Event::Given(commit) => format!("commit {commit} is logged"),

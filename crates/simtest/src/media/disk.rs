@@ -174,6 +174,16 @@ impl Device for Disk {
         Ok(())
     }
 
+    fn shrinks(&self) -> bool {
+        true
+    }
+
+    fn shrink(&self, capacity_bytes: u64) -> Result<(), Error> {
+        self.check_plan("make the drive shorter")?;
+        self.capacity_bytes.fetch_min(capacity_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn open_channel(&self, options: &ChannelOptions) -> Result<Box<dyn Channel>, Error> {
         self.check_plan("open a channel")?;
         let (disk, depth) = (self.clone(), options.depth as usize);

@@ -62,6 +62,17 @@ impl Device for Recorder {
         Ok(())
     }
 
+    fn shrinks(&self) -> bool {
+        true
+    }
+
+    fn shrink(&self, capacity_bytes: u64) -> Result<(), Error> {
+        if self.capacity_bytes.fetch_min(capacity_bytes, Ordering::Relaxed) > capacity_bytes {
+            self.tape.note(Event::Shrunk(capacity_bytes));
+        }
+        Ok(())
+    }
+
     fn simulation(&self) -> Option<&dyn Simulation> {
         self.device.simulation()
     }

@@ -31,6 +31,8 @@ pub enum Event {
     },
     /// The drive was made so large, which is not durable before a flush.
     Grown(u64),
+    /// The drive was made so short, which is not durable before a flush either.
+    Shrunk(u64),
     /// The store was made: from now on it can be opened.
     Created,
     /// A commit got its number.

@@ -25,8 +25,12 @@ pub struct Timeline {
     print: u64,
     /// Later writes, in the order of submission.
     tail: Vec<Pending>,
-    /// How large the drive certainly is, and how large it is without a power cut.
+    /// How large the drive is without a power cut.
+    length_bytes: u64,
+    /// The least and the most that it may have after one.
     lengths: [u64; 2],
+    /// How often it has become shorter.
+    cuts: u64,
     /// Writes that become certain when a flush under way completes.
     flushes: HashMap<u64, Covered>,
     /// Sectors as a choice leaves them, while it is looked at.
@@ -52,6 +56,8 @@ pub struct Moment {
 struct Covered {
     writes: Vec<u64>,
     length_bytes: u64,
+    /// [`Timeline::cuts`] when it began.
+    cuts: u64,
 }
 
 /// Prints by sector.
@@ -125,7 +131,9 @@ impl Timeline {
             prints,
             print,
             tail: Vec::new(),
+            length_bytes,
             lengths: [length_bytes; 2],
+            cuts: 0,
             flushes: HashMap::new(),
             chosen: Chosen { prints: vec![None; sectors], put: Vec::new() },
             moment,
@@ -162,7 +170,14 @@ impl Timeline {
                 return true;
             }
             Event::Grown(bytes) => {
+                self.length_bytes = *bytes;
                 self.lengths[1] = self.lengths[1].max(*bytes);
+                return true;
+            }
+            Event::Shrunk(bytes) => {
+                self.length_bytes = *bytes;
+                self.lengths[0] = self.lengths[0].min(*bytes);
+                self.cuts += 1;
                 return true;
             }
             Event::Flush(number) => self.begin_flush(*number),
@@ -178,14 +193,19 @@ impl Timeline {
     fn begin_flush(&mut self, number: u64) {
         let answered = self.tail.iter().filter(|pending| pending.answered);
         let writes = answered.map(|pending| pending.number).collect();
-        self.flushes.insert(number, Covered { writes, length_bytes: self.lengths[1] });
+        self.flushes.insert(number, Covered { writes, length_bytes: self.length_bytes, cuts: self.cuts });
     }
 
     /// A request was done. Whether something became certain by that.
     fn answer(&mut self, number: u64) -> bool {
-        let Covered { writes: mut certain, length_bytes } = self.flushes.remove(&number).unwrap_or_default();
-        let longer = length_bytes > self.lengths[0];
-        self.lengths[0] = self.lengths[0].max(length_bytes);
+        let Covered { writes: mut certain, length_bytes, cuts } =
+            self.flushes.remove(&number).unwrap_or_default();
+        let before = self.lengths;
+        // Nothing is known of a length that was given up while the flush went on.
+        if cuts == self.cuts && length_bytes > 0 {
+            self.lengths = [length_bytes, self.length_bytes];
+        }
+        let is_length_known = self.lengths != before;
         if let Some(pending) = self.tail.iter_mut().find(|pending| pending.number == number) {
             pending.answered = true;
             if matches!(pending.write.op, Op::WriteDsync | Op::WriteThenFlush) {
@@ -193,7 +213,7 @@ impl Timeline {
             }
         }
         if certain.is_empty() {
-            return longer;
+            return is_length_known;
         }
         for pending in &mut self.tail {
             pending.certain |= certain.contains(&pending.number);
@@ -226,7 +246,12 @@ impl Timeline {
         self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.number).collect()
     }
 
-    /// Whether the drive may be shorter after a power cut.
+    /// How often the drive has become shorter.
+    pub fn cuts(&self) -> u64 {
+        self.cuts
+    }
+
+    /// Whether a power cut may leave the drive shorter, or longer, than it is.
     pub fn is_length_uncertain(&self) -> bool {
         self.lengths[0] < self.lengths[1]
     }

@@ -56,6 +56,8 @@ pub struct Habits {
     pub load: f64,
     /// Share of steps that back the store up.
     pub backup: f64,
+    /// Share of steps that compact the store, of those whose device grows.
+    pub compact: f64,
     /// Share of steps that check the store, reclaim pages or flush the log.
     pub upkeep: f64,
     /// Share of stores whose device grows.
@@ -85,6 +87,7 @@ impl Default for Habits {
             remove_range: 0.03,
             load: 0.01,
             backup: 0.002,
+            compact: 0.004,
             upkeep: 0.0,
             grows: 0.2,
             log_moves: 0.5,
@@ -200,6 +203,8 @@ impl Work {
                 self.load(&own)?;
             } else if is(habits.backup) {
                 self.back_up()?;
+            } else if is(habits.compact) {
+                self.compact()?;
             } else if is(habits.upkeep) {
                 self.keep_up()?;
             } else if is(0.1) {
@@ -287,6 +292,16 @@ impl Work {
 
     fn checkpoint(&mut self) -> Result<(), Error> {
         match self.shared.durable(|| self.db.checkpoint()) {
+            Err(Error::Full { .. }) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    fn compact(&mut self) -> Result<(), Error> {
+        if !self.shape.grows {
+            return Ok(());
+        }
+        match self.db.compact().map(drop) {
             Err(Error::Full { .. }) => Ok(()),
             ended => ended,
         }

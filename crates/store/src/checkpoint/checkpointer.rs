@@ -132,6 +132,15 @@ impl Checkpointer {
         self.take_turn().run().move_log_back()
     }
 
+    /// Gives back what the device has behind the first `keep` segments, as far as it is free, and the log's
+    /// room. See [`Run::give_back`].
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn give_back(&self, keep: usize) -> Result<(), Error> {
+        self.take_turn().run().give_back(keep)
+    }
+
     /// The current superblock.
     pub fn superblock(&self) -> Superblock {
         self.take_turn().run().superblock().clone()

@@ -19,6 +19,7 @@
 //! and free things on its word.
 
 mod checkpointer;
+mod give_back;
 pub(crate) mod label;
 mod load;
 pub(crate) mod log_growth;

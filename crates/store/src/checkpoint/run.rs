@@ -11,8 +11,8 @@
 //! 5. *Free*: everything that only older checkpoints referred to may be used again: segments, page numbers,
 //!    the log before the replay start.
 //! 6. *Log*: a log that has become [short](super::log_growth) [moves](crate::log::Log::move_to) to a longer
-//!    place, with another superblock. The last checkpoint of a backup cuts off the free end of its device,
-//!    with another superblock, too.
+//!    place, with another superblock. If much of the device's end is free, it is
+//!    [cut off](super::give_back).
 //!
 //! Commits go on all the while; only the cut delays them, for as long as the longest change of pages takes.
 //! After a failure before step 4 the previous checkpoint stays current; a failed write or flush poisons the
@@ -127,8 +127,8 @@ struct Cut {
 
 /// Makes checkpoints, one at a time.
 pub(crate) struct Run {
-    parts: Parts,
-    base: Base,
+    pub(super) parts: Parts,
+    pub(super) base: Base,
     /// Changes of pages for the next checkpoint: those that a failed one had taken, and those that the last
     /// one left out.
     carried: Vec<Moved>,
@@ -229,12 +229,10 @@ impl Run {
         self.parts.poison.check()?;
         let log_use = self.log_use(&cut);
         self.release(cut, chain);
-        if !closed {
-            self.grow_log(log_use)?;
-        }
-        if closed && is_unfinished {
-            let segments = Arc::clone(&self.parts.segments);
-            segments.cut_tail(|bytes| self.save_length(bytes))?;
+        match closed {
+            true if is_unfinished => self.cut_tail(None)?,
+            true => {}
+            false => self.grow_log(log_use).and_then(|()| self.shorten())?,
         }
         let mut stats = self.stats();
         stats.completed += 1;
@@ -321,7 +319,7 @@ impl Run {
     }
 
     /// Moves the log to a place that was taken for it, or to its first place. Returns whether it has moved.
-    fn move_log(&mut self, place: LogExtent) -> Result<bool, Error> {
+    pub(super) fn move_log(&mut self, place: LogExtent) -> Result<bool, Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         let before = log.place();
         if planted!(OldRingFreedTooEarly) {
@@ -331,27 +329,6 @@ impl Run {
         segments.release_log(if moved { before } else { place });
         log.long_at(Lsn(self.last.0.0 + self.parts.log_step_bytes()));
         Ok(moved)
-    }
-
-    /// Moves the log to its first place, if its needed part fits there. All of its segments become free.
-    ///
-    /// # Errors
-    /// As [`Run::checkpoint`].
-    pub fn move_log_back(&mut self) -> Result<(), Error> {
-        self.parts.poison.check()?;
-        let at_creation = self.base.superblock.layout.log_at_creation;
-        if self.parts.log.place() != at_creation {
-            self.move_log(at_creation)?;
-        }
-        Ok(())
-    }
-
-    fn save_length(&mut self, data_bytes: u64) -> Result<(), Error> {
-        let before = &self.base.superblock;
-        let superblock = Superblock { generation: before.generation + 1, data_bytes, ..before.clone() };
-        slots::save(&self.parts.devices, &superblock)?;
-        self.base.superblock = superblock;
-        Ok(())
     }
 
     fn save_log_place(&mut self, place: LogExtent, durable: Lsn) -> Result<(), Error> {

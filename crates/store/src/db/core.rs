@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use flashgrain_device::Origin;
 
+use super::compacted::Compacted;
 use super::content::Content;
 use super::prepared::{Prepared, Wanted};
 use super::site::Site;
@@ -518,6 +519,14 @@ impl Core {
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.check_writable()?;
         self.engine.reclaim()
+    }
+
+    pub fn compact(&self, mut goes_on: impl FnMut(Compacted) -> bool) -> Result<Compacted, Error> {
+        self.check_writable()?;
+        let before_bytes = self.engine.device_bytes();
+        let so_far = |after_bytes| Compacted { before_bytes, after_bytes };
+        self.engine.compact(|bytes| goes_on(so_far(bytes)))?;
+        Ok(so_far(self.engine.device_bytes()))
     }
 
     pub fn decisions(&self) -> &[Decision] {

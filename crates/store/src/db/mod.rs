@@ -5,6 +5,7 @@ mod batch;
 mod builder;
 mod bulk;
 mod check;
+mod compacted;
 mod content;
 mod core;
 mod cursor;
@@ -35,6 +36,7 @@ pub use backup::Backup;
 pub use batch::Batch;
 pub use builder::Builder;
 pub use check::Check;
+pub use compacted::Compacted;
 pub use cursor::Cursor;
 pub use iter::Iter;
 pub use readable::Readable;
@@ -400,6 +402,42 @@ impl Db {
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole, and then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.core.reclaim()
+    }
+
+    /// Makes the store's files as short as its records allow: what is live moves to their beginning, and the
+    /// rest is given back to the file system. Others may go on reading and writing. Room that writing needs
+    /// stays, so that a store is a few MiB, or about a quarter, larger than its records. A store in block
+    /// devices keeps its size, as does one whose pages are placed in place.
+    ///
+    /// Checkpoints cut files by themselves when most of them is free at the end. After many removals, live
+    /// pages lie everywhere, and this moves them.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for a checkpoint, [`Error::Poisoned`], [`Error::ReadOnly`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = flashgrain::Db::create(folder.path().join("store"))?;
+    /// let logs = db.tree("logs")?;
+    /// logs.insert("monday", vec![7; 40 << 20])?;
+    /// logs.remove("monday")?;
+    /// let compacted = db.compact()?;
+    /// assert!(compacted.before_bytes > 40 << 20 && compacted.after_bytes < 16 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact(&self) -> Result<Compacted, Error> {
+        self.compact_while(|_| true)
+    }
+
+    /// As [`Db::compact`], in rounds of which each leaves the store whole: `goes_on` is told how far it is,
+    /// and whether there is another one.
+    ///
+    /// # Errors
+    /// As [`Db::compact`].
+    pub fn compact_while(&self, goes_on: impl FnMut(Compacted) -> bool) -> Result<Compacted, Error> {
+        self.core.compact(goes_on)
     }
 
     /// Reads and verifies everything: every page of every tree, and what the page table and the space

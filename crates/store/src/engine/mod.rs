@@ -4,6 +4,8 @@
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
 //! was acknowledged as durable; opening it again then replays the log.
 
+mod compact;
+mod freeing;
 mod open;
 mod overflow_values;
 mod reclaim;

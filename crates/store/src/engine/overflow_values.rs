@@ -10,11 +10,12 @@
 //! the freeing of its pages leaves them allocated if a checkpoint falls in between, and so does a crash while
 //! a snapshot still sees the value. [`Engine::reclaim`](super::Engine::reclaim) finds them.
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain_device::Origin;
 
+use super::freeing::Freeing;
 use crate::Error;
 use crate::btree::overflow::{Draft, Overflow, Stored, kept};
 use crate::epoch::Epoch;
@@ -34,9 +35,7 @@ pub(crate) struct OverflowValues {
     segments: Arc<Segments>,
     devices: Devices,
     poison: Poison,
-    executor: Executor,
-    /// Number of values that are being freed in the background.
-    going: Arc<AtomicUsize>,
+    freeing: Freeing,
     /// Whether the store is being closed, so that uncommitted values stay as they are.
     closing: AtomicBool,
     /// Committed values that iterators and readers of their transaction still read, as they read its own
@@ -90,34 +89,18 @@ impl Drop for Parked {
         if !is_gone && !owner.overflow.is_withheld(set) {
             return;
         }
-        let going = Going::new(&owner.going);
+        let pending = owner.freeing.begin();
         if owner.closing.load(Ordering::SeqCst) {
             // The last checkpoint leaves it out.
             return;
         }
-        let (executor, reference) = (owner.executor.clone(), std::mem::take(&mut self.reference));
-        executor.spawn(move || {
-            let _going = going;
+        let (freeing, reference) = (owner.freeing.clone(), std::mem::take(&mut self.reference));
+        let owner = Arc::downgrade(&owner);
+        freeing.free(pending, move || {
+            let Some(owner) = owner.upgrade() else { return };
             // After an error the pages stay allocated until the store is opened again, or reclaimed.
             let _tried = if is_gone { owner.free(&reference) } else { owner.overflow.discard(set) };
         });
-    }
-}
-
-/// Counts a value that is being freed. Its drop ends that on every path, panics included, so that closing the
-/// store never waits forever.
-struct Going(Arc<AtomicUsize>);
-
-impl Going {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -134,8 +117,7 @@ impl OverflowValues {
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),
-            executor: executor.clone(),
-            going: Arc::default(),
+            freeing: Freeing::new(executor),
             closing: AtomicBool::new(false),
             lent: Mutex::default(),
         }
@@ -300,7 +282,7 @@ impl OverflowValues {
 
     /// Whether values are being freed in the background.
     pub fn is_freeing(&self) -> bool {
-        self.going.load(Ordering::SeqCst) > 0
+        self.freeing.is_any_pending()
     }
 
     /// The pages of a value.
@@ -321,14 +303,13 @@ impl OverflowValues {
 
     /// Has values freed in the background when nobody sees them.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
-        let (own, executor) = (Arc::clone(self), self.executor.clone());
+        let own = Arc::clone(self);
         transactions.when_overflow_is_gone(Box::new(move |reference| {
-            let (own, reference) = (Arc::clone(&own), reference.to_vec());
-            let going = Going::new(&own.going);
-            executor.spawn(move || {
-                let _going = going;
-                // As above, an error only leaks pages.
-                let _tried = own.free_unless_lent(&reference);
+            let (freeing, reference) = (own.freeing.clone(), reference.to_vec());
+            let own = Arc::downgrade(&own);
+            freeing.free(freeing.begin(), move || {
+                // What cannot be freed stays allocated, which harms nobody.
+                let _tried = own.upgrade().map(|own| own.free_unless_lent(&reference));
             });
         }));
     }

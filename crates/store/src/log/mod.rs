@@ -522,6 +522,8 @@ impl Shared {
     }
 
     fn room_until(&self, state: &LogState) -> Lsn {
-        state.ring.room_until(Lsn(self.tail.load(Ordering::Acquire)))
+        let tail = Lsn(self.tail.load(Ordering::Acquire));
+        let room = state.ring.room_until(tail);
+        state.mover.room_until(tail).map_or(room, |other| room.min(other))
     }
 }

@@ -1,7 +1,8 @@
 //! Moving the log to another place.
 //!
 //! 1. The mover gets the right to write before all others: nothing is written to the log until it hands over.
-//!    Records are appended to the open group meanwhile, as far as there is room in the old ring.
+//!    Records are appended to the open group meanwhile, as far as there is room in the old ring, and in the
+//!    new one.
 //! 2. All blocks from the tail on are copied, one by one. A block contains its position in the log, not its
 //!    place on the device, so copies are exact. A block that does not verify ends the attempt, and the log
 //!    stays where it is: a misread block must not be copied.
@@ -31,6 +32,9 @@ const COPY_BYTES: u64 = 1 << 20;
 pub(super) struct Mover {
     waker: Option<Waker>,
     leader: Option<Leader>,
+    /// The ring to which the log is moving, once it is known that everything fits there: from then on nothing
+    /// is appended for which it has no room.
+    to: Option<Ring>,
 }
 
 impl Mover {
@@ -44,6 +48,11 @@ impl Mover {
             }
             None => Err(leader),
         }
+    }
+
+    /// Up to where there is room in the ring to which the log is moving.
+    pub fn room_until(&self, tail: Lsn) -> Option<Lsn> {
+        self.to.map(|to| to.room_until(tail))
     }
 
     /// Ends its wait after a failure.
@@ -101,6 +110,7 @@ impl Log {
             Ok(None) => Ok(false),
             Err(error) => Err(error),
         };
+        shared.state().mover.to = None;
         shared.hand_over(leader);
         // There may be more room by now.
         shared.wake_for_room(|refused| refused);
@@ -136,9 +146,15 @@ impl Shared {
     fn copy_all(&self, from: Ring, to: Ring) -> Result<Option<Lsn>, Error> {
         let written = Lsn(self.written.load(Ordering::Acquire));
         let tail = from.block(Lsn(self.tail.load(Ordering::Acquire)));
-        // Records that were appended meanwhile need room, too.
-        let end = to.next_block(self.state().open.end());
-        if end > to.room_until(tail) || !self.copy(from, to, tail, written)? {
+        {
+            // Records that are appended meanwhile need room, too.
+            let mut state = self.state();
+            if to.next_block(state.open.end()) > to.room_until(tail) {
+                return Ok(None);
+            }
+            state.mover.to = Some(to).filter(|_| !planted!(AppendsOutgrowMove));
+        }
+        if !self.copy(from, to, tail, written)? {
             return Ok(None);
         }
         flush(&self.devices, Role::Log).map_err(|failed| failed.error("flush the log's new place"))?;

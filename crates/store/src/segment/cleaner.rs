@@ -27,7 +27,7 @@ const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;
 
 /// Longest read, unless a single image is larger.
-const READ_BYTES: u32 = 64 << 10;
+pub(super) const READ_BYTES: u32 = 64 << 10;
 
 /// Longest gap between two images that are read by one request. Another request costs a drive about as much
 /// as this many more bytes, and it costs processor time, too.

@@ -41,6 +41,16 @@ impl Gathering {
     pub(super) fn open_unit(&self) -> Option<UnitSequence> {
         self.unit.as_ref().map(|open| open.unit)
     }
+
+    /// The segment that is open.
+    pub(super) fn open_segment(&self) -> Option<usize> {
+        self.segment.map(|(segment, _)| segment)
+    }
+
+    /// The open segment, which is closed from now on. No unit of it is open.
+    pub(super) fn take_segment(&mut self) -> Option<usize> {
+        self.segment.take().map(|(segment, _)| segment)
+    }
 }
 
 /// A range of a unit's buffer for an image.

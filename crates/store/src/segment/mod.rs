@@ -32,6 +32,7 @@
 //!   page has a newer image.
 
 mod cleaner;
+mod compact;
 mod gather;
 mod in_place;
 mod location;

@@ -14,6 +14,7 @@
 //! such as those that are kept for the cleaner, are of the largest size that the store has.
 
 mod log_room;
+mod tail;
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -170,6 +171,8 @@ pub(super) struct Inner {
     dirty_bytes: u64,
     /// Bytes for overflow values that are going to be written, or are being written.
     wanted_bytes: u64,
+    /// While the store is compacted, the number of segments that it is to have.
+    ceiling: Option<usize>,
 }
 
 /// Numbers of segments and bytes, by state.
@@ -241,6 +244,7 @@ impl Space {
                 map_bytes: 0,
                 dirty_bytes: 0,
                 wanted_bytes: 0,
+                ceiling: None,
             }),
         };
         space.grow(capacity_bytes);
@@ -426,7 +430,9 @@ impl Space {
     /// Begins to clean the segment, if it is cleanable and still the one that was opened with `opening`.
     pub fn begin_victim(&self, index: usize, opening: UnitSequence) -> bool {
         let mut inner = self.lock();
-        let is_same = self.opening_of(index) == opening && is_cleanable(&inner.segments[index]);
+        // The device's end may have been cut off meanwhile.
+        let is_there = inner.segments.get(index).is_some_and(is_cleanable);
+        let is_same = is_there && self.opening_of(index) == opening;
         if is_same {
             inner.change(index, |segment| segment.in_hand = 1);
             inner.walked += self.sizes.length(index);
@@ -716,7 +722,7 @@ impl Space {
         let whole = inner.whole_above(inner.map_bytes).max(segment);
         let is_near = inner.tally.free <= inner.reserved() + inner.kept_for_dirty() + NEAR * segment;
         let more = if is_near { inner.whole_below(whole / 2) } else { whole + MAP_SPARE * segment };
-        inner.tally.map > whole + more
+        inner.tally.map > whole + more || inner.is_map_behind_ceiling()
     }
 
     /// Bytes of the segments that overflow values of so many bytes take: open segments have no room for them,

@@ -102,7 +102,7 @@ impl Segments {
 
     /// Lists the live images of these segments.
     pub(super) fn survey(&self, victims: Vec<usize>, locator: &dyn PageLocator) -> Vec<Surveyed> {
-        let mut place_of = vec![None; self.space.usage().segments as usize];
+        let mut place_of = vec![None; victims.iter().max().map_or(0, |last| last + 1)];
         let mut surveyed: Vec<_> = victims
             .into_iter()
             .map(|index| Surveyed { index, opening: self.space.opening_of(index), live: Vec::new() })

@@ -35,13 +35,15 @@ const GROWTH_RETRY: Nanos = Nanos(200_000_000);
 #[derive(Default)]
 pub(super) struct Upkeep {
     cleaners: AtomicUsize,
-    growing: AtomicBool,
+    pub growing: AtomicBool,
+    /// The store is being compacted: it grows only if nothing else helps.
+    pub compacting: AtomicBool,
     /// When the device may be asked to grow again, on its clock; 0: at any time.
     growth_from_ns: AtomicU64,
     /// The device may grow to this.
-    limit_bytes: AtomicU64,
+    pub limit_bytes: AtomicU64,
     /// A device that was made smaller grows to this first.
-    first_bytes: AtomicU64,
+    pub first_bytes: AtomicU64,
     pressure: AtomicU8,
     stopped: AtomicBool,
     discards: AtomicBool,
@@ -113,7 +115,7 @@ impl Segments {
             || need.checkpoint
                 && !need.checkpoint_pays
                 && !self.is_new_with_little(dirty)
-                && self.begin_growing();
+                && self.grow_ahead();
         if cleans && (need.urgent || !grows) {
             self.begin_cleaning(locator.clone());
         }
@@ -251,7 +253,7 @@ impl Segments {
 
     /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
     fn grow_if_full(&self, dirty_bytes: u64) -> bool {
-        self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_growing()
+        self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.grow_ahead()
     }
 
     /// Has the device grown if free segments are short, or more than half of what is cleaned next would have
@@ -261,7 +263,7 @@ impl Segments {
         self.may_grow()
             && self.is_fuller_than(GROWN_IF_SHORT_PERCENT, dirty_bytes)
             && (are_segments_short || self.space.is_cleaning_dear())
-            && self.begin_growing()
+            && self.grow_ahead()
     }
 
     /// Whether the device is as large as at first, and a checkpoint writes no more than a segment: a store of
@@ -296,6 +298,11 @@ impl Segments {
     /// Bytes of all segments, unless there may be more.
     pub fn bytes_if_it_cannot_grow(&self) -> Option<u64> {
         (!self.may_grow()).then(|| self.space.bytes())
+    }
+
+    /// Has the device grown before it must, if it may grow. Returns whether it is growing.
+    fn grow_ahead(&self) -> bool {
+        !self.upkeep.compacting.load(Ordering::Acquire) && self.begin_growing()
     }
 
     /// Has the device grown if it may grow. Returns whether it is growing.
@@ -366,29 +373,6 @@ impl Segments {
         self.upkeep.growing.store(false, Ordering::Release);
         self.wake_all();
         range.map(place)
-    }
-
-    /// Gives all free room at the device's end back, if it may grow. Nothing may be written any more, except
-    /// by `make_current`, which makes the new length durable before the device is shortened.
-    ///
-    /// # Errors
-    /// Those of `make_current`.
-    pub fn cut_tail(&self, make_current: impl FnOnce(u64) -> Result<(), Error>) -> Result<(), Error> {
-        let device = self.devices.device(Role::Data);
-        let may_grow = self.upkeep.limit_bytes.load(Ordering::Acquire) > 0;
-        if !may_grow || !device.shrinks() || self.upkeep.growing.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let made = match self.space.cut_tail() {
-            Some(bytes) => make_current(bytes).map(|()| {
-                // If this fails, the rest of the device is free room when the store is opened.
-                let _tried = device.shrink(bytes);
-            }),
-            None => Ok(()),
-        };
-        self.upkeep.growing.store(false, Ordering::Release);
-        self.wake_all();
-        made
     }
 
     /// The log is no longer there.

@@ -123,6 +123,13 @@ bugs! {
     /// The log's old place is used again before the superblock names the new one: a crash in between leaves a
     /// store without its log.
     OldRingFreedTooEarly: "old-ring-freed-too-early", Crash;
+    /// While the log moves to a shorter place, records are appended for which there is room in the old one
+    /// only: they are written over what recovery needs.
+    AppendsOutgrowMove: "appends-outgrow-move", Crash;
+    /// A device becomes shorter before a superblock says so.
+    CutBeforeSuperblock: "cut-before-superblock", Crash;
+    /// A device's end is cut off with segments to which the latest checkpoint refers.
+    PendingTailCut: "pending-tail-cut", Crash;
 
     // Checkpoints.
     /// A superblock is written before the pages that it refers to are flushed: after a crash they are not

@@ -6,6 +6,7 @@ mod backup;
 mod bad_input;
 mod basics;
 mod bulk;
+mod compact;
 mod contention;
 mod dropped;
 mod earlier_versions;

@@ -146,3 +146,23 @@ fn a_value_that_is_replaced_while_it_is_read_is_read_as_a_whole() {
         }
     });
 }
+
+/// Each was freed by a task of its own, whose stacks were more than a process may map.
+#[test]
+fn regression_very_many_overflow_values_are_given_up_at_once() {
+    let device = Arc::new(MemoryDevice::new(512 << 20, 512 << 20).unwrap());
+    let db = Db::builder().device(device).node_bytes(4096).cache_bytes(32 << 20).create().unwrap();
+    let tree = db.tree("t").unwrap();
+    for first in (0..80_000_u32).step_by(4000) {
+        let mut batch = db.batch();
+        (first..first + 4000).for_each(|key| batch.insert(&tree, key.to_be_bytes(), [7; 1100]).unwrap());
+        batch.commit().unwrap();
+    }
+    assert!(db.check().unwrap().overflow_values > 0, "they have pages of their own");
+    let snapshot = db.snapshot().unwrap();
+    tree.remove_range::<&[u8]>(..).unwrap();
+    // Nobody sees them from now on.
+    drop(snapshot);
+    tree.insert("another", "commit").unwrap();
+    db.close().unwrap();
+}

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod bytes;
+mod compact;
 mod delete;
 mod facts;
 mod members;
@@ -54,6 +55,9 @@ enum Action {
     /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its
     /// files, or back it up to where it is wanted.
     Backup(bulk::BackupArguments),
+    /// Give the room back that removed records have left: the store's files become as short as its records
+    /// allow.
+    Compact(LookArguments),
     /// Read and verify everything that is in the store. Changes nothing without `--reclaim`.
     Check(CheckArguments),
     /// Print the trees and the numbers of a store.
@@ -161,6 +165,7 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Rename(arguments) => trees::rename(arguments, context),
         Action::Load(arguments) => bulk::load(arguments, context),
         Action::Backup(arguments) => bulk::backup(arguments, context),
+        Action::Compact(arguments) => compact::compact(arguments, context),
         Action::Check(arguments) => check(arguments, context),
         Action::Stats(arguments) => facts::stats(&arguments.store.open_to_read(context)?, arguments.json),
     }

@@ -1,8 +1,8 @@
-//! Room for the log, and at the device's end.
+//! Room for the log.
 
 use std::ops::Range;
 
-use super::{DEVICE_BYTES_MAX, FREE, SegmentState, Space};
+use super::{DEVICE_BYTES_MAX, SegmentState, Space};
 
 impl Space {
     /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of
@@ -35,25 +35,6 @@ impl Space {
     pub fn device_bytes_for_log(&self, bytes: u64) -> u64 {
         let first = self.lock().segments.len();
         self.sizes.device_bytes(first + self.sizes.count_for(first, bytes))
-    }
-
-    /// Gives up the free segments at the device's end: how many bytes it needs then, if that is less.
-    pub fn cut_tail(&self) -> Option<u64> {
-        let mut inner = self.lock();
-        let before = inner.segments.len();
-        while inner.segments.last().is_some_and(|segment| segment.state == SegmentState::Free) {
-            let index = inner.segments.len() - 1;
-            inner.free.remove(&(index as u32));
-            inner.tally.forget(&FREE, self.sizes.length(index));
-            inner.segments.pop();
-        }
-        inner.measure();
-        (inner.segments.len() < before).then(|| self.sizes.device_bytes(inner.segments.len()))
-    }
-
-    /// Bytes of the device with one segment more.
-    pub fn one_more_bytes(&self) -> u64 {
-        self.sizes.device_bytes(self.lock().segments.len() + 1)
     }
 
     /// The log's segments in this range, on their way to be free.

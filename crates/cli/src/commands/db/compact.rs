@@ -1,0 +1,32 @@
+//! `flashgrain db compact`: a store as small as its records allow.
+
+use std::sync::atomic::Ordering;
+
+use flashgrain_report::unit;
+
+use super::options::LookArguments;
+use crate::output::{Context, print, print_json};
+
+/// Compacts a store. When interrupted, it gives back what is free at the end by then, and leaves the store
+/// whole.
+pub fn compact(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> {
+    let interrupt = context.interrupt.watch()?;
+    let db = arguments.store.open(context)?;
+    let bytes = |bytes: u64| unit::bytes(bytes as f64);
+    let compacted = db.compact_while(|_| !interrupt.load(Ordering::Relaxed))?;
+    let live_bytes = db.stats().space.live_bytes;
+    db.close()?;
+    let (before, after) = (bytes(compacted.before_bytes), bytes(compacted.after_bytes));
+    if context.interrupt.is_wanted() {
+        context.interrupt.leaves(format!("the store is whole, and takes {after} of {before}"));
+        return Err(flashgrain_profile::Error::Interrupted.into());
+    }
+    if arguments.json {
+        return print_json(&compacted);
+    }
+    let what = match compacted.after_bytes < compacted.before_bytes {
+        true => format!("{before} before, {after} now"),
+        false => format!("{after}, which is what it needs, or a block device, which keeps its size"),
+    };
+    Ok(print(&format!("The store takes {what}; its live pages have {}.\n", bytes(live_bytes)))?)
+}

@@ -1,0 +1,91 @@
+//! How room is given back: the log moves out of the way, and the device's free end is cut off.
+//!
+//! 1. The free segments at the end are given up: nobody puts anything there any more.
+//! 2. A superblock that says how long the device will be is written to both slots, each flushed: whichever is
+//!    found later, the device is long enough for it.
+//! 3. The device becomes shorter. A crash before that leaves free room behind the end.
+
+use crate::sync::Arc;
+
+use super::run::Run;
+use super::{Superblock, slots};
+use crate::Error;
+
+impl Run {
+    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
+    /// segments but free room.
+    ///
+    /// # Errors
+    /// As [`Run::checkpoint`].
+    pub fn move_log_back(&mut self) -> Result<(), Error> {
+        self.parts.poison.check()?;
+        let at_creation = self.base.superblock.layout.log_at_creation;
+        if self.parts.log.place() != at_creation {
+            self.move_log(at_creation)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the log back, or at least before the end of the first `keep` segments if there is room, and cuts
+    /// the device's free end off behind these.
+    ///
+    /// # Errors
+    /// As [`Run::checkpoint`].
+    pub fn give_back(&mut self, keep: usize) -> Result<(), Error> {
+        let poison = self.parts.poison.clone();
+        let _others_wait_for_it = poison.guard("room was given back");
+        self.try_to_give_back(keep).map_err(|error| match error {
+            Error::Poisoned { .. } => error,
+            other => poison.by(other),
+        })
+    }
+
+    fn try_to_give_back(&mut self, keep: usize) -> Result<(), Error> {
+        self.move_log_back()?;
+        self.move_log_before(keep)?;
+        self.cut_tail(Some(keep))
+    }
+
+    /// Cuts the device's free end off after a checkpoint, if that is worth it.
+    pub(super) fn shorten(&mut self) -> Result<(), Error> {
+        let Some(keep) = self.parts.segments.worth_keeping() else { return Ok(()) };
+        self.move_log_before(keep)?;
+        self.cut_tail(Some(keep))
+    }
+
+    /// Moves the log to free segments nearer to the device's beginning, if it lies behind the first `keep`
+    /// segments and there are enough.
+    pub(super) fn move_log_before(&mut self, keep: usize) -> Result<(), Error> {
+        let segments = Arc::clone(&self.parts.segments);
+        let place = self.parts.log.place();
+        // A log that does not grow, or has a device of its own, is in no segment.
+        if !self.base.superblock.layout.log_grows() || !segments.is_behind(place, keep) {
+            return Ok(());
+        }
+        match segments.take_free_log(place.bytes) {
+            Some(before) if before.start_bytes < place.start_bytes => self.move_log(before).map(drop),
+            Some(behind) => {
+                segments.release_log(behind);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// See [`Segments::cut_tail`](crate::segment::Segments::cut_tail).
+    pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
+        let segments = Arc::clone(&self.parts.segments);
+        segments.cut_tail(keep, |bytes| {
+            self.save_length(bytes)?;
+            self.save_length(bytes)
+        })
+    }
+
+    fn save_length(&mut self, data_bytes: u64) -> Result<(), Error> {
+        let before = &self.base.superblock;
+        let superblock = Superblock { generation: before.generation + 1, data_bytes, ..before.clone() };
+        slots::save(&self.parts.devices, &superblock)?;
+        self.base.superblock = superblock;
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! Making a store as small as its records allow.
+
+use super::Engine;
+use crate::Error;
+use crate::io_context::Role;
+
+/// Rounds after which a compaction ends that has come no further.
+const FUTILE_ROUNDS: u32 = 3;
+
+impl Engine {
+    /// Bytes of the data device.
+    pub fn device_bytes(&self) -> u64 {
+        self.parts.devices.device(Role::Data).capacity_bytes()
+    }
+
+    /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
+    /// is told how many bytes the device has, says no. Then cuts the device's free end off. Does nothing on a device that
+    /// keeps its size, or if somebody else does it.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
+    pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
+        let Some(compaction) = self.parts.segments.begin_compaction() else { return Ok(()) };
+        // What only snapshots see stays; what nobody sees goes.
+        self.transactions().settle()?;
+        let (mut least, mut futile) = (u64::MAX, 0);
+        let keep = loop {
+            self.checkpointer.checkpoint()?;
+            let keep = compaction.target();
+            let remaining = compaction.remaining_bytes(keep);
+            futile = if remaining < least { 0 } else { futile + 1 };
+            least = least.min(remaining);
+            let ends = futile == FUTILE_ROUNDS || !goes_on(self.device_bytes());
+            if ends || !compaction.move_some(keep)? {
+                break keep;
+            }
+        };
+        self.checkpointer.give_back(keep)
+    }
+}

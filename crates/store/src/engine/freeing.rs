@@ -1,0 +1,108 @@
+//! Freeing values in the background, by a few tasks however many values are given up at once: a task takes a
+//! stack, and a process has room for tens of thousands of these.
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+
+use crate::task::Executor;
+
+/// Values that are freed at the same time, at most.
+const TASKS_MAX: usize = 16;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Freeing(Arc<Shared>);
+
+struct Shared {
+    executor: Executor,
+    jobs: Mutex<VecDeque<Job>>,
+    tasks: AtomicUsize,
+    /// Values that are not freed yet.
+    pending: Arc<AtomicUsize>,
+}
+
+/// A value that is not freed yet. Dropped however that ends, so that nobody waits for it any longer.
+pub(super) struct Pending(Arc<AtomicUsize>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Freeing {
+    pub fn new(executor: &Executor) -> Self {
+        Self(Arc::new(Shared {
+            executor: executor.clone(),
+            jobs: Mutex::default(),
+            tasks: AtomicUsize::new(0),
+            pending: Arc::default(),
+        }))
+    }
+
+    /// Counts a value as pending from now on.
+    pub fn begin(&self) -> Pending {
+        self.0.pending.fetch_add(1, Ordering::SeqCst);
+        Pending(Arc::clone(&self.0.pending))
+    }
+
+    /// Whether any value is pending.
+    pub fn is_any_pending(&self) -> bool {
+        self.0.pending.load(Ordering::SeqCst) > 0
+    }
+
+    /// Has `free` run in the background. Returns at once. It must not keep alive what has this.
+    pub fn free(&self, pending: Pending, free: impl FnOnce() + Send + 'static) {
+        let job = Box::new(move || {
+            let _ended = pending;
+            free();
+        });
+        self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
+        Shared::begin_turn(&self.0);
+    }
+}
+
+impl Shared {
+    fn begin_turn(this: &Arc<Self>) {
+        let more = |tasks| (tasks < TASKS_MAX).then_some(tasks + 1);
+        if this.tasks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok() {
+            let mut turn = Turn { shared: Arc::clone(this), has_begun: false };
+            this.executor.spawn(move || turn.work());
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// One of the tasks.
+struct Turn {
+    shared: Arc<Shared>,
+    /// An executor that ends drops what it has not begun.
+    has_begun: bool,
+}
+
+impl Turn {
+    fn work(&mut self) {
+        self.has_begun = true;
+        loop {
+            let job = self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(job) = job else { return };
+            job();
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.shared.tasks.fetch_sub(1, Ordering::SeqCst);
+        // What came after the last look has counted on this task, as has what a panic leaves.
+        if self.has_begun && !self.shared.is_idle() {
+            Shared::begin_turn(&self.shared);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The device's end: how long the device must be, and what can be cut off.
+
+use std::ops::Range;
+
+use super::{
+    Inner, NEAR, RESERVED_FOR_CHECKPOINT, RESERVED_FOR_CLEANER, RESERVED_FOR_MAP, SegmentState, Space,
+};
+use super::{is_cleanable, policy};
+
+/// A compaction leaves a store no fuller than this: it goes on to work, and needs no room at once.
+const COMPACTED_PERCENT: u64 = 80;
+
+/// A checkpoint leaves it no fuller than this, far from what makes it grow again.
+const CHECKPOINT_PERCENT: u64 = 25;
+
+/// A checkpoint cuts off what is at least this part of the device: for less it is not worth a superblock.
+const CUT_DIVISOR: u64 = 4;
+
+/// Compaction moves what is live out of segments that are emptier than this, so that the others have room for
+/// what lies at the device's end.
+const LOOSE_PERCENT: u64 = 80;
+
+impl Space {
+    /// Bytes of the device with one segment more.
+    pub fn one_more_bytes(&self) -> u64 {
+        self.sizes.device_bytes(self.lock().segments.len() + 1)
+    }
+
+    /// Segments that a compacted store needs.
+    pub fn fewest(&self) -> usize {
+        self.fewest_at(&self.lock(), COMPACTED_PERCENT)
+    }
+
+    /// The fewest segments of which live and dirty pages fill at most this percentage.
+    fn fewest_at(&self, inner: &Inner, percent: u64) -> usize {
+        let used_bytes = self.live_bytes() + inner.dirty_bytes + inner.wanted_bytes;
+        let (mut too_few, mut enough) = (0, inner.segments.len());
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            match inner.usable_of(middle) / 100 * percent >= used_bytes {
+                true => enough = middle,
+                false => too_few = middle,
+            }
+        }
+        enough
+    }
+
+    /// How many segments to keep when a checkpoint cuts the device's free end off, if that is worth it. The
+    /// first `first` are kept in any case.
+    pub fn worth_keeping(&self, first: usize) -> Option<usize> {
+        let inner = self.lock();
+        let all = self.sizes.device_bytes(inner.segments.len());
+        let end_of_pages = inner.end_of(|state| !matches!(state, SegmentState::Free | SegmentState::Log));
+        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(end_of_pages).max(first);
+        (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
+    }
+
+    /// Gives up the free segments at the device's end: how many bytes the device needs then, if that is less.
+    /// With `keep`, so many segments stay, and as many free ones as those who write may need soon.
+    pub fn cut_tail(&self, keep: Option<usize>) -> Option<u64> {
+        let mut inner = self.lock();
+        let before = inner.segments.len();
+        let end = inner.end_of_used().max(keep.unwrap_or(0));
+        for index in (end..before).rev() {
+            let (segment, bytes) = (inner.segments[index], self.sizes.length(index));
+            let kept_bytes = keep.map_or(0, |_| inner.kept_for_writing(index));
+            if inner.tally.free < kept_bytes + bytes {
+                break;
+            }
+            inner.free.remove(&(index as u32));
+            inner.tally.forget(&segment, bytes);
+            inner.segments.pop();
+        }
+        inner.measure();
+        let after = inner.segments.len();
+        (after < before).then(|| self.sizes.device_bytes(after))
+    }
+
+    /// While a store is compacted, the page table counts as too long if any of it lies behind this segment.
+    pub fn set_ceiling(&self, ceiling: Option<usize>) {
+        self.lock().ceiling = ceiling;
+    }
+
+    /// Bytes of the segments behind the first `keep` ones that are not free.
+    pub fn used_bytes_behind(&self, keep: usize) -> u64 {
+        let inner = self.lock();
+        let behind = inner.segments.iter().enumerate().skip(keep);
+        let used = behind.filter(|(_, segment)| segment.state != SegmentState::Free);
+        used.map(|(index, _)| self.sizes.length(index)).sum()
+    }
+
+    /// The segments that a compaction to `keep` segments empties next, the emptiest first: those behind, and
+    /// loose ones as long as there is too little room for what those have. What is live in them takes at most
+    /// half of what is free.
+    pub fn to_compact(&self, keep: usize, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
+        let inner = self.lock();
+        let free_before = inner.free.range(..keep as u32).map(|index| self.sizes.length(*index as usize));
+        let room_before: u64 = free_before.sum();
+        let cleanable = || (0..).zip(&inner.segments).filter(|(_, segment)| is_cleanable(segment));
+        let behind = cleanable().map(|(index, _)| index).filter(|index| *index >= keep);
+        let is_crowded = room_before < behind.map(|index| self.live_bytes_of(index)).sum();
+        let is_loose = |index: usize, segment: &super::Segment| {
+            // What the cleaner has packed would take as much again.
+            !segment.packed && self.live_bytes_of(index) * 100 < self.sizes.length(index) * LOOSE_PERCENT
+                || policy::is_sparse(self.live_bytes_of(index), self.sizes.length(index))
+        };
+        let mut emptied: Vec<(u64, usize)> = cleanable()
+            .filter(|(index, segment)| *index >= keep || is_crowded && is_loose(*index, segment))
+            .filter(|(index, _)| is_written(self.range(*index)))
+            .map(|(index, _)| (self.live_bytes_of(index) * 1000 / self.sizes.length(index), index))
+            .collect();
+        emptied.sort_unstable();
+        let mut room = inner.tally.free.saturating_sub(inner.kept_for_checkpoint()) / 2;
+        let fits = |(_, index): &(u64, usize)| {
+            let live = self.live_bytes_of(*index);
+            let fits = live <= room;
+            room = room.saturating_sub(live);
+            fits
+        };
+        emptied.into_iter().take_while(fits).map(|(_, index)| index).collect()
+    }
+}
+
+impl Inner {
+    /// Segments up to the last one that is not free.
+    fn end_of_used(&self) -> usize {
+        self.end_of(|state| match state {
+            SegmentState::Pending(_) => !planted!(PendingTailCut),
+            state => state != SegmentState::Free,
+        })
+    }
+
+    fn end_of(&self, is_one: impl Fn(SegmentState) -> bool) -> usize {
+        self.segments.iter().rposition(|segment| is_one(segment.state)).map_or(0, |last| last + 1)
+    }
+
+    /// Bytes that pages may fill if there were only so many segments.
+    fn usable_of(&self, count: usize) -> u64 {
+        let bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
+        bytes.saturating_sub(self.tally.log + self.reserved_of(count))
+    }
+
+    /// [`Inner::reserved`] if there were only so many segments.
+    fn reserved_of(&self, count: usize) -> u64 {
+        let largest = self.sizes.length(count.saturating_sub(1));
+        let for_map = self.map_bytes.next_multiple_of(largest).saturating_sub(largest);
+        (RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * largest + for_map
+    }
+
+    /// Free bytes with which those who write need not wait, if there were only so many segments.
+    fn kept_for_writing(&self, count: usize) -> u64 {
+        let largest = self.sizes.length(count.saturating_sub(1));
+        self.reserved_of(count) + self.dirty_bytes + self.wanted_bytes + NEAR * largest
+    }
+
+    /// Whether some of the page table lies behind the ceiling.
+    pub(super) fn is_map_behind_ceiling(&self) -> bool {
+        let behind = self.ceiling.and_then(|ceiling| self.segments.get(ceiling..));
+        behind.is_some_and(|segments| segments.iter().any(|segment| segment.state == SegmentState::Map))
+    }
+}
