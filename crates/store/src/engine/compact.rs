@@ -14,8 +14,8 @@ impl Engine {
     }
 
     /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
-    /// is told how many bytes the device has, says no. Then cuts the device's free end off. Does nothing on a device that
-    /// keeps its size, or if somebody else does it.
+    /// is told how many bytes the device has, says no. Then cuts the device's free end off. Does nothing on a
+    /// device that keeps its size, or while another compaction is under way.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
@@ -26,6 +26,8 @@ impl Engine {
         let (mut least, mut futile) = (u64::MAX, 0);
         let keep = loop {
             self.checkpointer.checkpoint()?;
+            // The room of a long log is no reason to keep more.
+            self.checkpointer.move_log_back()?;
             let keep = compaction.target();
             let remaining = compaction.remaining_bytes(keep);
             futile = if remaining < least { 0 } else { futile + 1 };
