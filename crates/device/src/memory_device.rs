@@ -141,8 +141,8 @@ impl Bytes {
     /// Returns the memory behind this byte to the system: it reads as zeros.
     fn give_back_from(&self, from: usize) {
         let from = from.next_multiple_of(PAGE_BYTES).min(self.reserved_bytes);
-        // SAFETY: the range lies within this private mapping, which lives as long as `self`. A concurrent read
-        // of it gets the old bytes or zeros: behind its end a device promises neither.
+        // SAFETY: the range lies within this private mapping, which lives as long as `self`. A concurrent
+        // read of it gets the old bytes or zeros: behind its end a device promises neither.
         unsafe {
             libc::madvise(
                 self.start.as_ptr().add(from).cast(),
