@@ -203,7 +203,8 @@ impl Timeline {
         let before = self.lengths;
         // Nothing is known of a length that was given up while the flush went on.
         if cuts == self.cuts && length_bytes > 0 {
-            self.lengths = [length_bytes, self.length_bytes];
+            // A later flush may have been answered before.
+            self.lengths = [self.lengths[0].max(length_bytes), self.length_bytes];
         }
         let is_length_known = self.lengths != before;
         if let Some(pending) = self.tail.iter_mut().find(|pending| pending.number == number) {

@@ -423,7 +423,7 @@ impl Db {
     /// logs.insert("monday", vec![7; 40 << 20])?;
     /// logs.remove("monday")?;
     /// let compacted = db.compact()?;
-    /// assert!(compacted.before_bytes > 40 << 20 && compacted.after_bytes < 16 << 20);
+    /// assert!(compacted.after_bytes < 16 << 20, "{compacted:?}");
     /// # Ok(())
     /// # }
     /// ```

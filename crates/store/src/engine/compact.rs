@@ -1,11 +1,17 @@
 //! Making a store as small as its records allow.
 
+use flashgrain_device::Nanos;
+
 use super::Engine;
 use crate::Error;
-use crate::io_context::Role;
+use crate::io_context::{Role, now};
+use crate::task::yield_now;
 
 /// Rounds after which a compaction ends that has come no further.
 const FUTILE_ROUNDS: u32 = 3;
+
+/// A compaction waits at most so long for values that are being freed: others may go on removing some.
+const FREEING_MAX: Nanos = Nanos(1_000_000_000);
 
 impl Engine {
     /// Bytes of the data device.
@@ -23,6 +29,11 @@ impl Engine {
         let Some(compaction) = self.parts.segments.begin_compaction() else { return Ok(()) };
         // What only snapshots see stays; what nobody sees goes.
         self.transactions().settle()?;
+        // Values that were removed just now are freed in the background.
+        let until = now(&self.parts.devices) + FREEING_MAX;
+        while self.overflow_values.is_freeing() && now(&self.parts.devices) < until {
+            yield_now();
+        }
         let (mut least, mut futile) = (u64::MAX, 0);
         let keep = loop {
             self.checkpointer.checkpoint()?;

@@ -113,15 +113,15 @@ impl Compaction {
         self.0.space.used_bytes_behind(keep)
     }
 
-    /// Moves what is live in some of the segments that are in the way. Returns whether there are any; the
-    /// next checkpoint makes them free.
+    /// Closes open segments that are in the way, and moves what is live in some of the others. Returns whether
+    /// there are any; the next checkpoint makes them free.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
     pub fn move_some(&self, keep: usize) -> Result<bool, Error> {
         let segments = &self.0;
         let Some(locator) = segments.page_locator() else { return Ok(false) };
-        segments.close_open_behind(keep);
+        let is_closed = segments.close_open_behind(keep);
         segments.write_all()?;
         let victims = segments.space.to_compact(keep, |range| !segments.buffers.holds_any_of(range));
         let is_any = !victims.is_empty();
@@ -140,7 +140,7 @@ impl Compaction {
             Ok(work.movers.load(Ordering::Acquire) == 0)
         })?;
         segments.write_moved()?;
-        Ok(is_any)
+        Ok(is_any || is_closed)
     }
 }
 
@@ -191,17 +191,20 @@ impl Drop for Mover {
 }
 
 impl Segments {
-    /// Closes open segments behind the first `keep` ones.
-    fn close_open_behind(&self, keep: usize) {
+    /// Closes open segments behind the first `keep` ones. Returns whether there were any.
+    fn close_open_behind(&self, keep: usize) -> bool {
+        let mut is_any = false;
         for target in Target::ALL {
             let mut gathering = self.gathering(target);
             if gathering.open_segment().is_some_and(|segment| segment >= keep) {
+                is_any = true;
                 self.seal(target, &mut gathering, false);
                 if let Some(segment) = gathering.take_segment() {
                     self.space.close(segment, target.stream());
                 }
             }
         }
+        is_any
     }
 
     /// Waits until the units of moved images are written.
