@@ -132,7 +132,7 @@ fn a_checkpoint_gives_back_what_a_dropped_tree_leaves_at_the_end() {
     drop(dropped);
     db.drop_tree("dropped").unwrap();
     // The tree is freed in the background.
-    for _ in 0..100 {
+    for _ in 0..2000 {
         db.checkpoint().unwrap();
         if bytes_of(folder.path()) < before / 4 * 3 {
             break;
