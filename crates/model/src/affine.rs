@@ -11,7 +11,8 @@ use crate::{Access, IoModel, ModelName, Parameter, Workload};
 
 /// Setup and transfer costs that do not depend on the concurrency.
 ///
-/// The dictionaries paper normalises the cost of an I/O of x bytes to 1 + αx: its α is transfer / setup.
+/// The MQSSD paper writes the cost of an I/O of N bytes as s + βN/B, in seconds, with blocks of B bytes. The
+/// dictionaries paper normalises that of x units to 1 + αx, in setups: see [`Affine::alpha`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Affine {
     page_bytes: f64,
@@ -19,7 +20,45 @@ pub struct Affine {
     parameters: Vec<Parameter>,
 }
 
+/// Costs of an affine drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AffineCosts {
+    /// s, in seconds per random access; positive.
+    pub setup_seconds: f64,
+    /// In seconds per byte; positive. The MQSSD paper's β is this times B.
+    pub transfer_seconds_per_byte: f64,
+}
+
+impl AffineCosts {
+    /// From the dictionaries paper's numbers: s in seconds, and α per unit of `unit_bytes` (4096 in its Table
+    /// 2), so that an I/O of x units takes s·(1 + αx).
+    pub fn from_alpha(setup_seconds: f64, alpha: f64, unit_bytes: f64) -> Self {
+        Self { setup_seconds, transfer_seconds_per_byte: alpha * setup_seconds / unit_bytes }
+    }
+}
+
 impl Affine {
+    /// A model of known costs. It has no parameters with intervals, since nothing was fitted.
+    pub fn from_costs(page_bytes: f64, reads: AffineCosts, writes: AffineCosts) -> Self {
+        let costs = |costs: AffineCosts| TwoCosts {
+            setup: costs.setup_seconds,
+            transfer: costs.transfer_seconds_per_byte,
+            negligible: None,
+        };
+        Self { page_bytes, costs: PerAccess::of_both(costs(reads), costs(writes)), parameters: Vec::new() }
+    }
+
+    /// α of the dictionaries paper for units of `unit_bytes`: the transfer of a unit over the setup.
+    pub fn alpha(&self, access: Access, unit_bytes: f64) -> Option<f64> {
+        self.costs.get(access).map(|costs| costs.transfer * unit_bytes / costs.setup)
+    }
+
+    /// Bytes that take as long to transfer as a setup takes, 1/α: a request of this size has half the drive's
+    /// bandwidth.
+    pub fn half_bandwidth_bytes(&self, access: Access) -> Option<f64> {
+        self.costs.get(access).map(|costs| costs.setup / costs.transfer)
+    }
+
     /// Seconds per random access.
     pub fn setup_seconds(&self, access: Access) -> Option<f64> {
         self.costs.get(access).map(|costs| costs.setup)

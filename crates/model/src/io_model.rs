@@ -43,6 +43,16 @@ pub trait IoModel {
     /// was fitted without data of that kind.
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64>;
 
+    /// Device time per request of the workload, in seconds. Models that count blocks charge whole ones.
+    fn seconds_per_request(&self, workload: &Workload) -> Option<f64> {
+        self.seconds_per_byte(workload).map(|seconds| seconds * workload.request_bytes)
+    }
+
+    /// Device time of reads and writes that run together, each of which would take so long alone.
+    fn seconds_together(&self, read_seconds: f64, write_seconds: f64) -> f64 {
+        read_seconds + write_seconds
+    }
+
     /// The fitted numbers with their confidence intervals.
     fn parameters(&self) -> Vec<Parameter>;
 

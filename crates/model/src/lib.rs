@@ -5,6 +5,7 @@
 //! judges them on workloads that they were not fitted to. Each model predicts through [`IoModel`]; each
 //! fitted number is an [`Estimate`] with its bootstrap interval, or the reason why the samples do not
 //! determine it. [`segmented_fit`] and [`line_fit`] are the regressions of PDAM and affine on their own.
+//! [`dictionary`] prices what data structures do under any of the models.
 //!
 //! Costs are in seconds; setup costs are per random access, transfer costs per byte in code and per page
 //! where a paper's table is quoted. All costs are *device time*: n random accesses and N bytes by k streams
@@ -19,6 +20,7 @@ mod affine;
 mod bootstrap;
 mod compare;
 mod dam;
+pub mod dictionary;
 mod error;
 mod estimate;
 mod fitting;
@@ -33,7 +35,7 @@ mod samples_csv;
 mod statistics;
 mod workload;
 
-pub use affine::Affine;
+pub use affine::{Affine, AffineCosts};
 pub use bootstrap::bootstrap;
 pub use compare::{ComparedPoint, Comparison, ComparisonRow, NoiseFloor, WithoutRow, compare};
 pub use dam::Dam;

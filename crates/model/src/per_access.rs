@@ -13,6 +13,11 @@ pub(crate) struct PerAccess<C> {
 }
 
 impl<C> PerAccess<C> {
+    /// Costs of both kinds.
+    pub(crate) fn of_both(reads: C, writes: C) -> Self {
+        Self { reads: Some(reads), writes: Some(writes) }
+    }
+
     /// Fits each kind to its own points; `None` if neither kind could be fitted.
     pub(crate) fn fit(points: &Points, fit: impl Fn(Access, &[Point]) -> Option<C>) -> Option<Self> {
         let reads = fit(Access::Read, &points.reads);

@@ -1,0 +1,35 @@
+//! What external-memory dictionaries cost: which requests an operation makes, and what a drive asks for them.
+//!
+//! The question is split in two, and either half can be replaced:
+//!
+//! 1. A [`Design`] (a B-tree, a Bε-tree, …) says which requests an [`Operation`] makes in a [`Situation`]:
+//!    its [`Demand`], a list of [`Transfer`]s. It knows records, memory and clients, but no drive.
+//! 2. A device model ([`IoModel`](crate::IoModel)) prices the demand: [`price`] gives the [`Cost`]. It knows
+//!    the drive, but no data structure.
+//!
+//! All sizes are in bytes and all times in seconds. Numbers of nodes, levels and requests are expectations,
+//! so they are real numbers: a tree of 2.4 levels is one that has three levels for some record counts and two
+//! for others. Formulas follow "External-memory Dictionaries in the Affine and PDAM Models" (*dictionaries
+//! paper* below) with the constants that its asymptotic notation leaves out.
+
+mod b_tree;
+mod demand;
+mod design;
+mod levels;
+mod log;
+mod operation;
+mod price;
+mod records;
+mod situation;
+mod skew;
+
+pub use b_tree::{BTree, WriteBack};
+pub use demand::{Demand, Transfer};
+pub use design::Design;
+pub use levels::{Level, Levels};
+pub use log::{Durability, log_write};
+pub use operation::Operation;
+pub use price::{Binding, Cost, price};
+pub use records::Records;
+pub use situation::{Processor, Situation};
+pub use skew::Skew;

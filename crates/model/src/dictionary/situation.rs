@@ -1,0 +1,56 @@
+//! What surrounds an operation: data, memory, clients, durability.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Durability, Records, Skew};
+
+/// Everything about an operation's surroundings that is neither the design nor the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Situation {
+    /// What is stored.
+    pub records: Records,
+    /// M: memory that holds parts of the dictionary, in bytes. What a design must always have in memory
+    /// ([`Design::memory_bytes`](super::Design::memory_bytes)) is taken out of it first.
+    pub cache_bytes: f64,
+    /// k: clients, each with one operation at a time, without pauses.
+    pub clients: f64,
+    /// Which records the operations ask for.
+    pub skew: Skew,
+    /// What happens before a change counts as done.
+    pub durability: Durability,
+    /// Changes between two checkpoints, at which designs that change nodes in memory write all changed ones;
+    /// `None` if nodes are written only when they leave the memory.
+    pub changes_per_checkpoint: Option<f64>,
+    /// What an operation costs without I/O.
+    pub processor: Processor,
+}
+
+/// Time that operations take of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Processor {
+    /// Cores that operations can use at the same time.
+    pub cores: f64,
+    /// Seconds of one core per operation.
+    pub seconds_per_operation: f64,
+}
+
+impl Processor {
+    /// A processor that takes no time, to see the I/O alone.
+    pub const FREE: Self = Self { cores: 1.0, seconds_per_operation: 0.0 };
+}
+
+impl Situation {
+    /// Uniform accesses, no log, no checkpoints, a processor that takes no time: the surroundings of the
+    /// dictionaries paper.
+    pub fn new(records: Records, cache_bytes: f64, clients: f64) -> Self {
+        Self {
+            records,
+            cache_bytes,
+            clients,
+            skew: Skew::Uniform,
+            durability: Durability::NoLog,
+            changes_per_checkpoint: None,
+            processor: Processor::FREE,
+        }
+    }
+}
