@@ -25,6 +25,7 @@ mod error;
 mod estimate;
 mod fitting;
 mod io_model;
+pub mod lsm;
 mod mqssd;
 mod observation;
 mod pdam;

@@ -1,0 +1,76 @@
+//! Table 4: how compaction speeds up with threads.
+//!
+//! The speed-up of a layout is the speed-up of a simulated bulk load. What it is made of:
+//!
+//! - how many compactions can run at once, which the simulation tells from the files that they share;
+//! - Table 2's costs at that many threads;
+//! - the processor: 2 ns per byte and thread, 12 hardware threads. The former is the only constant that does
+//!   not come from the paper or from RocksDB's defaults.
+
+use flashgrain_model::lsm::simulation::{ConcurrentOutcome, ConcurrentRun, FewestOverlap, run_concurrently};
+use flashgrain_model::lsm::{MergeProcessor, move_seconds_per_byte};
+
+use crate::experiment::{FILE_BYTES, HARDWARE_THREADS, LEVEL_ZERO_SLOWDOWN_FILES, flushes, shape};
+use crate::tables::{COMPACTION_SECONDS, CONCURRENCIES, FANOUTS, Table2};
+
+fn load(fanout: f64, threads: usize, processor: MergeProcessor, seed: u64) -> ConcurrentOutcome {
+    let run = ConcurrentRun {
+        shape: shape(fanout, seed),
+        files: flushes(),
+        threads,
+        level_zero_files_max: LEVEL_ZERO_SLOWDOWN_FILES,
+    };
+    run_concurrently(&run, &mut FewestOverlap, |threads| {
+        processor.thread_seconds_per_byte(&Table2, FILE_BYTES, threads as f64).unwrap().recip()
+    })
+}
+
+/// Row of Table 4 that a column's speed-up is relative to; the single level's first cell is a misprint.
+fn base_row(fanout: f64) -> usize {
+    usize::from(fanout.is_infinite())
+}
+
+/// Prints the speed-ups of every layout and k beside the paper's and yields the relative errors at k = 32.
+fn errors(processor: MergeProcessor, seed: u64) -> Vec<f64> {
+    let mut at_32 = Vec::new();
+    println!("merge at {:.1} ns per byte and thread, seed {seed}:", 1e9 * processor.seconds_per_byte);
+    for (column, fanout) in FANOUTS.into_iter().chain([f64::INFINITY]).enumerate() {
+        let base = base_row(fanout);
+        let first = load(fanout, CONCURRENCIES[base], processor, seed).time;
+        for (row, threads) in CONCURRENCIES.into_iter().enumerate().skip(base + 1) {
+            let outcome = load(fanout, threads, processor, seed);
+            let speed_up = first / outcome.time;
+            let paper = COMPACTION_SECONDS[base][column] / COMPACTION_SECONDS[row][column];
+            let error = speed_up / paper - 1.0;
+            println!(
+                "  F {fanout:>3} k {threads:>2}: {speed_up:>5.2}, paper {paper:>5.2} ({:>+5.1} %), {:.1} threads used",
+                100.0 * error,
+                outcome.threads_mean
+            );
+            if threads == 32 {
+                at_32.push(error);
+            }
+        }
+    }
+    at_32
+}
+
+#[test]
+fn speed_ups_of_compaction_by_32_threads_are_within_20_percent() {
+    for error in errors(MergeProcessor::of_threads(HARDWARE_THREADS), 1) {
+        assert!(error.abs() <= 0.20, "{error}");
+    }
+}
+
+/// The paper assumes that all k threads always move data (§5.3.2), which gives every layout the speed-up of
+/// the drive.
+#[test]
+fn a_speed_up_without_effective_concurrency_misses_two_fanouts() {
+    let seconds = |threads| move_seconds_per_byte(&Table2, FILE_BYTES, threads).unwrap();
+    let speed_up = seconds(1.0) / seconds(32.0);
+    let error =
+        |column: usize| speed_up / (COMPACTION_SECONDS[0][column] / COMPACTION_SECONDS[5][column]) - 1.0;
+    let errors: Vec<f64> = (0..FANOUTS.len()).map(error).collect();
+    println!("all k threads, drive alone: {speed_up:.2} for every F; errors {errors:.3?}");
+    assert_eq!(errors.iter().filter(|error| error.abs() > 0.20).count(), 2);
+}
