@@ -1,6 +1,26 @@
-//! LSM trees.
+//! What log-structured merge trees cost, how they move their data, and when they hold writers back.
+//!
+//! - [`LsmTree`] is a [`Design`](crate::dictionary::Design): leveled, tiered, lazy leveled or single-level
+//!   (MQSSD paper §5.2, Eq. 9 to 12), with constants where the paper has orders.
+//! - [`simulation`] moves the files of a leveled tree, alone and by several threads. What it counts is in the
+//!   formulas: files touched per compaction, threads that find something to do.
+//! - [`MergeProcessor`] is the speed of threads that merge together.
+//!
+//! Sizes are in bytes, times in seconds. *Level 0* holds flushed memtables, whose keys overlap; level 1 and
+//! those below are as [`Layout`] says.
 
+mod compaction;
+mod filter;
+mod layout;
 mod merge_rate;
+mod runs;
+mod scan;
 pub mod simulation;
+mod tree;
 
+pub use compaction::{CompactionWork, Step, TouchedLine};
+pub use filter::false_positive_rate;
+pub use layout::Layout;
 pub use merge_rate::{MergeProcessor, move_seconds_per_byte};
+pub use runs::Run;
+pub use tree::LsmTree;

@@ -4,4 +4,5 @@
 
 mod compaction;
 mod experiment;
+mod queries;
 mod tables;

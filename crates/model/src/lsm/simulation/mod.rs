@@ -1,6 +1,7 @@
 //! How a leveled LSM tree moves its data: a deterministic simulation of files, picks and merges.
 //!
-//! A simulated tree holds keys alone, a few tens per file, and moves them as RocksDB does (MQSSD paper §5.1.1):
+//! A simulated tree holds keys alone, a few tens per file, and moves them as RocksDB does (MQSSD paper
+//! §5.1.1):
 //!
 //! 1. A *flush* adds one file to level 0, which spans the whole range of keys.
 //! 2. When level 0 has as many files as level 1 may have (the paper's C), all of its files are merged with
