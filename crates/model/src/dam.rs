@@ -6,6 +6,7 @@ use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
 use crate::statistics::mean;
+use crate::workload::whole_blocks;
 use crate::{Access, IoModel, ModelName, Parameter, Workload};
 
 /// One cost per page, whatever the order of access and the concurrency.
@@ -17,6 +18,14 @@ pub struct Dam {
 }
 
 impl Dam {
+    /// A model of known costs: B in bytes, and the seconds that a block takes to read and to write. It has no
+    /// parameters with intervals, since nothing was fitted.
+    pub fn from_costs(block_bytes: f64, read_block_seconds: f64, write_block_seconds: f64) -> Self {
+        let seconds_per_byte =
+            PerAccess::of_both(read_block_seconds / block_bytes, write_block_seconds / block_bytes);
+        Self { page_bytes: block_bytes, seconds_per_byte, parameters: Vec::new() }
+    }
+
     /// Seconds per page.
     pub fn page_cost_seconds(&self, access: Access) -> Option<f64> {
         self.seconds_per_byte.get(access).map(|cost| cost * self.page_bytes)
@@ -40,6 +49,12 @@ impl IoModel for Dam {
 
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         self.seconds_per_byte.seconds_per_byte(workload, |cost| *cost)
+    }
+
+    /// Whole pages, except of requests that continue: those share pages.
+    fn seconds_per_request(&self, workload: &Workload) -> Option<f64> {
+        let bytes = whole_blocks(workload, self.page_bytes) * self.page_bytes;
+        self.seconds_per_byte(workload).map(|seconds| seconds * bytes)
     }
 
     fn parameters(&self) -> Vec<Parameter> {

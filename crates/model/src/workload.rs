@@ -66,6 +66,15 @@ impl Workload {
     }
 }
 
+/// Blocks that a request of the workload takes on average: whole ones if it starts at a random place, its
+/// share of them if it continues.
+pub(crate) fn whole_blocks(workload: &Workload, block_bytes: f64) -> f64 {
+    let blocks = workload.request_bytes / block_bytes;
+    // A node of exactly one block, whose size went through some arithmetic, is not two.
+    let whole = (blocks - 1e-9).ceil().max(1.0);
+    workload.random_share * whole + (1.0 - workload.random_share) * blocks
+}
+
 /// See [`Workload::key`].
 pub(crate) type WorkloadKey = [u64; 4];
 

@@ -1,6 +1,6 @@
 //! The B-tree that changes its nodes in place (dictionaries paper §3 and §5: Lemmas 2, 3 and 5).
 
-use super::{Demand, Design, Level, Levels, Operation, Situation, Transfer, log_write};
+use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 
 /// Bytes of a child's number and of what else an inner node keeps beside each key.
@@ -39,13 +39,22 @@ pub enum WriteBack {
 }
 
 impl WriteBack {
-    /// Writes of a node each.
+    /// Writes of nodes.
     pub(super) fn writes(self, requests: f64, bytes_each: f64, clients: f64) -> Transfer {
+        self.transfer(Access::Write, requests, bytes_each, clients)
+    }
+
+    /// Reads of nodes that are changed on the way.
+    pub(super) fn reads(self, requests: f64, bytes_each: f64, clients: f64) -> Transfer {
+        self.transfer(Access::Read, requests, bytes_each, clients)
+    }
+
+    fn transfer(self, access: Access, requests: f64, bytes_each: f64, clients: f64) -> Transfer {
         let (concurrency, awaited) = match self {
             Self::ByClients => (clients, true),
             Self::Background { concurrency } => (concurrency, false),
         };
-        Transfer { access: Access::Write, requests, bytes_each, random_share: 1.0, concurrency, awaited }
+        Transfer { access, requests, bytes_each, random_share: 1.0, concurrency, awaited }
     }
 }
 
@@ -72,21 +81,21 @@ impl BTree {
     }
 
     fn levels(&self, situation: &Situation) -> Levels {
-        Levels::new(
-            situation,
-            situation.cache_bytes,
-            self.records_per_leaf(situation),
-            self.node_bytes,
-            self.fanout(situation),
-            self.node_bytes,
-        )
+        let shape = Shape {
+            records_per_leaf: self.records_per_leaf(situation),
+            leaf_bytes: self.node_bytes,
+            fanout: self.fanout(situation),
+            inner_bytes: self.node_bytes,
+            parts: 1.0,
+        };
+        Levels::new(situation, situation.cache_bytes, &shape)
     }
 
     /// Nodes that a root-to-leaf path reads: log_{B+1}(N/M) of Lemma 2.
     fn path(&self, levels: &Levels, situation: &Situation) -> Transfer {
         Transfer {
             access: Access::Read,
-            requests: levels.inner_misses() + levels.leaves().miss_share,
+            requests: levels.misses(),
             bytes_each: self.node_bytes,
             random_share: 1.0,
             concurrency: situation.clients,
@@ -107,27 +116,10 @@ impl BTree {
         }
     }
 
-    /// Writes of leaves per change: one for each change that is the first of its leaf since the leaf was last
-    /// written. With little memory that is every change, hence Lemma 3's write amplification of Θ(B).
-    fn leaf_writes(&self, leaves: Level, situation: &Situation) -> f64 {
-        first_changes(leaves, situation)
-    }
-
     /// Splits or merges per insert or delete: O(1/B) of Lemma 2. Each writes one leaf more, and its parent.
     fn splits(&self, situation: &Situation) -> f64 {
         self.records_per_leaf(situation).recip()
     }
-}
-
-/// Share of the changes that are the first of their node since it was last written. A node is written when it
-/// leaves the memory, so a change that had to read it is one; and at checkpoints.
-pub(super) fn first_changes(level: Level, situation: &Situation) -> f64 {
-    let after_checkpoint = situation.changes_per_checkpoint.map_or(0.0, |changes| {
-        // Nodes that some of so many changes fall on, over the changes.
-        let changes = changes.max(1.0);
-        level.nodes * -(-changes / level.nodes).exp_m1() / changes
-    });
-    1.0 - (1.0 - level.miss_share) * (1.0 - after_checkpoint.min(1.0))
 }
 
 impl Design for BTree {
@@ -144,7 +136,8 @@ impl Design for BTree {
             demand.add(self.further_leaves(bytes, leaves, situation));
         }
         if operation.is_change() {
-            let mut writes = self.leaf_writes(leaves, situation);
+            // With little memory every change writes its leaf, hence Lemma 3's write amplification of Θ(B).
+            let mut writes = leaves.first_changes(situation, 1.0);
             if operation != Operation::Update {
                 writes += 2.0 * self.splits(situation);
             }

@@ -2,18 +2,68 @@
 
 use super::Situation;
 
+/// What decides how many levels a search tree has, and how large they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Records in a leaf.
+    pub records_per_leaf: f64,
+    /// Bytes of a leaf.
+    pub leaf_bytes: f64,
+    /// Children of an inner node.
+    pub fanout: f64,
+    /// Bytes of an inner node.
+    pub inner_bytes: f64,
+    /// Parts of a node that are read and kept in memory on their own; 1 if nodes are read as a whole.
+    pub parts: f64,
+}
+
 /// One level of a search tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// Nodes on the level; a root that is not needed for some record counts counts with the share of those
-    /// for which it is.
+    /// Nodes on the level.
     pub nodes: f64,
     /// Bytes of a node.
     pub node_bytes: f64,
-    /// How much of the level a root-to-leaf path visits: 1, less for a root that only some trees have.
+    /// How much of the level a root-to-leaf path visits: 1, less for a root that is needed for some record
+    /// counts only.
     pub visits: f64,
-    /// Share of the visits whose node is not in memory.
+    /// Share of the visits of queries whose node, or part of it, is not in memory.
     pub miss_share: f64,
+    /// The same in the steady state, whatever the operations since the memory was empty.
+    pub steady_miss_share: f64,
+}
+
+impl Level {
+    /// Share of the visits that change a node which are the first since it was last written, if a change of
+    /// the dictionary makes `visits_per_change` of them. A node is written when it leaves the memory, so a
+    /// visit that had to read it is one; and at checkpoints.
+    pub fn first_changes(&self, situation: &Situation, visits_per_change: f64) -> f64 {
+        let after_checkpoint = situation
+            .changes_per_checkpoint
+            .map_or(0.0, |changes| distinct_share(self.nodes, (changes * visits_per_change).max(1.0)));
+        1.0 - (1.0 - self.steady_miss_share) * (1.0 - after_checkpoint)
+    }
+}
+
+/// Share of so many visits at random that are the first of their place.
+fn distinct_share(places: f64, visits: f64) -> f64 {
+    (places * -(-visits / places).exp_m1() / visits).clamp(0.0, 1.0)
+}
+
+/// Share of the visits that hit, over so many from an empty memory on that will hold `places` and hit
+/// `steady`.
+fn hits_from_empty(steady: f64, places: f64, visits: f64) -> f64 {
+    if steady <= 0.0 {
+        return 0.0;
+    }
+    // Uniform visits to so many places would have that share of hits.
+    let all = places / steady;
+    let full_after = -all * (-steady).ln_1p();
+    if visits <= full_after {
+        1.0 - distinct_share(all, visits)
+    } else {
+        1.0 - (places + (visits - full_after) * (1.0 - steady)) / visits
+    }
 }
 
 /// The levels of a search tree, leaves first.
@@ -21,51 +71,68 @@ pub struct Level {
 pub struct Levels(Vec<Level>);
 
 impl Levels {
-    /// A tree whose leaves have `records_per_leaf` records and whose inner nodes have `fanout` children.
-    /// `cache_bytes` hold its levels from the root down, and of the first level that does not fit the most
-    /// used nodes (dictionaries paper, Lemma 2: the top log(M/B) levels are cached).
+    /// The levels of a tree of this shape. `cache_bytes` hold them from the root down, and of the first level
+    /// that does not fit its most used parts (dictionaries paper, Lemma 2: the top log(M/B) levels are
+    /// cached).
     ///
-    /// Summed over the levels and with uniform accesses, the misses are the paper's
-    /// log_fanout(N/M) up to the rounding of one level.
-    pub fn new(
-        situation: &Situation,
-        cache_bytes: f64,
-        records_per_leaf: f64,
-        leaf_bytes: f64,
-        fanout: f64,
-        inner_bytes: f64,
-    ) -> Self {
-        let records_per_leaf = records_per_leaf.max(1.0);
-        let fanout = fanout.max(2.0);
-        let leaves = (situation.records.count / records_per_leaf).max(1.0);
-        let mut levels = vec![Level { nodes: leaves, node_bytes: leaf_bytes, visits: 1.0, miss_share: 1.0 }];
-        let mut nodes = leaves;
-        while nodes > 1.0 {
-            // Up to `fanout` children have one root over them. A tree that just needs one more level is one
-            // with few children of the root; the share keeps the height a smooth function of the record
-            // count: log_fanout(leaves).
-            let visits = (nodes.ln() / fanout.ln()).min(1.0);
-            nodes = (nodes / fanout).max(1.0);
-            levels.push(Level { nodes, node_bytes: inner_bytes, visits, miss_share: 1.0 });
-            if visits < 1.0 {
-                break;
-            }
-        }
+    /// Summed over the levels and with uniform accesses, the misses are the paper's log_fanout(N/M) up to the
+    /// rounding of one level.
+    pub fn new(situation: &Situation, cache_bytes: f64, shape: &Shape) -> Self {
+        let mut levels = Self::of_shape(situation, shape);
         let mut left = cache_bytes.max(0.0);
         for level in levels.iter_mut().rev() {
             let bytes = level.nodes * level.node_bytes;
-            let cached = (left / bytes).min(1.0);
-            let records_per_node = situation.records.count / level.nodes;
-            let hits = situation.skew.hit_share(situation.records.count, records_per_node, cached);
-            level.miss_share = if cached >= 1.0 { 0.0 } else { 1.0 - hits };
+            let cached = if left >= bytes { 1.0 } else { left / bytes };
+            let parts = level.nodes * shape.parts.max(1.0);
+            let count = situation.records.count;
+            let hits = if cached >= 1.0 {
+                1.0
+            } else {
+                situation.skew.hit_share(count, count / parts, cached).clamp(0.0, 1.0)
+            };
+            level.steady_miss_share = 1.0 - hits;
+            level.miss_share = situation.operations_since_empty.map_or(1.0 - hits, |operations| {
+                let visits = (operations * level.visits).max(1.0);
+                1.0 - hits_from_empty(hits, (cached * parts).max(1.0), visits)
+            });
             left = (left - bytes).max(0.0);
         }
         Self(levels)
     }
 
+    /// Levels of which nothing is in memory.
+    fn of_shape(situation: &Situation, shape: &Shape) -> Vec<Level> {
+        let level = |nodes: f64, node_bytes: f64, visits: f64| Level {
+            nodes,
+            node_bytes,
+            visits,
+            miss_share: 1.0,
+            steady_miss_share: 1.0,
+        };
+        let fanout = shape.fanout.max(2.0);
+        let mut nodes = (situation.records.count / shape.records_per_leaf.max(1.0)).max(1.0);
+        let mut levels = vec![level(nodes, shape.leaf_bytes, 1.0)];
+        while nodes > 1.0 {
+            // Up to `fanout` children have one root over them. A tree that just needs one more level is one
+            // with few children of the root; the share keeps the height a smooth function of the record
+            // count: 1 + log_fanout(leaves).
+            let visits = (nodes.ln() / fanout.ln()).min(1.0);
+            nodes = (nodes / fanout).max(1.0);
+            levels.push(level(nodes, shape.inner_bytes, visits));
+        }
+        levels
+    }
+
     /// The leaves.
     pub fn leaves(&self) -> Level {
-        self.0.first().copied().unwrap_or(Level { nodes: 1.0, node_bytes: 0.0, visits: 1.0, miss_share: 0.0 })
+        // There is always a leaf: see `of_shape`.
+        self.0.first().copied().unwrap_or(Level {
+            nodes: 1.0,
+            node_bytes: 0.0,
+            visits: 1.0,
+            miss_share: 0.0,
+            steady_miss_share: 0.0,
+        })
     }
 
     /// The levels above the leaves, from the lowest up.
@@ -83,6 +150,11 @@ impl Levels {
         self.0.iter().map(|level| level.visits).sum()
     }
 
+    /// Nodes that a path reads from the drive.
+    pub fn misses(&self) -> f64 {
+        self.0.iter().map(|level| level.visits * level.miss_share).sum()
+    }
+
     /// Nodes above the leaves that a path reads from the drive.
     pub fn inner_misses(&self) -> f64 {
         self.inner().map(|level| level.visits * level.miss_share).sum()
@@ -91,5 +163,75 @@ impl Levels {
     /// Bytes of all nodes.
     pub fn total_bytes(&self) -> f64 {
         self.0.iter().map(|level| level.nodes * level.node_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::Records;
+
+    const SHAPE: Shape = Shape {
+        records_per_leaf: 100.0,
+        leaf_bytes: 10_000.0,
+        fanout: 100.0,
+        inner_bytes: 10_000.0,
+        parts: 1.0,
+    };
+
+    fn situation(count: f64) -> Situation {
+        Situation::new(Records { count, key_bytes: 16.0, value_bytes: 84.0 }, 0.0, 1.0)
+    }
+
+    #[test]
+    fn the_height_is_a_smooth_logarithm() {
+        for (count, height) in [(50.0, 1.0), (1e4, 2.0), (1e5, 2.5), (1e6, 3.0), (1e8, 4.0)] {
+            let got = Levels::new(&situation(count), 0.0, &SHAPE).height();
+            assert!((got - height).abs() < 1e-9, "{count}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_cached_first_and_of_the_leaves_a_share() {
+        // A root, 100 inner nodes, 10,000 leaves.
+        let misses = |nodes: f64| -> Vec<f64> {
+            let levels = Levels::new(&situation(1e6), nodes * 10_000.0, &SHAPE);
+            levels.iter().map(|level| level.miss_share).collect()
+        };
+        assert_eq!(misses(0.0), [1.0, 1.0, 1.0]);
+        assert_eq!(misses(1.0), [1.0, 1.0, 0.0]);
+        assert_eq!(misses(51.0), [1.0, 0.5, 0.0]);
+        assert_eq!(misses(5101.0), [0.5, 0.0, 0.0]);
+        assert_eq!(misses(1e9), [0.0, 0.0, 0.0]);
+    }
+
+    /// The share of first visits beside a drawn run from an empty memory that holds half of the leaves.
+    #[test]
+    fn a_run_from_an_empty_memory_is_met() {
+        use rand::RngExt;
+        const LEAVES: usize = 2000;
+        let mut rng = crate::bootstrap::generator(3);
+        for operations in [500usize, 2000, 20_000] {
+            let mut in_memory = vec![false; LEAVES];
+            let mut order: std::collections::VecDeque<usize> = std::collections::VecDeque::new();
+            let mut misses = 0.0;
+            for _ in 0..operations {
+                let leaf = rng.random_range(0..LEAVES);
+                if !in_memory[leaf] {
+                    misses += 1.0;
+                    in_memory[leaf] = true;
+                    order.push_back(leaf);
+                    if order.len() > LEAVES / 2 {
+                        in_memory[order.pop_front().unwrap()] = false;
+                    }
+                }
+            }
+            let situation = Situation { operations_since_empty: Some(operations as f64), ..situation(2e5) };
+            // Half of the leaves beside all other nodes.
+            let cache = 10_000.0 * (1000.0 + 21.0);
+            let got = Levels::new(&situation, cache, &SHAPE).leaves().miss_share;
+            let drawn = misses / operations as f64;
+            assert!((got - drawn).abs() < 0.04, "{operations}: {got}, drawn {drawn}");
+        }
     }
 }

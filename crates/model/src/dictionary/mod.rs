@@ -12,22 +12,30 @@
 //! for others. Formulas follow "External-memory Dictionaries in the Affine and PDAM Models" (*dictionaries
 //! paper* below) with the constants that its asymptotic notation leaves out.
 
+mod affine_forms;
+mod b_epsilon_tree;
 mod b_tree;
 mod demand;
 mod design;
 mod levels;
 mod log;
+mod node_size;
 mod operation;
 mod price;
 mod records;
 mod situation;
 mod skew;
 
+pub use affine_forms::AffineForms;
+pub use b_epsilon_tree::{BEpsilonTree, NodeLayout};
 pub use b_tree::{BTree, WriteBack};
 pub use demand::{Demand, Transfer};
 pub use design::Design;
-pub use levels::{Level, Levels};
+pub use levels::{Level, Levels, Shape};
 pub use log::{Durability, log_write};
+pub use node_size::{
+    NodeSizeCost, best_b_epsilon_tree, best_node_size, mixed_demand, node_size_curve, powers_of_two,
+};
 pub use operation::Operation;
 pub use price::{Binding, Cost, price};
 pub use records::Records;

@@ -40,6 +40,10 @@ pub enum Binding {
 /// A drive that gains less than this share from twice the requests at a time is busy.
 const GAIN_MIN: f64 = 0.05;
 
+/// No operation takes less time than this: one without I/O on a processor that takes no time keeps a finite
+/// rate.
+const SECONDS_MIN: f64 = 1e-9;
+
 /// Prices a demand under a device model; `None` if the model has no costs for a kind of request in it.
 ///
 /// Four limits hold at the same time, and the lowest is the rate:
@@ -74,11 +78,11 @@ pub fn price(demand: &Demand, model: &dyn IoModel, situation: &Situation) -> Opt
         (Binding::Device, device),
         (Binding::Processor, processor / situation.processor.cores.max(1.0)),
     ];
-    let seconds = limits.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+    let seconds = limits.iter().map(|(_, seconds)| *seconds).fold(SECONDS_MIN, f64::max);
     let binding = if is_saturated && device >= seconds {
         Binding::Device
     } else {
-        limits.iter().find(|(_, limit)| *limit >= seconds)?.0
+        limits.iter().find(|(_, limit)| *limit >= seconds).map_or(Binding::Processor, |limit| limit.0)
     };
     Some(Cost {
         device_seconds: device,

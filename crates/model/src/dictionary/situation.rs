@@ -21,6 +21,10 @@ pub struct Situation {
     /// Changes between two checkpoints, at which designs that change nodes in memory write all changed ones;
     /// `None` if nodes are written only when they leave the memory.
     pub changes_per_checkpoint: Option<f64>,
+    /// Operations since the memory was empty, over which the cost is the average; `None` for a steady state.
+    /// Queries have to read first what later ones find in memory; benchmarks that start anew after loading
+    /// show that.
+    pub operations_since_empty: Option<f64>,
     /// What an operation costs without I/O.
     pub processor: Processor,
 }
@@ -40,8 +44,8 @@ impl Processor {
 }
 
 impl Situation {
-    /// Uniform accesses, no log, no checkpoints, a processor that takes no time: the surroundings of the
-    /// dictionaries paper.
+    /// Uniform accesses, no log, no checkpoints, a steady state, a processor that takes no time: the
+    /// surroundings of the dictionaries paper.
     pub fn new(records: Records, cache_bytes: f64, clients: f64) -> Self {
         Self {
             records,
@@ -50,6 +54,7 @@ impl Situation {
             skew: Skew::Uniform,
             durability: Durability::NoLog,
             changes_per_checkpoint: None,
+            operations_since_empty: None,
             processor: Processor::FREE,
         }
     }

@@ -9,13 +9,18 @@ use std::collections::BTreeMap;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
+use super::MqssdCosts;
 use super::curve::{CostAt, CostCurve, CurveQuality};
+use crate::Error;
 use crate::observation::Point;
 use crate::regression::TwoCosts;
 use crate::statistics::r_squared;
 
 /// Fewer workloads at one k than this do not make a row.
 pub(crate) const REGRESSION_WORKLOADS_MIN: usize = 3;
+
+/// Seed of the search for curves through known costs; any finds the same curve.
+const KNOWN_SEED: u64 = 1;
 
 /// Costs of one kind of access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +63,21 @@ impl Costs {
         let setup = CostCurve::fit_weighted(&setups(&rows), 2, rng)?;
         let transfer = CostCurve::fit_weighted(&transfers(&rows), transfer_degree, rng)?;
         Some(Self { rows, setup, transfer, setup_quality: None, transfer_quality: None })
+    }
+
+    /// Curves through known costs.
+    pub(super) fn from_known(
+        page_bytes: f64,
+        known: &[MqssdCosts],
+        transfer_degree: usize,
+    ) -> Result<Self, Error> {
+        let pairs = |cost: fn(&MqssdCosts) -> f64, unit: f64| -> Vec<(f64, f64)> {
+            known.iter().map(|costs| (costs.concurrency, cost(costs) / unit)).collect()
+        };
+        let setup = CostCurve::fit(&pairs(|costs| costs.setup_seconds, 1.0), 2, KNOWN_SEED)?;
+        let transfers = pairs(|costs| costs.page_seconds, page_bytes);
+        let transfer = CostCurve::fit(&transfers, transfer_degree, KNOWN_SEED)?;
+        Ok(Self { rows: Vec::new(), setup, transfer, setup_quality: None, transfer_quality: None })
     }
 
     pub(super) fn refit(&self, points: &[Point]) -> Option<Self> {

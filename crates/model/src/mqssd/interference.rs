@@ -108,6 +108,9 @@ impl Interference {
 }
 
 fn meetings(reads: f64, writes: f64) -> f64 {
+    if reads + writes <= 0.0 {
+        return 0.0;
+    }
     let share = reads / (reads + writes);
     4.0 * share * (1.0 - share)
 }

@@ -19,7 +19,7 @@ use crate::bootstrap::generator;
 use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
-use crate::{Access, Estimate, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, Error, Estimate, IoModel, ModelName, Parameter, Workload};
 
 /// Costs over concurrency, with a term for mixed reads and writes.
 ///
@@ -75,7 +75,34 @@ const ACCESS_UNIT: &str = "µs per random access";
 const DEGREE: usize = 2;
 const WRITE_TRANSFER_DEGREE: usize = 3;
 
+/// Costs of an MQSSD drive at one concurrency: a line of the MQSSD paper's Table 2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MqssdCosts {
+    /// k.
+    pub concurrency: f64,
+    /// s(k) of writes or t(k) of reads, in seconds per random access; positive. The paper's table has
+    /// microseconds for each percent of random pages of 1 GB: one of its units is 1e-6 / 2621.44 of these.
+    pub setup_seconds: f64,
+    /// β(k) of writes or α(k) of reads, in seconds per page; positive.
+    pub page_seconds: f64,
+}
+
 impl Mqssd {
+    /// A model of known costs at some concurrencies, with the same curves through them as a fitted one; reads
+    /// and writes add up. It has no parameters with intervals, since no samples were fitted.
+    ///
+    /// # Errors
+    /// [`Error::Samples`] if there are no costs of reads or of writes, or one is not positive.
+    pub fn from_costs(page_bytes: f64, reads: &[MqssdCosts], writes: &[MqssdCosts]) -> Result<Self, Error> {
+        let costs = PerAccess::of_both(
+            Costs::from_known(page_bytes, reads, DEGREE)?,
+            Costs::from_known(page_bytes, writes, WRITE_TRANSFER_DEGREE)?,
+        );
+        let interference =
+            Interference::None { why: "the costs are known ones, of reads and writes apart".into() };
+        Ok(Self { page_bytes, costs, interference, parameters: Vec::new() })
+    }
+
     /// Seconds per random access at a concurrency.
     pub fn setup_seconds(&self, access: Access, concurrency: f64) -> Option<f64> {
         self.costs.get(access).map(|costs| costs.setup.at(concurrency))
@@ -143,6 +170,10 @@ impl IoModel for Mqssd {
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         let (reads, writes) = Self::parts(&self.costs, workload)?;
         Some(self.interference.seconds_per_byte(reads, writes))
+    }
+
+    fn seconds_together(&self, read_seconds: f64, write_seconds: f64) -> f64 {
+        self.interference.seconds_per_byte(read_seconds, write_seconds)
     }
 
     fn parameters(&self) -> Vec<Parameter> {

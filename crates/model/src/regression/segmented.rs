@@ -127,6 +127,11 @@ impl Segments {
         Some(Self { slope, knee, measured, shape })
     }
 
+    /// A rise of `slope` up to a known knee.
+    pub(crate) fn of_knee(slope: f64, knee: f64) -> Self {
+        Self { slope, knee, measured: (1.0, knee), shape: Shape::Knee }
+    }
+
     pub(crate) fn rate(&self, concurrency: f64) -> f64 {
         self.slope * concurrency.min(self.knee)
     }
