@@ -1,6 +1,7 @@
 //! What compactions of a tree move and how many of them can run at once (MQSSD paper §5.2.1, Eq. 9 and 11).
 
-use super::{Layout, LsmTree};
+use super::{Layout, LsmTree, MergeProcessor};
+use crate::IoModel;
 use crate::dictionary::Situation;
 
 /// Files touched per file moved into a full level: the line that
@@ -71,6 +72,21 @@ impl LsmTree {
     /// Files of level 0 that are merged at once: at least C, more where the writer is faster than compaction.
     fn level_zero_batch(&self) -> f64 {
         self.level_zero_batch_files.max(self.level_one_files).max(1.0)
+    }
+
+    /// Bytes per second of inserts that compactions can take for good: what threads that find something to do
+    /// move together, over what an inserted byte makes them move. Faster writers fill level 0 until they are
+    /// [throttled](super::throttle). `None` if the model does not know reads or writes.
+    pub fn sustained_bytes_per_second(
+        &self,
+        situation: &Situation,
+        io: &dyn IoModel,
+        processor: &MergeProcessor,
+    ) -> Option<f64> {
+        let work = self.compaction_work(situation);
+        let threads = work.effective_threads(self.compaction_threads);
+        let thread_seconds = processor.thread_seconds_per_byte(io, self.file_bytes, threads)?;
+        Some(threads / (thread_seconds * work.bytes()))
     }
 
     /// What an inserted byte makes compactions move, level by level, beside the flush that writes it once.
@@ -149,6 +165,7 @@ mod tests {
     };
     use super::*;
     use crate::dictionary::Records;
+    use crate::{Affine, AffineCosts};
 
     fn situation(count: f64) -> Situation {
         Situation::new(Records { count, key_bytes: 16.0, value_bytes: 2048.0 }, 0.0, 1.0)
@@ -203,6 +220,32 @@ mod tests {
                 assert!((used / simulated.threads_mean - 1.0).abs() < 0.25);
             }
         }
+    }
+
+    #[test]
+    fn sustained_inserts_are_bound_by_the_drive_the_processor_and_the_threads() {
+        let costs = AffineCosts { setup_seconds: 0.0, transfer_seconds_per_byte: 1e-9 };
+        let drive = Affine::from_costs(4096.0, costs, costs);
+        let situation = situation(1.6e7);
+        let tree = |threads: f64| LsmTree {
+            compaction_threads: threads,
+            subcompactions: threads,
+            ..LsmTree::new(Layout::Leveled)
+        };
+        let moved = tree(1.0).compaction_work(&situation).bytes();
+        let rate = |threads, processor: &MergeProcessor| {
+            moved * tree(threads).sustained_bytes_per_second(&situation, &drive, processor).unwrap()
+        };
+        // One thread merges at 500 MB/s and waits 2 ns per byte for the drive: 250 MB/s.
+        let processor = MergeProcessor::of_threads(2.0);
+        assert!((rate(1.0, &processor) / 250e6 - 1.0).abs() < 1e-9);
+        // A drive that does one thing at a time moves 500 MB/s, however many threads ask.
+        let free = MergeProcessor { seconds_per_byte: 0.0, ..processor };
+        assert!((rate(32.0, &free) / 500e6 - 1.0).abs() < 1e-9);
+        let many = rate(32.0, &processor);
+        assert!(many > rate(1.0, &processor) && many < rate(32.0, &free));
+        // More threads than the processor has do not merge faster.
+        assert!(many < rate(32.0, &MergeProcessor::of_threads(32.0)));
     }
 
     /// Bytes moved and threads used while the records arrive: means over trees of a part of the records, the

@@ -4,6 +4,8 @@
 //!   (MQSSD paper §5.2, Eq. 9 to 12), with constants where the paper has orders.
 //! - [`simulation`] moves the files of a leveled tree, alone and by several threads. What it counts is in the
 //!   formulas: files touched per compaction, threads that find something to do.
+//! - [`throttle`] holds writers back while level 0 grows; [`LevelZeroCosts`] weighs its files' number against
+//!   their size.
 //! - [`MergeProcessor`] is the speed of threads that merge together.
 //!
 //! Sizes are in bytes, times in seconds. *Level 0* holds flushed memtables, whose keys overlap; level 1 and
@@ -12,15 +14,18 @@
 mod compaction;
 mod filter;
 mod layout;
+mod level_zero;
 mod merge_rate;
 mod runs;
 mod scan;
 pub mod simulation;
+pub mod throttle;
 mod tree;
 
 pub use compaction::{CompactionWork, Step, TouchedLine};
 pub use filter::false_positive_rate;
 pub use layout::Layout;
+pub use level_zero::{LevelZeroChoice, LevelZeroCosts};
 pub use merge_rate::{MergeProcessor, move_seconds_per_byte};
 pub use runs::Run;
 pub use tree::LsmTree;
