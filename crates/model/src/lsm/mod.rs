@@ -4,6 +4,8 @@
 //!   (MQSSD paper §5.2, Eq. 9 to 12), with constants where the paper has orders.
 //! - [`simulation`] moves the files of a leveled tree, alone and by several threads. What it counts is in the
 //!   formulas: files touched per compaction, threads that find something to do.
+//! - [`SearchSpace`] and [`best_of`] find the fanout, file size, files of level 0 and compaction threads that
+//!   a mix of operations wants under any cost model of a drive.
 //! - [`throttle`] holds writers back while level 0 grows; [`LevelZeroCosts`] weighs its files' number against
 //!   their size.
 //! - [`MergeProcessor`] is the speed of threads that merge together.
@@ -16,6 +18,7 @@ mod filter;
 mod layout;
 mod level_zero;
 mod merge_rate;
+mod optimum;
 mod runs;
 mod scan;
 pub mod simulation;
@@ -27,5 +30,6 @@ pub use filter::false_positive_rate;
 pub use layout::Layout;
 pub use level_zero::{LevelZeroChoice, LevelZeroCosts};
 pub use merge_rate::{MergeProcessor, move_seconds_per_byte};
+pub use optimum::{Optimum, SearchSpace, best_of};
 pub use runs::Run;
 pub use tree::LsmTree;
