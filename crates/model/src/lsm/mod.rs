@@ -23,13 +23,15 @@ mod runs;
 mod scan;
 pub mod simulation;
 pub mod throttle;
+mod touched;
 mod tree;
 
-pub use compaction::{CompactionWork, Step, TouchedLine};
+pub use compaction::{CompactionWork, Step};
 pub use filter::false_positive_rate;
 pub use layout::Layout;
 pub use level_zero::{LevelZeroChoice, LevelZeroCosts};
 pub use merge_rate::{MergeProcessor, move_seconds_per_byte};
 pub use optimum::{Optimum, SearchSpace, best_of};
-pub use runs::Run;
+pub use runs::Runs;
+pub use touched::TouchedLine;
 pub use tree::LsmTree;

@@ -3,22 +3,29 @@
 use super::{Layout, LsmTree};
 use crate::dictionary::Situation;
 
-/// A sorted run.
+/// Sorted runs of the same size, one newer than the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
-    /// Bytes of its keys and values.
-    pub bytes: f64,
-    /// How much of it there is on average, at most 1: a run that is there half of the time counts one half.
-    pub presence: f64,
+pub struct Runs {
+    /// Bytes of keys and values of one run.
+    pub bytes_each: f64,
+    /// How many there are on average; a part of one is a run that is there only sometimes.
+    pub count: f64,
 }
 
-/// The runs of a level of a tiered tree: full ones first, then the part of one.
-fn tier(bytes_each: f64, mut count: f64) -> impl Iterator<Item = Run> {
-    std::iter::from_fn(move || {
-        let presence = count.min(1.0);
-        count -= presence;
-        (presence > 0.0).then_some(Run { bytes: bytes_each, presence })
-    })
+impl Runs {
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> f64 {
+        self.bytes_each * self.count
+    }
+
+    /// Sum over the runs of the share of keys that neither a newer run here nor one of the `found` share
+    /// holds.
+    fn reached(&self, found: f64, total: f64) -> f64 {
+        let (whole, part) = (self.count.floor(), self.count.fract());
+        let each = self.bytes_each / total;
+        let reached = whole * (1.0 - found) - each * whole * (whole - 1.0) / 2.0;
+        reached + part * (1.0 - found - whole * each)
+    }
 }
 
 impl LsmTree {
@@ -49,24 +56,29 @@ impl LsmTree {
     }
 
     /// The runs that a query may have to look into, newest first.
-    pub fn runs(&self, situation: &Situation) -> Vec<Run> {
-        let mut runs: Vec<Run> = tier(self.file_bytes, self.level_zero_files).collect();
+    pub fn runs(&self, situation: &Situation) -> Vec<Runs> {
+        let mut runs = vec![Runs { bytes_each: self.file_bytes, count: self.level_zero_files }];
         let levels = self.level_bytes(situation);
         for (level, bytes) in levels.iter().enumerate() {
             let is_last = level + 1 == levels.len();
-            let whole = Run { bytes: *bytes, presence: 1.0 };
-            match self.layout {
-                Layout::Leveled | Layout::SingleLevel => runs.push(whole),
-                Layout::LazyLeveled if is_last => runs.push(whole),
-                Layout::Tiered | Layout::LazyLeveled => {
-                    let run_bytes = self.level_one_bytes() * self.fanout.max(FANOUT_MIN).powf(level as f64);
-                    // Above the last level, a level has between no run and F − 1: it has just been emptied,
-                    // or is about to be.
-                    let count = if is_last { bytes / run_bytes } else { (self.fanout - 1.0) / 2.0 };
-                    runs.extend(tier(run_bytes, count));
-                }
+            let is_one_run = match self.layout {
+                Layout::Leveled | Layout::SingleLevel => true,
+                Layout::LazyLeveled => is_last,
+                Layout::Tiered => false,
+            };
+            if is_one_run {
+                runs.push(Runs { bytes_each: *bytes, count: 1.0 });
+                continue;
             }
+            let bytes_each = self.level_one_bytes() * self.fanout.max(FANOUT_MIN).powf(level as f64);
+            // Above the last level, a level has between no run and F − 1: it has just been emptied, or is
+            // about to be.
+            let count = if is_last { bytes / bytes_each } else { (self.fanout - 1.0) / 2.0 };
+            // Less than a run is a smaller one.
+            let bytes_each = if is_last { bytes_each.min(*bytes) } else { bytes_each };
+            runs.push(Runs { bytes_each, count: if is_last { count.max(1.0) } else { count } });
         }
+        runs.retain(|runs| runs.count > 0.0 && runs.bytes_each > 0.0);
         runs
     }
 }
@@ -74,19 +86,19 @@ impl LsmTree {
 /// A smaller fanout makes no levels.
 pub(super) const FANOUT_MIN: f64 = 1.1;
 
-/// How likely a query reads a block of each run, of runs that are ordered newest first.
+/// How many blocks a query reads of runs that are ordered newest first.
 ///
 /// A key lies in one of the runs in proportion to their sizes, and a query ends where it finds it. A run
 /// without the key is read with the filter's false-positive rate; so are all runs if the key is nowhere.
-pub(super) fn visits(runs: &[Run], false_positives: f64, is_hit: bool) -> Vec<f64> {
-    let total: f64 = runs.iter().map(|run| run.bytes * run.presence).sum();
+pub(super) fn visits(runs: &[Runs], false_positives: f64, is_hit: bool) -> Vec<f64> {
+    let total: f64 = runs.iter().map(Runs::bytes).sum();
     let mut found = 0.0;
-    let visit = |run: &Run| {
+    let visit = |runs: &Runs| {
         if !is_hit {
-            return run.presence * false_positives;
+            return runs.count * false_positives;
         }
-        let here = run.bytes * run.presence / total;
-        let elsewhere = run.presence * (1.0 - found) - here;
+        let here = runs.bytes() / total;
+        let elsewhere = runs.reached(found, total) - here;
         found += here;
         here + false_positives * elsewhere.max(0.0)
     };
@@ -120,7 +132,7 @@ mod tests {
     fn tiers_have_more_runs_than_levels_and_lazy_leveling_fewer_than_tiers() {
         let runs = |layout| -> f64 {
             let tree = LsmTree { level_zero_files: 0.0, ..LsmTree::new(layout) };
-            tree.runs(&situation()).iter().map(|run| run.presence).sum()
+            tree.runs(&situation()).iter().map(|runs| runs.count).sum()
         };
         let [leveled, tiered, lazy, single] = Layout::ALL.map(runs);
         assert!(tiered > lazy && lazy > leveled && leveled > single, "{leveled} {tiered} {lazy} {single}");
@@ -129,10 +141,16 @@ mod tests {
 
     #[test]
     fn a_hit_ends_where_it_finds_the_key_and_a_miss_asks_every_run() {
-        let runs = [1.0, 1.0, 2.0].map(|bytes| Run { bytes, presence: 1.0 });
+        let runs = [1.0, 1.0, 2.0].map(|bytes_each| Runs { bytes_each, count: 1.0 });
         assert_eq!(visits(&runs, 1.0, true), [1.0, 0.75, 0.5]);
         assert_eq!(visits(&runs, 0.1, false), [0.1, 0.1, 0.1]);
         // With filters that never err, a hit reads one block.
         assert_eq!(visits(&runs, 0.0, true).iter().sum::<f64>(), 1.0);
+        // Runs of the same size are the same together.
+        let together = [Runs { bytes_each: 1.0, count: 2.0 }, Runs { bytes_each: 2.0, count: 1.0 }];
+        assert_eq!(visits(&together, 1.0, true), [1.75, 0.5]);
+        // A run that is there half of the time, in front of one that is always.
+        let sometimes = [Runs { bytes_each: 2.0, count: 0.5 }, Runs { bytes_each: 3.0, count: 1.0 }];
+        assert_eq!(visits(&sometimes, 1.0, true), [0.5, 0.75]);
     }
 }

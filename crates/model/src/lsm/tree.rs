@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compaction::TouchedLine;
-use super::runs::{Run, visits};
+use super::runs::{Runs, visits};
 use super::scan::further_requests;
-use super::{Layout, false_positive_rate};
+use super::{Layout, TouchedLine, false_positive_rate};
 use crate::Access;
 use crate::dictionary::{Demand, Design, Operation, Situation, Transfer, log_write};
 
@@ -45,12 +44,7 @@ pub struct LsmTree {
     /// Threads into which one compaction of level 0 may be split.
     pub subcompactions: f64,
     /// Files that a compaction between full levels touches.
-    #[serde(skip, default = "fewest_overlap")]
     pub touched: TouchedLine,
-}
-
-fn fewest_overlap() -> TouchedLine {
-    TouchedLine::FEWEST_OVERLAP
 }
 
 impl LsmTree {
@@ -87,10 +81,10 @@ impl LsmTree {
 
     /// Share of each run's block reads that the cache does not answer. Blocks of small runs are used most, so
     /// the cache holds these runs, and the most used blocks of the first one that does not fit.
-    fn miss_shares(&self, runs: &[Run], visits: &[f64], situation: &Situation) -> Vec<f64> {
+    fn miss_shares(&self, runs: &[Runs], visits: &[f64], situation: &Situation) -> Vec<f64> {
         let mut left = (situation.cache_bytes - self.memory_bytes(situation)).max(0.0);
         let uses_per_byte = |run: usize| {
-            let bytes = runs.get(run).map_or(1.0, |run| run.bytes * run.presence);
+            let bytes = runs.get(run).map_or(1.0, Runs::bytes);
             visits.get(run).copied().unwrap_or(0.0) / bytes
         };
         let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -98,7 +92,7 @@ impl LsmTree {
         let mut misses = vec![1.0; runs.len()];
         let record = situation.records.record_bytes();
         for run in order {
-            let Some(bytes) = runs.get(run).map(|run| run.bytes * run.presence) else { continue };
+            let Some(bytes) = runs.get(run).map(Runs::bytes) else { continue };
             let cached = (left / bytes).min(1.0);
             let hits = situation.skew.hit_share(bytes / record, self.block_bytes / record, cached);
             if let Some(miss) = misses.get_mut(run) {
@@ -140,17 +134,17 @@ impl LsmTree {
     /// query; the paper's X·t/T counts one access per file.
     fn range_reads(&self, bytes: f64, situation: &Situation) -> [Transfer; 2] {
         let runs = self.runs(situation);
-        let seeks: Vec<f64> = runs.iter().map(|run| run.presence).collect();
+        let seeks: Vec<f64> = runs.iter().map(|runs| runs.count).collect();
         let misses = self.miss_shares(&runs, &seeks, situation);
         let block = self.read_bytes(situation);
-        let total: f64 = runs.iter().map(|run| run.bytes * run.presence).sum();
+        let total: f64 = runs.iter().map(Runs::bytes).sum();
         let (mut firsts, mut further, mut further_bytes) = (0.0, 0.0, 0.0);
-        for (run, miss) in runs.iter().zip(&misses) {
-            firsts += run.presence * miss;
+        for (runs, miss) in runs.iter().zip(&misses) {
+            firsts += runs.count * miss;
             // On average half of the first block lies in the range.
-            let beyond = (bytes * run.bytes / total - block / 2.0).max(0.0);
-            further += run.presence * miss * further_requests(beyond, block, self.read_ahead_bytes);
-            further_bytes += run.presence * miss * beyond;
+            let beyond = (bytes * runs.bytes_each / total - block / 2.0).max(0.0);
+            further += runs.count * miss * further_requests(beyond, block, self.read_ahead_bytes);
+            further_bytes += runs.count * miss * beyond;
         }
         let each = if further > 0.0 { further_bytes / further } else { block };
         [self.read(firsts, block, situation), self.read(further, each, situation)]
@@ -213,9 +207,13 @@ impl Design for LsmTree {
         let total = situation.records.total_bytes();
         let runs = self.runs(situation);
         let newer: f64 = match self.layout {
-            // As many runs as the last tier has on average may each hold a version of every record.
-            Layout::Tiered => total * (self.fanout.max(1.0) - 1.0) / 2.0,
-            _ => runs.iter().rev().skip(1).map(|run| run.bytes * run.presence).sum(),
+            // Each further run of the last tier, of which there are (F − 1)/2 on average, may hold a version
+            // of every record; an endless tier has as many runs as it has had time for.
+            Layout::Tiered => {
+                let last = runs.last().map_or(1.0, |runs| runs.count);
+                total * if self.fanout.is_finite() { (self.fanout - 1.0).max(0.0) / 2.0 } else { last - 1.0 }
+            }
+            _ => runs.iter().rev().skip(1).map(Runs::bytes).sum(),
         };
         1.0 + (newer + self.metadata_bytes(situation)) / total
     }

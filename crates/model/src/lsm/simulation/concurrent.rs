@@ -13,7 +13,7 @@ pub struct ConcurrentRun {
     /// Compactions that may run at the same time, and threads into which one of level 0 may be split (the
     /// paper sets both to k).
     pub threads: usize,
-    /// Files at which level 0 stops the writer.
+    /// Files at which level 0 stops the writer; at least as many as cause a compaction.
     pub level_zero_files_max: usize,
 }
 
@@ -48,8 +48,9 @@ pub fn run_concurrently(
     let mut tree = Tree::new(run.shape);
     let mut jobs: Vec<Job> = Vec::new();
     let (mut time, mut thread_time, mut moved, mut flushed) = (0.0, 0.0, 0, 0);
+    let level_zero_files_max = run.level_zero_files_max.max(run.shape.level_one_files).max(1);
     loop {
-        while flushed < run.files && tree.level_zero_files() < run.level_zero_files_max.max(1) {
+        while flushed < run.files && tree.level_zero_files() < level_zero_files_max {
             tree.flush();
             flushed += 1;
         }
@@ -73,8 +74,8 @@ pub fn run_concurrently(
     let inserted = (flushed * run.shape.file_keys()) as f64;
     ConcurrentOutcome {
         time,
-        threads_mean: thread_time / time,
-        write_amplification: 1.0 + moved as f64 / inserted,
+        threads_mean: if time > 0.0 { thread_time / time } else { 0.0 },
+        write_amplification: if flushed > 0 { 1.0 + moved as f64 / inserted } else { 1.0 },
     }
 }
 

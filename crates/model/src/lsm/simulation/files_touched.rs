@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::movement::Movement;
 use super::tree::{Tree, TreeShape};
+use crate::lsm::TouchedLine;
 use crate::{Error, Line, line_fit};
 
 /// Files that compactions of one file touched, as counted in a simulation.
@@ -50,12 +51,13 @@ pub struct FilesTouchedLine {
 }
 
 impl FilesTouchedLine {
-    /// Files touched at a fanout: the one moved and the expected number of overlapped ones; between counted
-    /// fanouts on the line.
-    pub fn at(&self, fanout: f64) -> f64 {
-        let intercept = self.line.intercept.value().unwrap_or(0.0);
-        let slope = self.line.slope.value().unwrap_or(0.0);
-        (intercept + slope * fanout).max(1.0)
+    /// The line for the formulas of a tree that moves its files by that policy. A constant that the counts do
+    /// not determine is zero.
+    pub fn touched(&self) -> TouchedLine {
+        TouchedLine {
+            intercept: self.line.intercept.value().unwrap_or(0.0),
+            slope: self.line.slope.value().unwrap_or(0.0),
+        }
     }
 }
 
@@ -99,7 +101,7 @@ mod tests {
                     "  F {:>4}: {:>6.2}, line {:>6.2}, {} compactions",
                     point.fanout,
                     point.mean,
-                    touched.at(point.fanout),
+                    touched.touched().at(point.fanout),
                     point.compactions
                 );
             }

@@ -191,7 +191,8 @@ impl Tree {
             });
             found.push((file, lower));
         }
-        let position = movement.pick(level, &candidates).min(candidates.len().checked_sub(1)?);
+        let last = candidates.len().checked_sub(1)?;
+        let position = movement.pick(level, &candidates).min(last);
         let (file, lower) = found.get(position)?;
         Some(self.compaction(level, std::slice::from_ref(*file), lower))
     }
