@@ -10,6 +10,23 @@
 //!   their size.
 //! - [`MergeProcessor`] is the speed of threads that merge together.
 //!
+//! ```
+//! use flashgrain_model::dictionary::{Design, Operation, Records, Situation, price};
+//! use flashgrain_model::lsm::{Layout, LsmTree};
+//! use flashgrain_model::{Affine, AffineCosts};
+//!
+//! let costs = AffineCosts { setup_seconds: 60e-6, transfer_seconds_per_byte: 0.5e-9 };
+//! let drive = Affine::from_costs(4096.0, costs, costs);
+//! let records = Records { count: 1e8, key_bytes: 16.0, value_bytes: 1000.0 };
+//! let situation = Situation::new(records, 1e9, 1.0);
+//! for fanout in [2.0, 4.0, 8.0, 16.0] {
+//!     let tree = LsmTree { fanout, filter_bits_per_key: 10.0, ..LsmTree::new(Layout::Leveled) };
+//!     let query = price(&tree.demand(Operation::PointHit, &situation), &drive, &situation);
+//!     let writes = tree.demand(Operation::Insert, &situation).write_amplification();
+//!     println!("F {fanout}: {:?} s, writes {writes:?} times", query.map(|cost| cost.latency_seconds));
+//! }
+//! ```
+//!
 //! Sizes are in bytes, times in seconds. *Level 0* holds flushed memtables, whose keys overlap; level 1 and
 //! those below are as [`Layout`] says.
 
