@@ -50,21 +50,32 @@ fn distinct_share(places: f64, visits: f64) -> f64 {
     (places * -(-visits / places).exp_m1() / visits).clamp(0.0, 1.0)
 }
 
-/// Share of the visits that hit, over so many from an empty memory on that will hold `places` and hit
-/// `steady`.
-fn hits_from_empty(steady: f64, places: f64, visits: f64) -> f64 {
-    if steady <= 0.0 {
-        return 0.0;
+/// Share of the visits that miss, over so many from an empty memory on that will hold a share `cached` of the
+/// `parts`, if a memory with some share of them has so many `hits`.
+///
+/// Until the memory is full, each miss adds a part: after D of them a visit misses with 1 - hits(D/parts), as
+/// if the most used parts had come first. So the D-th part is there after the sum of 1 / (1 - hits) visits;
+/// with uniform visits to n parts that is -n·ln(1 - D/n).
+fn misses_from_empty(hits: impl Fn(f64) -> f64, parts: f64, cached: f64, visits: f64) -> f64 {
+    let places = cached * parts;
+    let miss = |held: f64| (1.0 - hits(held / parts)).max(MISSES_MIN);
+    let (mut held, mut passed) = (0.0, 0.0);
+    while held < places {
+        // An eighth more each time, at least one part, at most what fits.
+        let next = (held * 1.125).max(held + 1.0).min(places);
+        // The mean of a function that rises: geometric, as it rises by factors near the end.
+        let step = (next - held) / (miss(held) * miss(next)).sqrt();
+        if passed + step >= visits {
+            held += (next - held) * (visits - passed) / step;
+            return (held / visits).min(1.0);
+        }
+        (held, passed) = (next, passed + step);
     }
-    // Uniform visits to so many places would have that share of hits.
-    let all = places / steady;
-    let full_after = -all * (-steady).ln_1p();
-    if visits <= full_after {
-        1.0 - distinct_share(all, visits)
-    } else {
-        1.0 - (places + (visits - full_after) * (1.0 - steady)) / visits
-    }
+    ((held + (visits - passed) * (1.0 - hits(cached))) / visits).clamp(0.0, 1.0)
 }
+
+/// Keeps the visits until the last part is held finite; they never come to that.
+const MISSES_MIN: f64 = 1e-12;
 
 /// The levels of a search tree, leaves first.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,15 +96,17 @@ impl Levels {
             let cached = if left >= bytes { 1.0 } else { left / bytes };
             let parts = level.nodes * shape.parts.max(1.0);
             let count = situation.records.count;
-            let hits = if cached >= 1.0 {
-                1.0
-            } else {
-                situation.skew.hit_share(count, count / parts, cached).clamp(0.0, 1.0)
+            let hits = |share: f64| {
+                if share >= 1.0 {
+                    1.0
+                } else {
+                    situation.skew.hit_share(count, count / parts, share).clamp(0.0, 1.0)
+                }
             };
-            level.steady_miss_share = 1.0 - hits;
-            level.miss_share = situation.operations_since_empty.map_or(1.0 - hits, |operations| {
+            level.steady_miss_share = 1.0 - hits(cached);
+            level.miss_share = situation.operations_since_empty.map_or(1.0 - hits(cached), |operations| {
                 let visits = (operations * level.visits).max(1.0);
-                1.0 - hits_from_empty(hits, (cached * parts).max(1.0), visits)
+                misses_from_empty(hits, parts, cached, visits)
             });
             left = (left - bytes).max(0.0);
         }

@@ -15,12 +15,15 @@
 mod affine_forms;
 mod b_epsilon_tree;
 mod b_tree;
+mod cleaning;
 mod demand;
 mod design;
 mod levels;
 mod log;
 mod node_size;
 mod operation;
+mod out_of_place;
+mod pdam_b_tree;
 mod price;
 mod records;
 mod situation;
@@ -29,6 +32,7 @@ mod skew;
 pub use affine_forms::AffineForms;
 pub use b_epsilon_tree::{BEpsilonTree, NodeLayout};
 pub use b_tree::{BTree, WriteBack};
+pub use cleaning::{cleaning_amplification, victim_live_share};
 pub use demand::{Demand, Transfer};
 pub use design::Design;
 pub use levels::{Level, Levels, Shape};
@@ -37,6 +41,8 @@ pub use node_size::{
     NodeSizeCost, best_b_epsilon_tree, best_node_size, mixed_demand, node_size_curve, powers_of_two,
 };
 pub use operation::Operation;
+pub use out_of_place::OutOfPlaceBTree;
+pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};
 pub use records::Records;
 pub use situation::{Processor, Situation};

@@ -63,7 +63,8 @@ pub fn price(demand: &Demand, model: &dyn IoModel, situation: &Situation) -> Opt
         device_seconds(transfers, model, |transfer| transfer.concurrency)
     };
     let (awaited, background) = (alone(true)?, alone(false)?);
-    let together = (concurrency(demand, true) + concurrency(demand, false)).max(1.0);
+    let outstanding = |awaited| concurrency(demand, model, awaited);
+    let together = (outstanding(true)? + outstanding(false)?).max(1.0);
     let busy = |concurrency: f64| device_seconds(demand.transfers.iter(), model, |_| concurrency);
     let (device, device_deeper) = (busy(together)?, busy(2.0 * together)?);
     // With no other work than that of the clients, 1. and 3. are the same. The drive limits the rate then
@@ -111,10 +112,78 @@ fn device_seconds<'a>(
     Some(model.seconds_together(reads, writes))
 }
 
-/// Requests that are outstanding on average while the transfers of a group take turns, weighted by requests.
-fn concurrency(demand: &Demand, awaited: bool) -> f64 {
-    let group = || demand.transfers.iter().filter(move |transfer| transfer.awaited == awaited);
-    let requests: f64 = group().map(|transfer| transfer.requests).sum();
-    let outstanding: f64 = group().map(|transfer| transfer.requests * transfer.concurrency).sum();
-    if requests > 0.0 { outstanding / requests } else { 0.0 }
+/// Requests that the transfers of a group have outstanding on average while they take turns: weighted by the
+/// time that each takes. Zero without any.
+fn concurrency(demand: &Demand, model: &dyn IoModel, awaited: bool) -> Option<f64> {
+    let (mut seconds, mut outstanding) = (0.0, 0.0);
+    for transfer in demand.transfers.iter().filter(|transfer| transfer.awaited == awaited) {
+        let own = transfer.requests * model.seconds_per_request(&transfer.workload())?;
+        seconds += own;
+        outstanding += own * transfer.concurrency;
+    }
+    Some(if seconds > 0.0 { outstanding / seconds } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::{Processor, Records};
+    use crate::{Pdam, PdamCosts};
+
+    const STEP: f64 = 1e-3;
+
+    fn drive() -> Pdam {
+        let costs = PdamCosts { parallelism: 4.0, step_seconds: STEP };
+        Pdam::from_costs(4096.0, costs, costs)
+    }
+
+    fn transfer(access: Access, requests: f64, concurrency: f64, awaited: bool) -> Transfer {
+        Transfer { access, requests, bytes_each: 4096.0, random_share: 1.0, concurrency, awaited }
+    }
+
+    fn priced(transfers: Vec<Transfer>, clients: f64, processor: Processor) -> Cost {
+        let records = Records { count: 1e6, key_bytes: 16.0, value_bytes: 100.0 };
+        let situation = Situation { processor, ..Situation::new(records, 0.0, clients) };
+        price(&Demand { transfers, ..Demand::default() }, &drive(), &situation).unwrap()
+    }
+
+    fn is(got: f64, wanted: f64) -> bool {
+        (got / wanted - 1.0).abs() < 1e-9
+    }
+
+    #[test]
+    fn few_clients_wait_and_many_keep_the_drive_busy() {
+        let reads = |clients| vec![transfer(Access::Read, 2.0, clients, true)];
+        let one = priced(reads(1.0), 1.0, Processor::FREE);
+        assert!(is(one.operations_per_second, 1.0 / (2.0 * STEP)) && is(one.latency_seconds, 2.0 * STEP));
+        assert_eq!(one.binding, Binding::Clients);
+        let many = priced(reads(16.0), 16.0, Processor::FREE);
+        assert!(is(many.operations_per_second, 4.0 / (2.0 * STEP)), "{many:?}");
+        assert!(is(many.latency_seconds, 16.0 * 2.0 * STEP / 4.0) && is(many.path_seconds, 8.0 * STEP));
+        assert_eq!(many.binding, Binding::Device);
+    }
+
+    #[test]
+    fn background_work_uses_slots_that_clients_leave_until_it_is_too_slow_itself() {
+        let reads = transfer(Access::Read, 1.0, 1.0, true);
+        let beside = priced(vec![reads, transfer(Access::Write, 0.5, 1.0, false)], 1.0, Processor::FREE);
+        assert!(is(beside.operations_per_second, 1.0 / STEP) && is(beside.device_seconds, 0.75 * STEP));
+        assert_eq!(beside.binding, Binding::Clients);
+        let behind = priced(vec![reads, transfer(Access::Write, 3.0, 1.0, false)], 1.0, Processor::FREE);
+        assert!(is(behind.latency_seconds, 3.0 * STEP) && is(behind.path_seconds, STEP), "{behind:?}");
+        assert_eq!(behind.binding, Binding::Background);
+        // Three at a time, and the drive's four slots are the limit.
+        let wide = priced(vec![reads, transfer(Access::Write, 6.0, 3.0, false)], 1.0, Processor::FREE);
+        assert!(is(wide.latency_seconds, 2.0 * STEP), "{wide:?}");
+    }
+
+    #[test]
+    fn without_requests_the_processor_is_the_limit_and_every_number_is_finite() {
+        let processor = Processor { cores: 2.0, seconds_per_operation: 1e-5 };
+        let cost = priced(Vec::new(), 8.0, processor);
+        assert!(is(cost.operations_per_second, 2e5) && is(cost.path_seconds, 1e-5), "{cost:?}");
+        assert_eq!(cost.binding, Binding::Processor);
+        let free = priced(Vec::new(), 8.0, Processor::FREE);
+        assert!(free.operations_per_second.is_finite() && free.binding == Binding::Processor);
+    }
 }
