@@ -110,7 +110,7 @@ fn nodes() -> impl Strategy<Value = (f64, f64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn costs_are_positive_and_finite((node, fanout) in nodes(), situation in situations()) {
