@@ -16,6 +16,35 @@
 //! Every fit minimises the squared logarithm of predicted over measured, which is the relative error where
 //! that is small: a drive's costs span three orders of magnitude. Reads and writes are fitted on their own,
 //! repeats count with their median.
+//!
+//! # From measurements to a node-size curve
+//!
+//! Samples in CSV (`docs/samples-csv.md`), or the models of a profile, become what look-ups in a B-tree cost
+//! over its node size; `examples/node_size.rs` is the whole program. Drives that were not measured are made
+//! of plain numbers, such as [`Affine::from_costs`]; other designs and operations are in [`dictionary`].
+//!
+//! ```
+//! use flashgrain_model::dictionary::{
+//!     BTree, Operation, Records, Situation, best_node_size, node_size_curve, powers_of_two,
+//! };
+//! use flashgrain_model::{FitOptions, fit, read_csv};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = include_bytes!("../examples/node_size.csv").as_slice();
+//! let models = fit(&read_csv(file)?, &FitOptions::default())?;
+//! let records = Records { count: 1e8, key_bytes: 16.0, value_bytes: 100.0 };
+//! let situation = Situation::new(records, 1e9, 1.0);
+//! let sizes = powers_of_two(4096.0, 4_194_304.0);
+//! let affine = models.affine.ok_or("the samples have one request size only")?;
+//! let mix = [(0.95, Operation::PointHit), (0.05, Operation::Range { bytes: 1e6 })];
+//! let curve = node_size_curve(&sizes, BTree::new, &mix, &situation, &affine);
+//! let best = best_node_size(&curve).ok_or("no reads were measured")?;
+//! println!("{} bytes: {} look-ups a second", best.node_bytes, best.cost.operations_per_second);
+//! # // Range queries pull the best node above that of look-ups alone.
+//! # assert!(best.node_bytes >= 65_536.0 && best.node_bytes <= 1_048_576.0, "{best:?}");
+//! # Ok(())
+//! # }
+//! ```
 
 mod affine;
 mod bootstrap;

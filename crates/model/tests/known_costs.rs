@@ -76,3 +76,19 @@ fn dam_and_pdam_count_whole_blocks() {
     assert_eq!(pdam.parallelism(Access::Read), Some(8.0));
     assert!((pdam.cycle_cost_seconds(Access::Write).unwrap() / 1e-4 - 1.0).abs() < 1e-9);
 }
+
+/// Lemma 1 of the dictionaries paper: with blocks of the half-bandwidth size, which take two setups each, the
+/// DAM is right up to a factor of 2 for aligned requests of any size.
+#[test]
+fn with_blocks_of_the_half_bandwidth_size_the_dam_is_within_a_factor_of_two() {
+    let costs = AffineCosts::from_alpha(0.012, 0.0029, 4096.0);
+    let affine = Affine::from_costs(4096.0, costs, costs);
+    let block = affine.half_bandwidth_bytes(Access::Read).unwrap();
+    let dam = Dam::from_costs(block, 2.0 * 0.012, 2.0 * 0.012);
+    for bytes in [512.0, 4096.0, 65_536.0, 0.99 * block, block, 1.01 * block, 10.5 * block, 1e9] {
+        let request = Workload::random(Access::Read, bytes, 1.0);
+        let ratio =
+            dam.seconds_per_request(&request).unwrap() / affine.seconds_per_request(&request).unwrap();
+        assert!((0.999..=2.001).contains(&ratio), "{bytes}: {ratio}");
+    }
+}

@@ -11,6 +11,17 @@
 //! so they are real numbers: a tree of 2.4 levels is one that has three levels for some record counts and two
 //! for others. Formulas follow "External-memory Dictionaries in the Affine and PDAM Models" (*dictionaries
 //! paper* below) with the constants that its asymptotic notation leaves out.
+//!
+//! | in the paper | here |
+//! | --- | --- |
+//! | Lemma 2, 3 and 5: B-trees | [`BTree`] |
+//! | Theorem 4 and Lemma 8: Bε-trees with whole nodes | [`BEpsilonTree::naive`] |
+//! | Theorem 9: Bε-trees in parts | [`BEpsilonTree::optimised`] |
+//! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
+//! | – (this project's store) | [`OutOfPlaceBTree`], [`cleaning_amplification`] |
+//! | the formulas themselves, in setups and elements | [`AffineForms`] |
+//! | Corollary 6 and 7: a B-tree's node size | [`AffineForms::b_tree_node`]; under any model [`best_node_size`] |
+//! | Corollary 11 and 12: a Bε-tree's node size and fanout | [`AffineForms::b_epsilon_optimum`]; under any model [`best_b_epsilon_tree`] |
 
 mod affine_forms;
 mod b_epsilon_tree;
