@@ -20,8 +20,10 @@
 //! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
 //! | – (this project's store) | [`OutOfPlaceBTree`], [`cleaning_amplification`] |
 //! | the formulas themselves, in setups and elements | [`AffineForms`] |
-//! | Corollary 6 and 7: a B-tree's node size | [`AffineForms::b_tree_node`]; under any model [`best_node_size`] |
-//! | Corollary 11 and 12: a Bε-tree's node size and fanout | [`AffineForms::b_epsilon_optimum`]; under any model [`best_b_epsilon_tree`] |
+//! | Corollary 7: a B-tree's node size | [`AffineForms::b_tree_node`] |
+//! | the same under any model | [`node_size_curve`], [`best_node_size`] |
+//! | Corollary 11 and 12: a Bε-tree's | [`AffineForms::b_epsilon_optimum`] |
+//! | the same under any model | [`best_b_epsilon_tree`] |
 
 mod affine_forms;
 mod b_epsilon_tree;
