@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
+use commands::{advise, backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
 
@@ -61,6 +61,7 @@ enum Command {
     Tune(tune::TuneArguments),
     Profile(profile::ProfileArguments),
     Compare(compare::CompareArguments),
+    Advise(advise::AdviseArguments),
     Report(report::ReportArguments),
     Io(io::IoArguments),
     Db(db::DbArguments),
@@ -82,6 +83,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Tune(arguments) => tune::run(arguments, context),
         Command::Profile(arguments) => profile::run(arguments, context),
         Command::Compare(arguments) => compare::run(arguments, context),
+        Command::Advise(arguments) => advise::run(arguments, context),
         Command::Report(arguments) => report::run(arguments, context),
         Command::Io(arguments) => io::run(arguments, context),
         Command::Db(arguments) => db::run(arguments, context),

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
+use flashgrain_advisor::Advice;
+use flashgrain_advisor::engine::EngineAdvice;
 use flashgrain_model::{Comparison, Models};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
@@ -20,6 +22,14 @@ pub fn comparison(comparison: &Comparison, models: Option<&Models>) -> String {
 
 pub fn diff(diff: &Diff) -> String {
     flashgrain_report::terminal_diff(diff, style())
+}
+
+pub fn advice(advice: &Advice) -> String {
+    flashgrain_report::terminal_advice(advice, style())
+}
+
+pub fn engine(engine: &EngineAdvice) -> String {
+    flashgrain_report::terminal_engine(engine, style())
 }
 
 fn style() -> Style {

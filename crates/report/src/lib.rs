@@ -6,6 +6,7 @@
 //! line. The same profile always gives the same bytes. Text from outside (drive names, paths, notes) is
 //! escaped, control characters included.
 
+mod advice;
 mod error;
 mod facts;
 mod figure;
@@ -16,6 +17,7 @@ mod terminal;
 mod text;
 pub mod unit;
 
+pub use advice::{advice as terminal_advice, engine as terminal_engine};
 pub use error::Error;
 pub use html::page as html;
 /// Parts of pages, for reports of other things than drives.

@@ -158,17 +158,21 @@ const NARROWEST_COLUMN: usize = 4;
 const NARROWEST_PROSE: usize = 24;
 const ROOM_FOR_PROSE: usize = 50;
 
-struct Printer {
+pub(crate) struct Printer {
     style: Style,
     text: String,
 }
 
 impl Printer {
-    fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Style) -> Self {
         Self { style: Style { width: style.width.max(NARROWEST), ..style }, text: String::new() }
     }
 
-    fn title(&mut self, title: &str) {
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    pub(crate) fn title(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -179,7 +183,7 @@ impl Printer {
         }
     }
 
-    fn prose(&mut self, sentence: &str) {
+    pub(crate) fn prose(&mut self, sentence: &str) {
         self.indented(sentence, "  ");
     }
 
@@ -222,7 +226,7 @@ impl Printer {
         }
     }
 
-    fn table(&mut self, table: &Table) {
+    pub(crate) fn table(&mut self, table: &Table) {
         let (table, asides) = with_long_prose_aside(table, self.style.width);
         let parts = parts(&table, self.style.width);
         for (index, part) in parts.iter().enumerate() {

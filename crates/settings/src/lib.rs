@@ -19,6 +19,7 @@ pub mod layout;
 mod placement;
 mod stored;
 mod sync_method;
+mod typed;
 mod value;
 
 pub use amount::Amount;
@@ -26,4 +27,5 @@ pub use error::Error;
 pub use placement::{PagePlacement, Placement, SegmentShape};
 pub use stored::Unknown;
 pub use sync_method::SyncMethod;
+pub use typed::parse_bytes;
 pub use value::{Bytes, Count, Fraction};

@@ -1,5 +1,6 @@
 //! One module per command: its arguments, and the wiring to the crate that does the work.
 
+pub mod advise;
 pub mod backends;
 pub mod bench;
 pub mod compare;

@@ -21,7 +21,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_model", &[]),
     ("flashgrain_settings", &["flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
-    ("flashgrain_report", &["flashgrain_profile", "flashgrain_model"]),
+    ("flashgrain_advisor", &["flashgrain_model", "flashgrain_profile", "flashgrain_settings"]),
+    ("flashgrain_report", &["flashgrain_advisor", "flashgrain_profile", "flashgrain_model"]),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     (
@@ -42,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "flashgrain_cli",
         &[
+            "flashgrain_advisor",
             "flashgrain_device",
             "flashgrain_ssdsim",
             "flashgrain_model",

@@ -1,6 +1,7 @@
 //! The real binary, run as a user runs it: one behaviour per module.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod advise;
 mod bench;
 mod bench_figures;
 mod consent;

@@ -1,0 +1,38 @@
+//! Everything that is advised for one workload on one drive.
+
+use flashgrain_profile::DeviceProfile;
+use serde::Serialize;
+
+use crate::Workload;
+use crate::drive::Drive;
+use crate::engine::{self, EngineAdvice, EngineName};
+use crate::rank::{self, Ranking};
+
+/// Ranked designs, and settings of the engines that were asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// The workload.
+    pub workload: Workload,
+    /// The drive, and when it was profiled.
+    pub drive: String,
+    /// What the profile left undetermined, and what stands in: it widens the intervals.
+    pub notes: Vec<String>,
+    /// Designs, best first.
+    pub ranking: Ranking,
+    /// Settings, in the order in which engines were asked for.
+    pub engines: Vec<EngineAdvice>,
+}
+
+impl Advice {
+    /// Advice for a workload on the drive of a profile.
+    pub fn new(workload: &Workload, profile: &DeviceProfile, engines: &[EngineName]) -> Self {
+        let drive = Drive::of(profile);
+        Self {
+            workload: workload.clone(),
+            drive: drive.describe(),
+            notes: drive.notes().to_vec(),
+            ranking: rank::rank(workload, &drive),
+            engines: engines.iter().map(|name| engine::advise(*name, workload, &drive)).collect(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Setup and transfer costs of one kind of access over concurrency, with intervals.
+//!
+//! The finest model that was fitted counts: MQSSD's fitted curves, else the affine model's two costs, divided
+//! by PDAM's P where that is known. A number's interval is its own, widened by the median error of the model
+//! on held-out points. A kind that no model knows is bracketed from the other kind, and if that is unknown,
+//! too, from the drives that the papers measured.
+
+use flashgrain_model::{Access, IoModel, ModelName, Models, Parameter};
+use flashgrain_profile::schema::DeviceProfile;
+
+use super::Requests;
+use crate::interval::{End, Interval};
+
+/// A cost whose own interval is undetermined lies within this factor.
+const DOUBT_FACTOR: f64 = 4.0;
+/// A kind that was not measured lies within this factor of the other kind.
+const OTHER_KIND_FACTOR: f64 = 8.0;
+
+/// Setup of the drives that the papers measured, at one request: 3 µs (3D XPoint) to 18 ms (disks).
+const ANY_SETUP: Interval = Interval { low: 3e-6, value: 1e-4, high: 18e-3 };
+/// Transfer of the same: 3.4 GB/s to 120 MB/s.
+const ANY_TRANSFER: Interval = Interval { low: 1.0 / 3.4e9, value: 1.0 / 5e8, high: 1.0 / 1.2e8 };
+/// Requests that the cautious and the usual one of these drives serve at a time.
+const ANY_PARALLELISM: f64 = 4.0;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Costs {
+    /// Seconds per access at rising concurrency.
+    setup: Vec<(f64, Interval)>,
+    /// Seconds per byte.
+    transfer: Vec<(f64, Interval)>,
+    source: String,
+    is_measured: bool,
+    /// Costs whose own intervals are undetermined, in words.
+    doubts: Vec<String>,
+}
+
+impl Costs {
+    pub fn seconds(&self, requests: &Requests, end: End) -> f64 {
+        let setup = if requests.random { self.setup(requests.concurrency).at(end) } else { 0.0 };
+        setup + self.transfer(requests.concurrency).at(end) * requests.bytes
+    }
+
+    pub fn setup(&self, concurrency: f64) -> Interval {
+        between(&self.setup, concurrency)
+    }
+
+    pub fn transfer(&self, concurrency: f64) -> Interval {
+        between(&self.transfer, concurrency)
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
+    fn widened(mut self, error: Option<f64>) -> Self {
+        let factor = 1.0 + error.unwrap_or(0.0);
+        for (_, cost) in self.setup.iter_mut().chain(&mut self.transfer) {
+            let spread = |ratio: f64| (ratio.ln().powi(2) + factor.ln().powi(2)).sqrt().exp();
+            *cost = Interval {
+                low: cost.value / spread(cost.value / cost.low),
+                value: cost.value,
+                high: cost.value * spread(cost.high / cost.value),
+            };
+        }
+        self
+    }
+
+    /// The same costs for the other kind, which was not measured.
+    fn as_other_kind(&self, name: &str) -> Self {
+        let widen = |costs: &[(f64, Interval)]| {
+            let doubtful =
+                |(k, cost): &(f64, Interval)| (*k, Interval::within_factor(cost.value, OTHER_KIND_FACTOR));
+            costs.iter().map(doubtful).collect()
+        };
+        Self {
+            setup: widen(&self.setup),
+            transfer: widen(&self.transfer),
+            source: format!("{name} were not measured: within {OTHER_KIND_FACTOR} times the other kind"),
+            is_measured: false,
+            doubts: Vec::new(),
+        }
+    }
+
+    fn of_any_drive() -> Self {
+        let parallel = |k: f64| (k, ANY_SETUP.scaled(1.0 / k));
+        Self {
+            setup: [1.0, ANY_PARALLELISM].map(parallel).to_vec(),
+            transfer: vec![(1.0, ANY_TRANSFER)],
+            source: "nothing was measured: any drive of the papers".into(),
+            is_measured: false,
+            doubts: Vec::new(),
+        }
+    }
+}
+
+/// Costs between measured concurrencies follow a power of k; beyond them they stay.
+fn between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
+    let above = costs.iter().position(|(k, _)| *k >= concurrency);
+    let pair = match above {
+        None => costs.last().map(|last| (last, last)),
+        Some(0) => costs.first().map(|first| (first, first)),
+        Some(place) => costs.get(place - 1).zip(costs.get(place)),
+    };
+    // Every source has at least one concurrency.
+    let Some(((low_k, low), (high_k, high))) = pair else { return ANY_SETUP };
+    if low_k == high_k {
+        return *low;
+    }
+    let share = (concurrency / low_k).ln() / (high_k / low_k).ln();
+    let mix = |a: f64, b: f64| (a.ln() * (1.0 - share) + b.ln() * share).exp();
+    Interval {
+        low: mix(low.low, high.low),
+        value: mix(low.value, high.value),
+        high: mix(low.high, high.high),
+    }
+}
+
+/// Costs of reads and of writes.
+pub(super) fn of(profile: &DeviceProfile, notes: &mut Vec<String>) -> [Costs; 2] {
+    let fitted = [Access::Read, Access::Write].map(|access| fitted(profile, access));
+    notes.extend(fitted.iter().flatten().flat_map(|costs| costs.doubts.clone()));
+    let [reads, writes] = match fitted {
+        [Some(reads), Some(writes)] => return [reads, writes],
+        [Some(reads), None] => {
+            let writes = reads.as_other_kind("writes");
+            [reads, writes]
+        }
+        [None, Some(writes)] => [writes.as_other_kind("reads"), writes],
+        [None, None] => [Costs::of_any_drive(), Costs::of_any_drive()],
+    };
+    let bracketed = [&reads, &writes].into_iter().filter(|costs| !costs.is_measured);
+    notes.extend(bracketed.map(|costs| format!("costs undetermined: {}", costs.source)));
+    notes.dedup();
+    [reads, writes]
+}
+
+fn fitted(profile: &DeviceProfile, access: Access) -> Option<Costs> {
+    let models = profile.models.as_ref()?;
+    let error = |name: ModelName| {
+        let rows = &profile.comparison.as_ref()?.rows;
+        let row = rows.iter().find(|row| row.model == name && row.access == Some(access))?;
+        Some(row.median_relative_error)
+    };
+    let mqssd = of_mqssd(models, access).map(|costs| costs.widened(error(ModelName::Mqssd)));
+    mqssd.or_else(|| of_affine(models, access).map(|costs| costs.widened(error(ModelName::Affine))))
+}
+
+fn of_mqssd(models: &Models, access: Access) -> Option<Costs> {
+    let mqssd = models.mqssd.as_ref()?;
+    let parameters = mqssd.parameters();
+    let concurrencies = || mqssd.regressions(access).into_iter().map(|row| row.concurrency);
+    let mut doubts = Vec::new();
+    let mut of_part = |symbol: &str, cost: &dyn Fn(f64) -> Option<f64>| -> Vec<(f64, Interval)> {
+        let mut doubtful = Vec::new();
+        let costs = concurrencies().filter_map(|k| {
+            let value = cost(k).filter(|value| *value > 0.0)?;
+            let parameter = fitted_at(&parameters, symbol, access, k);
+            if parameter.is_none_or(|parameter| parameter.estimate.value().is_none()) {
+                doubtful.push(format!("{k}"));
+            }
+            Some((k, around(value, parameter)))
+        });
+        let costs = costs.collect();
+        if !doubtful.is_empty() {
+            let (name, at) = (symbol.trim_end_matches(" fitted"), doubtful.join(", "));
+            doubts.push(format!(
+                "{name} undetermined at k = {at}: taken within {DOUBT_FACTOR} times its curve"
+            ));
+        }
+        costs
+    };
+    let (setup_symbol, transfer_symbol) = match access {
+        Access::Read => ("t(k) fitted", "α(k) fitted"),
+        Access::Write => ("s(k) fitted", "β(k) fitted"),
+    };
+    let setup = of_part(setup_symbol, &|k| mqssd.setup_seconds(access, k));
+    let transfer = of_part(transfer_symbol, &|k| mqssd.transfer_seconds_per_byte(access, k));
+    let is_whole = !setup.is_empty() && !transfer.is_empty();
+    let source = "MQSSD's fitted costs".into();
+    is_whole.then_some(Costs { setup, transfer, source, is_measured: true, doubts })
+}
+
+fn fitted_at<'a>(
+    parameters: &'a [Parameter],
+    symbol: &str,
+    access: Access,
+    concurrency: f64,
+) -> Option<&'a Parameter> {
+    parameters.iter().find(|parameter| {
+        parameter.symbol == symbol
+            && parameter.access == Some(access)
+            && parameter.at_concurrency == Some(concurrency)
+    })
+}
+
+/// A cost with the relative interval of its parameter.
+fn around(value: f64, parameter: Option<&Parameter>) -> Interval {
+    match parameter.and_then(|parameter| Interval::of(&parameter.estimate)) {
+        Some(own) if own.value > 0.0 && own.low > 0.0 => own.scaled(value / own.value),
+        _ => Interval::within_factor(value, DOUBT_FACTOR),
+    }
+}
+
+fn of_affine(models: &Models, access: Access) -> Option<Costs> {
+    let affine = models.affine.as_ref()?;
+    let setup = affine.setup_seconds(access).filter(|setup| *setup > 0.0)?;
+    let transfer = affine.transfer_seconds_per_byte(access).filter(|transfer| *transfer > 0.0)?;
+    let parameters = affine.parameters();
+    let of_symbol = |symbol: &str| {
+        parameters.iter().find(|parameter| parameter.symbol == symbol && parameter.access == Some(access))
+    };
+    let setup = around(setup, of_symbol("s"));
+    let parallelism = models.pdam.as_ref().and_then(|pdam| {
+        let own = |parameter: &&Parameter| {
+            parameter.symbol == "P" && parameter.access.is_none_or(|of| of == access)
+        };
+        pdam.parameters().iter().find(own).and_then(|parameter| parameter.estimate.value())
+    });
+    let parallelism = parallelism.unwrap_or(1.0).max(1.0);
+    let mut setups = vec![(1.0, setup)];
+    if parallelism > 1.0 {
+        setups.push((parallelism, setup.scaled(1.0 / parallelism)));
+    }
+    let transfer = vec![(1.0, around(transfer, of_symbol("β")))];
+    let source = "the affine model's costs".into();
+    Some(Costs { setup: setups, transfer, source, is_measured: true, doubts: Vec::new() })
+}

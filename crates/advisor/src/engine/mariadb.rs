@@ -1,0 +1,397 @@
+//! MariaDB 10.11 with InnoDB: a fragment of `my.cnf`.
+//!
+//! The model: a B-tree with pages in place, whose pages go to the doublewrite buffer before, a redo log whose
+//! size bounds what is changed between checkpoints. InnoDB bypasses the page cache by default, so that its
+//! buffer pool is all the memory that caches data.
+
+use flashgrain_model::Access;
+use flashgrain_model::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
+use flashgrain_settings::{Bytes, SyncMethod};
+
+use super::tuned::{Configuration, Tuned, is_gain};
+use super::{EngineAdvice, EngineName, Setting, explained};
+use crate::drive::{Drive, LearnedNumber, Number, Requests};
+use crate::interval::End;
+use crate::price::{Asked, Engine, asked};
+use crate::workload::{Durability, Workload};
+
+/// The parts of InnoDB's configuration that the model knows.
+#[derive(Clone, Debug)]
+struct InnoDb {
+    buffer_pool_bytes: f64,
+    log_bytes: f64,
+    page_bytes: f64,
+    write_threads: f64,
+    syncs: bool,
+}
+
+const DEFAULT: InnoDb = InnoDb {
+    buffer_pool_bytes: (128u64 << 20) as f64,
+    log_bytes: (96u64 << 20) as f64,
+    page_bytes: 16384.0,
+    write_threads: 4.0,
+    syncs: true,
+};
+
+/// Rest of the memory: buffers of connections, the adaptive hash index's and the pool's own bookkeeping.
+const POOL_FRACTION: f64 = 0.75;
+const POOL_BYTES_MIN: f64 = (5u64 << 20) as f64;
+/// Checkpoints may trail by so much of the log.
+const LOG_USED_FRACTION: f64 = 0.8;
+const LOG_BYTES_MIN: f64 = (96u64 << 20) as f64;
+/// A log is read on recovery, at some hundreds of megabytes a second: within a minute or two.
+const LOG_BYTES_MAX: f64 = (16u64 << 30) as f64;
+/// InnoDB's write requests in flight: threads times 256, of which it uses what its flushing submits.
+const THREADS_MAX: f64 = 64.0;
+/// Background writes leave most of the drive to reads.
+const CAPACITY_FRACTION: f64 = 0.75;
+/// Flushing once a second is InnoDB's other mode; it fits windows from here on.
+const LAZY_WINDOW_US: u64 = 1_000_000;
+/// Neighbours are worth their writes where a random page costs at least so many times a sequential one.
+const NEIGHBOUR_RATIO: f64 = 10.0;
+const PAGE_BYTES: [f64; 5] = [4096.0, 8192.0, 16384.0, 32768.0, 65536.0];
+
+/// The tree with its doublewrite buffer.
+struct Tree(BTree);
+
+impl Design for Tree {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
+        let mut demand = self.0.demand(operation, situation);
+        let doubled = |write: &Transfer| Transfer { random_share: 0.0, ..*write };
+        let writes = demand.transfers.iter().filter(|transfer| transfer.access == Access::Write);
+        let copies: Vec<Transfer> = writes.map(doubled).collect();
+        copies.into_iter().for_each(|copy| demand.add(copy));
+        demand
+    }
+
+    fn space_amplification(&self, situation: &Situation) -> f64 {
+        self.0.space_amplification(situation)
+    }
+}
+
+impl Configuration for InnoDb {
+    fn engine(&self, workload: &Workload) -> Engine {
+        Engine {
+            sync_method: SyncMethod::Fdatasync,
+            flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
+            group_commit: true,
+            checkpoint_log_bytes: Some(self.log_bytes * LOG_USED_FRACTION),
+            cache_fraction: self.buffer_pool_bytes / workload.memory_bytes as f64,
+        }
+    }
+
+    fn asked(&self, workload: &Workload) -> Asked {
+        let tree = Tree(BTree {
+            write_back: WriteBack::Background { concurrency: self.write_threads },
+            ..BTree::new(self.page_bytes)
+        });
+        asked(&tree, workload, &self.engine(workload))
+    }
+}
+
+/// Pages that the drive writes per second.
+fn page_writes_per_s(drive: &Drive, page_bytes: f64, concurrency: f64) -> f64 {
+    let write = |random| {
+        let requests = Requests { access: Access::Write, bytes: page_bytes, random, concurrency };
+        drive.seconds(&requests, End::Value)
+    };
+    // Each page is written to its place and, in sequence, to the doublewrite buffer.
+    (write(true) + write(false)).recip()
+}
+
+fn threads(drive: &Drive) -> Option<f64> {
+    // Enough for 90 % of the drive's rate, with a quarter of it as InnoDB's threads have several in flight.
+    let depth = drive.number(Number::Depth90).value()?;
+    Some((depth / 4.0).ceil().clamp(4.0, THREADS_MAX))
+}
+
+fn configured(workload: &Workload, drive: &Drive) -> InnoDb {
+    let memory = workload.memory_bytes as f64;
+    let log_bytes = (memory / 4.0).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
+    let write_threads = threads(drive).unwrap_or(DEFAULT.write_threads);
+    let lazily = match workload.durability {
+        Durability::Sync => false,
+        Durability::Group { window_us } => window_us >= LAZY_WINDOW_US,
+        Durability::None => true,
+    };
+    InnoDb {
+        buffer_pool_bytes: (memory * POOL_FRACTION).max(POOL_BYTES_MIN),
+        log_bytes: if workload.operations.writes() > 0.0 { log_bytes } else { DEFAULT.log_bytes },
+        page_bytes: DEFAULT.page_bytes,
+        write_threads,
+        syncs: !lazily,
+    }
+}
+
+/// Two significant digits.
+fn round(number: f64) -> f64 {
+    let unit = 10f64.powf(number.log10().floor() - 1.0);
+    (number / unit).round() * unit
+}
+
+pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
+    let mut tuned = Tuned { default: DEFAULT, advised: configured(workload, drive), workload, drive };
+    tuned.advised.page_bytes =
+        tuned.best(&PAGE_BYTES, DEFAULT.page_bytes, |innodb, bytes| innodb.page_bytes = bytes);
+    let settings = vec![
+        pool(&tuned),
+        page(&tuned),
+        log(&tuned),
+        capacity_max(&tuned),
+        capacity(&tuned),
+        neighbours(&tuned),
+        read_threads(&tuned),
+        write_threads(&tuned),
+        commit(&tuned),
+        doublewrite(),
+    ];
+    let notes = vec![
+        "innodb_page_size holds for a new data directory only: mariadb-install-db must be given the same value"
+            .to_owned(),
+        "sync_binlog and the binary log are not looked at: with log_bin on, each commit flushes that, too"
+            .to_owned(),
+    ];
+    let file = format!(
+        "# MariaDB 10.11, InnoDB: settings for {}.\n# {}\n\n[mariadbd]\n{}",
+        workload.name,
+        drive.describe(),
+        explained(&settings, "#", |setting, value| format!("{} = {value}\n", setting.name))
+    );
+    EngineAdvice {
+        engine: EngineName::Mariadb,
+        version: "10.11",
+        default_rate_per_second: tuned.rate(&tuned.default),
+        advised_rate_per_second: tuned.rate(&tuned.advised),
+        gain: tuned.gain(),
+        settings,
+        notes,
+        file,
+    }
+}
+
+type Innodb<'a> = Tuned<'a, InnoDb>;
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{}M", (bytes / 1_048_576.0).floor().max(1.0) as u64)
+}
+
+fn pool(tuned: &Innodb<'_>) -> Setting {
+    let bytes = tuned.advised.buffer_pool_bytes;
+    let read = tuned.drive.setup(Access::Read, f64::from(tuned.workload.clients));
+    Setting {
+        name: "innodb_buffer_pool_size",
+        value: Some(mebibytes(bytes)),
+        default: "128M",
+        reason: "InnoDB bypasses the page cache, so that pages outside the pool are read from the drive"
+            .into(),
+        number: format!(
+            "a random read takes {:.1} µs of the drive's time with {} clients",
+            read.value * 1e6,
+            tuned.workload.clients
+        ),
+        gain: Some(tuned.gain_of(|innodb, default| innodb.buffer_pool_bytes = default.buffer_pool_bytes)),
+        cost: format!("{} of memory, 75 % of memory_bytes", Bytes(bytes as u64)),
+    }
+}
+
+fn page(tuned: &Innodb<'_>) -> Setting {
+    let bytes = tuned.advised.page_bytes;
+    let gain = tuned.gain_of(|innodb, default| innodb.page_bytes = default.page_bytes);
+    let is_default = bytes == DEFAULT.page_bytes;
+    Setting {
+        name: "innodb_page_size",
+        value: (!is_default).then(|| format!("{}k", bytes / 1024.0)),
+        default: "16k",
+        reason: match is_default {
+            true => "no other page size is predicted to gain 2 % or more".into(),
+            false => "the page size with the best predicted rate for this mix".into(),
+        },
+        number: format!(
+            "random reads at depth 1 reach half the bandwidth with {}",
+            tuned.drive.number(Number::HalfBandwidth).bytes_text()
+        ),
+        gain: (!is_default).then_some(gain),
+        cost: if is_default { String::new() } else { "a new data directory".into() },
+    }
+}
+
+fn log(tuned: &Innodb<'_>) -> Setting {
+    let bytes = tuned.advised.log_bytes;
+    let gain = tuned.gain_of(|innodb, default| innodb.log_bytes = default.log_bytes);
+    let gains = bytes > DEFAULT.log_bytes && is_gain(gain);
+    Setting {
+        name: "innodb_log_file_size",
+        value: gains.then(|| mebibytes(bytes)),
+        default: "96M",
+        reason: match gains {
+            true => "a page that is changed again before the log's end comes round is written once".into(),
+            false => "a longer log is not predicted to save writes of this workload".into(),
+        },
+        number: format!(
+            "a random 16 KiB page write takes {:.1} µs of the drive's time",
+            page_writes_per_s(tuned.drive, 16384.0, tuned.advised.write_threads).recip() * 1e6
+        ),
+        gain: gains.then_some(gain),
+        cost: if gains {
+            format!("{} on the drive, and as much to read on recovery", Bytes(bytes as u64))
+        } else {
+            String::new()
+        },
+    }
+}
+
+/// Page writes per second that background flushing may use; `None` if the profile does not know writes.
+fn capacity_pages(tuned: &Innodb<'_>) -> Option<f64> {
+    let innodb = &tuned.advised;
+    let most = page_writes_per_s(tuned.drive, innodb.page_bytes, innodb.write_threads);
+    tuned.drive.is_measured(Access::Write).then(|| round((CAPACITY_FRACTION * most).max(200.0)))
+}
+
+fn capacity_max(tuned: &Innodb<'_>) -> Setting {
+    let pages = capacity_pages(tuned);
+    Setting {
+        name: "innodb_io_capacity_max",
+        value: pages.map(|pages| format!("{pages:.0}")),
+        default: "2000",
+        reason: match pages {
+            Some(_) => {
+                "three quarters of the pages that the drive writes a second, doublewrite counted".into()
+            }
+            None => "the profile does not know what writes cost".into(),
+        },
+        number: format!(
+            "{:.0} page writes a second with {} in flight ({})",
+            page_writes_per_s(tuned.drive, tuned.advised.page_bytes, tuned.advised.write_threads),
+            tuned.advised.write_threads,
+            tuned.drive.source(Access::Write)
+        ),
+        gain: None,
+        cost: if pages.is_some() {
+            "reads wait longer while pages are flushed".into()
+        } else {
+            String::new()
+        },
+    }
+}
+
+fn capacity(tuned: &Innodb<'_>) -> Setting {
+    let pages = capacity_pages(tuned).map(|pages| round(pages / 2.0));
+    Setting {
+        name: "innodb_io_capacity",
+        value: pages.map(|pages| format!("{pages:.0}")),
+        default: "200",
+        reason: match pages {
+            Some(_) => "half of innodb_io_capacity_max, for flushing while there is no hurry".into(),
+            None => "the profile does not know what writes cost".into(),
+        },
+        number: format!("see innodb_io_capacity_max ({})", tuned.drive.source(Access::Write)),
+        gain: None,
+        cost: String::new(),
+    }
+}
+
+fn neighbours(tuned: &Innodb<'_>) -> Setting {
+    let write = |random| {
+        let requests = Requests {
+            access: Access::Write,
+            bytes: tuned.advised.page_bytes,
+            random,
+            concurrency: tuned.advised.write_threads,
+        };
+        tuned.drive.seconds(&requests, End::Value)
+    };
+    let ratio = write(true) / write(false);
+    let is_measured = tuned.drive.is_measured(Access::Write);
+    let off = is_measured && ratio < NEIGHBOUR_RATIO;
+    Setting {
+        name: "innodb_flush_neighbors",
+        value: off.then(|| "0".to_owned()),
+        default: "1",
+        reason: match (is_measured, off) {
+            (true, true) => "a page beside a dirty one is as cheap to write later at its own time".into(),
+            (true, false) => "writing in sequence is much cheaper than at random places here".into(),
+            (false, _) => "the profile does not know what writes cost".into(),
+        },
+        number: format!("a random page write takes {ratio:.1} times a sequential one"),
+        gain: None,
+        cost: String::new(),
+    }
+}
+
+fn io_threads(
+    tuned: &Innodb<'_>,
+    name: &'static str,
+    use_of: &str,
+    gain: Option<crate::Interval>,
+) -> Setting {
+    let depth = tuned.drive.number(Number::Depth90);
+    let known = threads(tuned.drive).filter(|threads| *threads != DEFAULT.write_threads);
+    Setting {
+        name,
+        value: known.map(|threads| format!("{threads:.0}")),
+        default: "4",
+        reason: match (depth, known) {
+            (LearnedNumber::Known(_), Some(_)) => {
+                format!("enough {use_of} in flight for the drive's parallelism")
+            }
+            (LearnedNumber::Known(_), None) => "the default keeps enough in flight".into(),
+            (LearnedNumber::Unknown(_), _) => "the profile does not know how many the drive rewards".into(),
+        },
+        number: match depth {
+            LearnedNumber::Known(depth) => format!("90 % of the plateau at depth {:.0}", depth.value),
+            LearnedNumber::Unknown(why) => format!("undetermined ({why})"),
+        },
+        gain: known.and(gain),
+        cost: String::new(),
+    }
+}
+
+fn read_threads(tuned: &Innodb<'_>) -> Setting {
+    io_threads(tuned, "innodb_read_io_threads", "reads ahead", None)
+}
+
+fn write_threads(tuned: &Innodb<'_>) -> Setting {
+    let gain = tuned.gain_of(|innodb, default| innodb.write_threads = default.write_threads);
+    io_threads(tuned, "innodb_write_io_threads", "page writes", Some(gain))
+}
+
+fn commit(tuned: &Innodb<'_>) -> Setting {
+    let lazily = !tuned.advised.syncs;
+    let flush = tuned.drive.flush(SyncMethod::Fdatasync);
+    Setting {
+        name: "innodb_flush_log_at_trx_commit",
+        value: lazily.then(|| "2".to_owned()),
+        default: "1",
+        reason: match (lazily, tuned.workload.durability) {
+            (true, _) => format!("the workload allows it: {}", tuned.workload.durability.describe()),
+            (false, Durability::Group { .. }) => {
+                "the workload's window is shorter than the second that InnoDB's other mode may lose".into()
+            }
+            (false, _) => "the workload wants every commit to survive a power cut".into(),
+        },
+        number: format!("a durable write takes {:.0} µs", flush.value * 1e6),
+        gain: lazily.then(|| tuned.gain_of(|innodb, default| innodb.syncs = default.syncs)),
+        cost: if lazily {
+            "a power cut takes the commits of about the last second".into()
+        } else {
+            String::new()
+        },
+    }
+}
+
+fn doublewrite() -> Setting {
+    Setting {
+        name: "innodb_doublewrite",
+        value: None,
+        default: "1",
+        reason: "without it a power cut can tear pages, and no profile shows that a drive writes them whole"
+            .into(),
+        number: "none".into(),
+        gain: None,
+        cost: String::new(),
+    }
+}

@@ -1,0 +1,151 @@
+//! Settings of engines that people run, each with its reason.
+//!
+//! 1. An engine has a configuration type with its defaults, the configuration that follows from workload and
+//!    drive, and a model that prices a configuration: [`Tuned`].
+//! 2. The gain of a setting is the predicted rate with all advised settings over the rate with this one back
+//!    at the engine's default, at the same ends of the drive's intervals.
+//! 3. A setting that the profile does not support, or that gains nothing, stays at the default and says why:
+//!    [`Setting::value`] is `None`, and the file does not have it.
+//!
+//! Durability follows from the workload alone. No file weakens what
+//! [`Durability`](crate::workload::Durability) promises, whatever it would gain.
+
+mod mariadb;
+mod sqlite;
+mod tuned;
+
+use serde::Serialize;
+
+use crate::drive::Drive;
+use crate::interval::Interval;
+use crate::workload::Workload;
+
+/// An engine that settings are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// SQLite: PRAGMAs.
+    Sqlite,
+    /// MariaDB with InnoDB: a fragment of `my.cnf`.
+    Mariadb,
+}
+
+/// Settings for an engine.
+#[derive(Clone, Debug, Serialize)]
+pub struct EngineAdvice {
+    /// The engine.
+    pub engine: EngineName,
+    /// The version whose defaults and names these are.
+    pub version: &'static str,
+    /// Predicted rate with the engine's defaults and the memory of the workload.
+    pub default_rate_per_second: Interval,
+    /// Predicted rate with all advised settings.
+    pub advised_rate_per_second: Interval,
+    /// The one over the other, at the same ends of the drive's intervals.
+    pub gain: Interval,
+    /// All settings that were looked at, those that stay at the default included.
+    pub settings: Vec<Setting>,
+    /// What no setting can say.
+    pub notes: Vec<String>,
+    /// The text that the engine loads.
+    pub file: String,
+}
+
+/// A setting of an engine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// Its advised value; `None`: it stays at the default.
+    pub value: Option<String>,
+    /// The engine's default.
+    pub default: &'static str,
+    /// Why.
+    pub reason: String,
+    /// The learned number behind it, or that there is none.
+    pub number: String,
+    /// Predicted rate with it over the rate without it; `None` where the model does not know the setting.
+    pub gain: Option<Interval>,
+    /// What it costs: memory, durability, space.
+    pub cost: String,
+}
+
+/// The settings of an engine for a workload on a drive.
+pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineAdvice {
+    match engine {
+        EngineName::Sqlite => sqlite::advise(workload, drive),
+        EngineName::Mariadb => mariadb::advise(workload, drive),
+    }
+}
+
+impl EngineName {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Mariadb];
+
+    /// As people write it.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Mariadb => "MariaDB",
+        }
+    }
+}
+
+/// Comments of a file: each setting with its reason, number, gain and cost.
+fn explained(settings: &[Setting], comment: &str, line: impl Fn(&Setting, &str) -> String) -> String {
+    let mut text = String::new();
+    for setting in settings {
+        text += &commented(&setting.why(), comment);
+        match &setting.value {
+            Some(value) => text += &line(setting, value),
+            None => {
+                let stays = format!("{} stays at {}, the default.", setting.name, setting.default);
+                text += &commented(&stays, comment);
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns of a comment in a file.
+const COMMENT_COLUMNS: usize = 100;
+
+/// Text as comment lines, broken at spaces.
+fn commented(text: &str, comment: &str) -> String {
+    let mut lines = vec![comment.to_owned()];
+    for word in text.split_whitespace() {
+        let is_full = lines.last().is_some_and(|line| {
+            line.len() > comment.len() && line.chars().count() + 1 + word.chars().count() > COMMENT_COLUMNS
+        });
+        if is_full {
+            lines.push(comment.to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+impl Setting {
+    fn why(&self) -> String {
+        let gain = match (&self.value, self.gain) {
+            (None, _) => String::new(),
+            (Some(_), None) => " Gain: not predicted.".to_owned(),
+            (Some(_), Some(gain)) => format!(" Gain: {}.", factor(gain)),
+        };
+        let cost = if self.cost.is_empty() { String::new() } else { format!(" Cost: {}.", self.cost) };
+        format!("{}: {}. Learned: {}.{gain}{cost}", self.name, self.reason, self.number)
+    }
+}
+
+/// Such as `1.32 x (1.10 to 1.60)`.
+pub fn factor(gain: Interval) -> String {
+    if format!("{:.2}", gain.low) == format!("{:.2}", gain.high) {
+        format!("{:.2} x", gain.value)
+    } else {
+        format!("{:.2} x ({:.2} to {:.2})", gain.value, gain.low, gain.high)
+    }
+}

@@ -1,0 +1,88 @@
+//! An engine's default and advised configuration, and what the model says of both.
+
+use crate::drive::{Drive, Ends};
+use crate::interval::Interval;
+use crate::price::{Asked, Engine, price};
+use crate::workload::Workload;
+
+/// A configuration gains something from here on; less is within what the model cannot know.
+const GAIN_MIN: f64 = 1.02;
+
+/// A setting must not lose more than this at any end of the drive's intervals.
+const LOSS_MAX: f64 = 1.01;
+
+/// The configuration of an engine as a model of its I/O.
+pub(super) trait Configuration: Clone {
+    /// What surrounds its data structure.
+    fn engine(&self, workload: &Workload) -> Engine;
+
+    /// The requests of the average operation.
+    fn asked(&self, workload: &Workload) -> Asked;
+}
+
+/// See the module.
+pub(super) struct Tuned<'a, C> {
+    pub default: C,
+    pub advised: C,
+    pub workload: &'a Workload,
+    pub drive: &'a Drive,
+}
+
+impl<C: Configuration> Tuned<'_, C> {
+    /// Predicted rates of a configuration at the values and at all corners.
+    fn rates(&self, configuration: &C) -> Vec<f64> {
+        let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
+        let all = std::iter::once(Ends::VALUE).chain(Ends::corners());
+        all.map(|ends| price(&asked, self.workload, &engine, self.drive, ends).rate).collect()
+    }
+
+    /// Predicted rate.
+    pub fn rate(&self, configuration: &C) -> Interval {
+        spanning(&self.rates(configuration))
+    }
+
+    /// Rate of one configuration over that of another, at the same ends.
+    pub fn ratio(&self, one: &C, other: &C) -> Interval {
+        let pairs = self.rates(one).into_iter().zip(self.rates(other));
+        spanning(&pairs.map(|(one, other)| one / other).collect::<Vec<_>>())
+    }
+
+    /// The advised configuration over the default one.
+    pub fn gain(&self) -> Interval {
+        self.ratio(&self.advised, &self.default)
+    }
+
+    /// The advised configuration over the same with a part of it back at the default.
+    pub fn gain_of(&self, revert: impl Fn(&mut C, &C)) -> Interval {
+        let mut without = self.advised.clone();
+        revert(&mut without, &self.default);
+        self.ratio(&self.advised, &without)
+    }
+
+    /// The best of several alternatives of the advised configuration; the default if none gains enough at the
+    /// values, or if the best may lose at an end of the intervals.
+    pub fn best<T: Copy>(&self, alternatives: &[T], default: T, set: impl Fn(&mut C, T)) -> T {
+        let configured = |alternative: T| {
+            let mut configuration = self.advised.clone();
+            set(&mut configuration, alternative);
+            configuration
+        };
+        let at_default = configured(default);
+        let ratio = |alternative: T| self.ratio(&configured(alternative), &at_default);
+        let safe = alternatives
+            .iter()
+            .map(|one| (*one, ratio(*one)))
+            .filter(|(_, ratio)| ratio.value >= GAIN_MIN && ratio.low >= LOSS_MAX.recip());
+        safe.max_by(|a, b| a.1.value.total_cmp(&b.1.value)).map_or(default, |(best, _)| best)
+    }
+}
+
+/// Whether a gain is worth a line.
+pub(super) fn is_gain(gain: Interval) -> bool {
+    gain.value >= GAIN_MIN
+}
+
+fn spanning(values: &[f64]) -> Interval {
+    let value = values.first().copied().unwrap_or(1.0);
+    Interval::spanning(value, values.iter().copied())
+}

@@ -1,0 +1,71 @@
+//! A number with the interval that it lies in.
+
+use flashgrain_model::Estimate;
+use serde::Serialize;
+
+/// A value with its interval: of a number that was learned, its 95 % interval; of one that follows from
+/// such numbers, what follows from their ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// The value.
+    pub value: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// A number without doubt.
+    pub fn exact(value: f64) -> Self {
+        Self { low: value, value, high: value }
+    }
+
+    /// The value that lies within a factor of the truth.
+    pub(crate) fn within_factor(value: f64, factor: f64) -> Self {
+        Self { low: value / factor, value, high: value * factor }
+    }
+
+    /// The value of an estimate, if it is determined.
+    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
+        match *estimate {
+            Estimate::Determined { value, low, high } => Some(Self { low, value, high }),
+            Estimate::Undetermined { .. } => None,
+        }
+    }
+
+    /// From the results of the same calculation at all ends of what it depends on.
+    pub(crate) fn spanning(value: f64, others: impl IntoIterator<Item = f64>) -> Self {
+        others.into_iter().fold(Self::exact(value), |found, other| Self {
+            low: found.low.min(other),
+            high: found.high.max(other),
+            ..found
+        })
+    }
+
+    pub(crate) fn at(&self, end: End) -> f64 {
+        match end {
+            End::Low => self.low,
+            End::Value => self.value,
+            End::High => self.high,
+        }
+    }
+
+    /// All three numbers times a factor.
+    pub fn scaled(self, factor: f64) -> Self {
+        Self { low: self.low * factor, value: self.value * factor, high: self.high * factor }
+    }
+
+    /// Whether two intervals have a number in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// The number of an interval that a calculation uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Low,
+    Value,
+    High,
+}

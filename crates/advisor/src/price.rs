@@ -1,0 +1,319 @@
+//! What a design's requests cost on a drive, and what limits its rate.
+//!
+//! 1. The design says which requests each operation makes ([`Demand`]), without a log; [`log_write`] adds the
+//!    log's.
+//! 2. Each request costs what the drive asks for at the concurrency that it is made at ([`Drive`]).
+//! 3. The lowest of these limits is the rate: what the clients wait for one after the other, background work
+//!    at its own concurrency, the drive's time at the sum of concurrencies, the processor, the bytes that the
+//!    lifetime budget allows, and the rate that the workload asks for.
+//!
+//! Commits wait for the flush that is under way and for their own; those that arrive meanwhile share the
+//! next.
+
+use flashgrain_model::Access;
+use flashgrain_model::dictionary::{
+    Demand, Design, Durability as Log, Operation, Processor, Records, Situation, Skew, Transfer, log_write,
+};
+use flashgrain_settings::SyncMethod;
+use serde::Serialize;
+
+use crate::drive::{Drive, Ends, Requests};
+use crate::interval::Interval;
+use crate::workload::{Durability, Workload};
+
+/// Processor time of an operation without I/O, and the factor within which that lies: look-ups and inserts of
+/// the stores that `flashgrain bench` runs take 2 to 20 µs.
+const PROCESSOR: Interval = Interval { low: 2e-6, value: 6e-6, high: 20e-6 };
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// What surrounds a design on its way to the drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Engine {
+    /// How it makes its log durable.
+    pub sync_method: SyncMethod,
+    /// Flushes that a commit takes, one after the other.
+    pub flushes_per_commit: f64,
+    /// Whether commits of several clients share a flush.
+    pub group_commit: bool,
+    /// Bytes that changes may take in the log between two checkpoints; `None`: the design knows none.
+    pub checkpoint_log_bytes: Option<f64>,
+    /// Part of the memory that caches data.
+    pub cache_fraction: f64,
+}
+
+impl Engine {
+    /// A good engine around any design: for comparing designs.
+    pub fn ideal(workload: &Workload) -> Self {
+        Self {
+            sync_method: SyncMethod::Fdatasync,
+            flushes_per_commit: 1.0,
+            group_commit: true,
+            checkpoint_log_bytes: Some((workload.memory_bytes as f64 / 4.0).max(64e6)),
+            cache_fraction: 1.0,
+        }
+    }
+}
+
+/// What limits the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The drive is busy, mostly with reads.
+    DeviceReads,
+    /// The drive is busy, mostly with writes.
+    DeviceWrites,
+    /// Clients wait, mostly for reads: more clients would do more.
+    ReadLatency,
+    /// Clients wait, mostly for writes of their own.
+    WriteLatency,
+    /// Clients wait, mostly for flushes.
+    Flushes,
+    /// Background work is behind, and clients are held back.
+    Background,
+    /// The processor.
+    Processor,
+    /// The bytes that the lifetime budget allows.
+    Lifetime,
+    /// Nothing: the rate that the workload asks for is reached.
+    Target,
+}
+
+impl Bound {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::DeviceReads => "device time of reads",
+            Self::DeviceWrites => "device time of writes",
+            Self::ReadLatency => "clients wait for reads",
+            Self::WriteLatency => "clients wait for writes",
+            Self::Flushes => "clients wait for flushes",
+            Self::Background => "background writes",
+            Self::Processor => "processor",
+            Self::Lifetime => "lifetime budget",
+            Self::Target => "asked rate reached",
+        }
+    }
+}
+
+/// A design's price at one combination of ends.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Priced {
+    pub rate: f64,
+    pub latency_s: f64,
+    pub bound: Bound,
+    pub read_bytes: f64,
+    pub written_bytes: f64,
+    pub changed_bytes: f64,
+    pub returned_bytes: f64,
+}
+
+impl Priced {
+    pub fn written_per_day(&self) -> f64 {
+        self.written_bytes * self.rate * SECONDS_PER_DAY
+    }
+}
+
+/// The surroundings of a workload's operations.
+pub(crate) fn situation(workload: &Workload, engine: &Engine) -> Situation {
+    let records = Records {
+        count: workload.records.count as f64,
+        key_bytes: workload.records.key_bytes as f64,
+        value_bytes: workload.records.value_bytes as f64,
+    };
+    let log_bytes_per_change = records.record_bytes();
+    Situation {
+        records,
+        cache_bytes: workload.memory_bytes as f64 * engine.cache_fraction,
+        clients: f64::from(workload.clients),
+        skew: match workload.skew {
+            0.0 => Skew::Uniform,
+            exponent => Skew::Zipf { exponent },
+        },
+        durability: Log::NoLog,
+        changes_per_checkpoint: engine.checkpoint_log_bytes.map(|bytes| bytes / log_bytes_per_change),
+        processor: Processor::FREE,
+    }
+}
+
+/// The operations of a workload with their shares.
+fn operations(workload: &Workload) -> [(Operation, f64); 6] {
+    let operations = workload.operations;
+    [
+        (Operation::PointHit, operations.point_hits),
+        (Operation::PointMiss, operations.point_misses),
+        (Operation::Insert, operations.inserts),
+        (Operation::Update, operations.updates),
+        (Operation::Delete, operations.deletes),
+        (Operation::Range { bytes: operations.range_bytes as f64 }, operations.ranges),
+    ]
+}
+
+/// What a design asks of the drive for the average operation of a workload; without the log, and the log's.
+pub(crate) struct Asked {
+    data: Demand,
+    log: Demand,
+}
+
+impl Asked {
+    /// Without the log's requests: of engines whose log is no log of operations.
+    pub fn without_log(self) -> Self {
+        Self { log: Demand::default(), ..self }
+    }
+}
+
+/// Requests of the average operation.
+pub(crate) fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked {
+    let situation = situation(workload, engine);
+    let asked = || operations(workload).into_iter().filter(|(_, share)| *share > 0.0);
+    let data = Demand::mix(asked().map(|(operation, share)| (share, design.demand(operation, &situation))));
+    let changes_per_write = match workload.durability {
+        Durability::Sync if engine.group_commit => {
+            (situation.clients * workload.operations.writes() / 2.0).max(1.0)
+        }
+        Durability::Sync => 1.0,
+        Durability::Group { .. } | Durability::None => 0.0,
+    };
+    let durability = match changes_per_write {
+        0.0 => Log::Buffered,
+        changes_per_write => Log::Synced { changes_per_write },
+    };
+    let logged = Situation { durability, ..situation };
+    let log = Demand::mix(asked().map(|(operation, share)| {
+        let mut demand = Demand::default();
+        demand.add(log_write(operation, &logged).map(|write| Transfer { awaited: false, ..write }));
+        (share, demand)
+    }));
+    Asked { data, log }
+}
+
+/// Seconds of device time by kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seconds {
+    reads: f64,
+    writes: f64,
+}
+
+impl Seconds {
+    fn sum(self) -> f64 {
+        self.reads + self.writes
+    }
+}
+
+fn seconds<'a>(
+    transfers: impl Iterator<Item = &'a Transfer>,
+    drive: &Drive,
+    ends: Ends,
+    concurrency: impl Fn(&Transfer) -> f64,
+) -> Seconds {
+    let mut sum = Seconds::default();
+    for transfer in transfers {
+        let (end, part) = match transfer.access {
+            Access::Read => (ends.reads, &mut sum.reads),
+            Access::Write => (ends.writes, &mut sum.writes),
+        };
+        let at = |random| Requests {
+            access: transfer.access,
+            bytes: transfer.bytes_each,
+            random,
+            concurrency: concurrency(transfer).max(1.0),
+        };
+        let random = transfer.random_share.clamp(0.0, 1.0);
+        let each = random * drive.seconds(&at(true), end) + (1.0 - random) * drive.seconds(&at(false), end);
+        *part += transfer.requests * each;
+    }
+    sum
+}
+
+/// Requests that are outstanding on average while the transfers of a group take turns.
+fn outstanding(demand: &Demand, awaited: bool) -> f64 {
+    let group = || demand.transfers.iter().filter(move |transfer| transfer.awaited == awaited);
+    let requests: f64 = group().map(|transfer| transfer.requests).sum();
+    let weighted: f64 = group().map(|transfer| transfer.requests * transfer.concurrency).sum();
+    if requests > 0.0 { weighted / requests } else { 0.0 }
+}
+
+/// Prices what a design asks for.
+pub(crate) fn price(
+    asked: &Asked,
+    workload: &Workload,
+    engine: &Engine,
+    drive: &Drive,
+    ends: Ends,
+) -> Priced {
+    let clients = f64::from(workload.clients);
+    let data = &asked.data;
+    let of_group = |awaited: bool| {
+        let group = data.transfers.iter().filter(move |transfer| transfer.awaited == awaited);
+        seconds(group, drive, ends, |transfer| transfer.concurrency)
+    };
+    let (awaited, background) = (of_group(true), of_group(false));
+    let together = outstanding(data, true) + outstanding(data, false);
+    let all = data.transfers.iter().chain(&asked.log.transfers);
+    let device = seconds(all, drive, ends, |_| together);
+    let flush_s = flush_seconds(workload, engine, drive, ends);
+    let processor_s = PROCESSOR.at(ends.flushes);
+
+    // A client's own requests are served beside those of the other clients.
+    let (wait_reads, wait_writes) = (clients * awaited.reads, clients * awaited.writes);
+    let path_s = wait_reads + wait_writes + flush_s.waited + processor_s;
+    let waits_for = [
+        (Bound::ReadLatency, wait_reads),
+        (Bound::WriteLatency, wait_writes),
+        (Bound::Flushes, flush_s.waited),
+        (Bound::Processor, processor_s),
+    ];
+    let busy_with = [(Bound::DeviceReads, device.reads), (Bound::DeviceWrites, device.writes)];
+    let written_bytes = data.bytes(Access::Write) + asked.log.bytes(Access::Write);
+    let mut limits = vec![
+        (most(&waits_for, Bound::ReadLatency), path_s / clients),
+        (most(&busy_with, Bound::DeviceReads), device.sum()),
+        (Bound::Background, background.sum()),
+        (Bound::Flushes, flush_s.serial),
+    ];
+    limits.extend(workload.cores.map(|cores| (Bound::Processor, processor_s / f64::from(cores))));
+    limits.extend(workload.lifetime.map(|lifetime| {
+        let bytes_per_s = lifetime.drive_writes_per_day * lifetime.drive_bytes as f64 / SECONDS_PER_DAY;
+        (Bound::Lifetime, written_bytes / bytes_per_s)
+    }));
+    limits.extend(workload.rate_per_second.map(|rate| (Bound::Target, rate.recip())));
+    let (bound, seconds) =
+        limits.into_iter().fold((Bound::Processor, processor_s / clients), |found, limit| {
+            if limit.1 > found.1 { limit } else { found }
+        });
+    // Of an open loop the operations do not queue as long as the rate is reached.
+    let latency_s = if bound == Bound::Target { path_s } else { (clients * seconds).max(path_s) };
+    Priced {
+        rate: seconds.recip(),
+        latency_s,
+        bound,
+        read_bytes: data.bytes(Access::Read),
+        written_bytes,
+        changed_bytes: data.changed_bytes,
+        returned_bytes: data.returned_bytes,
+    }
+}
+
+fn most(parts: &[(Bound, f64)], otherwise: Bound) -> Bound {
+    parts.iter().fold((otherwise, 0.0), |found, part| if part.1 > found.1 { *part } else { found }).0
+}
+
+/// Time for flushes per average operation: what a client waits, and what cannot be shared.
+struct FlushSeconds {
+    waited: f64,
+    serial: f64,
+}
+
+fn flush_seconds(workload: &Workload, engine: &Engine, drive: &Drive, ends: Ends) -> FlushSeconds {
+    if workload.durability != Durability::Sync {
+        return FlushSeconds { waited: 0.0, serial: 0.0 };
+    }
+    let writes = workload.operations.writes();
+    let flush = drive.flush(engine.sync_method).at(ends.flushes) * engine.flushes_per_commit;
+    if !engine.group_commit {
+        return FlushSeconds { waited: writes * flush, serial: writes * flush };
+    }
+    // A commit arrives somewhere in the flush before its own, unless it is alone.
+    let company = 1.0 - f64::from(workload.clients).recip();
+    FlushSeconds { waited: writes * flush * (1.0 + 0.5 * company), serial: 0.0 }
+}

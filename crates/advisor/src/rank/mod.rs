@@ -1,0 +1,145 @@
+//! The designs of storage engines beside each other for one workload on one drive.
+//!
+//! 1. [`designs`] lists families of designs with the parameters that are tried.
+//! 2. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's
+//!    intervals.
+//! 3. [`change`] looks for the nearest workloads for which another family is first.
+
+mod change;
+mod designs;
+
+use serde::Serialize;
+
+use crate::drive::{Drive, Ends, LearnedNumber, Number};
+use crate::interval::Interval;
+use crate::price::{Asked, Bound, Engine, Priced, asked, price, situation};
+use crate::workload::Workload;
+
+pub use change::{Change, Lever};
+pub use designs::Family;
+
+use designs::{Candidate, candidates};
+
+/// Years that a lifetime budget assumes.
+pub const WARRANTY_YEARS: f64 = 5.0;
+
+/// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
+const WRITE_CONCURRENCY: f64 = 4.0;
+
+/// Designs, best first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranking {
+    /// One row per family.
+    pub rows: Vec<Row>,
+    /// Rate of the first over that of the second, at the same ends; `None` with one family.
+    pub lead: Option<Interval>,
+    /// The nearest workloads for which another family is first.
+    pub changes: Vec<Change>,
+}
+
+/// The best design of a family.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its family.
+    pub family: Family,
+    /// The design with its parameters.
+    pub design: String,
+    /// Operations per second of all clients.
+    pub rate_per_second: Interval,
+    /// Mean latency.
+    pub latency_us: Interval,
+    /// What limits the rate.
+    pub bound: Bound,
+    /// Bytes written per byte changed, log included; `None` if nothing is changed.
+    pub write_amplification: Option<f64>,
+    /// Bytes read per byte returned; `None` if nothing is returned.
+    pub read_amplification: Option<f64>,
+    /// Bytes on the drive per byte of records.
+    pub space_amplification: f64,
+    /// Bytes written to the drive per day at that rate.
+    pub written_bytes_per_day: Interval,
+    /// Years until the lifetime budget of [`WARRANTY_YEARS`] is used up at that rate; `None` without a
+    /// budget.
+    pub lifetime_years: Option<Interval>,
+}
+
+/// A candidate that was priced.
+struct Judged<'a> {
+    candidate: &'a Candidate,
+    asked: Asked,
+    priced: Priced,
+}
+
+/// Ranks all designs.
+pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
+    let candidates = candidates(write_concurrency(drive));
+    let best = best_of_families(&candidates, workload, drive);
+    let engine = Engine::ideal(workload);
+    let rows = best.iter().map(|judged| row(judged, workload, &engine, drive)).collect();
+    let lead = best.first().zip(best.get(1)).map(|(first, second)| {
+        let ratio = |ends| {
+            let rate = |judged: &Judged<'_>| price(&judged.asked, workload, &engine, drive, ends).rate;
+            rate(first) / rate(second)
+        };
+        Interval::spanning(ratio(Ends::VALUE), Ends::corners().map(ratio))
+    });
+    let changes = change::changes(&candidates, workload, drive);
+    Ranking { rows, lead, changes }
+}
+
+/// Writes that background work keeps outstanding: as many as the drive serves at a time.
+pub(crate) fn write_concurrency(drive: &Drive) -> f64 {
+    match drive.number(Number::Parallelism) {
+        LearnedNumber::Known(parallelism) => parallelism.value.max(1.0).ceil(),
+        LearnedNumber::Unknown(_) => WRITE_CONCURRENCY,
+    }
+}
+
+/// The best design of each family by predicted rate, best first.
+fn best_of_families<'a>(candidates: &'a [Candidate], workload: &Workload, drive: &Drive) -> Vec<Judged<'a>> {
+    let engine = Engine::ideal(workload);
+    let mut best: Vec<Judged<'a>> = Vec::new();
+    for candidate in candidates {
+        let asked = asked(candidate.design.as_ref(), workload, &engine);
+        let priced = price(&asked, workload, &engine, drive, Ends::VALUE);
+        let judged = Judged { candidate, asked, priced };
+        match best.iter_mut().find(|own| own.candidate.family == candidate.family) {
+            Some(own) if own.priced.rate < judged.priced.rate => *own = judged,
+            Some(_) => {}
+            None => best.push(judged),
+        }
+    }
+    best.sort_by(|a, b| b.priced.rate.total_cmp(&a.priced.rate));
+    best
+}
+
+fn row(judged: &Judged<'_>, workload: &Workload, engine: &Engine, drive: &Drive) -> Row {
+    let Judged { candidate, asked, priced } = judged;
+    let corners: Vec<Priced> =
+        Ends::corners().map(|ends| price(asked, workload, engine, drive, ends)).collect();
+    let spanning = |of: fn(&Priced) -> f64| Interval::spanning(of(priced), corners.iter().map(of));
+    let over = |bytes: f64, user: f64| (user > 0.0).then(|| bytes / user);
+    let written_bytes_per_day = spanning(Priced::written_per_day);
+    let lifetime_years = workload.lifetime.map(|lifetime| {
+        let allowed = lifetime.drive_writes_per_day * lifetime.drive_bytes as f64 * WARRANTY_YEARS;
+        let years = |written: f64| if written > 0.0 { allowed / written } else { f64::INFINITY };
+        Interval {
+            low: years(written_bytes_per_day.high),
+            value: years(written_bytes_per_day.value),
+            high: years(written_bytes_per_day.low),
+        }
+    });
+    let design = candidate.design.as_ref();
+    Row {
+        family: candidate.family,
+        design: design.name(),
+        rate_per_second: spanning(|priced| priced.rate),
+        latency_us: spanning(|priced| priced.latency_s).scaled(1e6),
+        bound: priced.bound,
+        write_amplification: over(priced.written_bytes, priced.changed_bytes),
+        read_amplification: over(priced.read_bytes, priced.returned_bytes),
+        space_amplification: design.space_amplification(&situation(workload, engine)),
+        written_bytes_per_day,
+        lifetime_years,
+    }
+}

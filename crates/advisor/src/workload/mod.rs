@@ -1,0 +1,179 @@
+//! The operations that a user's program has the store do, its records and its limits.
+//!
+//! 1. [`Workload::parse`] reads a TOML file ([`file`]), [`Workload::preset`] takes one of YCSB's
+//!    ([`presets`]), and `observe` makes one of what an engine has counted.
+//! 2. [`check`] refuses whatever cannot be, with the field and its range. Nothing else in this crate makes
+//!    sure again.
+
+mod check;
+mod file;
+mod presets;
+
+use serde::Serialize;
+
+use crate::Error;
+
+pub use presets::PRESETS;
+
+/// A checked workload: every field is in its range, and the shares add up to 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Workload {
+    /// Name for people.
+    pub name: String,
+    /// Shares of the operations.
+    pub operations: Operations,
+    /// The records.
+    pub records: Records,
+    /// Memory that the store may use for all its caches and buffers.
+    pub memory_bytes: u64,
+    /// Exponent of the Zipf distribution of the keys that operations name; 0 is uniform.
+    pub skew: f64,
+    /// Operations under way at a time.
+    pub clients: u32,
+    /// Operations per second that must be reached; `None`: as many as possible.
+    pub rate_per_second: Option<f64>,
+    /// Processor cores for operations; `None`: they are no limit.
+    pub cores: Option<u32>,
+    /// What a commit promises.
+    pub durability: Durability,
+    /// Bytes that may be written to the drive; `None`: any number.
+    pub lifetime: Option<Lifetime>,
+    /// What an observation could not know, and what was assumed instead; empty for files and presets.
+    pub assumptions: Vec<String>,
+}
+
+/// Shares of all operations, each from 0 to 1; together 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Operations {
+    /// Look-ups of keys that exist.
+    pub point_hits: f64,
+    /// Look-ups of keys that do not.
+    pub point_misses: f64,
+    /// Writes of new keys.
+    pub inserts: f64,
+    /// Writes of keys that exist.
+    pub updates: f64,
+    /// Removals of keys that exist.
+    pub deletes: f64,
+    /// Range queries.
+    pub ranges: f64,
+    /// Bytes of records that a range query yields.
+    pub range_bytes: u64,
+}
+
+/// The records.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Records {
+    /// How many there are.
+    pub count: u64,
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+}
+
+/// What a commit promises when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "promise", rename_all = "snake_case")]
+pub enum Durability {
+    /// It survives a power cut. Commits of several clients may share a flush.
+    Sync,
+    /// A power cut may take the commits of the last window.
+    Group {
+        /// The window.
+        window_us: u64,
+    },
+    /// A power cut may take any commits that the engine has not written by itself.
+    None,
+}
+
+/// Limit of the bytes that reach the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lifetime {
+    /// Drive capacities per day.
+    pub drive_writes_per_day: f64,
+    /// Capacity of the drive.
+    pub drive_bytes: u64,
+}
+
+impl Operations {
+    /// The shares with their names in files.
+    pub(crate) fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("point_hits", self.point_hits),
+            ("point_misses", self.point_misses),
+            ("inserts", self.inserts),
+            ("updates", self.updates),
+            ("deletes", self.deletes),
+            ("ranges", self.ranges),
+        ]
+    }
+
+    /// Share of the operations that write.
+    pub fn writes(&self) -> f64 {
+        self.inserts + self.updates + self.deletes
+    }
+
+    /// Share of the operations that only read.
+    pub fn reads(&self) -> f64 {
+        self.point_hits + self.point_misses + self.ranges
+    }
+}
+
+impl Records {
+    /// Bytes of a record.
+    pub fn record_bytes(&self) -> u64 {
+        self.key_bytes + self.value_bytes
+    }
+
+    /// Bytes of all records.
+    pub fn data_bytes(&self) -> f64 {
+        self.count as f64 * self.record_bytes() as f64
+    }
+}
+
+impl Durability {
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Sync => "every commit survives a power cut".into(),
+            Self::Group { window_us } => {
+                format!("a power cut may take the commits of the last {:.0} ms", *window_us as f64 / 1e3)
+            }
+            Self::None => "a power cut may take any recent commit".into(),
+        }
+    }
+}
+
+impl Workload {
+    /// A workload from the TOML text of its file.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] if it is no TOML or has an unknown field, [`Error::Field`] if a value is out of its
+    /// range or contradicts another one.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        file::parse(text)
+    }
+
+    /// The preset of this name.
+    ///
+    /// # Errors
+    /// [`Error::Preset`] with all names.
+    pub fn preset(name: &str) -> Result<Self, Error> {
+        presets::preset(name)
+    }
+
+    /// The workload as the text of a file that [`Workload::parse`] reads.
+    pub fn to_toml(&self) -> String {
+        file::print(self)
+    }
+
+    /// The same workload, after making sure that it can be.
+    ///
+    /// # Errors
+    /// [`Error::Field`] with the field and its range.
+    pub fn checked(self) -> Result<Self, Error> {
+        check::check(&self)?;
+        Ok(self)
+    }
+}

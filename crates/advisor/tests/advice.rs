@@ -1,0 +1,134 @@
+//! Advice of a workload on a profile: what follows from known drives, and from profiles that know little.
+
+use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::workload::{Durability, PRESETS};
+use flashgrain_advisor::{Advice, Interval, Workload};
+use flashgrain_profile::{DeviceProfile, file};
+
+/// A simulated Samsung 960 EVO, profiled in a minute of its time; without the points behind the models.
+const FULL: &str = include_str!("fixtures/960evo.json");
+/// A profile of the first schema, with few experiments.
+const OLD: &str = include_str!("../../profile/tests/fixtures/profile-v1.json");
+
+fn profile(text: &str) -> DeviceProfile {
+    file::parse("profile.json".as_ref(), text.as_bytes()).unwrap()
+}
+
+fn contains_its_value(interval: &Interval) -> bool {
+    interval.low <= interval.value && interval.value <= interval.high
+}
+
+#[test]
+fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_values() {
+    for text in [FULL, OLD] {
+        for (name, _) in PRESETS {
+            let advice = Advice::new(&Workload::preset(name).unwrap(), &profile(text), &EngineName::ALL);
+            for row in &advice.ranking.rows {
+                for interval in [row.rate_per_second, row.latency_us, row.written_bytes_per_day] {
+                    assert!(contains_its_value(&interval) && interval.value.is_finite(), "{name}: {row:?}");
+                }
+                assert!(row.space_amplification >= 1.0, "{name}: {row:?}");
+            }
+            let rates: Vec<f64> = advice.ranking.rows.iter().map(|row| row.rate_per_second.value).collect();
+            assert!(rates.is_sorted_by(|a, b| a >= b), "{name}: {rates:?}");
+            for engine in &advice.engines {
+                assert!(engine.gain.value >= 0.999, "{name}: {:?} {:?}", engine.engine, engine.gain);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_profile_without_writes_gives_wider_intervals_and_says_so() {
+    let workload = Workload::preset("ycsb-a").unwrap();
+    let mut without: serde_json::Value = serde_json::from_str(FULL).unwrap();
+    for model in ["dam", "pdam", "affine", "mqssd"] {
+        without["models"][model]["costs"]["writes"] = serde_json::Value::Null;
+    }
+    let [full, reads] = [FULL, &without.to_string()].map(|text| Advice::new(&workload, &profile(text), &[]));
+    let width = |advice: &Advice| {
+        let rate = advice.ranking.rows[0].rate_per_second;
+        rate.high / rate.low
+    };
+    assert!(width(&reads) > width(&full), "{} {}", width(&reads), width(&full));
+    assert!(
+        full.notes.iter().all(|note| note.starts_with("s(k)") || note.starts_with("β(k)")),
+        "{:?}",
+        full.notes
+    );
+    let says = reads.notes.iter().any(|note| note.contains("writes were not measured"));
+    assert!(says, "{:?}", reads.notes);
+}
+
+#[test]
+fn a_profile_that_knows_nothing_gives_advice_too() {
+    let mut profile = profile(FULL);
+    profile.models = None;
+    profile.comparison = None;
+    profile.measurements.flush.clear();
+    let advice = Advice::new(&Workload::preset("ycsb-a").unwrap(), &profile, &EngineName::ALL);
+    assert!(advice.notes.iter().any(|note| note.contains("nothing was measured")), "{:?}", advice.notes);
+    assert!(advice.notes.iter().any(|note| note.contains("flush was not run")), "{:?}", advice.notes);
+    let rate = advice.ranking.rows[0].rate_per_second;
+    assert!(rate.high / rate.low > 50.0, "{rate:?}");
+}
+
+#[test]
+fn more_memory_clients_and_less_to_write_never_lower_a_rate() {
+    let profile = profile(FULL);
+    let base = Workload::preset("ycsb-a").unwrap();
+    let rate =
+        |workload: &Workload| Advice::new(workload, &profile, &[]).ranking.rows[0].rate_per_second.value;
+    let more_memory = Workload { memory_bytes: base.memory_bytes * 4, ..base.clone() };
+    let more_clients = Workload { clients: base.clients * 2, ..base.clone() };
+    let reads = Workload::preset("ycsb-b").unwrap();
+    for better in [more_memory, more_clients, reads] {
+        assert!(rate(&better) >= rate(&base) * 0.999, "{better:?}");
+    }
+}
+
+#[test]
+fn a_lifetime_budget_limits_the_rate_to_what_it_allows() {
+    let mut workload = Workload::preset("ycsb-a").unwrap();
+    let text = workload.to_toml() + "[lifetime]\ndrive_writes_per_day = 0.3\ndrive_bytes = \"500GB\"\n";
+    workload = Workload::parse(&text).unwrap();
+    let advice = Advice::new(&workload, &profile(FULL), &[]);
+    let row = &advice.ranking.rows[0];
+    let allowed = 0.3 * 500e9;
+    assert!((row.written_bytes_per_day.value / allowed - 1.0).abs() < 1e-6, "{row:?}");
+    assert!((row.lifetime_years.unwrap().value - 5.0).abs() < 1e-6, "{row:?}");
+}
+
+#[test]
+fn durability_is_weakened_only_where_the_workload_allows_it() {
+    let profile = profile(FULL);
+    let file_of = |durability| {
+        let workload = Workload { durability, ..Workload::preset("ycsb-a").unwrap() };
+        let advice = Advice::new(&workload, &profile, &EngineName::ALL);
+        advice.engines.iter().map(|engine| engine.file.clone()).collect::<Vec<_>>().join("\n")
+    };
+    const LAZY: [&str; 2] = ["PRAGMA synchronous = NORMAL", "innodb_flush_log_at_trx_commit = 2"];
+    let short = Durability::Group { window_us: 1000 };
+    for (durability, lazy) in [
+        (Durability::Sync, [false, false]),
+        (short, [false, false]),
+        (Durability::Group { window_us: 2_000_000 }, [false, true]),
+        (Durability::None, [true, true]),
+    ] {
+        let file = file_of(durability);
+        assert_eq!(LAZY.map(|text| file.contains(text)), lazy, "{durability:?}");
+        assert!(!file.contains("innodb_doublewrite = 0"), "{durability:?}");
+    }
+}
+
+#[test]
+fn the_rotational_flag_is_not_consulted() {
+    let workload = Workload::preset("ycsb-a").unwrap();
+    let texts = [Some(true), Some(false), None].map(|rotational| {
+        let mut profile = profile(FULL);
+        profile.provenance.identity.rotational = rotational;
+        let advice = Advice::new(&workload, &profile, &EngineName::ALL);
+        format!("{advice:?}")
+    });
+    assert!(texts.iter().all(|text| *text == texts[0]));
+}

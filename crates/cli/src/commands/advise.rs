@@ -1,0 +1,114 @@
+//! `flashgrain advise`.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::{Advice, Workload};
+use flashgrain_profile::file;
+
+use crate::exit::Usage;
+use crate::output::{Context, print, print_json};
+use crate::units::parse_positive_bytes;
+use crate::{results, summary};
+
+/// Say what storage-engine designs would do on a profiled drive for a workload, and which settings follow.
+///
+/// Ranks designs by predicted operations per second, with intervals that follow from the profile's, and says
+/// what limits each, how far the second is and what would change the ranking. With `--for` it writes the
+/// settings of an engine, each with its reason, the learned number behind it, its predicted gain and its
+/// cost. Durability is weakened only where the workload allows it.
+#[derive(Debug, Args)]
+pub struct AdviseArguments {
+    /// A folder of results, or a `profile.json`.
+    #[arg(long, value_name = "FILE", default_value = "flashgrain-out")]
+    profile: PathBuf,
+    /// A workload as TOML (docs/advise.md tells the form), or one of the presets ycsb-a to ycsb-f.
+    #[arg(long, value_name = "FILE|PRESET", default_value = "ycsb-a")]
+    workload: String,
+    /// Memory that the engine may use, instead of the workload's.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    memory: Option<u64>,
+    /// Records, instead of the workload's.
+    #[arg(long, value_name = "COUNT")]
+    records: Option<u64>,
+    /// Operations under way at a time, instead of the workload's.
+    #[arg(long, value_name = "COUNT")]
+    clients: Option<u32>,
+    /// Write the settings of this engine: to `--output`, or alone to standard output.
+    #[arg(long = "for", value_name = "ENGINE", value_enum)]
+    engine: Option<Engine>,
+    /// File for the settings.
+    #[arg(short, long, value_name = "FILE", requires = "engine")]
+    output: Option<PathBuf>,
+    /// Print the workload as TOML, to be changed and given to `--workload`, and nothing else.
+    #[arg(long)]
+    print_workload: bool,
+    /// Print everything as JSON, the settings of all engines or of the one that is named included.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The engines as the user names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// PRAGMAs.
+    Sqlite,
+    /// A fragment of `my.cnf`.
+    Mariadb,
+}
+
+impl Engine {
+    fn name(self) -> EngineName {
+        match self {
+            Self::Sqlite => EngineName::Sqlite,
+            Self::Mariadb => EngineName::Mariadb,
+        }
+    }
+}
+
+pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
+    let workload = workload(arguments)?;
+    if arguments.print_workload {
+        return Ok(print(&workload.to_toml())?);
+    }
+    let profile = file::read(&results::profile_at(&arguments.profile))?;
+    let engines: Vec<EngineName> = match arguments.engine {
+        Some(engine) => vec![engine.name()],
+        None if arguments.json => EngineName::ALL.to_vec(),
+        None => Vec::new(),
+    };
+    let advice = Advice::new(&workload, &profile, &engines);
+    let settings = arguments.engine.and(advice.engines.first());
+    if let (Some(settings), Some(output)) = (settings, &arguments.output) {
+        file::write_atomically(output, |writer| writer.write_all(settings.file.as_bytes()))?;
+        context.note(&format!("wrote {}", output.display()));
+    }
+    match settings {
+        _ if arguments.json => print_json(&advice),
+        Some(settings) if arguments.output.is_none() => {
+            settings.notes.iter().for_each(|note| context.note(&format!("note: {note}")));
+            Ok(print(&settings.file)?)
+        }
+        Some(settings) => Ok(print(&summary::engine(settings))?),
+        None => Ok(print(&summary::advice(&advice))?),
+    }
+}
+
+fn workload(arguments: &AdviseArguments) -> anyhow::Result<Workload> {
+    let given = &arguments.workload;
+    let path = PathBuf::from(given);
+    let mut workload = if path.exists() || given.contains(['/', '.']) {
+        let text = fs::read_to_string(&path).with_context(|| format!("read {given}"))?;
+        Workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?
+    } else {
+        Workload::preset(given).map_err(|error| Usage(error.to_string()))?
+    };
+    workload.memory_bytes = arguments.memory.unwrap_or(workload.memory_bytes);
+    workload.records.count = arguments.records.unwrap_or(workload.records.count);
+    workload.clients = arguments.clients.unwrap_or(workload.clients);
+    Ok(workload.checked().map_err(|error| Usage(error.to_string()))?)
+}

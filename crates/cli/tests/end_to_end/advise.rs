@@ -1,0 +1,86 @@
+//! `flashgrain advise`: workloads and profiles as users give them, files that it writes, what it refuses.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{fails, flashgrain, folder, stderr, stdout};
+
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
+
+#[test]
+fn designs_are_ranked_for_a_preset() {
+    let shown = stdout(
+        &flashgrain().args(["advise", "--profile", PROFILE, "--workload", "ycsb-b"]).assert().success(),
+    );
+    for text in ["Designs, best first", "operations/s", "limited by", "What would change the ranking"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}
+
+#[test]
+fn settings_go_to_a_file_or_alone_to_standard_output() {
+    let folder = folder();
+    let advise = |arguments: &[&str]| {
+        let mut command = flashgrain();
+        command.current_dir(&folder).args(["advise", "--profile", PROFILE]).args(arguments);
+        stdout(&command.assert().success())
+    };
+    let printed = advise(&["--for", "mariadb"]);
+    let explained = advise(&["--for", "mariadb", "-o", "flashgrain.cnf"]);
+    assert_eq!(fs::read_to_string(folder.path().join("flashgrain.cnf")).unwrap(), printed);
+    assert!(printed.contains("\ninnodb_buffer_pool_size = 6144M\n"), "{printed}");
+    assert!(explained.contains("innodb_buffer_pool_size") && explained.contains("gain"), "{explained}");
+    let all: Value = serde_json::from_str(&advise(&["--json"])).unwrap();
+    assert!(
+        all["engines"].as_array().unwrap().len() > 1
+            && all["ranking"]["rows"][0]["rate_per_second"]["low"].is_f64()
+    );
+}
+
+#[test]
+fn a_printed_workload_can_be_changed_and_given_back() {
+    let folder = folder();
+    let printed =
+        stdout(&flashgrain().args(["advise", "--workload", "ycsb-e", "--print-workload"]).assert().success());
+    let changed = printed.replace("count = 100000000", "count = 1000000");
+    assert_ne!(printed, changed);
+    fs::write(folder.path().join("mine.toml"), changed).unwrap();
+    let shown = flashgrain()
+        .current_dir(&folder)
+        .args(["advise", "--profile", PROFILE, "--workload", "mine.toml", "--memory", "64MiB"])
+        .assert()
+        .success();
+    let shown = stdout(&shown);
+    assert!(shown.contains("1 M of 24 + 1000 bytes") && shown.contains("64 MiB"), "{shown}");
+}
+
+#[test]
+fn impossible_workloads_are_refused_with_field_and_range() {
+    let folder = folder();
+    let text =
+        stdout(&flashgrain().args(["advise", "--workload", "ycsb-a", "--print-workload"]).assert().success());
+    fs::write(folder.path().join("bad.toml"), text.replace("updates = 0.5", "updates = 0.6")).unwrap();
+    fs::write(folder.path().join("odd.toml"), text + "[cache]\nbytes = 1\n").unwrap();
+    let refused = |workload: &str, texts: &[&str]| {
+        let arguments = ["advise", "--profile", PROFILE, "--workload", workload];
+        fails(flashgrain().current_dir(&folder).args(arguments), 2, texts);
+    };
+    refused("bad.toml", &["bad.toml", "`operations`", "1.1", "sum is 1"]);
+    refused("odd.toml", &["odd.toml", "unknown field `cache`", "`records`"]);
+    refused("ycsb-z", &["ycsb-z", "ycsb-a"]);
+    let missing = ["advise", "--profile", PROFILE, "--workload", "none.toml"];
+    fails(flashgrain().current_dir(&folder).args(missing), 1, &["none.toml"]);
+    fails(flashgrain().current_dir(&folder).args(["advise"]), 1, &["flashgrain-out"]);
+    let tiny = ["advise", "--profile", PROFILE, "--memory", "512"];
+    fails(flashgrain().current_dir(&folder).args(tiny), 2, &["`memory_bytes` is 512", "1048576"]);
+    fails(flashgrain().current_dir(&folder).args(["advise", "-o", "x"]), 2, &["--for"]);
+}
+
+#[test]
+fn a_profile_of_the_first_schema_gives_advice() {
+    let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fixtures/profile-v1.json");
+    let advised = flashgrain().args(["advise", "--profile", old, "--for", "sqlite"]).assert().success();
+    assert!(stdout(&advised).contains("PRAGMA journal_mode = WAL;"));
+    assert!(stderr(&advised).contains("page_size takes effect"));
+}

@@ -1,0 +1,240 @@
+//! Advice for a terminal: ranked designs, what would change the ranking, and an engine's settings.
+
+use flashgrain_advisor::engine::{EngineAdvice, Setting, factor};
+use flashgrain_advisor::rank::{Change, Lever, Ranking, Row, WARRANTY_YEARS};
+use flashgrain_advisor::{Advice, Interval, Workload};
+
+use crate::table::{Cell, Kind, Table, Tone};
+use crate::terminal::{Printer, Style};
+use crate::unit::{self, Unit};
+
+/// Workload, ranking, and the settings of every engine that was asked for.
+pub fn advice(advice: &Advice, style: impl Into<Style>) -> String {
+    let style = style.into();
+    let mut out = Printer::new(style);
+    out.title("Workload");
+    out.table(&workload(&advice.workload));
+    for assumption in &advice.workload.assumptions {
+        out.prose(&format!("Assumed: {assumption}"));
+    }
+    out.title("Designs, best first");
+    out.prose(&format!("On {}. Intervals: from the ends of the profile's.", advice.drive));
+    out.table(&ranking(&advice.ranking));
+    out.table(&amplification(&advice.ranking));
+    if let Some(sentence) = lead(&advice.ranking) {
+        out.prose(&sentence);
+    }
+    for note in &advice.notes {
+        out.prose(&format!("Note: {note}"));
+    }
+    out.title("What would change the ranking");
+    match advice.ranking.changes.as_slice() {
+        [] => out.prose("Nothing within the range that was tried: any share of writes, memory and clients from a 64th to 64 times."),
+        changes => out.table(&levers(changes)),
+    }
+    let mut text = out.into_text();
+    for one in &advice.engines {
+        text.push('\n');
+        text += &engine(one, style);
+    }
+    text
+}
+
+/// The settings of an engine.
+pub fn engine(advice: &EngineAdvice, style: impl Into<Style>) -> String {
+    let mut out = Printer::new(style.into());
+    out.title(&format!("{} {}", advice.engine.describe(), advice.version));
+    out.prose(&format!(
+        "Predicted: {} operations/s with the defaults, {} as advised: {}.",
+        rate(advice.default_rate_per_second),
+        rate(advice.advised_rate_per_second),
+        factor(advice.gain)
+    ));
+    let mut table = Table::new(&[
+        ("setting", Kind::Label),
+        ("advised", Kind::Number),
+        ("default", Kind::Number),
+        ("gain", Kind::Number),
+        ("because", Kind::Prose),
+    ]);
+    for setting in &advice.settings {
+        table.push(setting_row(setting));
+    }
+    out.table(&table);
+    for note in &advice.notes {
+        out.prose(&format!("Note: {note}."));
+    }
+    out.into_text()
+}
+
+fn setting_row(setting: &Setting) -> [Cell; 5] {
+    let tone = if setting.value.is_some() { Tone::Strong } else { Tone::Quiet };
+    let cost = if setting.cost.is_empty() { String::new() } else { format!("; costs {}", setting.cost) };
+    let gain = match (&setting.value, setting.gain) {
+        (Some(_), Some(gain)) => factor(gain),
+        (Some(_), None) => "not predicted".into(),
+        (None, _) => "–".into(),
+    };
+    [
+        setting.name.into(),
+        Cell::toned(setting.value.clone().unwrap_or_else(|| "default".into()), tone),
+        Cell::toned(setting.default, Tone::Quiet),
+        gain.into(),
+        format!("{} ({}){cost}", setting.reason, setting.number).into(),
+    ]
+}
+
+fn workload(workload: &Workload) -> Table {
+    let mut table = Table::new(&[("", Kind::Label), ("", Kind::Prose)]);
+    let operations = workload.operations;
+    let shares = [
+        ("point hits", operations.point_hits),
+        ("point misses", operations.point_misses),
+        ("inserts", operations.inserts),
+        ("updates", operations.updates),
+        ("deletes", operations.deletes),
+        ("ranges", operations.ranges),
+    ];
+    let mix: Vec<String> = shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| format!("{} {name}", unit::share(share)))
+        .collect();
+    let records = workload.records;
+    let skew = match workload.skew {
+        0.0 => "uniform".to_owned(),
+        exponent => format!("Zipf {exponent}"),
+    };
+    let rows = [
+        ("operations", format!("{}: {}", workload.name, mix.join(", "))),
+        (
+            "records",
+            format!(
+                "{} of {} + {} bytes: {}; {skew}",
+                unit::count(records.count as f64),
+                records.key_bytes,
+                records.value_bytes,
+                unit::bytes(records.data_bytes())
+            ),
+        ),
+        ("memory", unit::bytes(workload.memory_bytes as f64)),
+        ("clients", workload.clients.to_string()),
+        ("durability", workload.durability.describe()),
+    ];
+    for (name, text) in rows {
+        table.push([Cell::toned(name, Tone::Quiet), text.into()]);
+    }
+    if let Some(lifetime) = workload.lifetime {
+        let budget = format!(
+            "{} drive writes a day of {}",
+            lifetime.drive_writes_per_day,
+            unit::bytes(lifetime.drive_bytes as f64)
+        );
+        table.push([Cell::toned("lifetime", Tone::Quiet), budget.into()]);
+    }
+    table
+}
+
+fn ranking(ranking: &Ranking) -> Table {
+    let mut table = Table::new(&[
+        ("design", Kind::Label),
+        ("operations/s", Kind::Number),
+        ("latency", Kind::Number),
+        ("limited by", Kind::Label),
+    ]);
+    for (place, row) in ranking.rows.iter().enumerate() {
+        let tone = if place == 0 { Tone::Strong } else { Tone::Plain };
+        table.push([
+            Cell::toned(row.design.as_str(), tone),
+            Cell::toned(rate(row.rate_per_second), tone),
+            seconds(row.latency_us.scaled(1e-6)).into(),
+            row.bound.describe().into(),
+        ]);
+    }
+    table
+}
+
+fn amplification(ranking: &Ranking) -> Table {
+    let has_budget = ranking.rows.iter().any(|row| row.lifetime_years.is_some());
+    let mut columns = vec![
+        ("bytes per byte", Kind::Label),
+        ("written", Kind::Number),
+        ("read", Kind::Number),
+        ("space", Kind::Number),
+        ("written a day", Kind::Number),
+    ];
+    let lasts = format!("lasts, of {WARRANTY_YEARS} years");
+    if has_budget {
+        columns.push((lasts.as_str(), Kind::Number));
+    }
+    let mut table = Table::new(&columns);
+    let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| Unit::Plain.show(value));
+    for row in &ranking.rows {
+        let mut cells: Vec<Cell> = vec![
+            row.design.as_str().into(),
+            number(row.write_amplification).into(),
+            number(row.read_amplification).into(),
+            number(Some(row.space_amplification)).into(),
+            unit::bytes(row.written_bytes_per_day.value).into(),
+        ];
+        if has_budget {
+            cells.push(years(row).into());
+        }
+        table.push(cells);
+    }
+    table
+}
+
+fn years(row: &Row) -> String {
+    match row.lifetime_years {
+        None => "–".into(),
+        Some(years) if years.value > 1000.0 => "over 1000 years".into(),
+        Some(years) => format!("{} years", Unit::Plain.show(years.value)),
+    }
+}
+
+/// How far the second best is.
+fn lead(ranking: &Ranking) -> Option<String> {
+    let (second, lead) = (ranking.rows.get(1)?, ranking.lead?);
+    let sure = match lead.low > 1.0 {
+        true => "it stays first at all ends of the intervals",
+        false => "within the intervals either may be first",
+    };
+    Some(format!("The first has {} the rate of the second ({}); {sure}.", factor(lead), second.design))
+}
+
+fn levers(changes: &[Change]) -> Table {
+    let mut table = Table::new(&[
+        ("if", Kind::Label),
+        ("instead of", Kind::Number),
+        ("were", Kind::Number),
+        ("then first", Kind::Prose),
+    ]);
+    for change in changes {
+        let show = |value: f64| match change.lever {
+            Lever::WriteShare => unit::share(value),
+            Lever::Memory => unit::bytes(value),
+            Lever::Clients => format!("{value:.0}"),
+        };
+        let name = match change.lever {
+            Lever::WriteShare => "share of writes",
+            Lever::Memory => "memory",
+            Lever::Clients => "clients",
+        };
+        table.push([
+            name.into(),
+            show(change.now).into(),
+            show(change.at).into(),
+            change.first.describe().into(),
+        ]);
+    }
+    table
+}
+
+fn rate(interval: Interval) -> String {
+    Unit::Count.show_interval(interval.value, interval.low, interval.high)
+}
+
+fn seconds(interval: Interval) -> String {
+    Unit::Seconds.show_interval(interval.value, interval.low, interval.high)
+}
