@@ -132,6 +132,7 @@ pub(crate) fn situation(workload: &Workload, engine: &Engine) -> Situation {
         },
         durability: Log::NoLog,
         changes_per_checkpoint: engine.checkpoint_log_bytes.map(|bytes| bytes / log_bytes_per_change),
+        operations_since_empty: None,
         processor: Processor::FREE,
     }
 }
@@ -156,6 +157,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Bytes written per byte changed, log included; `None` if nothing is changed.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.data.bytes(Access::Write) + self.log.bytes(Access::Write);
+        (self.data.changed_bytes > 0.0).then(|| written / self.data.changed_bytes)
+    }
+
     /// Without the log's requests: of engines whose log is no log of operations.
     pub fn without_log(self) -> Self {
         Self { log: Demand::default(), ..self }

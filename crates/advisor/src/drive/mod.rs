@@ -140,6 +140,12 @@ impl Drive {
         self.costs(access).setup(concurrency)
     }
 
+    /// Bytes of a request whose transfer takes as long as its setup.
+    pub(crate) fn half_bandwidth_bytes(&self, access: Access, concurrency: f64) -> f64 {
+        let costs = self.costs(access);
+        costs.setup(concurrency).value / costs.transfer(concurrency).value
+    }
+
     fn costs(&self, access: Access) -> &Costs {
         match access {
             Access::Read => &self.reads,

@@ -51,6 +51,9 @@ const LAZY_WINDOW_US: u64 = 1_000_000;
 const NEIGHBOUR_RATIO: f64 = 10.0;
 const PAGE_BYTES: [f64; 5] = [4096.0, 8192.0, 16384.0, 32768.0, 65536.0];
 
+/// Longer records go to pages of their own.
+const RECORDS_PER_PAGE_MIN: f64 = 2.2;
+
 /// The tree with its doublewrite buffer.
 struct Tree(BTree);
 
@@ -135,8 +138,11 @@ fn round(number: f64) -> f64 {
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let mut tuned = Tuned { default: DEFAULT, advised: configured(workload, drive), workload, drive };
+    // A record must fit into half of a page.
+    let room = |bytes: &f64| *bytes >= RECORDS_PER_PAGE_MIN * workload.records.record_bytes() as f64;
+    let page_bytes: Vec<f64> = PAGE_BYTES.into_iter().filter(room).collect();
     tuned.advised.page_bytes =
-        tuned.best(&PAGE_BYTES, DEFAULT.page_bytes, |innodb, bytes| innodb.page_bytes = bytes);
+        tuned.best(&page_bytes, DEFAULT.page_bytes, |innodb, bytes| innodb.page_bytes = bytes);
     let settings = vec![
         pool(&tuned),
         page(&tuned),

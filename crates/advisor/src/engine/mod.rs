@@ -1,7 +1,7 @@
 //! Settings of engines that people run, each with its reason.
 //!
 //! 1. An engine has a configuration type with its defaults, the configuration that follows from workload and
-//!    drive, and a model that prices a configuration: [`Tuned`].
+//!    drive, and a model that prices a configuration: `Tuned`.
 //! 2. The gain of a setting is the predicted rate with all advised settings over the rate with this one back
 //!    at the engine's default, at the same ends of the drive's intervals.
 //! 3. A setting that the profile does not support, or that gains nothing, stays at the default and says why:
@@ -11,6 +11,7 @@
 //! [`Durability`](crate::workload::Durability) promises, whatever it would gain.
 
 mod mariadb;
+mod rocksdb;
 mod sqlite;
 mod tuned;
 
@@ -24,6 +25,8 @@ use crate::workload::Workload;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineName {
+    /// RocksDB: an OPTIONS file.
+    Rocksdb,
     /// SQLite: PRAGMAs.
     Sqlite,
     /// MariaDB with InnoDB: a fragment of `my.cnf`.
@@ -73,6 +76,7 @@ pub struct Setting {
 /// The settings of an engine for a workload on a drive.
 pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineAdvice {
     match engine {
+        EngineName::Rocksdb => rocksdb::advise(workload, drive),
         EngineName::Sqlite => sqlite::advise(workload, drive),
         EngineName::Mariadb => mariadb::advise(workload, drive),
     }
@@ -80,11 +84,12 @@ pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineA
 
 impl EngineName {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Mariadb];
+    pub const ALL: [Self; 3] = [Self::Rocksdb, Self::Sqlite, Self::Mariadb];
 
     /// As people write it.
     pub fn describe(self) -> &'static str {
         match self {
+            Self::Rocksdb => "RocksDB",
             Self::Sqlite => "SQLite",
             Self::Mariadb => "MariaDB",
         }

@@ -1,6 +1,7 @@
 //! The designs that are ranked, each with the parameters that are tried.
 
-use flashgrain_model::dictionary::{BTree, Design, WriteBack};
+use flashgrain_model::dictionary::{BEpsilonTree, BTree, Design, WriteBack, powers_of_two};
+use flashgrain_model::lsm::{Layout, LsmTree};
 use serde::Serialize;
 
 /// A kind of design; its best parameters stand for it.
@@ -9,35 +10,128 @@ use serde::Serialize;
 pub enum Family {
     /// B+-tree with pages in place.
     BTree,
+    /// Bε-tree whose nodes are read as a whole.
+    BEpsilonNaive,
+    /// Bε-tree with a buffer per child and pivots in the parent (dictionaries paper, Theorem 9).
+    BEpsilonOptimised,
+    /// LSM-tree with one run per level.
+    LsmLeveled,
+    /// LSM-tree with several runs per level.
+    LsmTiered,
+    /// LSM-tree with several runs per level but the last.
+    LsmLazyLeveled,
+    /// LSM-tree with one run.
+    LsmSingleLevel,
 }
 
 impl Family {
+    /// All.
+    pub const ALL: [Self; 7] = [
+        Self::BTree,
+        Self::BEpsilonNaive,
+        Self::BEpsilonOptimised,
+        Self::LsmLeveled,
+        Self::LsmTiered,
+        Self::LsmLazyLeveled,
+        Self::LsmSingleLevel,
+    ];
+
     /// In words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::BTree => "B-tree in place",
+            Self::BEpsilonNaive => "Bε-tree, nodes read whole",
+            Self::BEpsilonOptimised => "Bε-tree, buffers per child",
+            Self::LsmLeveled => "LSM-tree, leveled",
+            Self::LsmTiered => "LSM-tree, tiered",
+            Self::LsmLazyLeveled => "LSM-tree, lazy leveled",
+            Self::LsmSingleLevel => "LSM-tree, single level",
+        }
+    }
+
+    fn of_layout(layout: Layout) -> Self {
+        match layout {
+            Layout::Leveled => Self::LsmLeveled,
+            Layout::Tiered => Self::LsmTiered,
+            Layout::LazyLeveled => Self::LsmLazyLeveled,
+            Layout::SingleLevel => Self::LsmSingleLevel,
         }
     }
 }
 
-/// Node sizes that are tried.
-const NODE_BYTES: [f64; 9] = [4e3, 8e3, 16e3, 32e3, 64e3, 128e3, 256e3, 512e3, 1024e3];
+/// Node sizes of B-trees.
+const NODE_BYTES_MIN: f64 = 4096.0;
+const NODE_BYTES_MAX: f64 = 1_048_576.0;
+/// Node sizes of Bε-trees, whose nodes have room for buffers.
+const BUFFERED_BYTES_MIN: f64 = 65_536.0;
+const BUFFERED_BYTES_MAX: f64 = 4_194_304.0;
+const BUFFERED_FANOUTS: [f64; 4] = [4.0, 8.0, 16.0, 32.0];
+const LSM_FANOUTS: [f64; 4] = [4.0, 6.0, 10.0, 16.0];
+const LSM_FILE_BYTES: [f64; 3] = [16.0 * MEBI, 64.0 * MEBI, 256.0 * MEBI];
+const LSM_BLOCK_BYTES: [f64; 2] = [4096.0, 16384.0];
+const LSM_FILTER_BITS: [f64; 2] = [0.0, 10.0];
+const MEBI: f64 = 1_048_576.0;
 
 /// A design with parameters.
 pub(crate) struct Candidate {
     pub family: Family,
+    /// The design with its parameters, for people.
+    pub name: String,
     pub design: Box<dyn Design>,
 }
 
 /// All that are tried; `write_concurrency` are the writes that background work keeps outstanding.
 pub(crate) fn candidates(write_concurrency: f64) -> Vec<Candidate> {
-    let node_bytes = NODE_BYTES.map(|kilobytes| kilobytes / 1000.0 * 1024.0);
-    let b_tree = node_bytes.map(|node_bytes| Candidate {
-        family: Family::BTree,
-        design: Box::new(BTree {
-            write_back: WriteBack::Background { concurrency: write_concurrency },
-            ..BTree::new(node_bytes)
-        }),
-    });
-    b_tree.into_iter().collect()
+    let mut all = Vec::new();
+    let mut add = |family: Family, name: Option<String>, design: Box<dyn Design>| {
+        let name = name.unwrap_or_else(|| design.name());
+        all.push(Candidate { family, name, design });
+    };
+    let background = WriteBack::Background { concurrency: write_concurrency };
+    for node_bytes in powers_of_two(NODE_BYTES_MIN, NODE_BYTES_MAX) {
+        let tree = BTree { write_back: background, ..BTree::new(node_bytes) };
+        add(Family::BTree, None, Box::new(tree));
+    }
+    for node_bytes in powers_of_two(BUFFERED_BYTES_MIN, BUFFERED_BYTES_MAX) {
+        for fanout in BUFFERED_FANOUTS {
+            let naive = BEpsilonTree { flushes: background, ..BEpsilonTree::naive(node_bytes, fanout) };
+            add(Family::BEpsilonNaive, None, Box::new(naive));
+            let tree = BEpsilonTree { flushes: background, ..BEpsilonTree::optimised(node_bytes, fanout) };
+            add(Family::BEpsilonOptimised, None, Box::new(tree));
+        }
+    }
+    for tree in lsm_trees(write_concurrency) {
+        let name = format!(
+            "{}, {} MiB files, {} KiB blocks, {} filter bits",
+            tree.name(),
+            tree.file_bytes / MEBI,
+            tree.block_bytes / 1024.0,
+            tree.filter_bits_per_key
+        );
+        add(Family::of_layout(tree.layout), Some(name), Box::new(tree));
+    }
+    all
+}
+
+fn lsm_trees(compaction_threads: f64) -> Vec<LsmTree> {
+    let mut all = Vec::new();
+    for layout in Layout::ALL {
+        let fanouts = if layout == Layout::SingleLevel { &LSM_FANOUTS[..1] } else { &LSM_FANOUTS[..] };
+        for fanout in fanouts {
+            for file_bytes in LSM_FILE_BYTES {
+                for block_bytes in LSM_BLOCK_BYTES {
+                    all.extend(LSM_FILTER_BITS.map(|filter_bits_per_key| LsmTree {
+                        fanout: *fanout,
+                        file_bytes,
+                        block_bytes,
+                        filter_bits_per_key,
+                        compaction_threads,
+                        subcompactions: compaction_threads,
+                        ..LsmTree::new(layout)
+                    }));
+                }
+            }
+        }
+    }
+    all
 }

@@ -1,9 +1,9 @@
 //! The designs of storage engines beside each other for one workload on one drive.
 //!
-//! 1. [`designs`] lists families of designs with the parameters that are tried.
+//! 1. `designs` lists families of designs with the parameters that are tried.
 //! 2. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's
 //!    intervals.
-//! 3. [`change`] looks for the nearest workloads for which another family is first.
+//! 3. `change` looks for the nearest workloads for which another family is first.
 
 mod change;
 mod designs;
@@ -26,11 +26,16 @@ pub const WARRANTY_YEARS: f64 = 5.0;
 /// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
 const WRITE_CONCURRENCY: f64 = 4.0;
 
+/// Part of the memory that a design may need for itself, such as for filters; the rest caches data.
+const MEMORY_FRACTION: f64 = 0.75;
+
 /// Designs, best first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
     /// One row per family.
     pub rows: Vec<Row>,
+    /// Families that memory has no room for.
+    pub left_out: Vec<Family>,
     /// Rate of the first over that of the second, at the same ends; `None` with one family.
     pub lead: Option<Interval>,
     /// The nearest workloads for which another family is first.
@@ -84,7 +89,9 @@ pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
         Interval::spanning(ratio(Ends::VALUE), Ends::corners().map(ratio))
     });
     let changes = change::changes(&candidates, workload, drive);
-    Ranking { rows, lead, changes }
+    let is_ranked = |family: &Family| best.iter().any(|judged| judged.candidate.family == *family);
+    let left_out = Family::ALL.into_iter().filter(|family| !is_ranked(family)).collect();
+    Ranking { rows, left_out, lead, changes }
 }
 
 /// Writes that background work keeps outstanding: as many as the drive serves at a time.
@@ -99,7 +106,11 @@ pub(crate) fn write_concurrency(drive: &Drive) -> f64 {
 fn best_of_families<'a>(candidates: &'a [Candidate], workload: &Workload, drive: &Drive) -> Vec<Judged<'a>> {
     let engine = Engine::ideal(workload);
     let mut best: Vec<Judged<'a>> = Vec::new();
-    for candidate in candidates {
+    let surroundings = situation(workload, &engine);
+    let fits = |candidate: &&Candidate| {
+        candidate.design.memory_bytes(&surroundings) <= MEMORY_FRACTION * surroundings.cache_bytes
+    };
+    for candidate in candidates.iter().filter(fits) {
         let asked = asked(candidate.design.as_ref(), workload, &engine);
         let priced = price(&asked, workload, &engine, drive, Ends::VALUE);
         let judged = Judged { candidate, asked, priced };
@@ -132,7 +143,7 @@ fn row(judged: &Judged<'_>, workload: &Workload, engine: &Engine, drive: &Drive)
     let design = candidate.design.as_ref();
     Row {
         family: candidate.family,
-        design: design.name(),
+        design: candidate.name.clone(),
         rate_per_second: spanning(|priced| priced.rate),
         latency_us: spanning(|priced| priced.latency_s).scaled(1e6),
         bound: priced.bound,

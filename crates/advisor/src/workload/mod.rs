@@ -1,8 +1,8 @@
 //! The operations that a user's program has the store do, its records and its limits.
 //!
-//! 1. [`Workload::parse`] reads a TOML file ([`file`]), [`Workload::preset`] takes one of YCSB's
-//!    ([`presets`]), and `observe` makes one of what an engine has counted.
-//! 2. [`check`] refuses whatever cannot be, with the field and its range. Nothing else in this crate makes
+//! 1. [`Workload::parse`] reads a TOML file (`file`), [`Workload::preset`] takes one of YCSB's
+//!    (`presets`), and `observe` makes one of what an engine has counted.
+//! 2. `check` refuses whatever cannot be, with the field and its range. Nothing else in this crate makes
 //!    sure again.
 
 mod check;

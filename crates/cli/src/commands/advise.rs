@@ -55,6 +55,8 @@ pub struct AdviseArguments {
 /// The engines as the user names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
+    /// An OPTIONS file.
+    Rocksdb,
     /// PRAGMAs.
     Sqlite,
     /// A fragment of `my.cnf`.
@@ -64,6 +66,7 @@ enum Engine {
 impl Engine {
     fn name(self) -> EngineName {
         match self {
+            Self::Rocksdb => EngineName::Rocksdb,
             Self::Sqlite => EngineName::Sqlite,
             Self::Mariadb => EngineName::Mariadb,
         }
