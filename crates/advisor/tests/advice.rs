@@ -1,4 +1,5 @@
 //! Advice of a workload on a profile: what follows from known drives, and from profiles that know little.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::workload::{Durability, PRESETS};

@@ -1,5 +1,6 @@
 //! Every file is loaded by its engine, which must know each setting and take its value. An engine that is not
 //! installed is named and skipped: `scripts/install-peers.sh --engines` installs all.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs;
 use std::path::Path;
