@@ -64,10 +64,11 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_cuts() }), 1)
     };
     match bug.finder() {
-        _ if matches!(bug, Bug::CutBeforeSuperblock | Bug::PendingTailCut | Bug::AppendsOutgrowMove) => {
+        _ if matches!(bug, Bug::CutBeforeSuperblock | Bug::AppendsOutgrowMove) => {
             vec![cuts()]
         }
         _ if matches!(bug, Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly) => vec![moves()],
+        _ if bug == Bug::MovedOntoStaleCopies => vec![(Box::new(Crash::about_moves_into_growth()), 1)],
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],

@@ -11,10 +11,10 @@ use super::checked_states::CheckedStates;
 use super::compare::{Found, compare};
 use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
-use super::life::Life;
+use super::life::{Life, device_use_of};
 use super::run::Campaign;
 use super::trace::trace;
-use crate::media::{Choice, Choices, Disk, Moment, Recorder, Tape, Timeline};
+use crate::media::{Choice, Choices, Disk, Event, Moment, Recorder, Tape, Timeline};
 use crate::world::{Content, Habits, Shape, Shared, same, small};
 
 /// How crash states are drawn, and those that were looked at.
@@ -111,6 +111,12 @@ impl Crash {
         }
     }
 
+    /// Of stores whose logs move to where the device has just grown: its length may be lost, and recovery
+    /// moves the log there again.
+    pub fn about_moves_into_growth() -> Self {
+        Self { only_while_length_uncertain: true, again_every: 3, ..Self::about_moves() }
+    }
+
     /// Of stores that are compacted and whose drives become shorter, while others write.
     pub fn about_cuts() -> Self {
         let habits = Habits {
@@ -152,10 +158,12 @@ impl Crash {
             let moves_now = moves.iter().any(|at| at.abs_diff(position) < AROUND_MOVES);
             let is_looked_at = (timeline.is_length_uncertain() || !self.only_while_length_uncertain)
                 && (moves_now || !self.only_while_log_moves);
-            if timeline.play(event) && position >= begin && is_looked_at {
+            check_length(life, &timeline, event)?;
+            let is_enough = counts.cases() >= self.states_per_life;
+            if timeline.play(event) && position >= begin && is_looked_at && !is_enough {
                 counts.add("moments", 1);
                 self.look_at(life, &mut timeline, random, &mut counts)?;
-                if counts.cases() >= self.states_per_life || !goes_on() {
+                if !goes_on() {
                     break;
                 }
             }
@@ -256,6 +264,20 @@ impl Crash {
             }
         }
         Ok(())
+    }
+}
+
+/// A superblock must not rely on a length of the drive that a power cut may take back: were it the only thing
+/// that is kept, the store would be refused.
+fn check_length(life: &Life, timeline: &Timeline, event: &Event) -> Result<(), Failure> {
+    match device_use_of(event) {
+        Some(device) if device.data_bytes > timeline.certain_bytes() => {
+            let case = format!("before event {}", timeline.moment().position);
+            let certain = timeline.certain_bytes();
+            let what = format!("a superblock relies on {} bytes, {certain} are certain", device.data_bytes);
+            Err(Failure::new(life.seed, case, what))
+        }
+        _ => Ok(()),
     }
 }
 

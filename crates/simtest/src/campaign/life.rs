@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::testing::observe;
+use flashgrain::testing::{DeviceUse, device_use, observe};
 use flashgrain::{CpuCosts, JoinHandle, Simulated};
 use flashgrain_device::Nanos;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
@@ -85,11 +85,7 @@ impl Life {
     pub fn log_moves(&self) -> Vec<usize> {
         let (mut moves, mut place) = (Vec::new(), None);
         for (position, event) in self.events.iter().enumerate() {
-            let Event::Written(_, write) = event else { continue };
-            if !write.bytes.starts_with(SUPERBLOCK) {
-                continue;
-            }
-            let now = write.bytes.get(SUPERBLOCK_LOG_START);
+            let Some(now) = device_use_of(event).map(|device| device.log_start_bytes) else { continue };
             if place.is_some_and(|place| place != now) {
                 moves.push(position);
             }
@@ -99,9 +95,13 @@ impl Life {
     }
 }
 
-/// How a superblock begins, and where it says where the log is.
-const SUPERBLOCK: &[u8] = b"flshgrn\0";
-const SUPERBLOCK_LOG_START: std::ops::Range<usize> = 80..88;
+/// What a superblock says, if one is written.
+pub fn device_use_of(event: &Event) -> Option<DeviceUse> {
+    match event {
+        Event::Written(_, write) => device_use(&write.bytes),
+        _ => None,
+    }
+}
 
 /// Now and then a read takes so long that others make checkpoints meanwhile.
 fn stalls(random: &mut Pcg64) -> Fault {

@@ -247,9 +247,9 @@ impl Timeline {
         self.tail.iter().filter(|pending| !pending.certain).map(|pending| pending.number).collect()
     }
 
-    /// How often the drive has become shorter.
-    pub fn cuts(&self) -> u64 {
-        self.cuts
+    /// Bytes that the drive has after any power cut.
+    pub fn certain_bytes(&self) -> u64 {
+        self.lengths[0]
     }
 
     /// Whether a power cut may leave the drive shorter, or longer, than it is.

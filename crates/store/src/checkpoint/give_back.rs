@@ -1,8 +1,9 @@
 //! How room is given back: the log moves out of the way, and the device's free end is cut off.
 //!
-//! 1. The free segments at the end are given up: nobody puts anything there any more.
-//! 2. A superblock that says how long the device will be is written to both slots, each flushed: whichever is
-//!    found later, the device is long enough for it.
+//! 1. The free segments at the end are given up: no image is put there any more.
+//! 2. What the device has grown is made durable, as part of it may stay. A superblock that says how long the
+//!    device will be is written to both slots, each flushed: whichever is found later, the device is long
+//!    enough for it.
 //! 3. The device becomes shorter. A crash before that leaves free room behind the end.
 
 use crate::sync::Arc;
@@ -10,6 +11,7 @@ use crate::sync::Arc;
 use super::run::Run;
 use super::{Superblock, slots};
 use crate::Error;
+use crate::io_context::{Role, flush};
 
 impl Run {
     /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
@@ -26,36 +28,33 @@ impl Run {
         Ok(())
     }
 
-    /// Moves the log back, or at least before the end of the first `keep` segments if there is room, and cuts
-    /// the device's free end off behind these.
+    /// Cuts the device's free end off behind the first `keep` segments, and moves the log out of the way if it
+    /// lies behind them and there is room.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
     pub fn give_back(&mut self, keep: usize) -> Result<(), Error> {
         let poison = self.parts.poison.clone();
         let _others_wait_for_it = poison.guard("room was given back");
-        self.try_to_give_back(keep).map_err(|error| match error {
+        self.cut_behind(keep).map_err(|error| match error {
             Error::Poisoned { .. } => error,
             other => poison.by(other),
         })
     }
 
-    fn try_to_give_back(&mut self, keep: usize) -> Result<(), Error> {
-        self.move_log_back()?;
-        self.move_log_before(keep)?;
-        self.cut_tail(Some(keep))
-    }
-
     /// Cuts the device's free end off after a checkpoint, if that is worth it.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
-        let Some(keep) = self.parts.segments.worth_keeping() else { return Ok(()) };
+        self.parts.segments.worth_keeping().map_or(Ok(()), |keep| self.cut_behind(keep))
+    }
+
+    fn cut_behind(&mut self, keep: usize) -> Result<(), Error> {
         self.move_log_before(keep)?;
         self.cut_tail(Some(keep))
     }
 
     /// Moves the log to free segments nearer to the device's beginning, if it lies behind the first `keep`
     /// segments and there are enough.
-    pub(super) fn move_log_before(&mut self, keep: usize) -> Result<(), Error> {
+    fn move_log_before(&mut self, keep: usize) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
         let place = self.parts.log.place();
         // A log that does not grow, or has a device of its own, is in no segment.
@@ -76,6 +75,9 @@ impl Run {
     pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
         segments.cut_tail(keep, |bytes| {
+            // The device may have grown since the checkpoint: that must be durable before a superblock needs it.
+            flush(&self.parts.devices, Role::Data)
+                .map_err(|failure| failure.error("flush the device's length"))?;
             self.save_length(bytes)?;
             self.save_length(bytes)
         })

@@ -405,9 +405,10 @@ impl Db {
     }
 
     /// Makes the store's files as short as its records allow: what is live moves to their beginning, and the
-    /// rest is given back to the file system. Others may go on reading and writing. Room that writing needs
-    /// stays, so that a store is a few MiB, or about a quarter, larger than its records. A store in block
-    /// devices keeps its size, as does one whose pages are placed in place.
+    /// rest is given back to the file system. Others may go on reading and writing. Free segments that
+    /// writing needs stay: the store is larger than its pages by about a quarter and eleven segments, each of
+    /// 512 KiB in a small store and of 4 MiB, unless decided otherwise, in one of more than 56 MiB. A store
+    /// in block devices keeps its size, as does one whose pages are placed in place.
     ///
     /// Checkpoints cut files by themselves when most of them is free at the end. After many removals, live
     /// pages lie everywhere, and this moves them.

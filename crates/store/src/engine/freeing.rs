@@ -24,7 +24,8 @@ struct Shared {
     pending: Arc<AtomicUsize>,
 }
 
-/// A value that is not freed yet. Dropped however that ends, so that nobody waits for it any longer.
+/// Counts a value that is not freed yet. Its drop ends that on every path, panics included, so that closing
+/// the store never waits forever.
 pub(super) struct Pending(Arc<AtomicUsize>);
 
 impl Drop for Pending {
@@ -54,7 +55,8 @@ impl Freeing {
         self.0.pending.load(Ordering::SeqCst) > 0
     }
 
-    /// Has `free` run in the background. Returns at once. It must not keep alive what has this.
+    /// Has `free` run in the background. Returns at once. `free` must not own the owner of this queue, as
+    /// neither would ever be dropped.
     pub fn free(&self, pending: Pending, free: impl FnOnce() + Send + 'static) {
         let job = Box::new(move || {
             let _ended = pending;

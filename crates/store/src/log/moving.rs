@@ -6,17 +6,21 @@
 //! 2. All blocks from the tail on are copied, one by one. A block contains its position in the log, not its
 //!    place on the device, so copies are exact. A block that does not verify ends the attempt, and the log
 //!    stays where it is: a misread block must not be copied.
-//! 3. The copies are flushed, so everything that was written is durable now, and the durable mark is written
+//! 3. Blocks behind the end are erased in the new place. An earlier move that a crash cut short may have left
+//!    some there, which were not found in the log afterwards: they must not come back.
+//! 4. The copies are flushed, so everything that was written is durable now, and the durable mark is written
 //!    beside the new ring.
-//! 4. The caller makes the superblock durable that names the new place. From then on recovery reads there.
-//! 5. The log continues in the new ring. The caller gets the old place back.
+//! 5. The caller makes the superblock durable that names the new place. From then on recovery reads there.
+//! 6. The log continues in the new ring. The caller gets the old place back.
 //!
-//! A crash before step 4 leaves the old ring as it was; a crash after it finds everything in the new one.
-//! Earlier content of the new place is never taken for a block of a later position: positions grow for ever.
+//! A crash before step 5 leaves the old ring as it was; a crash after it finds everything in the new one.
+//! Other content of the new place is never taken for a block of a later position: without a crash positions
+//! only grow.
 
 use crate::sync::atomic::Ordering;
 
 use super::lead::Leader;
+use super::recover::erase_behind;
 use super::ring::Ring;
 use super::{Log, Lsn, Shared, block, durable_mark};
 use crate::Error;
@@ -156,6 +160,10 @@ impl Shared {
         }
         if !self.copy(from, to, tail, written)? {
             return Ok(None);
+        }
+        if !planted!(MovedOntoStaleCopies) {
+            let window_bytes = from.window_bytes().max(to.window_bytes());
+            erase_behind(&self.devices, to, self.store, written, window_bytes)?;
         }
         flush(&self.devices, Role::Log).map_err(|failed| failed.error("flush the log's new place"))?;
         self.note_durable(written)?;

@@ -207,11 +207,10 @@ impl Search<'_> {
         }
     }
 
-    /// The error for an end before a position that was durable; `durable_mark` names the source of that
-    /// knowledge.
-    fn corrupt(&self, beyond: &Beyond, durable_mark: &str) -> Error {
+    /// The error for an end before a position that was durable; `source` names what knew that.
+    fn corrupt(&self, beyond: &Beyond, source: &str) -> Error {
         Error::Corrupt {
-            what: format!("the log (position {}; {durable_mark} says that it was durable)", beyond.end.0),
+            what: format!("the log (position {}; {source} says that it was durable)", beyond.end.0),
             offset_bytes: self.ring.place(beyond.end),
             expected: beyond.why.expected.clone(),
             got: beyond.why.got.clone(),
@@ -252,6 +251,29 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
         }
     })?;
     Ok(())
+}
+
+/// Erases valid blocks of up to `window_bytes` behind the log's end in a ring to which it moves: a move that a
+/// crash cut short may have copied blocks there that recovery did not find in the log.
+pub(super) fn erase_behind(
+    devices: &Devices,
+    ring: Ring,
+    store: u64,
+    end: Lsn,
+    window_bytes: u64,
+) -> Result<(), Error> {
+    let (mut at, mut stale) = (end, Vec::new());
+    let pieces = pieces(ring, end, Lsn(end.0 + window_bytes)).map(|(lsn, bytes)| (ring.place(lsn), bytes));
+    read_pieces(devices, Role::Log, pieces, |_, bytes| {
+        for block in bytes.chunks_exact(ring.block_bytes as usize) {
+            if block::open(block, store, at).is_ok() {
+                stale.push(at);
+            }
+            at = Lsn(at.0 + ring.block_bytes);
+        }
+        Ok(ControlFlow::<()>::Continue(()))
+    })?;
+    erase(devices, ring, &stale)
 }
 
 fn erase(devices: &Devices, ring: Ring, stale: &[Lsn]) -> Result<(), Error> {

@@ -23,7 +23,8 @@ use crate::Error;
 use crate::io_context::{Block, Role};
 use crate::layout::LogExtent;
 
-/// The right to compact a store, which does not grow ahead of need as long as this exists.
+/// A compaction that is under way. Until it is dropped, the store does not grow ahead of need, and no other
+/// compaction begins.
 pub(crate) struct Compaction(Arc<Segments>);
 
 impl Drop for Compaction {
@@ -66,9 +67,9 @@ impl Segments {
         place.end_bytes() > self.space.sizes().device_bytes(keep)
     }
 
-    /// Cuts the device's free end off. With `keep`, the first so many segments stay, and what those who write
-    /// need; without, nothing is written any more but what `make_current` writes. That is told how long the
-    /// device will be, and makes that durable before it is.
+    /// Cuts the device's free end off. With `keep`, the first so many segments stay, and the free ones that
+    /// writers need; without it nothing may be written any more. `make_current` is told how long the device
+    /// will be, and makes that durable before the device is shortened.
     ///
     /// # Errors
     /// Those of `make_current`.
@@ -80,20 +81,14 @@ impl Segments {
         if !self.may_shrink() || self.upkeep.growing.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let device = self.devices.device(Role::Data);
-        let mut make_current = Some(make_current);
-        let mut made_current = |bytes| make_current.take().map_or(Ok(()), |make| make(bytes));
-        let cut = match self.space.cut_tail(keep) {
-            Some(bytes) if planted!(CutBeforeSuperblock) => {
-                let _tried = device.shrink(bytes);
-                made_current(bytes)
+        // Whatever the file system does not take back is free room when the store is opened.
+        let shrink = |bytes| drop(self.devices.device(Role::Data).shrink(bytes));
+        let cut = self.space.cut_tail(keep).map_or(Ok(()), |bytes| {
+            if planted!(CutBeforeSuperblock) {
+                shrink(bytes);
             }
-            Some(bytes) => made_current(bytes).map(|()| {
-                // What cannot be given back is free room in the store when it is opened.
-                let _tried = device.shrink(bytes);
-            }),
-            None => Ok(()),
-        };
+            make_current(bytes).map(|()| shrink(bytes))
+        });
         self.upkeep.growing.store(false, Ordering::Release);
         self.wake_all();
         cut
@@ -108,7 +103,7 @@ impl Compaction {
         keep
     }
 
-    /// What there is to be done: no less means that nothing helps.
+    /// Bytes of used segments behind those that the store is to keep.
     pub fn remaining_bytes(&self, keep: usize) -> u64 {
         self.0.space.used_bytes_behind(keep)
     }
@@ -124,7 +119,9 @@ impl Compaction {
         let is_closed = segments.close_open_behind(keep);
         segments.write_all()?;
         let victims = segments.space.to_compact(keep, |range| !segments.buffers.holds_any_of(range));
-        let is_any = !victims.is_empty();
+        if victims.is_empty() {
+            return Ok(is_closed);
+        }
         let work = Arc::new(Work {
             segments: Arc::clone(segments),
             locator: Arc::clone(&locator),
@@ -139,8 +136,7 @@ impl Compaction {
             segments.poison.check()?;
             Ok(work.movers.load(Ordering::Acquire) == 0)
         })?;
-        segments.write_moved()?;
-        Ok(is_any || is_closed)
+        segments.write_moved().map(|()| true)
     }
 }
 
@@ -149,11 +145,11 @@ struct Work {
     segments: Arc<Segments>,
     locator: Arc<dyn PageLocator>,
     surveyed: Mutex<VecDeque<Surveyed>>,
-    /// Tasks that are at it.
+    /// Tasks that have not ended.
     movers: AtomicUsize,
 }
 
-/// One of the tasks. However it ends, nobody waits for it any longer.
+/// One of the tasks. Its drop counts it out on every path, panics included.
 struct Mover(Arc<Work>);
 
 impl Mover {
@@ -217,14 +213,6 @@ impl Segments {
                 Stream::Fresh | Stream::Overflow | Stream::Map => open.extend(gathering.open_unit()),
             }
         }
-        let mut unwritten: Vec<UnitSequence> =
-            self.buffers.unwritten().filter(|unit| !open.contains(unit)).collect();
-        self.wait_until(|| {
-            unwritten.retain(|unit| !self.is_written(*unit));
-            match unwritten.is_empty() {
-                true => Ok(true),
-                false => self.poison.check().map(|()| false),
-            }
-        })
+        self.wait_all_written(self.buffers.unwritten().filter(|unit| !open.contains(unit)).collect())
     }
 }

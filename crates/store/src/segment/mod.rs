@@ -239,10 +239,7 @@ impl Segments {
                 self.seal(target, &mut gathering, false);
             }
         }
-        self.wait_until(|| match self.is_written(unit) {
-            true => Ok(true),
-            false => self.poison.check().map(|()| false),
-        })
+        self.wait_all_written(vec![unit])
     }
 
     /// Seals the units that hold changed pages, overflow values or parts of the page table by now, and waits
@@ -267,9 +264,17 @@ impl Segments {
         if remaining.len() > 1 && planted!(OneUnitAwaited) {
             remaining.truncate(1);
         }
+        self.wait_all_written(remaining)
+    }
+
+    /// Waits until these units are written. None of them is open.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if one cannot be written.
+    fn wait_all_written(&self, mut units: Vec<UnitSequence>) -> Result<(), Error> {
         self.wait_until(|| {
-            remaining.retain(|unit| !self.is_written(*unit));
-            match remaining.is_empty() {
+            units.retain(|unit| !self.is_written(*unit));
+            match units.is_empty() {
                 true => Ok(true),
                 false => self.poison.check().map(|()| false),
             }

@@ -69,11 +69,6 @@ pub(super) fn worth_now(live_bytes: u64, taken_bytes: u64) -> Option<f64> {
     worth(live_bytes, taken_bytes, 0)
 }
 
-/// Whether a segment is so empty that compaction moves what is left, even if it was packed before.
-pub(super) fn is_sparse(live_bytes: u64, length_bytes: u64) -> bool {
-    live_bytes < length_bytes / 2
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -588,15 +588,13 @@ impl Space {
         inner.free.insert(index as u32);
     }
 
-    /// While a store is opened: nothing may be written over this image, to which the log refers.
+    /// While a store is opened: nothing may be written over this image, to which the log refers. The image may
+    /// be gone already, as a later commit gave it up: its segment may have been used again, even by the log.
     pub fn hold(&self, location: Location) -> bool {
         let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
             return false;
         };
         let mut inner = self.lock();
-        if inner.segments[index].state == SegmentState::Log {
-            return false;
-        }
         if inner.free.remove(&(index as u32)) {
             inner.change(index, |segment| segment.state = SegmentState::Full);
             self.words.get(index).filled_bytes.store(self.sizes.length(index), Ordering::Relaxed);
@@ -851,9 +849,9 @@ impl Inner {
     }
 
     /// Bytes reserved for writing the page table as a whole.
-    fn kept_for_map(&self) -> u64 {
-        let more = self.whole_above(self.map_bytes).saturating_sub(self.largest_bytes);
-        RESERVED_FOR_MAP * self.largest_bytes + more
+    fn kept_for_map(&self, largest_bytes: u64) -> u64 {
+        let more = self.map_bytes.next_multiple_of(largest_bytes).saturating_sub(largest_bytes);
+        RESERVED_FOR_MAP * largest_bytes + more
     }
 
     /// Bytes reserved for dirty pages.
@@ -863,13 +861,20 @@ impl Inner {
 
     /// Bytes that a checkpoint may need.
     fn kept_for_checkpoint(&self) -> u64 {
-        self.kept_for_map() + RESERVED_FOR_CHECKPOINT * self.largest_bytes + self.kept_for_dirty()
+        self.kept_for_map(self.largest_bytes)
+            + RESERVED_FOR_CHECKPOINT * self.largest_bytes
+            + self.kept_for_dirty()
     }
 
     /// The reserve: bytes that pages may not take that become dirty now. It does not include the bytes for
     /// pages that are dirty already.
     fn reserved(&self) -> u64 {
-        self.kept_for_map() + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * self.largest_bytes
+        self.reserved_with(self.largest_bytes)
+    }
+
+    /// The reserve if the largest segment had so many bytes.
+    fn reserved_with(&self, largest_bytes: u64) -> u64 {
+        self.kept_for_map(largest_bytes) + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * largest_bytes
     }
 
     fn is_any_pending(&self) -> bool {
@@ -950,7 +955,7 @@ mod tests {
         assert!(!again.adopt_log(&(start + 18 * segment..start + 21 * segment)));
         assert!(again.adopt_log(&three) && again.usage().log_bytes == 3 * segment);
         let image = Location::new(three.start, 4096, 0);
-        assert!(!again.adopt(image, SegmentState::Full) && !again.hold(image));
+        assert!(!again.adopt(image, SegmentState::Full) && again.hold(image));
     }
 
     #[test]

@@ -128,8 +128,9 @@ bugs! {
     AppendsOutgrowMove: "appends-outgrow-move", Crash;
     /// A device becomes shorter before a superblock says so.
     CutBeforeSuperblock: "cut-before-superblock", Crash;
-    /// A device's end is cut off with segments to which the latest checkpoint refers.
-    PendingTailCut: "pending-tail-cut", Crash;
+    /// The log moves to a place to which a crashed store had copied more of it: commits come back that
+    /// recovery did not find.
+    MovedOntoStaleCopies: "moved-onto-stale-copies", Crash;
 
     // Checkpoints.
     /// A superblock is written before the pages that it refers to are flushed: after a crash they are not

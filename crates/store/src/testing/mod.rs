@@ -6,6 +6,7 @@ mod kind;
 mod observe;
 mod preempt;
 mod small;
+mod superblock;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
@@ -16,4 +17,5 @@ pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub(crate) use preempt::point;
 pub use preempt::{Preempted, preempt};
 pub use small::Small;
+pub use superblock::{DeviceUse, device_use};
 pub use trouble::{Listener, Trouble, Troubled};

@@ -24,9 +24,6 @@ pub fn compact(arguments: &LookArguments, context: &Context) -> anyhow::Result<(
     if arguments.json {
         return print_json(&compacted);
     }
-    let what = match compacted.after_bytes < compacted.before_bytes {
-        true => format!("{before} before, {after} now"),
-        false => format!("{after}, which is what it needs, or a block device, which keeps its size"),
-    };
-    Ok(print(&format!("The store takes {what}; its live pages have {}.\n", bytes(live_bytes)))?)
+    let live = bytes(live_bytes);
+    Ok(print(&format!("The store took {before} and takes {after} now; its live pages have {live}.\n"))?)
 }

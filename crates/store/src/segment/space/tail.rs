@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use super::{
-    Inner, NEAR, RESERVED_FOR_CHECKPOINT, RESERVED_FOR_CLEANER, RESERVED_FOR_MAP, SegmentState, Space,
-};
-use super::{is_cleanable, policy};
+use super::{Inner, NEAR, Segment, SegmentState, Space, is_cleanable};
 
 /// A compaction leaves a store no fuller than this: it goes on to work, and needs no room at once.
 const COMPACTED_PERCENT: u64 = 80;
@@ -16,9 +13,11 @@ const CHECKPOINT_PERCENT: u64 = 25;
 /// A checkpoint cuts off what is at least this part of the device: for less it is not worth a superblock.
 const CUT_DIVISOR: u64 = 4;
 
-/// Compaction moves what is live out of segments that are emptier than this, so that the others have room for
-/// what lies at the device's end.
+/// Compaction empties segments before the new end, too, if those behind it have nowhere to go: segments of
+/// which less than this is live. One that the cleaner has packed would take nearly as much again, so less must
+/// be live of it.
 const LOOSE_PERCENT: u64 = 80;
+const LOOSE_PACKED_PERCENT: u64 = 50;
 
 impl Space {
     /// Bytes of the device with one segment more.
@@ -50,8 +49,7 @@ impl Space {
     pub fn worth_keeping(&self, first: usize) -> Option<usize> {
         let inner = self.lock();
         let all = self.sizes.device_bytes(inner.segments.len());
-        let end_of_pages = inner.end_of(|state| !matches!(state, SegmentState::Free | SegmentState::Log));
-        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(end_of_pages).max(first);
+        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.end_of_pages()).max(first);
         (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
     }
 
@@ -60,11 +58,10 @@ impl Space {
     pub fn cut_tail(&self, keep: Option<usize>) -> Option<u64> {
         let mut inner = self.lock();
         let before = inner.segments.len();
-        let end = inner.end_of_used().max(keep.unwrap_or(0));
-        for index in (end..before).rev() {
+        for index in (keep.unwrap_or(0)..before).rev() {
             let (segment, bytes) = (inner.segments[index], self.sizes.length(index));
             let kept_bytes = keep.map_or(0, |_| inner.kept_for_writing(index));
-            if inner.tally.free < kept_bytes + bytes {
+            if inner.tally.free < kept_bytes + bytes || segment.state != SegmentState::Free {
                 break;
             }
             inner.free.remove(&(index as u32));
@@ -99,10 +96,9 @@ impl Space {
         let cleanable = || (0..).zip(&inner.segments).filter(|(_, segment)| is_cleanable(segment));
         let behind = cleanable().map(|(index, _)| index).filter(|index| *index >= keep);
         let is_crowded = room_before < behind.map(|index| self.live_bytes_of(index)).sum();
-        let is_loose = |index: usize, segment: &super::Segment| {
-            // What the cleaner has packed would take as much again.
-            !segment.packed && self.live_bytes_of(index) * 100 < self.sizes.length(index) * LOOSE_PERCENT
-                || policy::is_sparse(self.live_bytes_of(index), self.sizes.length(index))
+        let is_loose = |index: usize, segment: &Segment| {
+            let percent = if segment.packed { LOOSE_PACKED_PERCENT } else { LOOSE_PERCENT };
+            self.live_bytes_of(index) * 100 < self.sizes.length(index) * percent
         };
         let mut emptied: Vec<(u64, usize)> = cleanable()
             .filter(|(index, segment)| *index >= keep || is_crowded && is_loose(*index, segment))
@@ -122,35 +118,27 @@ impl Space {
 }
 
 impl Inner {
-    /// Segments up to the last one that is not free.
-    fn end_of_used(&self) -> usize {
-        self.end_of(|state| match state {
-            SegmentState::Pending(_) => !planted!(PendingTailCut),
-            state => state != SegmentState::Free,
-        })
-    }
-
-    fn end_of(&self, is_one: impl Fn(SegmentState) -> bool) -> usize {
-        self.segments.iter().rposition(|segment| is_one(segment.state)).map_or(0, |last| last + 1)
+    /// Segments up to the last one with pages.
+    fn end_of_pages(&self) -> usize {
+        let has_pages = |segment: &Segment| !matches!(segment.state, SegmentState::Free | SegmentState::Log);
+        self.segments.iter().rposition(has_pages).map_or(0, |last| last + 1)
     }
 
     /// Bytes that pages may fill if there were only so many segments.
     fn usable_of(&self, count: usize) -> u64 {
         let bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
-        bytes.saturating_sub(self.tally.log + self.reserved_of(count))
+        bytes.saturating_sub(self.tally.log + self.reserved_with(self.largest_of(count)))
     }
 
-    /// [`Inner::reserved`] if there were only so many segments.
-    fn reserved_of(&self, count: usize) -> u64 {
-        let largest = self.sizes.length(count.saturating_sub(1));
-        let for_map = self.map_bytes.next_multiple_of(largest).saturating_sub(largest);
-        (RESERVED_FOR_MAP + RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * largest + for_map
+    /// The largest of the first so many segments.
+    fn largest_of(&self, count: usize) -> u64 {
+        self.sizes.length(count.saturating_sub(1))
     }
 
-    /// Free bytes with which those who write need not wait, if there were only so many segments.
+    /// Free bytes with which writers need not wait, if there were only so many segments.
     fn kept_for_writing(&self, count: usize) -> u64 {
-        let largest = self.sizes.length(count.saturating_sub(1));
-        self.reserved_of(count) + self.dirty_bytes + self.wanted_bytes + NEAR * largest
+        let largest = self.largest_of(count);
+        self.reserved_with(largest) + self.dirty_bytes + self.wanted_bytes + NEAR * largest
     }
 
     /// Whether some of the page table lies behind the ceiling.
