@@ -1,6 +1,6 @@
 //! A workload and a drive's profile in; ranked storage-engine designs and ready-to-use settings out.
 //!
-//! 1. A [`Workload`] comes from a file, from a preset, or from what an engine has counted (`observe`).
+//! 1. A [`Workload`] comes from a file, from a preset, or from what an engine has counted ([`observe`]).
 //! 2. A [`Drive`] is what a profile says of its drive: costs with intervals. What the profile left
 //!    undetermined widens the intervals and is noted; it is no error.
 //! 3. [`rank`](rank::rank) puts the designs of `flashgrain_model::dictionary` beside each other.
@@ -13,6 +13,7 @@ mod drive;
 pub mod engine;
 mod error;
 mod interval;
+pub mod observe;
 mod price;
 pub mod rank;
 pub mod workload;

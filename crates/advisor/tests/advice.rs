@@ -108,16 +108,19 @@ fn durability_is_weakened_only_where_the_workload_allows_it() {
         let advice = Advice::new(&workload, &profile, &EngineName::ALL);
         advice.engines.iter().map(|engine| engine.file.clone()).collect::<Vec<_>>().join("\n")
     };
-    const LAZY: [&str; 2] = ["PRAGMA synchronous = NORMAL", "innodb_flush_log_at_trx_commit = 2"];
+    const LAZY: [&str; 3] =
+        ["PRAGMA synchronous = NORMAL", "innodb_flush_log_at_trx_commit = 2", "Durability::Buffered"];
     let short = Durability::Group { window_us: 1000 };
     for (durability, lazy) in [
-        (Durability::Sync, [false, false]),
-        (short, [false, false]),
-        (Durability::Group { window_us: 2_000_000 }, [false, true]),
-        (Durability::None, [true, true]),
+        (Durability::Sync, [false, false, false]),
+        (short, [false, false, false]),
+        (Durability::Group { window_us: 2_000_000 }, [false, true, false]),
+        (Durability::None, [true, true, true]),
     ] {
         let file = file_of(durability);
         assert_eq!(LAZY.map(|text| file.contains(text)), lazy, "{durability:?}");
+        let synced = file.contains("\ntransaction_sync=(enabled=true,method=fsync)");
+        assert_eq!(synced, durability != Durability::None, "{durability:?}");
         assert!(!file.contains("innodb_doublewrite = 0"), "{durability:?}");
     }
 }

@@ -194,3 +194,42 @@ fn mariadb_refuses_what_it_does_not_know() {
         text(&output)
     );
 }
+
+/// Opens a database with the configuration and makes a table, whose metadata then is returned.
+fn with_wiredtiger(file: &str, folder: &Path) -> Option<(Output, String)> {
+    let home = folder.join("home");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("WiredTiger.config"), file).unwrap();
+    let table = file.lines().find_map(|line| line.strip_prefix("# WT_SESSION::create: ")).unwrap_or_default();
+    let home = home.to_str().unwrap();
+    let output = run("wt", &["-h", home, "create", "-c", table, "table:t"], "")?;
+    let listed = run("wt", &["-h", home, "list", "-v"], "")?;
+    Some((output, text(&listed)))
+}
+
+#[test]
+fn wiredtiger_opens_with_its_configuration() {
+    for workload in workloads() {
+        let advice = advised(EngineName::Wiredtiger, &workload);
+        let folder = tempfile::tempdir().unwrap();
+        let Some((output, listed)) = with_wiredtiger(&advice.file, folder.path()) else { return };
+        assert!(output.status.success(), "{}\n{}", text(&output), advice.file);
+        // The home's own file of settings was read: with a log there are files of it.
+        let value = |name| advice.settings.iter().find(|setting| setting.name == name).unwrap().value.clone();
+        let mut files = fs::read_dir(folder.path().join("home")).unwrap();
+        let is_log = |name: &str| name.starts_with("WiredTigerLog.");
+        let has_log = files.any(|file| file.unwrap().file_name().to_str().is_some_and(is_log));
+        assert_eq!(has_log, value("log").is_some(), "{}", advice.file);
+        if let Some(leaf) = value("leaf_page_max") {
+            assert!(listed.contains(&format!("leaf_page_max={leaf}")), "{leaf}: {listed}");
+        }
+    }
+}
+
+#[test]
+fn wiredtiger_refuses_what_it_does_not_know() {
+    let file = advised(EngineName::Wiredtiger, &workloads()[0]).file;
+    let folder = tempfile::tempdir().unwrap();
+    let Some((output, _)) = with_wiredtiger(&(file + "no_such_setting=1\n"), folder.path()) else { return };
+    assert!(!output.status.success() && text(&output).contains("no_such_setting"), "{}", text(&output));
+}

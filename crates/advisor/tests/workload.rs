@@ -81,6 +81,7 @@ const IMPOSSIBLE: &[(&str, &str, &[&str])] = &[
     ("drive_bytes = \"960GB\"", "drive_bytes = 5", &["`lifetime.drive_bytes` is 5"]),
     ("[records]", "[record]", &["unknown field `record`", "`records`"]),
     ("name = \"orders\"", "name = [", &["TOML"]),
+    ("name = \"orders\"", "name = \"a\\nevil = 1\"", &["`name`", "without control characters"]),
 ];
 
 #[test]

@@ -28,6 +28,10 @@ pub fn advice(advice: &Advice) -> String {
     flashgrain_report::terminal_advice(advice, style())
 }
 
+pub fn brief_advice(advice: &Advice) -> String {
+    flashgrain_report::terminal_brief_advice(advice, style())
+}
+
 pub fn engine(engine: &EngineAdvice) -> String {
     flashgrain_report::terminal_engine(engine, style())
 }

@@ -24,6 +24,9 @@ pub fn advice(advice: &Advice, style: impl Into<Style>) -> String {
     if let Some(sentence) = lead(&advice.ranking) {
         out.prose(&sentence);
     }
+    for family in &advice.ranking.left_out {
+        out.prose(&format!("Left out: {}; memory has no room for it.", family.describe()));
+    }
     for note in &advice.notes {
         out.prose(&format!("Note: {note}"));
     }
@@ -66,6 +69,50 @@ pub fn engine(advice: &EngineAdvice, style: impl Into<Style>) -> String {
     }
     out.into_text()
 }
+
+/// The first designs and the engines with their gains, in short: what `tune` ends with.
+pub fn brief(advice: &Advice, style: impl Into<Style>) -> String {
+    let mut out = Printer::new(style.into());
+    out.title(&format!("Advice for a default mix ({})", advice.workload.name));
+    out.table(&workload(&advice.workload));
+    let mut designs = advice.ranking.clone();
+    designs.rows.truncate(BRIEF_DESIGNS);
+    out.table(&ranking(&designs));
+    let mut table = Table::new(&[
+        ("engine", Kind::Label),
+        ("with its defaults", Kind::Number),
+        ("as advised", Kind::Number),
+        ("gain", Kind::Number),
+        ("mostly by", Kind::Label),
+    ]);
+    for engine in &advice.engines {
+        table.push([
+            engine.engine.describe().into(),
+            rate(engine.default_rate_per_second).into(),
+            rate(engine.advised_rate_per_second).into(),
+            Cell::toned(factor(engine.gain), Tone::Strong),
+            foremost(engine).into(),
+        ]);
+    }
+    out.table(&table);
+    out.prose("Predicted operations/s, with the intervals of the profile; for your own workload, and for the settings: flashgrain advise --help.");
+    out.into_text()
+}
+
+/// Designs in the short table.
+const BRIEF_DESIGNS: usize = 3;
+
+/// The setting with the largest predicted gain.
+fn foremost(engine: &EngineAdvice) -> String {
+    let gains = engine.settings.iter().filter(|setting| setting.value.is_some()).filter_map(|setting| {
+        let gain = setting.gain.filter(|gain| gain.value >= NOTABLE_GAIN)?;
+        Some((setting.name, gain.value))
+    });
+    gains.max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(|| "–".into(), |(name, _)| name.to_owned())
+}
+
+/// A gain from here on is worth its setting's name.
+const NOTABLE_GAIN: f64 = 1.02;
 
 fn setting_row(setting: &Setting) -> [Cell; 5] {
     let tone = if setting.value.is_some() { Tone::Strong } else { Tone::Quiet };

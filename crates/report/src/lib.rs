@@ -17,7 +17,7 @@ mod terminal;
 mod text;
 pub mod unit;
 
-pub use advice::{advice as terminal_advice, engine as terminal_engine};
+pub use advice::{advice as terminal_advice, brief as terminal_brief_advice, engine as terminal_engine};
 pub use error::Error;
 pub use html::page as html;
 /// Parts of pages, for reports of other things than drives.

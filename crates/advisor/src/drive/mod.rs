@@ -12,7 +12,7 @@ mod flush;
 
 use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::schema::{DeviceProfile, LearnedValue};
-use flashgrain_settings::{Bytes, SyncMethod};
+use flashgrain_settings::{Bytes, SyncMethod, drive as decided};
 
 use crate::interval::{End, Interval};
 use costs::Costs;
@@ -27,6 +27,7 @@ pub struct Drive {
     writes: Costs,
     flushes: Flushes,
     numbers: Vec<(Number, LearnedNumber)>,
+    decisions: Vec<decided::Decision>,
     notes: Vec<String>,
 }
 
@@ -111,18 +112,29 @@ impl Drive {
             writes,
             flushes,
             numbers,
+            decisions: profile.decisions.clone(),
             notes,
         }
     }
 
     /// The target that was profiled, and when.
     pub fn describe(&self) -> String {
-        format!("{}, profiled {}", self.name, self.date_utc)
+        // Files have it in a comment, which ends with the line.
+        let text = format!("{}, profiled {}", self.name, self.date_utc);
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 
     /// What was undetermined, and what stands in.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// A setting of the profile, and how it was decided.
+    pub(crate) fn decided<T>(
+        &self,
+        setting: fn(&decided::Setting) -> Option<T>,
+    ) -> Option<(T, &decided::Decision)> {
+        decided::decided(&self.decisions, setting)
     }
 
     pub(crate) fn number(&self, number: Number) -> &LearnedNumber {
@@ -138,6 +150,13 @@ impl Drive {
     /// Setup cost of one access.
     pub(crate) fn setup(&self, access: Access, concurrency: f64) -> Interval {
         self.costs(access).setup(concurrency)
+    }
+
+    /// Random reads that the drive serves in the time of one: PDAM's P, or what its setup costs say.
+    pub(crate) fn parallelism(&self) -> f64 {
+        const DEEP: f64 = 64.0;
+        let of_costs = || self.setup(Access::Read, 1.0).value / self.setup(Access::Read, DEEP).value;
+        self.number(Number::Parallelism).value().unwrap_or_else(of_costs).clamp(1.0, DEEP).round()
     }
 
     /// Bytes of a request whose transfer takes as long as its setup.

@@ -10,10 +10,12 @@
 //! Durability follows from the workload alone. No file weakens what
 //! [`Durability`](crate::workload::Durability) promises, whatever it would gain.
 
+mod flashgrain;
 mod mariadb;
 mod rocksdb;
 mod sqlite;
 mod tuned;
+mod wiredtiger;
 
 use serde::Serialize;
 
@@ -31,6 +33,10 @@ pub enum EngineName {
     Sqlite,
     /// MariaDB with InnoDB: a fragment of `my.cnf`.
     Mariadb,
+    /// WiredTiger: its configuration.
+    Wiredtiger,
+    /// The store of this project: the command that makes it.
+    Flashgrain,
 }
 
 /// Settings for an engine.
@@ -79,12 +85,15 @@ pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineA
         EngineName::Rocksdb => rocksdb::advise(workload, drive),
         EngineName::Sqlite => sqlite::advise(workload, drive),
         EngineName::Mariadb => mariadb::advise(workload, drive),
+        EngineName::Wiredtiger => wiredtiger::advise(workload, drive),
+        EngineName::Flashgrain => flashgrain::advise(workload, drive),
     }
 }
 
 impl EngineName {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Rocksdb, Self::Sqlite, Self::Mariadb];
+    pub const ALL: [Self; 5] =
+        [Self::Rocksdb, Self::Sqlite, Self::Mariadb, Self::Wiredtiger, Self::Flashgrain];
 
     /// As people write it.
     pub fn describe(self) -> &'static str {
@@ -92,6 +101,8 @@ impl EngineName {
             Self::Rocksdb => "RocksDB",
             Self::Sqlite => "SQLite",
             Self::Mariadb => "MariaDB",
+            Self::Wiredtiger => "WiredTiger",
+            Self::Flashgrain => "Flashgrain",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The designs that are ranked, each with the parameters that are tried.
 
-use flashgrain_model::dictionary::{BEpsilonTree, BTree, Design, WriteBack, powers_of_two};
+use flashgrain_model::dictionary::{
+    BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two,
+};
 use flashgrain_model::lsm::{Layout, LsmTree};
 use serde::Serialize;
 
@@ -10,6 +12,10 @@ use serde::Serialize;
 pub enum Family {
     /// B+-tree with pages in place.
     BTree,
+    /// B+-tree whose nodes have P blocks in van Emde Boas order (dictionaries paper, Lemma 13).
+    PdamBTree,
+    /// B+-tree whose pages are written elsewhere each time, in large units.
+    OutOfPlaceBTree,
     /// Bε-tree whose nodes are read as a whole.
     BEpsilonNaive,
     /// Bε-tree with a buffer per child and pivots in the parent (dictionaries paper, Theorem 9).
@@ -26,8 +32,10 @@ pub enum Family {
 
 impl Family {
     /// All.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::BTree,
+        Self::PdamBTree,
+        Self::OutOfPlaceBTree,
         Self::BEpsilonNaive,
         Self::BEpsilonOptimised,
         Self::LsmLeveled,
@@ -40,6 +48,8 @@ impl Family {
     pub fn describe(self) -> &'static str {
         match self {
             Self::BTree => "B-tree in place",
+            Self::PdamBTree => "PDAM B-tree",
+            Self::OutOfPlaceBTree => "B-tree out of place",
             Self::BEpsilonNaive => "Bε-tree, nodes read whole",
             Self::BEpsilonOptimised => "Bε-tree, buffers per child",
             Self::LsmLeveled => "LSM-tree, leveled",
@@ -62,6 +72,10 @@ impl Family {
 /// Node sizes of B-trees.
 const NODE_BYTES_MIN: f64 = 4096.0;
 const NODE_BYTES_MAX: f64 = 1_048_576.0;
+/// Blocks of a PDAM B-tree's nodes.
+const BLOCK_BYTES_MAX: f64 = 16_384.0;
+/// One request of a tree out of place writes so much.
+const WRITE_UNIT_BYTES: f64 = 65_536.0;
 /// Node sizes of Bε-trees, whose nodes have room for buffers.
 const BUFFERED_BYTES_MIN: f64 = 65_536.0;
 const BUFFERED_BYTES_MAX: f64 = 4_194_304.0;
@@ -80,8 +94,9 @@ pub(crate) struct Candidate {
     pub design: Box<dyn Design>,
 }
 
-/// All that are tried; `write_concurrency` are the writes that background work keeps outstanding.
-pub(crate) fn candidates(write_concurrency: f64) -> Vec<Candidate> {
+/// All that are tried. `write_concurrency` are the writes that background work keeps outstanding,
+/// `parallelism` are the requests that the drive serves in the time of one.
+pub(crate) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
     let mut all = Vec::new();
     let mut add = |family: Family, name: Option<String>, design: Box<dyn Design>| {
         let name = name.unwrap_or_else(|| design.name());
@@ -91,6 +106,13 @@ pub(crate) fn candidates(write_concurrency: f64) -> Vec<Candidate> {
     for node_bytes in powers_of_two(NODE_BYTES_MIN, NODE_BYTES_MAX) {
         let tree = BTree { write_back: background, ..BTree::new(node_bytes) };
         add(Family::BTree, None, Box::new(tree));
+        let tree =
+            OutOfPlaceBTree { write_concurrency, ..OutOfPlaceBTree::new(node_bytes, WRITE_UNIT_BYTES) };
+        add(Family::OutOfPlaceBTree, None, Box::new(tree));
+    }
+    for block_bytes in powers_of_two(NODE_BYTES_MIN, BLOCK_BYTES_MAX) {
+        let tree = PdamBTree { write_back: background, ..PdamBTree::new(block_bytes, parallelism) };
+        add(Family::PdamBTree, None, Box::new(tree));
     }
     for node_bytes in powers_of_two(BUFFERED_BYTES_MIN, BUFFERED_BYTES_MAX) {
         for fanout in BUFFERED_FANOUTS {

@@ -77,7 +77,7 @@ struct Judged<'a> {
 
 /// Ranks all designs.
 pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
-    let candidates = candidates(write_concurrency(drive));
+    let candidates = candidates(write_concurrency(drive), drive.parallelism());
     let best = best_of_families(&candidates, workload, drive);
     let engine = Engine::ideal(workload);
     let rows = best.iter().map(|judged| row(judged, workload, &engine, drive)).collect();

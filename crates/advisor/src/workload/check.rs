@@ -8,6 +8,7 @@ use crate::Error;
 /// Shares that were typed with few digits may miss 1 by this much.
 const SHARES_TOLERANCE: f64 = 1e-6;
 
+const NAME_CHARACTERS_MAX: usize = 100;
 const KEY_BYTES_MAX: u64 = 64 << 10;
 const VALUE_BYTES_MAX: u64 = 1 << 30;
 const RECORDS_MAX: u64 = 1_000_000_000_000_000;
@@ -24,6 +25,7 @@ const RATE_MAX: f64 = 1e9;
 
 /// Refuses what cannot be.
 pub(super) fn check(workload: &Workload) -> Result<(), Error> {
+    name(workload)?;
     shares(workload)?;
     whole("memory_bytes", workload.memory_bytes, MEMORY_BYTES_MIN, MEMORY_BYTES_MAX)?;
     records(workload)?;
@@ -49,6 +51,20 @@ pub(super) fn check(workload: &Workload) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Names stand in comments of files that engines load.
+fn name(workload: &Workload) -> Result<(), Error> {
+    let name = &workload.name;
+    let is_good =
+        (1..=NAME_CHARACTERS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    match is_good {
+        true => Ok(()),
+        false => {
+            let allowed = format!("1 to {NAME_CHARACTERS_MAX} characters, without control characters");
+            Err(Error::field("name", format!("{name:?}"), allowed))
+        }
+    }
 }
 
 fn shares(workload: &Workload) -> Result<(), Error> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::observe::{Kind, observe};
 use flashgrain_advisor::{Advice, Workload};
 use flashgrain_profile::file;
 
@@ -29,6 +30,13 @@ pub struct AdviseArguments {
     /// A workload as TOML (docs/advise.md tells the form), or one of the presets ycsb-a to ycsb-f.
     #[arg(long, value_name = "FILE|PRESET", default_value = "ycsb-a")]
     workload: String,
+    /// Take the workload from what an engine has counted: a result of `flashgrain bench --json`, a LOG of
+    /// RocksDB with statistics, the output of `db_bench`, or MariaDB's SHOW GLOBAL STATUS.
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    observe: Option<PathBuf>,
+    /// Kind of that file, if it is not recognised.
+    #[arg(long, value_name = "KIND", value_enum, requires = "observe")]
+    observe_kind: Option<ObservedKind>,
     /// Memory that the engine may use, instead of the workload's.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     memory: Option<u64>,
@@ -52,6 +60,30 @@ pub struct AdviseArguments {
     json: bool,
 }
 
+/// Kinds of observations as the user names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ObservedKind {
+    /// A result of `flashgrain bench --json` or `flashgrain-bench`.
+    Bench,
+    /// A LOG of RocksDB with statistics.
+    RocksdbLog,
+    /// The output of `db_bench`.
+    DbBench,
+    /// MariaDB's SHOW GLOBAL STATUS.
+    MariadbStatus,
+}
+
+impl ObservedKind {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Bench => Kind::Bench,
+            Self::RocksdbLog => Kind::RocksdbLog,
+            Self::DbBench => Kind::DbBench,
+            Self::MariadbStatus => Kind::MariadbStatus,
+        }
+    }
+}
+
 /// The engines as the user names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
@@ -61,6 +93,10 @@ enum Engine {
     Sqlite,
     /// A fragment of `my.cnf`.
     Mariadb,
+    /// WiredTiger.config, and the string for tables.
+    Wiredtiger,
+    /// The command that makes a store.
+    Flashgrain,
 }
 
 impl Engine {
@@ -69,6 +105,8 @@ impl Engine {
             Self::Rocksdb => EngineName::Rocksdb,
             Self::Sqlite => EngineName::Sqlite,
             Self::Mariadb => EngineName::Mariadb,
+            Self::Wiredtiger => EngineName::Wiredtiger,
+            Self::Flashgrain => EngineName::Flashgrain,
         }
     }
 }
@@ -104,7 +142,12 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
 fn workload(arguments: &AdviseArguments) -> anyhow::Result<Workload> {
     let given = &arguments.workload;
     let path = PathBuf::from(given);
-    let mut workload = if path.exists() || given.contains(['/', '.']) {
+    let mut workload = if let Some(observed) = &arguments.observe {
+        let named = observed.display();
+        let text = fs::read(observed).with_context(|| format!("read {named}"))?;
+        let kind = arguments.observe_kind.map(ObservedKind::kind);
+        observe(&String::from_utf8_lossy(&text), kind).map_err(|error| Usage(format!("{named}: {error}")))?
+    } else if path.exists() || given.contains(['/', '.']) {
         let text = fs::read_to_string(&path).with_context(|| format!("read {given}"))?;
         Workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?
     } else {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::{Advice, Workload};
 use flashgrain_bench::exploit::{Exploit, Kept};
 use flashgrain_profile::{Config, DeviceProfile, Error};
 use flashgrain_report::unit;
@@ -20,7 +22,7 @@ use crate::target::Opened;
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,
 /// derives settings, and checks the predictions against fresh workloads. Then it builds a store with the
 /// layout that follows, several times as large as its cache, and measures it beside the predictions and the
-/// raw device. Writes `profile.json`, its samples and a self-contained `report.html`.
+/// raw device. It ends with advice for a default mix (see `advise`). Writes `profile.json`, its samples and a self-contained `report.html`.
 #[derive(Debug, Args)]
 pub struct TuneArguments {
     /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or
@@ -38,6 +40,9 @@ pub struct TuneArguments {
     #[command(flatten)]
     target: TargetOptions,
 }
+
+/// The preset that the advice at the end is for.
+const DEFAULT_MIX: &str = "ycsb-a";
 
 pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     let measuring = &arguments.measuring;
@@ -82,6 +87,9 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
         return print_json(&profiled.profile);
     }
     let mut text = summary::profile(&profiled.profile);
+    let workload = Workload::preset(DEFAULT_MIX)?;
+    let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
+    text += &format!("\n{}", summary::brief_advice(&advice));
     text += &format!("\nProfile: {}\n", results.profile().display());
     text += &format!("Report:  {}\n", results.report().display());
     Ok(print(&text)?)

@@ -84,3 +84,43 @@ fn a_profile_of_the_first_schema_gives_advice() {
     assert!(stdout(&advised).contains("PRAGMA journal_mode = WAL;"));
     assert!(stderr(&advised).contains("page_size takes effect"));
 }
+
+#[test]
+fn an_observed_workload_says_what_it_could_not_know() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures");
+    for (name, text) in [
+        ("rocksdb-log.txt", "clients (--clients) not known"),
+        ("db-bench.txt", "memory (--memory) not known"),
+        ("mariadb-status.txt", "rows taken as 8 + 200 bytes"),
+        ("bench-lookup.json", "durability not known"),
+    ] {
+        let file = format!("{fixtures}/{name}");
+        let advised =
+            flashgrain().args(["advise", "--profile", PROFILE, "--observe", &file]).assert().success();
+        let shown = stdout(&advised).replace("\n  ", " ");
+        assert!(shown.contains(text), "{name}: {shown}");
+    }
+    let wrong = ["advise", "--profile", PROFILE, "--observe", PROFILE];
+    fails(flashgrain().args(wrong), 2, &["960evo.json", "neither `operation` nor `kinds`"]);
+}
+
+#[test]
+fn the_script_for_flashgrain_makes_a_store() {
+    let folder = folder();
+    let arguments =
+        ["advise", "--profile", PROFILE, "--workload", "ycsb-e", "--for", "flashgrain", "-o", "make.sh"];
+    flashgrain().current_dir(&folder).args(arguments).assert().success();
+    let made = assert_cmd::Command::new("sh")
+        .arg("make.sh")
+        .current_dir(&folder)
+        .env("FLASHGRAIN", env!("CARGO_BIN_EXE_flashgrain"))
+        .env("STORE", "store")
+        .env("PROFILE", PROFILE)
+        .assert()
+        .success();
+    let made = stdout(&made);
+    assert!(made.contains("write unit") && made.contains("64 KiB"), "{made}");
+    let script = fs::read_to_string(folder.path().join("make.sh")).unwrap();
+    assert!(script.contains("Db::builder().path(store).cache_bytes("), "{script}");
+    flashgrain().current_dir(&folder).args(["db", "stats", "store"]).assert().success();
+}

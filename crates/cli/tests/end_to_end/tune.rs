@@ -133,7 +133,7 @@ fn the_summary_fits_a_hundred_columns_and_names_the_files() {
         // Paths of the files may be longer than any screen.
         assert!(line.chars().count() <= 100 || line.contains("flashgrain-out"), "{line}");
     }
-    for text in ["MQSSD", "Decisions", "profile.json", "report.html"] {
+    for text in ["MQSSD", "Decisions", "Advice for a default mix", "profile.json", "report.html"] {
         assert!(summary.contains(text), "expected {text:?} in:\n{summary}");
     }
 }

@@ -1,0 +1,101 @@
+//! `SHOW GLOBAL STATUS` of MariaDB, as the client prints it: with tabs, as a table, or vertically.
+
+use std::collections::BTreeMap;
+
+use super::Seen;
+use crate::workload::Durability;
+
+/// From this many flushes per commit on, commits are taken to be durable one by one; group commit shares
+/// them.
+const FLUSHES_PER_COMMIT_MIN: f64 = 0.2;
+/// A pool whose reads miss less often holds all data.
+const MISSES_MIN: f64 = 0.001;
+/// Data over the pool where it does not.
+const DATA_OVER_POOL: f64 = 4.0;
+const KEY_BYTES: f64 = 8.0;
+const VALUE_BYTES: f64 = 200.0;
+
+pub(super) fn parse(text: &str) -> Result<Seen, String> {
+    let values = values(text);
+    let value = |name: &str| values.get(name).copied();
+    let count = |name: &str| value(name).unwrap_or(0.0);
+    if value("Com_select").is_none() {
+        return Err("it lacks Com_select: print all of SHOW GLOBAL STATUS".into());
+    }
+    // A look-up by key and the rows after it: ranges are look-ups with rows after them.
+    let keys = count("Handler_read_key");
+    let following = count("Handler_read_next") + count("Handler_read_prev");
+    let selects = count("Com_select");
+    let changes = count("Handler_update") + count("Handler_delete");
+    // Updates and deletes look their rows up, too.
+    let lookups = (keys - changes).max(0.0).min(keys);
+    let per_lookup = if lookups > 0.0 { following / lookups } else { 0.0 };
+    let is_ranged = per_lookup >= 1.0;
+    let (hits, ranges) = if is_ranged { (lookups / 2.0, lookups / 2.0) } else { (lookups, 0.0) };
+    let mut notes = vec![
+        format!("rows taken as {KEY_BYTES} + {VALUE_BYTES} bytes: a status does not have their size"),
+        "misses and hits of look-ups are not told apart in a status: all count as hits".to_owned(),
+    ];
+    if is_ranged {
+        notes.push(format!(
+            "{per_lookup:.0} rows follow a look-up on average: half of the look-ups count as ranges"
+        ));
+    }
+    if selects == 0.0 && keys == 0.0 {
+        notes.push("nothing was read".into());
+    }
+    let record = KEY_BYTES + VALUE_BYTES;
+    let page = value("Innodb_page_size").unwrap_or(16384.0);
+    let pool = value("Innodb_buffer_pool_pages_total").map(|pages| pages * page);
+    let requests = count("Innodb_buffer_pool_read_requests");
+    let miss_share = if requests > 0.0 { count("Innodb_buffer_pool_reads") / requests } else { 0.0 };
+    let in_pool = value("Innodb_buffer_pool_pages_data").map(|pages| pages * page);
+    let data = match miss_share < MISSES_MIN {
+        true => in_pool,
+        false => {
+            notes.push(format!("the pool misses: data taken as {DATA_OVER_POOL} times the pool"));
+            pool.map(|pool| pool * DATA_OVER_POOL)
+        }
+    };
+    let writes = count("Com_insert") + count("Com_update") + count("Com_delete") + count("Com_replace");
+    let commits = count("Com_commit").max(if count("Com_commit") > 0.0 { 0.0 } else { writes });
+    let flushes = value("Innodb_os_log_fsyncs").or(value("Innodb_data_fsyncs"));
+    let durability = flushes.filter(|_| commits > 0.0).map(|flushes| {
+        match flushes >= FLUSHES_PER_COMMIT_MIN * commits {
+            true => Durability::Sync,
+            // InnoDB's other modes flush about once a second.
+            false => Durability::Group { window_us: 1_000_000 },
+        }
+    });
+    Ok(Seen {
+        point_hits: hits,
+        // Inserts by statements: Handler_write counts rows of temporary tables, too.
+        inserts: count("Com_insert") + count("Com_replace"),
+        updates: count("Handler_update"),
+        deletes: count("Handler_delete"),
+        ranges,
+        range_bytes: is_ranged.then_some(2.0 * per_lookup * record),
+        records: data.map(|bytes| (bytes / record / 1.4).max(1.0)),
+        key_bytes: Some(KEY_BYTES),
+        value_bytes: Some(VALUE_BYTES),
+        memory_bytes: pool,
+        clients: value("Max_used_connections").or(value("Threads_connected")).map(|clients| clients.max(1.0)),
+        durability,
+        notes,
+        ..Seen::default()
+    })
+}
+
+/// Names and numbers, whichever form they are in.
+fn values(text: &str) -> BTreeMap<&str, f64> {
+    let of_line = |line: &'_ str| -> Option<(usize, usize, f64)> {
+        let inner = line.trim().trim_matches('|').trim();
+        let (name, rest) = inner.split_once(['\t', '|', ' '])?;
+        let number = rest.trim().trim_matches('|').trim().parse().ok()?;
+        let start = line.find(name)?;
+        Some((start, start + name.len(), number))
+    };
+    let named =
+        |line| of_line(line).and_then(|(start, end, number)| Some((str::get(line, start..end)?, number)));
+    text.lines().filter_map(named).collect()
+}
