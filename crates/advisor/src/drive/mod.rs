@@ -18,6 +18,9 @@ use crate::interval::{End, Interval};
 use costs::Costs;
 use flush::Flushes;
 
+/// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
+const WRITE_CONCURRENCY: f64 = 4.0;
+
 /// A drive as the advisor sees it.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -150,6 +153,14 @@ impl Drive {
     /// Setup cost of one access.
     pub(crate) fn setup(&self, access: Access, concurrency: f64) -> Interval {
         self.costs(access).setup(concurrency)
+    }
+
+    /// Writes that background work keeps outstanding: as many as the drive serves at a time.
+    pub(crate) fn write_concurrency(&self) -> f64 {
+        match self.number(Number::Parallelism) {
+            LearnedNumber::Known(parallelism) => parallelism.value.max(1.0).ceil(),
+            LearnedNumber::Unknown(_) => WRITE_CONCURRENCY,
+        }
     }
 
     /// Random reads that the drive serves in the time of one: PDAM's P, or what its setup costs say.

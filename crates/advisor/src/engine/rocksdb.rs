@@ -15,7 +15,6 @@ use super::{EngineAdvice, EngineName, Setting, explained};
 use crate::drive::{Drive, Requests};
 use crate::interval::{End, Interval};
 use crate::price::{Asked, Engine, asked, situation};
-use crate::rank::write_concurrency;
 use crate::workload::Workload;
 
 const MEBI: f64 = 1_048_576.0;
@@ -182,7 +181,7 @@ fn choose(tuned: &mut Rocks<'_>) {
 fn jobs_max(drive: &Drive) -> Option<f64> {
     drive
         .is_measured(Access::Write)
-        .then(|| (write_concurrency(drive) * 4.0 / 3.0).ceil().clamp(2.0, JOBS_MAX))
+        .then(|| (drive.write_concurrency() * 4.0 / 3.0).ceil().clamp(2.0, JOBS_MAX))
 }
 
 fn settings(tuned: &Rocks<'_>) -> Vec<(Section, Setting)> {

@@ -10,7 +10,7 @@ mod designs;
 
 use serde::Serialize;
 
-use crate::drive::{Drive, Ends, LearnedNumber, Number};
+use crate::drive::{Drive, Ends};
 use crate::interval::Interval;
 use crate::price::{Asked, Bound, Engine, Priced, asked, price, situation};
 use crate::workload::Workload;
@@ -22,9 +22,6 @@ use designs::{Candidate, candidates};
 
 /// Years that a lifetime budget assumes.
 pub const WARRANTY_YEARS: f64 = 5.0;
-
-/// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
-const WRITE_CONCURRENCY: f64 = 4.0;
 
 /// Part of the memory that a design may need for itself, such as for filters; the rest caches data.
 const MEMORY_FRACTION: f64 = 0.75;
@@ -77,7 +74,7 @@ struct Judged<'a> {
 
 /// Ranks all designs.
 pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
-    let candidates = candidates(write_concurrency(drive), drive.parallelism());
+    let candidates = candidates(drive.write_concurrency(), drive.parallelism());
     let best = best_of_families(&candidates, workload, drive);
     let engine = Engine::ideal(workload);
     let rows = best.iter().map(|judged| row(judged, workload, &engine, drive)).collect();
@@ -92,14 +89,6 @@ pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
     let is_ranked = |family: &Family| best.iter().any(|judged| judged.candidate.family == *family);
     let left_out = Family::ALL.into_iter().filter(|family| !is_ranked(family)).collect();
     Ranking { rows, left_out, lead, changes }
-}
-
-/// Writes that background work keeps outstanding: as many as the drive serves at a time.
-pub(crate) fn write_concurrency(drive: &Drive) -> f64 {
-    match drive.number(Number::Parallelism) {
-        LearnedNumber::Known(parallelism) => parallelism.value.max(1.0).ceil(),
-        LearnedNumber::Unknown(_) => WRITE_CONCURRENCY,
-    }
 }
 
 /// The best design of each family by predicted rate, best first.
