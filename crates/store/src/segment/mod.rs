@@ -396,7 +396,7 @@ impl Segments {
 
     /// For a checkpoint: a number above that of every unit so far, and the opening sequence of every segment.
     pub fn sequences(&self) -> (UnitSequence, Vec<(u64, UnitSequence)>) {
-        let segments = self.space.lock().segments.len();
+        let segments = self.space.count();
         let openings = (0..segments).map(|index| (index as u64, self.space.opening_of(index))).collect();
         (self.buffers.next_sequence(), openings)
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Inner, NEAR, Segment, SegmentState, Space, is_cleanable};
+use super::{Inner, Segment, SegmentState, Space};
 
 /// A compaction leaves a store no fuller than this: it goes on to work, and needs no room at once.
 const COMPACTED_PERCENT: u64 = 80;
@@ -22,7 +22,7 @@ const LOOSE_PACKED_PERCENT: u64 = 50;
 impl Space {
     /// Bytes of the device with one segment more.
     pub fn one_more_bytes(&self) -> u64 {
-        self.sizes.device_bytes(self.lock().segments.len() + 1)
+        self.sizes.device_bytes(self.count() + 1)
     }
 
     /// Segments that a compacted store needs.
@@ -32,8 +32,8 @@ impl Space {
 
     /// The fewest segments of which live and dirty pages fill at most this percentage.
     fn fewest_at(&self, inner: &Inner, percent: u64) -> usize {
-        let used_bytes = self.live_bytes() + inner.dirty_bytes + inner.wanted_bytes;
-        let (mut too_few, mut enough) = (0, inner.segments.len());
+        let used_bytes = self.live_bytes() + inner.claims.dirty_bytes + inner.claims.wanted_bytes;
+        let (mut too_few, mut enough) = (0, inner.ledger.len());
         while enough - too_few > 1 {
             let middle = too_few + (enough - too_few) / 2;
             match inner.usable_of(middle) / 100 * percent >= used_bytes {
@@ -48,8 +48,8 @@ impl Space {
     /// first `first` are kept in any case.
     pub fn worth_keeping(&self, first: usize) -> Option<usize> {
         let inner = self.lock();
-        let all = self.sizes.device_bytes(inner.segments.len());
-        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.end_of_pages()).max(first);
+        let all = self.sizes.device_bytes(inner.ledger.len());
+        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.ledger.end_of_pages()).max(first);
         (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
     }
 
@@ -57,19 +57,15 @@ impl Space {
     /// With `keep`, so many segments stay, and as many free ones as those who write may need soon.
     pub fn cut_tail(&self, keep: Option<usize>) -> Option<u64> {
         let mut inner = self.lock();
-        let before = inner.segments.len();
+        let before = inner.ledger.len();
         for index in (keep.unwrap_or(0)..before).rev() {
-            let (segment, bytes) = (inner.segments[index], self.sizes.length(index));
-            let kept_bytes = keep.map_or(0, |_| inner.kept_for_writing(index));
-            if inner.tally.free < kept_bytes + bytes || segment.state != SegmentState::Free {
+            let kept_bytes = keep.map_or(0, |_| inner.reserve().kept_for_writing(index));
+            let is_spare = inner.ledger.tally().free >= kept_bytes + self.sizes.length(index);
+            if !is_spare || !inner.ledger.pop_free() {
                 break;
             }
-            inner.free.remove(&(index as u32));
-            inner.tally.forget(&segment, bytes);
-            inner.segments.pop();
         }
-        inner.measure();
-        let after = inner.segments.len();
+        let after = inner.ledger.len();
         (after < before).then(|| self.sizes.device_bytes(after))
     }
 
@@ -81,7 +77,7 @@ impl Space {
     /// Bytes of the segments behind the first `keep` ones that are not free.
     pub fn used_bytes_behind(&self, keep: usize) -> u64 {
         let inner = self.lock();
-        let behind = inner.segments.iter().enumerate().skip(keep);
+        let behind = inner.ledger.iter().skip(keep);
         let used = behind.filter(|(_, segment)| segment.state != SegmentState::Free);
         used.map(|(index, _)| self.sizes.length(index)).sum()
     }
@@ -91,9 +87,10 @@ impl Space {
     /// half of what is free.
     pub fn to_compact(&self, keep: usize, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
         let inner = self.lock();
-        let free_before = inner.free.range(..keep as u32).map(|index| self.sizes.length(*index as usize));
+        let free_before =
+            inner.ledger.free().take_while(|index| *index < keep).map(|index| self.sizes.length(index));
         let room_before: u64 = free_before.sum();
-        let cleanable = || (0..).zip(&inner.segments).filter(|(_, segment)| is_cleanable(segment));
+        let cleanable = || inner.ledger.iter().filter(|(_, segment)| segment.is_cleanable());
         let behind = cleanable().map(|(index, _)| index).filter(|index| *index >= keep);
         let is_crowded = room_before < behind.map(|index| self.live_bytes_of(index)).sum();
         let is_loose = |index: usize, segment: &Segment| {
@@ -106,7 +103,7 @@ impl Space {
             .map(|(index, _)| (self.live_bytes_of(index) * 1000 / self.sizes.length(index), index))
             .collect();
         emptied.sort_unstable();
-        let mut room = inner.tally.free.saturating_sub(inner.kept_for_checkpoint()) / 2;
+        let mut room = inner.ledger.tally().free.saturating_sub(inner.reserve().kept_for_checkpoint()) / 2;
         let fits = |(_, index): &(u64, usize)| {
             let live = self.live_bytes_of(*index);
             let fits = live <= room;
@@ -118,32 +115,14 @@ impl Space {
 }
 
 impl Inner {
-    /// Segments up to the last one with pages.
-    fn end_of_pages(&self) -> usize {
-        let has_pages = |segment: &Segment| !matches!(segment.state, SegmentState::Free | SegmentState::Log);
-        self.segments.iter().rposition(has_pages).map_or(0, |last| last + 1)
-    }
-
     /// Bytes that pages may fill if there were only so many segments.
     fn usable_of(&self, count: usize) -> u64 {
-        let bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
-        bytes.saturating_sub(self.tally.log + self.reserved_with(self.largest_of(count)))
-    }
-
-    /// The largest of the first so many segments.
-    fn largest_of(&self, count: usize) -> u64 {
-        self.sizes.length(count.saturating_sub(1))
-    }
-
-    /// Free bytes with which writers need not wait, if there were only so many segments.
-    fn kept_for_writing(&self, count: usize) -> u64 {
-        let largest = self.largest_of(count);
-        self.reserved_with(largest) + self.dirty_bytes + self.wanted_bytes + NEAR * largest
+        self.ledger.usable_of(count, self.reserve().reserved_with(self.ledger.largest_of(count)))
     }
 
     /// Whether some of the page table lies behind the ceiling.
     pub(super) fn is_map_behind_ceiling(&self) -> bool {
-        let behind = self.ceiling.and_then(|ceiling| self.segments.get(ceiling..));
-        behind.is_some_and(|segments| segments.iter().any(|segment| segment.state == SegmentState::Map))
+        let Some(ceiling) = self.ceiling else { return false };
+        self.ledger.iter().skip(ceiling).any(|(_, segment)| segment.state == SegmentState::Map)
     }
 }

@@ -152,7 +152,7 @@ impl Model {
             let index = space.index_of(location.offset_bytes()).unwrap();
             *live.entry(index).or_default() += u64::from(location.length_bytes());
         }
-        let states: Vec<_> = space.lock().segments.iter().map(|segment| segment.state).collect();
+        let states: Vec<_> = space.states();
         for (index, state) in states.iter().enumerate() {
             let bytes = live.get(&index).copied().unwrap_or(0);
             assert_eq!(space.live_bytes_of(index), bytes, "segment {index}");

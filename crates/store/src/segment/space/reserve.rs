@@ -1,0 +1,130 @@
+//! Free segments that one stream of images must leave to others.
+
+use super::ledger::Ledger;
+use crate::segment::Stream;
+
+/// Segments that only the page table may take, besides those that it needs when it is written as a whole:
+/// without it no checkpoint can be completed, and nothing becomes free.
+const RESERVED_FOR_MAP: u64 = 2;
+
+/// Segments for the pages of a checkpoint. Segments that the cleaner has emptied become free only with the
+/// checkpoint.
+const RESERVED_FOR_CHECKPOINT: u64 = 1;
+
+/// Segments that the cleaner may take as well, for the images that it moves, before it has won any.
+const RESERVED_FOR_CLEANER: u64 = 4;
+
+/// With no more free segments than these and those that are kept from the cleaner, it chooses the emptiest
+/// segments, whatever their age, so that each wins more than it costs.
+const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
+
+/// Writers check for room before every commit if no more segments than these are free beyond the reserve.
+const NEAR: u64 = 4;
+
+/// Who is going to need how many bytes of free segments.
+#[derive(Default)]
+pub(super) struct Claims {
+    /// A checkpoint is writing pages, which may take from the reserve.
+    pub checkpointing: bool,
+    /// Bytes that the page table needs when it is written as a whole.
+    pub map_bytes: u64,
+    /// Dirty bytes in memory at the last check: they must find room before a checkpoint makes segments free.
+    pub dirty_bytes: u64,
+    /// Bytes for overflow values that are going to be written, or are being written.
+    pub wanted_bytes: u64,
+    /// Bytes of the segments that cleaners go through.
+    pub walked_bytes: u64,
+}
+
+/// The claims beside the segments that there are.
+pub(super) struct Reserve<'a> {
+    pub ledger: &'a Ledger,
+    pub claims: &'a Claims,
+}
+
+impl Reserve<'_> {
+    /// Bytes of free segments that this stream must leave to others.
+    pub fn kept_from(&self, stream: Stream) -> u64 {
+        let largest_bytes = self.ledger.largest_bytes();
+        match stream {
+            Stream::Map => 0,
+            // With nothing dirty and nothing pending, no checkpoint can help: the cleaner may take nearly all
+            // of the reserve.
+            Stream::Moved if self.claims.dirty_bytes == 0 && self.ledger.tally().pending == 0 => {
+                largest_bytes
+            }
+            Stream::Moved => self.kept_for_checkpoint(),
+            Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
+            Stream::Fresh => self.reserved(),
+            // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may
+            // need.
+            Stream::Overflow => self.reserved() + self.kept_for_dirty(),
+        }
+    }
+
+    /// Bytes reserved for writing the page table as a whole.
+    fn kept_for_map(&self, largest_bytes: u64) -> u64 {
+        let more = self.claims.map_bytes.next_multiple_of(largest_bytes).saturating_sub(largest_bytes);
+        RESERVED_FOR_MAP * largest_bytes + more
+    }
+
+    /// Bytes reserved for dirty pages.
+    pub fn kept_for_dirty(&self) -> u64 {
+        self.ledger.whole_above(self.claims.dirty_bytes)
+    }
+
+    /// Bytes that a checkpoint may need.
+    pub fn kept_for_checkpoint(&self) -> u64 {
+        let largest_bytes = self.ledger.largest_bytes();
+        self.kept_for_map(largest_bytes) + RESERVED_FOR_CHECKPOINT * largest_bytes + self.kept_for_dirty()
+    }
+
+    /// The reserve: bytes that pages may not take that become dirty now. It does not include the bytes for
+    /// pages that are dirty already.
+    pub fn reserved(&self) -> u64 {
+        self.reserved_with(self.ledger.largest_bytes())
+    }
+
+    /// The reserve if the largest segment had so many bytes.
+    pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
+        self.kept_for_map(largest_bytes) + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * largest_bytes
+    }
+
+    /// What small commits must leave: the reserve, and room for what is dirty.
+    pub fn kept_from_commits(&self) -> u64 {
+        self.reserved() + self.kept_for_dirty()
+    }
+
+    /// What everybody else must leave: that, and room for overflow values.
+    pub fn kept_from_all(&self) -> u64 {
+        self.kept_from_commits() + self.claims.wanted_bytes
+    }
+
+    /// Whether so few segments are free that writers check before every commit.
+    pub fn is_near(&self) -> bool {
+        self.ledger.tally().free <= self.kept_from_commits() + NEAR * self.ledger.largest_bytes()
+    }
+
+    /// Free bytes with which writers need not wait, if there were only so many segments.
+    pub fn kept_for_writing(&self, count: usize) -> u64 {
+        let largest_bytes = self.ledger.largest_of(count);
+        let Claims { dirty_bytes, wanted_bytes, .. } = self.claims;
+        self.reserved_with(largest_bytes) + dirty_bytes + wanted_bytes + NEAR * largest_bytes
+    }
+
+    /// Whether the stream may take one more segment.
+    pub fn can_open(&self, stream: Stream) -> bool {
+        self.ledger.has_free_beside(self.kept_from(stream))
+    }
+
+    /// Whether the live images of one more segment have room elsewhere. Only as many segments are cleaned at
+    /// a time as there are free segments to move their images to, or none might be finished.
+    pub fn can_clean(&self) -> bool {
+        self.ledger.has_free_beside(self.kept_from(Stream::Moved) + self.claims.walked_bytes)
+    }
+
+    /// Whether so few segments are free that the emptiest ones are cleaned.
+    pub fn is_emergency(&self) -> bool {
+        self.ledger.tally().free <= self.kept_for_checkpoint() + EMERGENCY * self.ledger.largest_bytes()
+    }
+}
