@@ -21,6 +21,7 @@ pub fn advice(advice: &Advice, style: impl Into<Style>) -> String {
     out.prose(&format!("On {}. Intervals: from the ends of the profile's.", advice.drive));
     out.table(&ranking(&advice.ranking));
     out.table(&amplification(&advice.ranking));
+    out.table(&parameters(&advice.ranking));
     if let Some(sentence) = lead(&advice.ranking) {
         out.prose(&sentence);
     }
@@ -192,7 +193,7 @@ fn ranking(ranking: &Ranking) -> Table {
     for (place, row) in ranking.rows.iter().enumerate() {
         let tone = if place == 0 { Tone::Strong } else { Tone::Plain };
         table.push([
-            Cell::toned(row.design.as_str(), tone),
+            Cell::toned(row.family.describe(), tone),
             Cell::toned(rate(row.rate_per_second), tone),
             seconds(row.latency_us.scaled(1e-6)).into(),
             row.bound.describe().into(),
@@ -218,7 +219,7 @@ fn amplification(ranking: &Ranking) -> Table {
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| Unit::Plain.show(value));
     for row in &ranking.rows {
         let mut cells: Vec<Cell> = vec![
-            row.design.as_str().into(),
+            row.family.describe().into(),
             number(row.write_amplification).into(),
             number(row.read_amplification).into(),
             number(Some(row.space_amplification)).into(),
@@ -228,6 +229,15 @@ fn amplification(ranking: &Ranking) -> Table {
             cells.push(years(row).into());
         }
         table.push(cells);
+    }
+    table
+}
+
+/// The parameters with which each family is best.
+fn parameters(ranking: &Ranking) -> Table {
+    let mut table = Table::new(&[("best with", Kind::Label), ("", Kind::Prose)]);
+    for row in &ranking.rows {
+        table.push([row.family.describe().into(), Cell::toned(row.design.as_str(), Tone::Quiet)]);
     }
     table
 }
@@ -247,7 +257,11 @@ fn lead(ranking: &Ranking) -> Option<String> {
         true => "it stays first at all ends of the intervals",
         false => "within the intervals either may be first",
     };
-    Some(format!("The first has {} the rate of the second ({}); {sure}.", factor(lead), second.design))
+    Some(format!(
+        "The first has {} the rate of the second ({}); {sure}.",
+        factor(lead),
+        second.family.describe()
+    ))
 }
 
 fn levers(changes: &[Change]) -> Table {

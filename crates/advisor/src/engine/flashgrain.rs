@@ -46,6 +46,7 @@ impl Configuration for Store {
         Engine {
             sync_method: self.sync_method,
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
+            log_grows: false,
             group_commit: true,
             checkpoint_log_bytes: Some(LOG_BYTES),
             cache_fraction: self.cache_bytes / workload.memory_bytes as f64,

@@ -81,6 +81,7 @@ impl Configuration for InnoDb {
         Engine {
             sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
+            log_grows: false,
             group_commit: true,
             checkpoint_log_bytes: Some(self.log_bytes * LOG_USED_FRACTION),
             cache_fraction: self.buffer_pool_bytes / workload.memory_bytes as f64,

@@ -84,6 +84,7 @@ impl Configuration for RocksDb {
         Engine {
             sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: 1.0,
+            log_grows: true,
             group_commit: true,
             checkpoint_log_bytes: None,
             cache_fraction: 1.0,

@@ -81,6 +81,7 @@ impl Configuration for Sqlite {
         Engine {
             sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: if self.syncs { flushes } else { 0.0 },
+            log_grows: false,
             group_commit: false,
             // One page of the log for each change of a record.
             checkpoint_log_bytes: Some(self.checkpoint_pages * record),

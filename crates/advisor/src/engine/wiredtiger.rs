@@ -72,6 +72,7 @@ impl Configuration for WiredTiger {
         Engine {
             sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: 1.0,
+            log_grows: true,
             group_commit: true,
             checkpoint_log_bytes: Some(log_bytes(workload)),
             cache_fraction: 1.0,
