@@ -61,12 +61,16 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
         let none = undetermined("parallel was not run", "");
         return (none.clone(), none);
     }
-    let seed = mix_seed(evidence.seed, 0xa);
-    if let Some(why) = too_few(&points) {
+    parallel_from(&points, mix_seed(evidence.seed, 0xa))
+}
+
+/// P and the saturation from one point per round: streams, and bytes per second.
+fn parallel_from(points: &[(f64, f64)], seed: u64) -> (LearnedValue, LearnedValue) {
+    if let Some(why) = too_few(points) {
         let none = undetermined(why, "");
         return (none.clone(), none);
     }
-    let fit = match segmented_fit(&points, RESAMPLES, seed) {
+    let fit = match segmented_fit(points, RESAMPLES, seed) {
         Ok(fit) => fit,
         Err(error) => {
             let none = undetermined(error.to_string(), "");
@@ -75,7 +79,7 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
     };
     // Whether the shape is right shows in the medians: single rounds are off by their noise, which the
     // intervals account for.
-    let medians = medians(&points);
+    let medians = medians(points);
     let shape = segmented_fit(&medians, 1, seed).ok().and_then(|fit| fit.r_squared);
     let text = format!(
         "segmented regression of {} rounds of 64 KiB random reads by 1 to 64 streams{}",
@@ -99,7 +103,12 @@ fn parallel(evidence: &Evidence<'_>) -> (LearnedValue, LearnedValue) {
                 {
                     Estimate::undetermined("too few numbers of streams behind the knee were measured")
                 }
-                _ => of_the_shape(fit.plateau, behind, PLATEAU_MISS),
+                Some(knee) => {
+                    let rates = medians.iter().filter(|(streams, _)| *streams >= 2.0 * knee);
+                    let rates = rates.map(|(_, rate)| *rate);
+                    widened(of_the_shape(fit.plateau, behind, PLATEAU_MISS), rates)
+                }
+                None => of_the_shape(fit.plateau, behind, PLATEAU_MISS),
             };
             let knee = of_the_shape(fit.knee, all, KNEE_MISS);
             (
@@ -137,6 +146,19 @@ fn of_the_shape(estimate: Estimate, miss: Option<f64>, within: f64) -> Estimate 
             miss * 100.0
         )),
         _ => estimate,
+    }
+}
+
+/// The estimate with an interval that holds `values`, too, which it stands for: resamples tell how far noise
+/// moves the fit, but not how far the fit lies from what was measured.
+fn widened(estimate: Estimate, values: impl Iterator<Item = f64>) -> Estimate {
+    match estimate {
+        Estimate::Determined { value, low, high } => {
+            let (low, high) =
+                values.fold((low, high), |(low, high), value| (low.min(value), high.max(value)));
+            Estimate::Determined { value, low, high }
+        }
+        undetermined @ Estimate::Undetermined { .. } => undetermined,
     }
 }
 
@@ -209,6 +231,7 @@ fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::CONFIDENCE_MIN;
     use super::*;
 
     const STREAMS: [f64; 11] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 16.0, 32.0, 64.0];
@@ -233,5 +256,52 @@ mod tests {
         let rates = [447.0, 873.0, 1278.0, 1674.0, 2040.0, 2389.0, 2713.0, 3010.0, 4780.0, 5611.0, 5612.0];
         let bent = |streams| rates[STREAMS.iter().position(|one| *one == streams).unwrap()];
         assert_eq!(kept(bent), (false, false));
+    }
+
+    /// The saturation from rounds of so many MB/s.
+    fn saturation(rounds: &[(f64, &[f64])]) -> (f64, f64, f64, f64) {
+        let points: Vec<(f64, f64)> =
+            rounds.iter().flat_map(|(streams, rates)| rates.iter().map(|rate| (*streams, *rate))).collect();
+        let learned = parallel_from(&points, 1).1;
+        let Estimate::Determined { value, low, high } = learned.estimate else { panic!("{learned:?}") };
+        (value, low, high, learned.confidence)
+    }
+
+    /// Two drives that bend gradually and are flat, or nearly so, from 32 or 16 streams on.
+    #[test]
+    fn an_interval_of_the_saturation_holds_the_rates_of_many_streams() {
+        let nearly_flat: [(f64, &[f64]); 11] = [
+            (1.0, &[158.0, 158.0, 158.0, 158.0]),
+            (2.0, &[304.0, 311.0, 309.0, 314.0]),
+            (3.0, &[456.0, 436.0, 460.0, 453.0]),
+            (4.0, &[594.0, 574.0, 587.0, 586.0]),
+            (5.0, &[709.0, 720.0, 728.0, 721.0]),
+            (6.0, &[831.0, 828.0, 854.0, 837.0]),
+            (7.0, &[948.0, 949.0, 956.0, 956.0]),
+            (8.0, &[1064.0, 1088.0, 1044.0, 1078.0]),
+            (16.0, &[1729.0, 1783.0, 1772.0, 1788.0]),
+            (32.0, &[2341.0, 2410.0, 2400.0, 2392.0]),
+            (64.0, &[2470.0, 2465.0, 2461.0, 2462.0]),
+        ];
+        let (value, low, high, confidence) = saturation(&nearly_flat);
+        assert!((value / 2464.0 - 1.0).abs() < 0.04, "{value}");
+        assert!(low < 2464.0 && 2463.0 < high, "{low} to {high}");
+        assert!((CONFIDENCE_MIN..=1.0).contains(&confidence), "{confidence}");
+        let flat: [(f64, &[f64]); 11] = [
+            (1.0, &[198.0, 200.0, 201.0, 196.0]),
+            (2.0, &[389.0, 374.0, 373.0, 386.0]),
+            (3.0, &[535.0, 542.0, 541.0, 527.0]),
+            (4.0, &[699.0, 663.0, 676.0, 699.0]),
+            (5.0, &[796.0, 792.0, 812.0, 819.0]),
+            (6.0, &[871.0, 946.0, 944.0, 920.0, 933.0]),
+            (7.0, &[961.0, 1027.0, 965.0, 1025.0, 1041.0]),
+            (8.0, &[1105.0, 1135.0, 1110.0, 1145.0]),
+            (16.0, &[1395.0, 1375.0, 1399.0, 1388.0]),
+            (32.0, &[1395.0, 1395.0, 1397.0, 1394.0]),
+            (64.0, &[1397.0, 1402.0, 1397.0, 1398.0]),
+        ];
+        let (value, low, high, _) = saturation(&flat);
+        assert!((value / 1396.0 - 1.0).abs() < 0.01, "{value}");
+        assert!(low <= 1395.0 && 1397.0 <= high, "{low} to {high}");
     }
 }

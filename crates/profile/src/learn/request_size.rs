@@ -48,6 +48,10 @@ const SMALLER_CONSTANT_WITHIN: f64 = 0.09;
 const SURELY_CONSTANT_WITHIN: f64 = 0.06;
 const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 
+/// Differences of so many times what counts as constant may come from how evenly writes lie on the channels,
+/// which depends on their number of stripes, rather than from stripes that they cut.
+const LAID_DIFFERENTLY_FACTOR: f64 = 2.0;
+
 /// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
 const STEP_Z_MIN: f64 = 3.5;
 
@@ -279,14 +283,7 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
         );
     }
     let Some(size) = sizes.get(first).copied() else { return undetermined("no sizes", text) };
-    // Writes that cut stripes differ from writes of whole ones, whichever is larger.
-    let (below, above) = neighbours(&papers.groups, first);
-    let surely = |index: &usize| profiles.iter().any(|profile| surely_differs(profile, *index, &constant));
-    if below.is_empty() || above.is_empty() || !below.iter().chain(&above).all(surely) {
-        let why = format!(
-            "latency seems constant from {} on, but not all sizes just below and above that are no multiples of it differ from its multiples",
-            bytes_text(size)
-        );
+    if let Some(why) = rival(profiles, first, &constant) {
         return undetermined(why, text);
     }
     // The reads in which the step shows most clearly speak for it.
@@ -333,6 +330,58 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
         if step.relative > 0.0 { "higher" } else { "lower" }
     );
     determined(size as f64, interval, confidence, evidence)
+}
+
+/// Why a size that was not tried, or a part of the size at `first`, may be the stripe as well.
+fn rival(profiles: &[Profile], first: usize, constant: &[usize]) -> Option<String> {
+    let groups = &profiles.first()?.groups;
+    let size = |index: usize| bytes_text(groups.groups.get(index).map_or(0, |(size, _)| *size));
+    // Writes that cut stripes differ from writes of whole ones, whichever is larger.
+    let (below, above) = neighbours(groups, first);
+    let surely = |index: &usize| profiles.iter().any(|profile| surely_differs(profile, *index, constant));
+    if below.is_empty() || above.is_empty() || !below.iter().chain(&above).all(surely) {
+        return Some(format!(
+            "latency seems constant from {} on, but not all sizes just below and above that are no multiples of it differ from its multiples",
+            size(first)
+        ));
+    }
+    let smaller = smaller_stripe(profiles, first, constant)?;
+    Some(format!(
+        "latency seems constant from {} on, but that of {} and all of its multiples differs little from it, and sizes between those differ far more: either may be the stripe",
+        size(first),
+        size(smaller)
+    ))
+}
+
+/// A part of the size at `first` that may be the stripe as well: it and all of its multiples, odd ones too,
+/// are nearly as constant as the sizes at `constant`, and its neighbours, which would cut it, are not. Then
+/// the constant sizes may be those of an even number of stripes.
+fn smaller_stripe(profiles: &[Profile], first: usize, constant: &[usize]) -> Option<usize> {
+    let groups = &profiles.first()?.groups;
+    let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
+    let is_multiple = |one: &usize, part: u64| sizes.get(*one).is_some_and(|size| size.is_multiple_of(part));
+    let alike = |index: usize| {
+        profiles.iter().all(|profile| {
+            let step = step_between(&profile.groups, index, constant);
+            step.relative.abs() <= LAID_DIFFERENTLY_FACTOR * profile.constant_within()
+        })
+    };
+    let cuts = |index: usize| {
+        profiles.iter().any(|profile| {
+            let step = step_between(&profile.groups, index, constant);
+            step.relative.abs() > LAID_DIFFERENTLY_FACTOR * profile.constant_within()
+                && step.z().abs() >= Z_MIN
+        })
+    };
+    (0..first).find(|index| {
+        let Some(part) = sizes.get(*index).copied() else { return false };
+        let (below, above) = neighbours(groups, *index);
+        is_multiple(&first, part)
+            && (*index..sizes.len()).filter(|one| is_multiple(one, part)).all(alike)
+            && !below.is_empty()
+            && !above.is_empty()
+            && below.into_iter().chain(above).all(cuts)
+    })
 }
 
 /// Whether the size at `index` has a latency of its own, rather than that of the sizes at `constant`.
@@ -578,6 +627,55 @@ mod tests {
                 let found = learned(seed, |size| cut_kib(size, stripe, stripe, [2500.0, 0.0, 1000.0]));
                 assert_eq!((kib(&found.desirable), kib(&found.stripe)), (None, None), "{stripe}: {found:?}");
             }
+        }
+    }
+
+    /// Mean latencies of 1 MiB, 256, 64 and 16 KiB reads behind writes of [`sizes`], µs, on a drive of stripes
+    /// of 128 KiB on 16 dies. Odd numbers of stripes lie more evenly on its channels than even ones.
+    const ODD_AND_EVEN_STRIPES: [(u64, [f64; 24]); 4] = [
+        (
+            READ_BYTES,
+            [
+                2276.0, 1839.0, 1740.0, 5022.0, 1969.0, 1777.0, 1936.0, 1814.0, 1768.0, 2306.0, 1933.0,
+                1774.0, 3151.0, 6226.0, 479.0, 1499.0, 1296.0, 521.0, 1121.0, 485.0, 521.0, 485.0, 478.0,
+                521.0,
+            ],
+        ),
+        (
+            256 * KIB,
+            [
+                650.0, 564.0, 507.0, 1330.0, 583.0, 516.0, 593.0, 558.0, 514.0, 650.0, 686.0, 521.0, 920.0,
+                1639.0, 151.0, 606.0, 435.0, 161.0, 335.0, 153.0, 161.0, 153.0, 151.0, 161.0,
+            ],
+        ),
+        (
+            64 * KIB,
+            [
+                215.0, 201.0, 199.0, 399.0, 227.0, 200.0, 214.0, 244.0, 303.0, 322.0, 355.0, 484.0, 421.0,
+                501.0, 114.0, 301.0, 227.0, 114.0, 196.0, 115.0, 114.0, 113.0, 114.0, 114.0,
+            ],
+        ),
+        (
+            16 * KIB,
+            [
+                107.0, 112.0, 101.0, 172.0, 146.0, 198.0, 160.0, 180.0, 200.0, 166.0, 170.0, 172.0, 191.0,
+                197.0, 111.0, 148.0, 131.0, 113.0, 126.0, 112.0, 112.0, 111.0, 112.0, 113.0,
+            ],
+        ),
+    ];
+
+    #[test]
+    fn multiples_that_lie_differently_make_no_larger_stripe() {
+        for seed in 0..5 {
+            let sweep = |(bytes, means): &(u64, [f64; 24])| {
+                let mean_of = |size| means[sizes().iter().position(|one| *one == size).unwrap()];
+                let reads = reads(&sizes(), 8, 75, seed + bytes, mean_of);
+                (*bytes, Groups::new(&reads, Clip::ByGroup))
+            };
+            let sweeps: Vec<(u64, Groups)> = ODD_AND_EVEN_STRIPES.iter().map(sweep).collect();
+            let found = from_sweeps(sweeps, WRITE_BYTES_MIN, "", seed);
+            assert_eq!(kib(&found.desirable), Some(128.0), "{seed}: {:?}", found.desirable);
+            assert!(kib(&found.stripe).is_none_or(|stripe| stripe == 128.0), "{seed}: {:?}", found.stripe);
         }
     }
 

@@ -116,11 +116,9 @@ impl Hidden {
     }
 }
 
-/// P and saturation beside those of the same rounds run for much longer; a number that these do not give is
-/// not judged.
-pub fn parallel_rows(parallelism: Option<f64>, saturation: Option<f64>, learned: &Learned) -> Vec<Row> {
+/// P and saturation beside those of rounds run for much longer; a P that these do not give is not judged.
+pub fn parallel_rows(parallelism: Option<f64>, saturation: f64, learned: &Learned) -> Vec<Row> {
     let parallelism = parallelism.map(|p| Row::new("P", Some(p), &learned.parallelism, 0.10));
-    let saturation =
-        saturation.map(|rate| Row::new("saturation", Some(rate), &learned.saturation_bytes_per_second, 0.05));
-    parallelism.into_iter().chain(saturation).collect()
+    let saturation = Row::new("saturation", Some(saturation), &learned.saturation_bytes_per_second, 0.05);
+    parallelism.into_iter().chain([saturation]).collect()
 }
