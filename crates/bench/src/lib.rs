@@ -3,7 +3,8 @@
 //! [`drive`] and [`fill`](mod@fill) have clients work in a [`drive::Host`]; [`measure`] looks at the drive,
 //! the machine and memory. Three things are made of that: [`run`] and [`suite`] put the same questions to
 //! Flashgrain and to other key-value stores, [`experiment`] measures Flashgrain alone, and [`exploit`]
-//! compares a store with the predictions of a drive's profile.
+//! compares a store with the predictions of a drive's profile. Beside these, [`verify`] runs engines by
+//! programs of their own, with their defaults and as advised.
 
 pub mod benchmark;
 pub mod compare;
@@ -13,6 +14,7 @@ pub mod experiment;
 pub mod exploit;
 pub mod fill;
 pub mod keys;
+mod killed;
 pub mod listener;
 pub mod measure;
 pub mod processor;
@@ -21,4 +23,5 @@ pub mod run;
 pub mod store;
 pub mod suite;
 pub mod tpcc;
+pub mod verify;
 pub mod workload;

@@ -90,6 +90,8 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         version: env!("CARGO_PKG_VERSION"),
         default_rate_per_second: tuned.rate(&tuned.default),
         advised_rate_per_second: tuned.rate(&tuned.advised),
+        default_bound: tuned.bound(&tuned.default),
+        advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         file: file(&tuned, &made_with, &opened_with),
         settings: made_with.into_iter().chain(opened_with).collect(),

@@ -173,6 +173,8 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         version: "10.11",
         default_rate_per_second: tuned.rate(&tuned.default),
         advised_rate_per_second: tuned.rate(&tuned.advised),
+        default_bound: tuned.bound(&tuned.default),
+        advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings,
         notes,

@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::drive::Drive;
 use crate::interval::Interval;
+use crate::price::Bound;
 use crate::workload::Workload;
 
 /// An engine that settings are written for.
@@ -50,6 +51,10 @@ pub struct EngineAdvice {
     pub default_rate_per_second: Interval,
     /// Predicted rate with all advised settings.
     pub advised_rate_per_second: Interval,
+    /// What limits the rate with the defaults.
+    pub default_bound: Bound,
+    /// What limits the rate with all advised settings.
+    pub advised_bound: Bound,
     /// The one over the other, at the same ends of the drive's intervals.
     pub gain: Interval,
     /// All settings that were looked at, those that stay at the default included.

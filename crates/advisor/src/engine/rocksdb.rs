@@ -139,6 +139,8 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         version: "7.8",
         default_rate_per_second: tuned.rate(&tuned.default),
         advised_rate_per_second: tuned.rate(&tuned.advised),
+        default_bound: tuned.bound(&tuned.default),
+        advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings: sectioned.into_iter().map(|(_, setting)| setting).collect(),
         notes: vec![

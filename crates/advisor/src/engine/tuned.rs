@@ -2,7 +2,7 @@
 
 use crate::drive::{Drive, Ends};
 use crate::interval::Interval;
-use crate::price::{Asked, Engine, price};
+use crate::price::{Asked, Bound, Engine, price};
 use crate::workload::Workload;
 
 /// A configuration gains something from here on; less is within what the model cannot know.
@@ -39,6 +39,12 @@ impl<C: Configuration> Tuned<'_, C> {
     /// Predicted rate.
     pub fn rate(&self, configuration: &C) -> Interval {
         spanning(&self.rates(configuration))
+    }
+
+    /// What limits the rate of a configuration at the values.
+    pub fn bound(&self, configuration: &C) -> Bound {
+        let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
+        price(&asked, self.workload, &engine, self.drive, Ends::VALUE).bound
     }
 
     /// Rate of one configuration over that of another, at the same ends.

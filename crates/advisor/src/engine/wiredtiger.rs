@@ -124,6 +124,8 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         version: "3.2",
         default_rate_per_second: tuned.rate(&tuned.default),
         advised_rate_per_second: tuned.rate(&tuned.advised),
+        default_bound: tuned.bound(&tuned.default),
+        advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings: connection.into_iter().chain(table).collect(),
         notes: vec![

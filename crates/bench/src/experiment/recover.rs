@@ -1,7 +1,7 @@
 //! A store that is killed at full write load, and how long it takes to open.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use flashgrain_report::unit;
 use serde::Serialize;
 
 use super::Experiment;
+use crate::killed::Killed;
 use crate::store::StoreLocation;
 
 /// The other process says so when the store is filled.
@@ -38,17 +39,6 @@ pub struct RecoverResult {
     replayed_records_per_s: f64,
     /// Time of the opening after a close.
     opened_clean_s: f64,
-}
-
-/// A process that is killed however this one goes on.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _gone = self.0.kill();
-        let _reaped = self.0.wait();
-    }
 }
 
 /// Kills `updates` with SIGKILL in the middle of random updates, opens the store that they were made in,

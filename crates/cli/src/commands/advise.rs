@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::observe::{Kind, observe};
 use flashgrain_advisor::{Advice, Workload};
-use flashgrain_profile::file;
+use flashgrain_bench::verify::{Options, verify};
+use flashgrain_profile::{DeviceProfile, file};
 
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
@@ -47,7 +48,7 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "COUNT")]
     clients: Option<u32>,
     /// Write the settings of this engine: to `--output`, or alone to standard output.
-    #[arg(long = "for", value_name = "ENGINE", value_enum)]
+    #[arg(long = "for", alias = "engine", value_name = "ENGINE", value_enum)]
     engine: Option<Engine>,
     /// File for the settings.
     #[arg(short, long, value_name = "FILE", requires = "engine")]
@@ -55,9 +56,32 @@ pub struct AdviseArguments {
     /// Print the workload as TOML, to be changed and given to `--workload`, and nothing else.
     #[arg(long)]
     print_workload: bool,
+    /// Run the engine of `--for` with its defaults and as advised, in turns, in a scratch directory below
+    /// this one, and print the predicted gain beside the measured one. Nothing else in it is touched, and
+    /// the scratch directory is removed, also on Ctrl-C.
+    #[arg(long, value_name = "DIR", requires = "engine", conflicts_with_all = ["output", "print_workload"])]
+    verify: Option<PathBuf>,
+    #[command(flatten)]
+    rounds: RoundsOptions,
     /// Print everything as JSON, the settings of all engines or of the one that is named included.
     #[arg(long)]
     json: bool,
+}
+
+/// What `--verify` runs.
+#[derive(Debug, Args)]
+struct RoundsOptions {
+    /// Runs of each side.
+    #[arg(long, value_name = "COUNT", requires = "verify", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Measured time of each run, in whole seconds; it warms up for as long before that.
+    #[arg(long, value_name = "SECONDS", requires = "verify", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
+    /// Seed of the keys.
+    #[arg(long, requires = "verify", default_value_t = 1)]
+    seed: u64,
 }
 
 /// Kinds of observations as the user names them.
@@ -117,6 +141,9 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
         return Ok(print(&workload.to_toml())?);
     }
     let profile = file::read(&results::profile_at(&arguments.profile))?;
+    if let (Some(directory), Some(engine)) = (&arguments.verify, arguments.engine) {
+        return verify_in(directory, engine.name(), &workload, &profile, arguments, context);
+    }
     let engines: Vec<EngineName> = match arguments.engine {
         Some(engine) => vec![engine.name()],
         None if arguments.json => EngineName::ALL.to_vec(),
@@ -137,6 +164,22 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
         Some(settings) => Ok(print(&summary::engine(settings))?),
         None => Ok(print(&summary::advice(&advice))?),
     }
+}
+
+/// Runs both sides below a directory, and prints what was measured.
+fn verify_in(
+    directory: &Path,
+    engine: EngineName,
+    workload: &Workload,
+    profile: &DeviceProfile,
+    arguments: &AdviseArguments,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let RoundsOptions { rounds, seconds, seed } = arguments.rounds;
+    let options = Options { directory: directory.to_owned(), rounds, seconds, seed };
+    let interrupt = context.interrupt.watch()?;
+    let verification = verify(engine, workload, profile, &options, context, interrupt)?;
+    if arguments.json { print_json(&verification) } else { Ok(print(&verification.table())?) }
 }
 
 fn workload(arguments: &AdviseArguments) -> anyhow::Result<Workload> {

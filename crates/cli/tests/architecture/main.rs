@@ -29,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "flashgrain_bench",
         &[
             "flashgrain",
+            "flashgrain_advisor",
             "flashgrain_device",
             "flashgrain_model",
             "flashgrain_profile",

@@ -23,3 +23,4 @@ mod support;
 mod tune;
 mod tune_store;
 mod usage;
+mod verify;

@@ -1,0 +1,40 @@
+//! The memory of each run.
+
+use crate::listener::Listener;
+use crate::measure::MemoryLimit;
+
+/// A client needs some memory beside its engine's caches and buffers.
+const CLIENT_BYTES: u64 = 64 << 20;
+
+/// A limit that every run gets, the page cache included.
+#[derive(Debug)]
+pub(super) struct Memory {
+    limit_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// For an engine with so many bytes; says so where the kernel cannot limit memory or this user must not.
+    pub fn new(engine_bytes: u64, listener: &dyn Listener) -> Self {
+        let bytes = engine_bytes + CLIENT_BYTES;
+        match MemoryLimit::new(bytes) {
+            Ok(_) => Self { limit_bytes: Some(bytes) },
+            Err(error) => {
+                listener.note(&format!(
+                    "note: memory is not limited, and the page cache may hold more than the predictions \
+                     assume: {error:#}"
+                ));
+                Self { limit_bytes: None }
+            }
+        }
+    }
+
+    /// Does some work by programs within the limit. Nothing stays in the page cache for the next.
+    pub fn limited<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let _limit = self.limit_bytes.map(MemoryLimit::new).transpose()?;
+        work()
+    }
+
+    pub fn limit_bytes(&self) -> Option<u64> {
+        self.limit_bytes
+    }
+}

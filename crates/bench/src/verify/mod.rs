@@ -1,0 +1,200 @@
+//! An engine with its defaults beside the same engine with advised settings, both measured.
+//!
+//! 1. An engine's `client` module adapts the workload to what the engine's own client can run, and says what
+//!    it changed; the advice is given for the adapted workload.
+//! 2. Both sides are filled with the same records, each in its own part of one scratch directory.
+//! 3. Both run in turns that alternate. Each run has its own limit of memory, starts with an empty page
+//!    cache and warms up before it counts.
+//! 4. A [`Verification`] puts the measured gain beside the predicted one.
+//!
+//! The scratch directory is removed on every way out of [`verify`], an interrupt included; programs that
+//! still run then are killed first.
+
+mod adapt;
+mod memory;
+mod program;
+mod rocksdb;
+mod scatter;
+mod scratch;
+mod table;
+mod turns;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use flashgrain_advisor::engine::{EngineAdvice, EngineName};
+use flashgrain_advisor::{Advice, Interval, Workload};
+use flashgrain_profile::{DeviceProfile, Error};
+use serde::Serialize;
+
+use crate::listener::Listener;
+use adapt::Adapted;
+use memory::Memory;
+use scatter::Scatter;
+use scratch::Scratch;
+use turns::{Side, turns};
+
+/// Copies of the records that a side may take while compactions are under way.
+const SPACE_FACTOR: f64 = 3.0;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The scratch directory is made below this one.
+    pub directory: PathBuf,
+    /// Runs of each side.
+    pub rounds: u32,
+    /// Measured time of each run; it warms up for as long before that.
+    pub seconds: u32,
+    /// Seed of the keys.
+    pub seed: u64,
+}
+
+/// An engine's defaults and the advised settings, predicted and measured.
+#[derive(Debug, Serialize)]
+pub struct Verification {
+    engine: EngineName,
+    /// As it ran, with every change to what was asked.
+    workload: Workload,
+    changes: Vec<String>,
+    /// Memory of each run with the page cache; `None` where it could not be limited.
+    memory_limit_bytes: Option<u64>,
+    rounds: u32,
+    seconds: u32,
+    seed: u64,
+    default: Outcome,
+    advised: Outcome,
+    predicted_gain: Interval,
+    measured_gain: Scatter,
+    file: String,
+}
+
+/// One side.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    predicted_per_second: Interval,
+    /// What limits the rate by the prediction.
+    predicted_bound: String,
+    measured_per_second: Scatter,
+}
+
+/// The client of an engine, with both sides' settings in a scratch directory.
+trait Client {
+    /// Fills one side with the workload's records.
+    fn fill(&self, side: Side, seed: u64) -> anyhow::Result<()>;
+
+    /// Runs the workload on one side; the operations per second of the measured time.
+    fn run(&self, side: Side, seed: u64) -> anyhow::Result<f64>;
+}
+
+/// Runs an engine's defaults and what is advised for a workload on the drive of a profile.
+///
+/// # Errors
+/// Engines that cannot be run yet, programs that are missing or fail, a directory without enough room, and
+/// [`Error::Interrupted`].
+pub fn verify(
+    engine: EngineName,
+    workload: &Workload,
+    profile: &DeviceProfile,
+    options: &Options,
+    listener: &dyn Listener,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Verification> {
+    let adapted = match engine {
+        EngineName::Rocksdb => rocksdb::adapted(workload),
+        other => {
+            let problem = format!("--verify can run RocksDB, and not yet {}", other.describe());
+            return Err(Error::Argument(problem).into());
+        }
+    };
+    rocksdb::is_installed()?;
+    scratch::make_sure_of_room(&options.directory, &adapted.workload, SPACE_FACTOR)?;
+    let advice = only(Advice::new(&adapted.workload, profile, &[engine]))?;
+    adapted.changes.iter().for_each(|change| listener.note(&format!("note: {change}")));
+    let scratch = Scratch::below(&options.directory)?;
+    let memory = Memory::new(adapted.workload.memory_bytes, listener);
+    let client = rocksdb::RocksDb::new(&adapted.workload, &advice, options.seconds, &scratch, interrupt)?;
+    let rates = measure(&client, &memory, options, listener);
+    drop(client);
+    scratch.remove()?;
+    Ok(verification(advice, adapted, &memory, options, &rates?))
+}
+
+fn only(advice: Advice) -> anyhow::Result<EngineAdvice> {
+    let first = advice.engines.into_iter().next();
+    first.ok_or_else(|| anyhow::anyhow!("there is no advice for the engine"))
+}
+
+/// Rates in the order of rounds: with the defaults, as advised.
+fn measure(
+    client: &dyn Client,
+    memory: &Memory,
+    options: &Options,
+    listener: &dyn Listener,
+) -> anyhow::Result<Vec<(f64, f64)>> {
+    for side in Side::ALL {
+        listener.note(&format!("filling: {}", side.describe()));
+        memory.limited(|| client.fill(side, options.seed))?;
+    }
+    let mut rates = Vec::new();
+    for (round, order) in turns(options.rounds).enumerate() {
+        // Both sides see the same keys, and every round others.
+        let seed = options.seed.wrapping_add(1 + round as u64 * SEEDS_PER_ROUND);
+        let mut of_round = (0.0, 0.0);
+        for side in order {
+            let rate = memory.limited(|| client.run(side, seed))?;
+            listener.note(&format!(
+                "round {} of {}: {:.0} operations/s with {}",
+                round + 1,
+                options.rounds,
+                rate,
+                side.describe()
+            ));
+            match side {
+                Side::Default => of_round.0 = rate,
+                Side::Advised => of_round.1 = rate,
+            }
+        }
+        rates.push(of_round);
+    }
+    Ok(rates)
+}
+
+/// Clients of one run have seeds of their own, one after the other.
+const SEEDS_PER_ROUND: u64 = 1_000_003;
+
+fn verification(
+    advice: EngineAdvice,
+    adapted: Adapted,
+    memory: &Memory,
+    options: &Options,
+    rates: &[(f64, f64)],
+) -> Verification {
+    let measured = |of: fn(&(f64, f64)) -> f64| Scatter::of(rates.iter().map(of).collect());
+    let (default, advised) = (measured(|pair| pair.0), measured(|pair| pair.1));
+    // The medians are less noisy than the median of the rounds' gains; the rounds' gains show the scatter.
+    let gains = Scatter::of(rates.iter().map(|(default, advised)| advised / default).collect());
+    let measured_gain = Scatter { median: advised.median / default.median, ..gains };
+    Verification {
+        engine: advice.engine,
+        workload: adapted.workload,
+        changes: adapted.changes,
+        memory_limit_bytes: memory.limit_bytes(),
+        rounds: options.rounds,
+        seconds: options.seconds,
+        seed: options.seed,
+        default: Outcome {
+            predicted_per_second: advice.default_rate_per_second,
+            predicted_bound: advice.default_bound.describe().to_owned(),
+            measured_per_second: default,
+        },
+        advised: Outcome {
+            predicted_per_second: advice.advised_rate_per_second,
+            predicted_bound: advice.advised_bound.describe().to_owned(),
+            measured_per_second: advised,
+        },
+        predicted_gain: advice.gain,
+        measured_gain,
+        file: advice.file,
+    }
+}

@@ -1,0 +1,128 @@
+//! `flashgrain advise --verify`: both sides are run and nothing is left behind, however it ends.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{contents, fails, flashgrain, folder, signal, start_until, stdout};
+
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
+
+/// A workload that takes seconds.
+const TINY: &[&str] = &[
+    "advise",
+    "--profile",
+    PROFILE,
+    "--workload",
+    "ycsb-b",
+    "--records",
+    "2000",
+    "--memory",
+    "64MiB",
+    "--clients",
+    "2",
+    "--verify",
+    ".",
+    "--seconds",
+    "1",
+];
+
+/// Says so where it is not.
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed; scripts/install-peers.sh --engines installs it");
+    }
+    found
+}
+
+#[test]
+fn rocksdb_runs_with_its_defaults_and_as_advised() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    for (workload, change) in [("ycsb-b", "keys are picked uniformly"), ("ycsb-e", "inserts run as updates")]
+    {
+        let folder = folder();
+        fs::write(folder.path().join("other"), "stays").unwrap();
+        let arguments = ["--for", "rocksdb", "--rounds", "2", "--json", "--workload", workload];
+        let mut command = flashgrain();
+        command
+            .current_dir(&folder)
+            .args(TINY.iter().filter(|word| **word != "ycsb-b" && **word != "--workload"));
+        let result: Value =
+            serde_json::from_str(&stdout(&command.args(arguments).assert().success())).unwrap();
+        for side in ["default", "advised"] {
+            let rounds = result[side]["measured_per_second"]["rounds"].as_array().unwrap();
+            assert_eq!(rounds.len(), 2);
+            assert!(rounds.iter().all(|rate| rate.as_f64().unwrap() > 0.0), "{result}");
+            assert!(result[side]["predicted_per_second"]["value"].as_f64().unwrap() > 0.0, "{result}");
+        }
+        let median = |side: &str| result[side]["measured_per_second"]["median"].as_f64().unwrap();
+        let gain = result["measured_gain"]["median"].as_f64().unwrap();
+        assert!((gain - median("advised") / median("default")).abs() < 1e-9, "{result}");
+        assert!(result["changes"].to_string().contains(change), "{result}");
+        assert!(result["file"].as_str().unwrap().contains("[DBOptions]"), "{result}");
+        let left: Vec<String> = contents(folder.path()).into_keys().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+#[test]
+fn predicted_and_measured_are_shown_beside_each_other() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    let folder = folder();
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(TINY).args(["--for", "rocksdb", "--rounds", "1"]);
+    let shown = stdout(&command.assert().success());
+    for text in ["predicted", "measured: median", "limited by", "defaults", "advised", "gain", "seed 1"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    for until in ["filling: the advised", "round 1 of 1000"] {
+        let folder = folder();
+        let arguments = [TINY, &["--for", "rocksdb", "--rounds", "1000"]].concat();
+        let child = start_until(&arguments, folder.path(), until);
+        signal(&child, "INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{until}");
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "{until}");
+    }
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused_before_anything_is_written() {
+    let folder = folder();
+    let refused = |arguments: &[&str], code: i32, texts: &[&str]| {
+        let arguments = [TINY, arguments].concat();
+        fails(flashgrain().current_dir(&folder).env("PATH", "").args(&arguments), code, texts);
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+    };
+    refused(&["--for", "rocksdb"], 1, &["db_bench is not installed", "install-peers.sh --engines"]);
+    refused(&["--for", "wiredtiger"], 2, &["--verify", "WiredTiger"]);
+    refused(&[], 2, &["--for"]);
+    refused(&["--for", "rocksdb", "--output", "x"], 2, &["--output"]);
+    fails(flashgrain().args(["advise", "--for", "rocksdb", "--rounds", "2"]), 2, &["--verify"]);
+}
+
+#[test]
+fn a_workload_without_room_is_refused_with_one_that_has() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    let folder = folder();
+    let arguments =
+        ["advise", "--profile", PROFILE, "--for", "rocksdb", "--verify", ".", "--records", "1000000000000"];
+    fails(flashgrain().current_dir(&folder).args(arguments), 1, &["there is room for --records", "--memory"]);
+    let missing = ["advise", "--profile", PROFILE, "--for", "rocksdb", "--verify", "none", "--records", "9"];
+    fails(flashgrain().current_dir(&folder).args(missing), 2, &["none", "no directory"]);
+}
