@@ -1,6 +1,6 @@
 //! An engine with its defaults beside the same engine with advised settings, both measured.
 //!
-//! 1. An engine's `client` module adapts the workload to what the engine's own client can run, and says what
+//! 1. The engine's module adapts the workload to what the engine's client can run, and says what
 //!    it changed; the advice is given for the adapted workload.
 //! 2. Both sides are filled with the same records, each in its own part of one scratch directory.
 //! 3. Both run in turns that alternate. Each run has its own limit of memory, starts with an empty page
@@ -16,6 +16,7 @@ mod program;
 mod rocksdb;
 mod scatter;
 mod scratch;
+mod sqlite;
 mod table;
 mod turns;
 
@@ -100,24 +101,33 @@ pub fn verify(
     listener: &dyn Listener,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Verification> {
-    let adapted = match engine {
-        EngineName::Rocksdb => rocksdb::adapted(workload),
-        other => {
-            let problem = format!("--verify can run RocksDB, and not yet {}", other.describe());
-            return Err(Error::Argument(problem).into());
-        }
-    };
-    rocksdb::is_installed()?;
+    let adapted = adapted(engine, workload)?;
     scratch::make_sure_of_room(&options.directory, &adapted.workload, SPACE_FACTOR)?;
     let advice = only(Advice::new(&adapted.workload, profile, &[engine]))?;
     adapted.changes.iter().for_each(|change| listener.note(&format!("note: {change}")));
     let scratch = Scratch::below(&options.directory)?;
     let memory = Memory::new(adapted.workload.memory_bytes, listener);
-    let client = rocksdb::RocksDb::new(&adapted.workload, &advice, options.seconds, &scratch, interrupt)?;
-    let rates = measure(&client, &memory, options, listener);
+    let (workload, seconds) = (&adapted.workload, options.seconds);
+    let client: Box<dyn Client + '_> = match engine {
+        EngineName::Sqlite => Box::new(sqlite::Sqlite::new(workload, &advice, seconds, &scratch, interrupt)),
+        _ => Box::new(rocksdb::RocksDb::new(workload, &advice, seconds, &scratch, interrupt)?),
+    };
+    let rates = measure(client.as_ref(), &memory, options, listener);
     drop(client);
     scratch.remove()?;
     Ok(verification(advice, adapted, &memory, options, &rates?))
+}
+
+/// The workload as the engine's client can run it, if there is one.
+fn adapted(engine: EngineName, workload: &Workload) -> anyhow::Result<Adapted> {
+    match engine {
+        EngineName::Rocksdb => rocksdb::is_installed().map(|()| rocksdb::adapted(workload)),
+        EngineName::Sqlite => sqlite::is_installed().map(|()| sqlite::adapted(workload)),
+        EngineName::Mariadb | EngineName::Wiredtiger | EngineName::Flashgrain => {
+            let problem = format!("--verify can run RocksDB and SQLite, and not yet {}", engine.describe());
+            Err(Error::Argument(problem).into())
+        }
+    }
 }
 
 fn only(advice: Advice) -> anyhow::Result<EngineAdvice> {

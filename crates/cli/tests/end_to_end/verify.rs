@@ -1,6 +1,7 @@
 //! `flashgrain advise --verify`: both sides are run and nothing is left behind, however it ends.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -14,8 +15,6 @@ const TINY: &[&str] = &[
     "advise",
     "--profile",
     PROFILE,
-    "--workload",
-    "ycsb-b",
     "--records",
     "2000",
     "--memory",
@@ -45,27 +44,43 @@ fn rocksdb_runs_with_its_defaults_and_as_advised() {
     for (workload, change) in [("ycsb-b", "keys are picked uniformly"), ("ycsb-e", "inserts run as updates")]
     {
         let folder = folder();
-        fs::write(folder.path().join("other"), "stays").unwrap();
-        let arguments = ["--for", "rocksdb", "--rounds", "2", "--json", "--workload", workload];
-        let mut command = flashgrain();
-        command
-            .current_dir(&folder)
-            .args(TINY.iter().filter(|word| **word != "ycsb-b" && **word != "--workload"));
-        let result: Value =
-            serde_json::from_str(&stdout(&command.args(arguments).assert().success())).unwrap();
-        for side in ["default", "advised"] {
-            let rounds = result[side]["measured_per_second"]["rounds"].as_array().unwrap();
-            assert_eq!(rounds.len(), 2);
-            assert!(rounds.iter().all(|rate| rate.as_f64().unwrap() > 0.0), "{result}");
-            assert!(result[side]["predicted_per_second"]["value"].as_f64().unwrap() > 0.0, "{result}");
-        }
-        let median = |side: &str| result[side]["measured_per_second"]["median"].as_f64().unwrap();
-        let gain = result["measured_gain"]["median"].as_f64().unwrap();
-        assert!((gain - median("advised") / median("default")).abs() < 1e-9, "{result}");
+        let result = verified("rocksdb", workload, folder.path());
         assert!(result["changes"].to_string().contains(change), "{result}");
         assert!(result["file"].as_str().unwrap().contains("[DBOptions]"), "{result}");
-        let left: Vec<String> = contents(folder.path()).into_keys().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+/// The result of two rounds, in a folder with a file that must stay the only one.
+fn verified(engine: &str, workload: &str, folder: &Path) -> Value {
+    fs::write(folder.join("other"), "stays").unwrap();
+    let arguments = ["--for", engine, "--rounds", "2", "--json", "--workload", workload];
+    let mut command = flashgrain();
+    command.current_dir(folder).args(TINY).args(arguments);
+    let result: Value = serde_json::from_str(&stdout(&command.assert().success())).unwrap();
+    for side in ["default", "advised"] {
+        let rounds = result[side]["measured_per_second"]["rounds"].as_array().unwrap();
+        assert_eq!(rounds.len(), 2);
+        assert!(rounds.iter().all(|rate| rate.as_f64().unwrap() > 0.0), "{result}");
+        assert!(result[side]["predicted_per_second"]["value"].as_f64().unwrap() > 0.0, "{result}");
+    }
+    let median = |side: &str| result[side]["measured_per_second"]["median"].as_f64().unwrap();
+    let gain = result["measured_gain"]["median"].as_f64().unwrap();
+    assert!((gain - median("advised") / median("default")).abs() < 1e-9, "{result}");
+    let left: Vec<String> = contents(folder).into_keys().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    result
+}
+
+#[test]
+fn sqlite_runs_with_its_defaults_and_as_advised() {
+    if !is_installed("sqlite3") {
+        return;
+    }
+    for workload in ["ycsb-a", "ycsb-e"] {
+        let folder = folder();
+        let result = verified("sqlite", workload, folder.path());
+        assert!(result["changes"].to_string().contains("keys are integers"), "{result}");
+        assert!(result["file"].as_str().unwrap().contains("PRAGMA journal_mode = WAL"), "{result}");
     }
 }
 
