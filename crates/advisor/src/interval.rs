@@ -1,11 +1,11 @@
 //! A number with the interval that it lies in.
 
 use flashgrain_model::Estimate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A value with its interval: of a number that was learned, its 95 % interval; of one that follows from
 /// such numbers, what follows from their ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

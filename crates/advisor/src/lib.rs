@@ -16,6 +16,7 @@ mod interval;
 pub mod observe;
 mod price;
 pub mod rank;
+pub mod what_if;
 pub mod workload;
 
 pub use advice::Advice;

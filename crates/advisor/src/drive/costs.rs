@@ -7,6 +7,7 @@
 
 use flashgrain_model::{Access, IoModel, ModelName, Models, Parameter};
 use flashgrain_profile::schema::DeviceProfile;
+use serde::{Deserialize, Serialize};
 
 use super::Requests;
 use crate::interval::{End, Interval};
@@ -36,7 +37,39 @@ pub(super) struct Costs {
     doubts: Vec<String>,
 }
 
+/// Costs of one kind of access without where they come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostsOfKind {
+    /// Seconds per access at rising concurrency.
+    pub setup: Vec<(f64, Interval)>,
+    /// Seconds per byte at rising concurrency.
+    pub transfer: Vec<(f64, Interval)>,
+}
+
+impl CostsOfKind {
+    pub(crate) fn scaled(&self, setup: f64, transfer: f64) -> Self {
+        let scaled = |costs: &[(f64, Interval)], factor: f64| {
+            costs.iter().map(|(k, cost)| (*k, cost.scaled(factor))).collect()
+        };
+        Self { setup: scaled(&self.setup, setup), transfer: scaled(&self.transfer, transfer) }
+    }
+}
+
 impl Costs {
+    pub fn numbers(&self) -> CostsOfKind {
+        CostsOfKind { setup: self.setup.clone(), transfer: self.transfer.clone() }
+    }
+
+    pub fn of_numbers(numbers: &CostsOfKind) -> Self {
+        Self {
+            setup: numbers.setup.clone(),
+            transfer: numbers.transfer.clone(),
+            source: "costs that a reader chose".into(),
+            is_measured: false,
+            doubts: Vec::new(),
+        }
+    }
+
     pub fn seconds(&self, requests: &Requests, end: End) -> f64 {
         let setup = if requests.random { self.setup(requests.concurrency).at(end) } else { 0.0 };
         setup + self.transfer(requests.concurrency).at(end) * requests.bytes

@@ -31,6 +31,10 @@ impl Flushes {
         Self { by_method }
     }
 
+    pub fn of_any_method(seconds: Interval) -> Self {
+        Self { by_method: vec![(SyncMethod::Fdatasync, seconds)] }
+    }
+
     pub fn of_method(&self, method: SyncMethod) -> Interval {
         let exactly = self.by_method.iter().find(|(own, _)| *own == method);
         exactly.or(self.by_method.first()).map_or(ANY_FLUSH, |(_, seconds)| *seconds)

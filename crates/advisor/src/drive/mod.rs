@@ -15,7 +15,9 @@ use flashgrain_profile::schema::{DeviceProfile, LearnedValue};
 use flashgrain_settings::{Bytes, SyncMethod, drive as decided};
 
 use crate::interval::{End, Interval};
+use crate::what_if::DriveCosts;
 use costs::Costs;
+pub use costs::CostsOfKind;
 use flush::Flushes;
 
 /// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
@@ -117,6 +119,35 @@ impl Drive {
             numbers,
             decisions: profile.decisions.clone(),
             notes,
+        }
+    }
+
+    /// What a ranking takes of the drive.
+    pub(crate) fn what_if_costs(&self) -> DriveCosts {
+        let parallelism = match self.number(Number::Parallelism) {
+            LearnedNumber::Known(parallelism) => Some(*parallelism),
+            LearnedNumber::Unknown(_) => None,
+        };
+        DriveCosts {
+            reads: self.reads.numbers(),
+            writes: self.writes.numbers(),
+            flush_seconds: self.flush(SyncMethod::Fdatasync),
+            parallelism,
+        }
+    }
+
+    /// A drive that has these costs and is otherwise unknown.
+    pub(crate) fn of_what_if_costs(costs: &DriveCosts) -> Self {
+        let parallelism = costs.parallelism.map(|own| (Number::Parallelism, LearnedNumber::Known(own)));
+        Self {
+            name: "what if".into(),
+            date_utc: String::new(),
+            reads: Costs::of_numbers(&costs.reads),
+            writes: Costs::of_numbers(&costs.writes),
+            flushes: Flushes::of_any_method(costs.flush_seconds),
+            numbers: parallelism.into_iter().collect(),
+            decisions: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

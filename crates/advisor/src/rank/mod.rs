@@ -77,7 +77,7 @@ pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
     let candidates = candidates(drive.write_concurrency(), drive.parallelism());
     let best = best_of_families(&candidates, workload, drive);
     let engine = Engine::ideal(workload);
-    let rows = best.iter().map(|judged| row(judged, workload, &engine, drive)).collect();
+    let rows = described(&best, workload, drive);
     let lead = best.first().zip(best.get(1)).map(|(first, second)| {
         let ratio = |ends| {
             let rate = |judged: &Judged<'_>| price(&judged.asked, workload, &engine, drive, ends).rate;
@@ -89,6 +89,17 @@ pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
     let is_ranked = |family: &Family| best.iter().any(|judged| judged.candidate.family == *family);
     let left_out = Family::ALL.into_iter().filter(|family| !is_ranked(family)).collect();
     Ranking { rows, left_out, lead, changes }
+}
+
+/// The rows of [`rank`] alone: a small part of its work.
+pub fn rows(workload: &Workload, drive: &Drive) -> Vec<Row> {
+    let candidates = candidates(drive.write_concurrency(), drive.parallelism());
+    described(&best_of_families(&candidates, workload, drive), workload, drive)
+}
+
+fn described(best: &[Judged<'_>], workload: &Workload, drive: &Drive) -> Vec<Row> {
+    let engine = Engine::ideal(workload);
+    best.iter().map(|judged| row(judged, workload, &engine, drive)).collect()
 }
 
 /// The best design of each family by predicted rate, best first.

@@ -9,14 +9,14 @@ mod check;
 mod file;
 mod presets;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 pub use presets::PRESETS;
 
 /// A checked workload: every field is in its range, and the shares add up to 1.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Name for people.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Workload {
 }
 
 /// Shares of all operations, each from 0 to 1; together 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operations {
     /// Look-ups of keys that exist.
     pub point_hits: f64,
@@ -62,7 +62,7 @@ pub struct Operations {
 }
 
 /// The records.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Records {
     /// How many there are.
     pub count: u64,
@@ -73,7 +73,7 @@ pub struct Records {
 }
 
 /// What a commit promises when it returns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "promise", rename_all = "snake_case")]
 pub enum Durability {
     /// It survives a power cut. Commits of several clients may share a flush.
@@ -88,7 +88,7 @@ pub enum Durability {
 }
 
 /// Limit of the bytes that reach the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Drive capacities per day.
     pub drive_writes_per_day: f64,

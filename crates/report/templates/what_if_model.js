@@ -1,0 +1,435 @@
+"use strict";
+// Ranks designs of storage engines for a workload on a drive, as the Rust crates flashgrain_model (dictionary, lsm) and
+// flashgrain_advisor (price, rank) do; functions have the names that they have there, which is where they are explained.
+// tests/what_if.rs compares the two.
+const whatIf = (() => {
+  const KIB = 1024, MIB = 1048576;
+  const POINTER_BYTES = 8, SLOT_BYTES = 8, RANDOM_FILL = Math.LN2, HANDLE_BYTES = 8, MEMTABLES = 2;
+  const LEVEL_ONE_FILES = 4, LEVEL_ZERO_FILES = 2, LEVELS_MAX = 6, READ_AHEAD_BYTES = 262144;
+  const PROCESSOR = { low: 2e-6, value: 6e-6, high: 20e-6 };
+  const MEMORY_FRACTION = 0.75, WRITE_CONCURRENCY = 4, SECONDS_PER_DAY = 86400;
+  const OPERATIONS = ["point_hits", "point_misses", "inserts", "updates", "deletes", "ranges"];
+  const WRITES = ["inserts", "updates", "deletes"];
+  const BOUNDS = {
+    device_reads: "device time of reads", device_writes: "device time of writes", read_latency: "clients wait for reads",
+    write_latency: "clients wait for writes", flushes: "clients wait for flushes", background: "background writes",
+    processor: "processor",
+  };
+  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+  const clamp = (number, low, high) => Math.min(Math.max(number, low), high);
+
+  // dictionary/skew.rs
+  function harmonic(count, exponent) {
+    if (count <= 1) { return Math.max(count, 0); }
+    const integral = (x) => Math.abs(exponent - 1) < 1e-9 ? Math.log(x) : Math.pow(x, 1 - exponent) / (1 - exponent);
+    return 1 + integral(count + 0.5) - integral(1.5);
+  }
+  function topShare(skew, share, count) {
+    const part = clamp(share, 0, 1);
+    return skew === 0 ? part : clamp(harmonic(part * count, skew) / harmonic(count, skew), part, 1);
+  }
+  function hitShare(skew, count, recordsPerPage, cachedShare) {
+    const cached = clamp(cachedShare, 0, 1), records = Math.max(count, 1);
+    const pages = Math.max(records / Math.max(recordsPerPage, 1), 1);
+    const spread = 1 - topShare(skew, pages / records, records);
+    return topShare(skew, cached * pages / records, records) + cached * spread;
+  }
+
+  // dictionary/levels.rs: leaves first.
+  function levelsOf(situation, shape) {
+    const level = (nodes, bytes, visits) => ({ nodes, bytes, visits, miss: 1 });
+    const fanout = Math.max(shape.fanout, 2);
+    let nodes = Math.max(situation.count / Math.max(shape.recordsPerLeaf, 1), 1);
+    const levels = [level(nodes, shape.leafBytes, 1)];
+    while (nodes > 1) {
+      const visits = Math.min(Math.log(nodes) / Math.log(fanout), 1);
+      nodes = Math.max(nodes / fanout, 1);
+      levels.push(level(nodes, shape.innerBytes, visits));
+    }
+    let left = situation.cacheBytes;
+    for (const one of [...levels].reverse()) {
+      const bytes = one.nodes * one.bytes;
+      const cached = left >= bytes ? 1 : left / bytes;
+      const parts = one.nodes * Math.max(shape.parts, 1);
+      const hits = cached >= 1 ? 1 : clamp(hitShare(situation.skew, situation.count, situation.count / parts, cached), 0, 1);
+      one.miss = 1 - hits;
+      left = Math.max(left - bytes, 0);
+    }
+    return levels;
+  }
+  function firstChanges(level, situation, visitsPerChange) {
+    const visits = Math.max(situation.changesPerCheckpoint * visitsPerChange, 1);
+    const distinct = clamp(level.nodes * -Math.expm1(-visits / level.nodes) / visits, 0, 1);
+    return 1 - (1 - level.miss) * (1 - distinct);
+  }
+  const levelBytesSum = (levels) => sum(levels.map((level) => level.nodes * level.bytes));
+
+  // A transfer of dictionary/demand.rs.
+  const transfer = (access, requests, bytes, concurrency, awaited, random = 1) =>
+    ({ access, requests, bytes, concurrency, awaited, random });
+  const isChange = (operation) => WRITES.includes(operation);
+  const changedBytes = (operation, s) => !isChange(operation) ? 0 : operation === "deletes" ? s.keyBytes : s.recordBytes;
+  const returnedBytes = (operation, s) => operation === "point_hits" ? s.recordBytes : operation === "ranges" ? s.rangeBytes : 0;
+
+  // dictionary/b_tree.rs
+  function bTree(nodeBytes, writeConcurrency) {
+    const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
+    const levels = (s) => levelsOf(s, {
+      recordsPerLeaf: perLeaf(s), leafBytes: nodeBytes, innerBytes: nodeBytes, parts: 1,
+      fanout: Math.max(nodeBytes * RANDOM_FILL / (s.keyBytes + POINTER_BYTES), 2),
+    });
+    return {
+      family: "b_tree", name: `B-tree, ${nodeBytes / KIB} KiB nodes`,
+      memoryBytes: () => 0,
+      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
+      demand(operation, s) {
+        const all = levels(s), leaves = all[0];
+        const made = [transfer("read", sum(all.map((l) => l.visits * l.miss)), nodeBytes, s.clients, true)];
+        if (operation === "ranges") {
+          made.push(transfer("read", s.rangeBytes / (perLeaf(s) * s.recordBytes) * leaves.miss, nodeBytes, s.clients, true));
+        }
+        if (isChange(operation)) {
+          const splits = operation === "updates" ? 0 : 2 / perLeaf(s);
+          made.push(transfer("write", firstChanges(leaves, s, 1) + splits, nodeBytes, writeConcurrency, false));
+        }
+        return made;
+      },
+    };
+  }
+
+  // dictionary/b_epsilon_tree.rs
+  function bEpsilonTree(inParts, nodeBytes, fanout, writeConcurrency) {
+    const pivots = (s) => fanout * (s.keyBytes + POINTER_BYTES);
+    const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
+    const parts = inParts ? fanout : 1;
+    const innerBytes = (s) => inParts ? nodeBytes + fanout * pivots(s) : nodeBytes;
+    const levels = (s) => levelsOf(s, {
+      recordsPerLeaf: perLeaf(s), leafBytes: nodeBytes, fanout, innerBytes: innerBytes(s), parts,
+    });
+    const flushedMessages = (operation, s) => {
+      const bytes = inParts ? nodeBytes / fanout : 2 * Math.max(nodeBytes - pivots(s), 0) / (fanout + 1);
+      return Math.max(bytes / (changedBytes(operation, s) + SLOT_BYTES), 1);
+    };
+    const background = (access, requests, bytes) => transfer(access, requests, bytes, writeConcurrency, false);
+    function flushes(operation, all, s) {
+      const made = [], inner = innerBytes(s), each = 1 / flushedMessages(operation, s);
+      for (let height = 0; height + 1 < all.length; height++) {
+        const bytes = height === 0 ? nodeBytes : inner, own = each * all[height + 1].visits;
+        made.push(background("read", own * all[height].miss, bytes));
+        made.push(background("write", own * firstChanges(all[height], s, own), bytes));
+      }
+      if (operation === "updates") { return made; }
+      const splits = 1 / perLeaf(s);
+      made.push(background("write", splits, nodeBytes), background("write", splits, inner));
+      if (inParts) {
+        const rebuilt = splits * Math.max(Math.log2(fanout), 1);
+        for (const level of all.slice(1)) {
+          made.push(background("read", rebuilt * level.visits, nodeBytes), background("write", rebuilt * level.visits, nodeBytes));
+        }
+      }
+      return made;
+    }
+    return {
+      family: inParts ? "b_epsilon_optimised" : "b_epsilon_naive",
+      name: `Bε-tree${inParts ? " in parts" : ""}, ${nodeBytes / KIB} KiB nodes, fanout ${fanout}`,
+      memoryBytes: innerBytes,
+      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
+      demand(operation, s) {
+        const all = levels(s);
+        if (isChange(operation)) { return flushes(operation, all, s); }
+        const inner = sum(all.slice(1).map((l) => l.visits * l.miss));
+        const made = [
+          transfer("read", inner, innerBytes(s) / parts, s.clients, true),
+          transfer("read", all[0].miss, nodeBytes / parts, s.clients, true),
+        ];
+        if (operation === "ranges") {
+          let nodes = s.rangeBytes / (perLeaf(s) * s.recordBytes);
+          all.forEach((level, height) => {
+            const bytes = height === 0 ? nodeBytes : innerBytes(s);
+            made.push(transfer("read", nodes * level.visits * level.miss, bytes, s.clients, true));
+            nodes /= fanout;
+          });
+        }
+        return made;
+      },
+    };
+  }
+
+  // lsm/tree.rs, lsm/runs.rs, lsm/compaction.rs, lsm/scan.rs
+  function lsmTree(layout, fanout, fileBytes, blockBytes, filterBits, threads) {
+    const isSingle = layout === "single-level", isLeveled = layout === "leveled";
+    const levelOneBytes = fileBytes * LEVEL_ONE_FILES, batch = LEVEL_ONE_FILES;
+    const falsePositives = Math.exp(-filterBits * Math.LN2 * Math.LN2);
+    const touched = (ratio) => Math.max(1.39 + 0.391 * ratio, 1);
+    const bytesOf = (run) => run.bytes * run.count;
+    function levelBytes(s) {
+      if (isSingle) { return [s.totalBytes]; }
+      const levels = [];
+      let capacity = levelOneBytes * (isLeveled ? 1 : fanout), left = s.totalBytes;
+      while (left > capacity && levels.length + 1 < LEVELS_MAX) {
+        levels.push(capacity);
+        left -= capacity;
+        capacity *= fanout;
+      }
+      levels.push(left);
+      return levels;
+    }
+    function runsOf(s) {
+      const runs = [{ bytes: fileBytes, count: LEVEL_ZERO_FILES }];
+      levelBytes(s).forEach((bytes, level, all) => {
+        const isLast = level + 1 === all.length;
+        if (isLeveled || isSingle || (layout === "lazy leveled" && isLast)) { runs.push({ bytes, count: 1 }); return; }
+        const each = levelOneBytes * Math.pow(fanout, level);
+        runs.push(isLast ? { bytes: Math.min(each, bytes), count: Math.max(bytes / each, 1) } : { bytes: each, count: (fanout - 1) / 2 });
+      });
+      return runs.filter((run) => run.count > 0 && run.bytes > 0);
+    }
+    function visitsOf(runs, isHit) {
+      const total = sum(runs.map(bytesOf));
+      let found = 0;
+      return runs.map((run) => {
+        if (!isHit) { return run.count * falsePositives; }
+        const here = bytesOf(run) / total, each = run.bytes / total;
+        const whole = Math.floor(run.count), part = run.count - whole;
+        const reached = whole * (1 - found) - each * whole * (whole - 1) / 2 + part * (1 - found - whole * each);
+        found += here;
+        return here + falsePositives * Math.max(reached - here, 0);
+      });
+    }
+    function steps(s) {
+      const levels = levelBytes(s);
+      if (isSingle) {
+        const files = s.totalBytes / fileBytes;
+        return [{ bytes: 1 + files / batch, threads: Math.min(files, threads), excludesAbove: false }];
+      }
+      if (isLeveled) {
+        const first = levels[0] / fileBytes;
+        const made = [{ bytes: 1 + first / batch, threads: Math.min(first, threads), excludesAbove: false }];
+        for (let i = 0; i + 1 < levels.length; i++) {
+          const upper = levels[i] + (i === 0 ? batch / 2 * fileBytes : 0);
+          const most = i === 0 ? batch / 2 : levels[i] / fileBytes;
+          made.push({ bytes: touched(levels[i + 1] / upper), threads: most, excludesAbove: i === 0 });
+        }
+        return made;
+      }
+      return levels.map((bytes, i) => {
+        const above = i === 0 ? batch * fileBytes : levels[i - 1];
+        const rewritten = i + 1 === levels.length && layout === "lazy leveled" ? bytes / above : 0;
+        return { bytes: 1 + rewritten, threads: Math.min(above * (1 + rewritten) / fileBytes, threads), excludesAbove: false };
+      });
+    }
+    function effectiveThreads(work) {
+      let sequence = 0, longest = 0;
+      for (const step of work) {
+        const time = step.bytes / clamp(step.threads, 1, threads);
+        sequence = step.excludesAbove ? sequence + time : time;
+        longest = Math.max(longest, sequence);
+      }
+      return longest > 0 ? clamp(sum(work.map((step) => step.bytes)) / longest, 1, threads) : 1;
+    }
+    const readBytes = (s) => Math.max(blockBytes, s.recordBytes);
+    const metadataBytes = (s) => s.count * filterBits / 8 + s.totalBytes / readBytes(s) * (s.keyBytes + HANDLE_BYTES);
+    const memoryBytes = (s) => MEMTABLES * fileBytes + metadataBytes(s);
+    function missShares(runs, visits, s) {
+      let left = Math.max(s.cacheBytes - memoryBytes(s), 0);
+      const misses = runs.map(() => 1), use = (i) => visits[i] / bytesOf(runs[i]);
+      for (const i of runs.map((_, i) => i).sort((a, b) => use(b) - use(a))) {
+        const bytes = bytesOf(runs[i]), cached = Math.min(left / bytes, 1);
+        misses[i] = cached >= 1 ? 0 : 1 - hitShare(s.skew, bytes / s.recordBytes, blockBytes / s.recordBytes, cached);
+        left = Math.max(left - bytes, 0);
+      }
+      return misses;
+    }
+    function furtherRequests(bytes, block) {
+      if (bytes <= 0) { return 0; }
+      let requests = 0, left = bytes, size = block;
+      while (size < Math.max(READ_AHEAD_BYTES, block) && left > size) {
+        left -= size;
+        requests += 1;
+        size = Math.min(2 * size, READ_AHEAD_BYTES);
+      }
+      return requests + left / size;
+    }
+    function rangeReads(s, read) {
+      const runs = runsOf(s), misses = missShares(runs, runs.map((run) => run.count), s);
+      const block = readBytes(s), total = sum(runs.map(bytesOf));
+      let firsts = 0, further = 0, furtherBytes = 0;
+      runs.forEach((run, i) => {
+        const seeks = run.count * misses[i];
+        const beyond = Math.max(s.rangeBytes * run.bytes / total - block / 2, 0);
+        firsts += seeks;
+        further += seeks * furtherRequests(beyond, block);
+        furtherBytes += seeks * beyond;
+      });
+      return [read(firsts, block), read(further, further > 0 ? furtherBytes / further : block)];
+    }
+    const detail = `${fileBytes / MIB} MiB files, ${blockBytes / KIB} KiB blocks, ${filterBits} filter bits`;
+    return {
+      family: "lsm_" + layout.replace(/[ -]/, "_"),
+      name: `LSM tree, ${layout}${isSingle ? "" : ", fanout " + fanout}, ${detail}`,
+      memoryBytes,
+      space(s) {
+        const runs = runsOf(s);
+        const newer = layout === "tiered" ? s.totalBytes * (fanout - 1) / 2 : sum(runs.slice(0, -1).map(bytesOf));
+        return 1 + (newer + metadataBytes(s)) / s.totalBytes;
+      },
+      demand(operation, s) {
+        const read = (requests, bytes) => transfer("read", requests, bytes, s.clients, true);
+        if (operation === "ranges") { return rangeReads(s, read); }
+        if (!isChange(operation)) {
+          const runs = runsOf(s), visits = visitsOf(runs, operation === "point_hits"), misses = missShares(runs, visits, s);
+          return [read(sum(visits.map((visit, i) => visit * misses[i])), readBytes(s))];
+        }
+        const work = steps(s), moved = sum(work.map((step) => step.bytes)), concurrency = effectiveThreads(work);
+        const files = (access, bytes, at) => transfer(access, changedBytes(operation, s) * bytes / fileBytes, fileBytes, at, false);
+        return [files("write", 1, 1), files("read", moved, concurrency), files("write", moved, concurrency)];
+      },
+    };
+  }
+
+  // rank/designs.rs, in its order.
+  function candidates(writeConcurrency) {
+    const all = [];
+    for (let bytes = 4096; bytes <= MIB; bytes *= 2) { all.push(bTree(bytes, writeConcurrency)); }
+    for (let bytes = 65536; bytes <= 4 * MIB; bytes *= 2) {
+      for (const fanout of [4, 8, 16, 32]) {
+        for (const inParts of [false, true]) { all.push(bEpsilonTree(inParts, bytes, fanout, writeConcurrency)); }
+      }
+    }
+    for (const layout of ["leveled", "tiered", "lazy leveled", "single-level"]) {
+      for (const fanout of layout === "single-level" ? [4] : [4, 6, 10, 16]) {
+        for (const file of [16, 64, 256]) {
+          for (const block of [4096, 16384]) {
+            for (const bits of [0, 10]) { all.push(lsmTree(layout, fanout, file * MIB, block, bits, writeConcurrency)); }
+          }
+        }
+      }
+    }
+    return all;
+  }
+
+  // dictionary/log.rs
+  function logWrite(operation, s) {
+    const bytes = changedBytes(operation, s) + 24;
+    if (s.changesPerLogWrite === 0) { return transfer("write", bytes / 65536, 65536, 1, false, 0); }
+    const changes = Math.max(s.changesPerLogWrite, 1);
+    return transfer("write", 1 / changes, Math.ceil(changes * bytes / 4096) * 4096, 1, false);
+  }
+
+  // advisor: price.rs, drive/costs.rs
+  function between(costs, k, end) {
+    const above = costs.findIndex(([own]) => own >= k);
+    const at = ([, cost]) => cost[end];
+    if (above < 0) { return at(costs[costs.length - 1]); }
+    if (above === 0) { return at(costs[0]); }
+    const [low, high] = [costs[above - 1], costs[above]];
+    const share = Math.log(k / low[0]) / Math.log(high[0] / low[0]);
+    return Math.exp(Math.log(at(low)) * (1 - share) + Math.log(at(high)) * share);
+  }
+  function situationOf(workload) {
+    const { operations, records } = workload, recordBytes = records.key_bytes + records.value_bytes;
+    const writes = sum(WRITES.map((name) => operations[name]));
+    return {
+      count: records.count, keyBytes: records.key_bytes, recordBytes, totalBytes: records.count * recordBytes,
+      cacheBytes: workload.memory_bytes, clients: workload.clients, skew: workload.skew, rangeBytes: operations.range_bytes,
+      changesPerCheckpoint: Math.max(workload.memory_bytes / 4, 64e6) / recordBytes, writes,
+      changesPerLogWrite: workload.durability.promise === "sync" ? Math.max(workload.clients * writes / 2, 1) : 0,
+      isDurable: workload.durability.promise === "sync",
+    };
+  }
+  function asked(design, workload, s) {
+    const mix = (transfers, share) => transfers.map((one) => ({ ...one, requests: share * one.requests }));
+    const all = { data: [], log: [], changed: 0, returned: 0 };
+    for (const operation of OPERATIONS.filter((name) => workload.operations[name] > 0)) {
+      const share = workload.operations[operation];
+      all.data.push(...mix(design.demand(operation, s), share));
+      if (isChange(operation)) { all.log.push(...mix([logWrite(operation, s)], share)); }
+      all.changed += share * changedBytes(operation, s);
+      all.returned += share * returnedBytes(operation, s);
+    }
+    all.data = all.data.filter((one) => one.requests > 0);
+    return all;
+  }
+  function price(demand, s, drive, ends) {
+    const seconds = (transfers, concurrency) => {
+      const total = { read: 0, write: 0 };
+      for (const one of transfers) {
+        const costs = one.access === "read" ? drive.reads : drive.writes, end = ends[one.access];
+        const k = Math.max(concurrency ?? one.concurrency, 1);
+        total[one.access] += one.requests * (one.random * between(costs.setup, k, end) + between(costs.transfer, k, end) * one.bytes);
+      }
+      return total;
+    };
+    const of = (isAwaited) => demand.data.filter((one) => one.awaited === isAwaited);
+    const outstanding = (transfers) => {
+      const requests = sum(transfers.map((one) => one.requests));
+      return requests > 0 ? sum(transfers.map((one) => one.requests * one.concurrency)) / requests : 0;
+    };
+    const awaited = seconds(of(true)), background = seconds(of(false));
+    const device = seconds([...demand.data, ...demand.log], outstanding(of(true)) + outstanding(of(false)));
+    const flush = s.isDurable ? s.writes * drive.flush_seconds[ends.flush] * (1 + 0.5 * (1 - 1 / s.clients)) : 0;
+    const processor = PROCESSOR[ends.flush];
+    const most = (parts) => parts.reduce((found, part) => part[1] > found[1] ? part : found, [parts[0][0], 0])[0];
+    const waits = [["read_latency", s.clients * awaited.read], ["write_latency", s.clients * awaited.write],
+      ["flushes", flush], ["processor", processor]];
+    const path = sum(waits.map(([, wait]) => wait));
+    const limits = [
+      ["processor", processor / s.clients], [most(waits), path / s.clients],
+      [most([["device_reads", device.read], ["device_writes", device.write]]), device.read + device.write],
+      ["background", background.read + background.write],
+    ];
+    const [bound, slowest] = limits.reduce((found, limit) => limit[1] > found[1] ? limit : found);
+    return { rate: 1 / slowest, latency: Math.max(s.clients * slowest, path), bound };
+  }
+
+  const VALUE = { read: "value", write: "value", flush: "value" };
+  const CORNERS = ["low", "high"].flatMap((read) => ["low", "high"].flatMap((write) =>
+    ["low", "high"].map((flush) => ({ read, write, flush }))));
+
+  function scaledDrive({ drive, factors }) {
+    const times = (cost, factor) => ({ low: cost.low * factor, value: cost.value * factor, high: cost.high * factor });
+    const all = (costs, factor) => costs.map(([k, cost]) => [k, times(cost, factor)]);
+    const kind = (costs, name) =>
+      ({ setup: all(costs.setup, factors[name + "_setup"]), transfer: all(costs.transfer, factors[name + "_transfer"]) });
+    return {
+      reads: kind(drive.reads, "read"), writes: kind(drive.writes, "write"),
+      flush_seconds: times(drive.flush_seconds, factors.flush),
+    };
+  }
+
+  // rank/mod.rs: the best of each family at the values of the drive's costs, best first.
+  function best(question) {
+    const { workload, drive: { parallelism } } = question;
+    const s = situationOf(workload), drive = scaledDrive(question), found = new Map();
+    const writeConcurrency = parallelism ? Math.ceil(Math.max(parallelism.value, 1)) : WRITE_CONCURRENCY;
+    for (const design of candidates(writeConcurrency)) {
+      if (design.memoryBytes(s) > MEMORY_FRACTION * s.cacheBytes) { continue; }
+      const demand = asked(design, workload, s), priced = price(demand, s, drive, VALUE);
+      const own = found.get(design.family);
+      if (!own || own.priced.rate < priced.rate) { found.set(design.family, { design, demand, priced, s, drive }); }
+    }
+    return [...found.values()].sort((a, b) => b.priced.rate - a.priced.rate);
+  }
+
+  // The same with intervals and amplification, as the fields of the Rust's `Row`.
+  function rank(question) {
+    return best(question).map(({ design, demand, priced, s, drive }) => {
+      const corners = CORNERS.map((ends) => price(demand, s, drive, ends));
+      const spanning = (of) => ({
+        low: Math.min(of(priced), ...corners.map(of)), value: of(priced), high: Math.max(of(priced), ...corners.map(of)),
+      });
+      const bytes = (access, transfers) =>
+        sum(transfers.filter((one) => one.access === access).map((one) => one.requests * one.bytes));
+      const written = bytes("write", demand.data) + bytes("write", demand.log);
+      return {
+        family: design.family, design: design.name, bound: priced.bound,
+        rate_per_second: spanning((one) => one.rate), latency_us: spanning((one) => one.latency * 1e6),
+        write_amplification: demand.changed > 0 ? written / demand.changed : null,
+        read_amplification: demand.returned > 0 ? bytes("read", demand.data) / demand.returned : null,
+        space_amplification: design.space(s), written_bytes_per_day: spanning((one) => written * one.rate * SECONDS_PER_DAY),
+      };
+    });
+  }
+
+  return { best, rank, BOUNDS };
+})();
