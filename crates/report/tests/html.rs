@@ -5,9 +5,10 @@ mod common;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_report::html;
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "decisions",
     "store",
+    "what-if",
     "learned",
     "models",
     "costs",

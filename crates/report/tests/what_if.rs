@@ -1,5 +1,6 @@
 //! The ranking that the page's script makes is the one of the advisor.
 
+#[expect(dead_code, reason = "other tests use more of it")]
 mod common;
 
 use std::process::Command;

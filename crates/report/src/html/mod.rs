@@ -1,6 +1,7 @@
 //! The page: one file, no fetches, readable without scripts.
 
 mod sections;
+mod what_if;
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use crate::facts::{self, Headline};
 use crate::figure::Figure;
 use crate::table::{Kind, Table};
 use crate::text::printable;
+pub use what_if::WhatIf;
 
 /// One part of the page with its place in the table of contents.
 pub struct Section {
@@ -40,6 +42,8 @@ pub enum Block {
     Row { figures: Vec<Figure>, table: Option<Captioned> },
     /// A table of its own.
     Table(Captioned),
+    /// Designs for a workload that the reader varies.
+    WhatIf(Box<WhatIf>),
 }
 
 /// A table with its caption.

@@ -3,7 +3,7 @@
 use flashgrain_model::Access;
 use flashgrain_profile::DeviceProfile;
 
-use super::{Block, Captioned, Section};
+use super::{Block, Captioned, Section, what_if};
 use crate::facts::{self, Detail};
 use crate::figure::{self, Drawn};
 use crate::table::Table;
@@ -12,6 +12,7 @@ pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
     vec![
         decisions(profile),
         store(profile),
+        what_if::section(profile),
         learned(profile),
         models(profile),
         costs(profile),
