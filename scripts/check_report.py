@@ -85,6 +85,21 @@ CHECK = r"""
     key.dispatchEvent(new PointerEvent("pointerleave"));
     if (panels.classList.contains("dimmed")) { say("the highlighting stays"); }
   }
+  // The what-if section: a slider changes the ranking, and the button takes that back.
+  const live = document.getElementById("what-if-live");
+  if (live) {
+    const ranking = () => document.querySelector("#what-if tbody").textContent;
+    const before = ranking();
+    for (const slider of live.querySelectorAll("input")) {
+      const was = slider.value;
+      if (slider.type === "checkbox") { slider.checked = !slider.checked; } else { slider.value = slider.max; }
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      if (ranking() === before) { say(`what-if: "${slider.parentNode.textContent}" changes nothing`); }
+      live.querySelector("button").click();
+      if (ranking() !== before) { say(`what-if: "${slider.parentNode.textContent}" is not taken back from ${was}`); }
+    }
+    if (!shown(live) || live.querySelectorAll(".panels path[data-s]").length < 2) { say("what-if: no chart"); }
+  }
   const button = document.getElementById("theme");
   const paper = () => getComputedStyle(document.body).backgroundColor;
   const papers = [0, 1, 2].map(() => { button.click(); return paper(); });

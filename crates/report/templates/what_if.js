@@ -96,10 +96,11 @@
       return line;
     }));
     const [first, second] = rows;
-    const lead = second ? digits(first.rate_per_second.value / second.rate_per_second.value) : "";
-    const sentence = second ? `${names[first.family]} does ${lead} times the operations of the second, ${names[second.family]}.`
+    const lead = second ? first.rate_per_second.value / second.rate_per_second.value : 1;
+    const ahead = lead < 1.01 ? "less than 1 %" : lead < 2 ? percent(lead - 1) : `${digits(lead)} times the rate`;
+    part.querySelector(".lead").textContent = second
+      ? `First: ${names[first.family]}. Its lead over the second, ${names[second.family]}: ${ahead}.`
       : "Memory has room for one design at most.";
-    part.querySelector(".lead").textContent = sentence;
   }
 
   const POINTS = 24, HEIGHT = 270, LEFT = 50, RIGHT = 16, TOP = 12, BOTTOM = 40;

@@ -75,6 +75,27 @@ fn nothing_is_fetched() {
 }
 
 #[test]
+fn without_scripts_the_what_if_section_has_the_ranking_of_the_default_mix() {
+    let page = page(&common::full());
+    let section = page.split(r#"<section id="what-if">"#).nth(1).expect("the section");
+    let section = section.split("</section>").next().expect("its end");
+    let live = section.split(r#"<div id="what-if-live""#).nth(1).expect("the controls");
+    assert!(
+        live.split('>').next().is_some_and(|start| start.ends_with(" hidden")),
+        "until a script shows them"
+    );
+    let body = section.split("<tbody>").nth(1).expect("a table");
+    let body = body.split("</tbody>").next().expect("its end");
+    assert_eq!(body.matches("<tr").count(), 7, "a row per design");
+    for design in
+        ["B-tree in place", "Bε-tree, buffers per child", "LSM-tree, leveled", "LSM-tree, single level"]
+    {
+        assert!(body.contains(design), "{design}");
+    }
+    assert!(html(&common::empty()).is_ok_and(|page| page.contains("there is nothing to vary")));
+}
+
+#[test]
 fn elements_are_closed() {
     let page = page(&common::full());
     for element in ["section", "figure", "svg", "g", "table", "tr", "ul", "li", "div", "main"] {

@@ -1,4 +1,5 @@
 //! The ranking that the page's script makes is the one of the advisor.
+#![expect(clippy::expect_used, reason = "helpers of tests fail like tests")]
 
 #[expect(dead_code, reason = "other tests use more of it")]
 mod common;

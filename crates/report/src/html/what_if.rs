@@ -69,7 +69,7 @@ type Error = serde_json::Error;
 
 const COMPARED: &str = "Compared are B-trees in place, Bε-trees whose nodes are read whole or by child, and \
                         leveled, tiered, lazy leveled and single-level LSM-trees, each with the best of the \
-                        parameters that `flashgrain advise` tries. That command also ranks PDAM B-trees and \
+                        parameters that flashgrain advise tries. That command also ranks PDAM B-trees and \
                         B-trees out of place, and takes any mix of operations. Factors are on the costs of this \
                         drive; a slider at × 1 is the drive as profiled.";
 
