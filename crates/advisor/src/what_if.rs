@@ -1,8 +1,8 @@
 //! The ranking for a workload and a drive that a reader of a report varies.
 //!
-//! A page cannot hold a whole profile, so that [`DriveCosts`] has what a ranking takes of it. The page ranks in
-//! a language of its own; [`Question::rank`] is what it must say, and a question with its answer is text for
-//! both.
+//! A page cannot hold a whole profile, so that [`DriveCosts`] has what a ranking takes of it. The page ranks
+//! in a language of its own; [`Question::rank`] is what it must say, and a question with its answer is text
+//! for both.
 
 use serde::{Deserialize, Serialize};
 
