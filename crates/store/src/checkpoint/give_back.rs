@@ -42,9 +42,13 @@ impl Run {
         })
     }
 
-    /// Cuts the device's free end off after a checkpoint, if that is worth it.
+    /// Cuts the device's free end off after a checkpoint, if that is worth it. Open segments that are in the way
+    /// are closed, as it may be long before they are full; what is left free then is cut by a later checkpoint.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
-        self.parts.segments.worth_keeping().map_or(Ok(()), |keep| self.cut_behind(keep))
+        match self.parts.segments.worth_keeping() {
+            Some(keep) if !self.parts.segments.close_open_behind(keep) => self.cut_behind(keep),
+            _ => Ok(()),
+        }
     }
 
     fn cut_behind(&mut self, keep: usize) -> Result<(), Error> {

@@ -187,8 +187,9 @@ impl Drop for Mover {
 }
 
 impl Segments {
-    /// Closes open segments behind the first `keep` ones. Returns whether there were any.
-    fn close_open_behind(&self, keep: usize) -> bool {
+    /// Closes open segments behind the first `keep` ones. Returns whether there were any: those without images
+    /// are free after the next checkpoint.
+    pub fn close_open_behind(&self, keep: usize) -> bool {
         let mut is_any = false;
         for target in Target::ALL {
             let mut gathering = self.gathering(target);

@@ -120,8 +120,8 @@ fn a_store_is_compacted_while_others_write_and_read() {
     check(&db, (0..50_000).step_by(10));
 }
 
-/// Where open segments lie is chance, and one near the end stays there until it is full: of several stores,
-/// some give back at once.
+/// While the tree is freed, the cleaner may move what stays to the end (two of a hundred stores), and then only
+/// a compaction gives back: one of several stores must do it by itself.
 #[test]
 fn a_checkpoint_gives_back_what_a_dropped_tree_leaves_at_the_end() {
     assert!((0..4).any(|_| a_dropped_trees_room_is_given_back()));

@@ -124,10 +124,12 @@ impl Ledger {
         bytes.saturating_sub(self.tally.log + reserved_bytes)
     }
 
-    /// Segments up to the last one with pages.
-    pub fn end_of_pages(&self) -> usize {
-        let has_pages = |segment: &Segment| !matches!(segment.state, SegmentState::Free | SegmentState::Log);
-        self.segments.iter().rposition(has_pages).map_or(0, |last| last + 1)
+    /// Segments up to the last closed one.
+    pub fn end_of_closed(&self) -> usize {
+        let is_closed = |segment: &Segment| {
+            !matches!(segment.state, SegmentState::Free | SegmentState::Open | SegmentState::Log)
+        };
+        self.segments.iter().rposition(is_closed).map_or(0, |last| last + 1)
     }
 
     /// Adds segments, up to `count`.

@@ -45,11 +45,11 @@ impl Space {
     }
 
     /// How many segments to keep when a checkpoint cuts the device's free end off, if that is worth it. The
-    /// first `first` are kept in any case.
+    /// first `first` are kept in any case. Open segments do not count: they are closed first.
     pub fn worth_keeping(&self, first: usize) -> Option<usize> {
         let inner = self.lock();
         let all = self.sizes.device_bytes(inner.ledger.len());
-        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.ledger.end_of_pages()).max(first);
+        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.ledger.end_of_closed()).max(first);
         (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
     }
 
