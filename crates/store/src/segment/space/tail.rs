@@ -14,8 +14,8 @@ const CHECKPOINT_PERCENT: u64 = 25;
 const CUT_DIVISOR: u64 = 4;
 
 /// Compaction empties segments before the new end, too, if those behind it have nowhere to go: segments of
-/// which less than this is live. One that the cleaner has packed would take nearly as much again, so less must
-/// be live of it.
+/// which less than this is live. One that the cleaner has packed would take nearly as much again, so less
+/// must be live of it.
 const LOOSE_PERCENT: u64 = 80;
 const LOOSE_PACKED_PERCENT: u64 = 50;
 
