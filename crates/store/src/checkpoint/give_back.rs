@@ -45,8 +45,8 @@ impl Run {
     /// Cuts the device's free end off after a checkpoint, if that is worth it. Open segments that are in the way
     /// are closed, as it may be long before they are full; what is left free then is cut by a later checkpoint.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
-        match self.parts.segments.worth_keeping() {
-            Some(keep) if !self.parts.segments.close_open_behind(keep) => self.cut_behind(keep),
+        match self.parts.segments.end.worth_keeping() {
+            Some(keep) if !self.parts.segments.gatherer.close_open_behind(keep) => self.cut_behind(keep),
             _ => Ok(()),
         }
     }
@@ -62,13 +62,13 @@ impl Run {
         let segments = Arc::clone(&self.parts.segments);
         let place = self.parts.log.place();
         // A log that does not grow, or has a device of its own, is in no segment.
-        if !self.base.superblock.layout.log_grows() || !segments.is_behind(place, keep) {
+        if !self.base.superblock.layout.log_grows() || !segments.end.is_behind(place, keep) {
             return Ok(());
         }
-        match segments.take_free_log(place.bytes) {
+        match segments.log_room.take_free(place.bytes) {
             Some(before) if before.start_bytes < place.start_bytes => self.move_log(before).map(drop),
             Some(behind) => {
-                segments.release_log(behind);
+                segments.log_room.release(behind);
                 Ok(())
             }
             None => Ok(()),
@@ -78,7 +78,7 @@ impl Run {
     /// See [`Segments::cut_tail`](crate::segment::Segments::cut_tail).
     pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
-        segments.cut_tail(keep, |bytes| {
+        segments.end.cut(keep, |bytes| {
             // The device may have grown since the checkpoint: that must be durable before a superblock needs it.
             flush(&self.parts.devices, Role::Data)
                 .map_err(|failure| failure.error("flush the device's length"))?;

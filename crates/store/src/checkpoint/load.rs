@@ -36,7 +36,7 @@ pub(crate) fn load(
         Some(map) => {
             let last = MapPageLocation { serial: map.last_serial, location: map.last };
             places(last, map.first_serial, &mut |place, see| {
-                see(segments.read_block(place.location, page_id(place.serial))?.page())
+                see(segments.reader.read_block(place.location, page_id(place.serial))?.page())
             })?
         }
     };
@@ -61,13 +61,13 @@ pub(crate) fn load(
         })
     })?;
     let numbered: Vec<(u64, UnitSequence)> = (0..).zip(openings.iter().copied()).collect();
-    segments.restore_sequences(state.next_sequence, &numbered);
+    segments.opening.restore_sequences(state.next_sequence, &numbered);
     pool.restored(state.epoch, state.next_page);
-    segments.begin_epoch(pool.epoch());
+    segments.reclaim.begin_epoch(pool.epoch());
     for place in &chain {
-        segments.adopt_map(place.location)?;
+        segments.opening.adopt_map(place.location)?;
     }
-    pool.snapshot(state.epoch, &mut |id, location| segments.adopt(id, location))?;
+    pool.snapshot(state.epoch, &mut |id, location| segments.opening.adopt(id, location))?;
     let pack_bytes = superblock.layout.pack_bytes;
     let chain_bytes =
         chain.iter().map(|place| u64::from(place.location.length_bytes().next_multiple_of(pack_bytes))).sum();
@@ -115,7 +115,7 @@ fn for_each_block(
             && let Some(place) = remaining.next()
         {
             let segments = Arc::clone(segments);
-            let read = move || segments.read_block(place.location, page_id(place.serial));
+            let read = move || segments.reader.read_block(place.location, page_id(place.serial));
             coming.push_back((place, executor.run(read)));
         }
         let Some((place, handle)) = coming.pop_front() else { return Ok(()) };

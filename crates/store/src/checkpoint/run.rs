@@ -161,9 +161,9 @@ impl Run {
         self.parts.poison.check()?;
         let poison = self.parts.poison.clone();
         let _others_wait_for_it = poison.guard("a checkpoint was made");
-        self.parts.segments.set_checkpointing(true);
+        self.parts.segments.reclaim.set_checkpointing(true);
         let result = self.attempt(closed);
-        self.parts.segments.set_checkpointing(false);
+        self.parts.segments.reclaim.set_checkpointing(false);
         result.map_err(|error| match error {
             Error::Full { .. } => {
                 self.parts.log.no_room();
@@ -194,7 +194,7 @@ impl Run {
         flushed?;
         let changes = self.carried.len() as u64;
         let chain = self.write_map(&cut)?;
-        segments.write_all()?;
+        segments.gatherer.write_all()?;
         // The flush makes this length durable; if the device grows now, a crash may shorten it again.
         let data_bytes = devices.device(Role::Data).capacity_bytes();
         if !planted!(CheckpointSkipsFlush) {
@@ -222,7 +222,7 @@ impl Run {
             map: Some(chain.head),
         };
         if planted!(FreedBeforeSuperblock) {
-            segments.free_pending(cut.epoch);
+            segments.reclaim.free_pending(cut.epoch);
         }
         let is_unfinished = self.base.superblock.unfinished;
         self.save(state, data_bytes, closed)?;
@@ -246,7 +246,7 @@ impl Run {
         let Parts { segments, pool, log, transactions, .. } = &self.parts;
         let mut noted = ((Lsn(0), Timestamp(0)), Lsn(0), Vec::new());
         let epoch = pool.cut(|| {
-            segments.begin_epoch(Epoch(pool.epoch().0 + 1));
+            segments.reclaim.begin_epoch(Epoch(pool.epoch().0 + 1));
             noted = (transactions.replay_start(), log.end(), pool.withheld_pages());
         });
         let ((replay_start, newest), log_end, mut withheld) = noted;
@@ -301,15 +301,15 @@ impl Run {
         if !self.base.superblock.layout.log_grows() {
             return Ok(());
         }
-        if segments.has_growth_failed() && log_use.wanted_bytes == 0 {
+        if segments.growth.has_failed() && log_use.wanted_bytes == 0 {
             if log_use.place.bytes > 2 * FREE_BYTES {
                 let at_creation = self.base.superblock.layout.log_at_creation;
-                self.move_log(segments.take_free_log(FREE_BYTES).unwrap_or(at_creation))?;
+                self.move_log(segments.log_room.take_free(FREE_BYTES).unwrap_or(at_creation))?;
             }
             return Ok(());
         }
         let Some(bytes) = log_use.target_bytes() else { return Ok(()) };
-        match segments.take_log(bytes) {
+        match segments.log_room.take(bytes) {
             Some(place) => self.move_log(place).map(drop),
             None => {
                 log.refuse_to_grow();
@@ -323,10 +323,10 @@ impl Run {
         let Parts { segments, log, .. } = self.parts.clone();
         let before = log.place();
         if planted!(OldRingFreedTooEarly) {
-            segments.release_log(before);
+            segments.log_room.release(before);
         }
         let moved = log.move_to(place, |durable| self.save_log_place(place, durable))?;
-        segments.release_log(if moved { before } else { place });
+        segments.log_room.release(if moved { before } else { place });
         log.long_at(Lsn(self.last.0.0 + self.parts.log_step_bytes()));
         Ok(moved)
     }
@@ -351,9 +351,9 @@ impl Run {
         self.carried.retain(|moved| cut.withheld.contains(&moved.id));
         self.carried.shrink_to_fit();
         pool.checkpoint_done(cut.epoch);
-        segments.free_pending(cut.epoch);
+        segments.reclaim.free_pending(cut.epoch);
         if let Some(first) = chain.begun_at {
-            segments.release_map_before(first);
+            segments.reclaim.release_map_before(first);
         }
         log.truncate(cut.replay_start);
         self.base.priors = chain.priors;
@@ -381,14 +381,14 @@ impl Run {
         let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;
         self.base.superblock.state.map.is_none()
             || bytes > 2 * whole_bytes + CHAIN_PACKS_MIN * pack_bytes
-            || self.parts.segments.is_map_long()
+            || self.parts.segments.reclaim.is_map_long()
     }
 
     /// Appends the changes to the map, or writes the whole map if the chain has become long.
     fn write_map(&mut self, cut: &Cut) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
         let whole_bytes = pool.pages() * CHANGE_BYTES;
-        segments.set_map_bytes(whole_bytes);
+        segments.reclaim.set_map_bytes(whole_bytes);
         let anew = self.is_chain_long(self.carried.len() as u64, whole_bytes);
         let class = map_class(segments);
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
@@ -450,7 +450,7 @@ impl Run {
 /// The size class of map pages.
 pub(super) fn map_class(segments: &Segments) -> usize {
     let fits = |class: &usize| class_bytes(*class) <= MAP_PAGE_BYTES_MAX;
-    (0..=segments.class_max()).rev().find(fits).unwrap_or(0)
+    (0..=segments.gatherer.class_max()).rev().find(fits).unwrap_or(0)
 }
 
 /// Keeps the last change of each page, by page.
@@ -470,10 +470,10 @@ fn keep_last_of_each(moved: &mut Vec<Moved>) {
 /// Gathers a map page, waiting for room if need be.
 fn append(segments: &Segments, serial: u64, class: usize, page: Page<'_>) -> Result<Location, Error> {
     loop {
-        match segments.append(Stream::Map, super::map::page_id(serial), class, page, None) {
+        match segments.gatherer.append(Stream::Map, super::map::page_id(serial), class, page, None) {
             Ok(appended) => return Ok(appended.location),
             Err(NotAppended::Failed(error)) => return Err(error),
-            Err(NotAppended::NoBuffer) => segments.wait_for_buffer()?,
+            Err(NotAppended::NoBuffer) => segments.gatherer.wait_for_buffer()?,
             Err(NotAppended::NoSegment) => {
                 return Err(Error::Full { why: "there is no free segment for the page table".into() });
             }

@@ -165,7 +165,7 @@ impl Prepared {
         };
         // To discard a part of a file would give its place away.
         let is_file = engine.parts().devices.device(Role::Data).identity().kind == "file";
-        engine.parts().segments.set_discards(!self.may_grow && !is_file && !read_only);
+        engine.parts().segments.reclaim.set_discards(!self.may_grow && !is_file && !read_only);
         Ok((Core::new(engine, workers, decisions, durability, read_only), made))
     }
 }

@@ -26,7 +26,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
     pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
-        let Some(compaction) = self.parts.segments.begin_compaction() else { return Ok(()) };
+        let Some(compaction) = self.parts.segments.compactor.begin() else { return Ok(()) };
         // What only snapshots see stays; what nobody sees goes.
         self.transactions().settle()?;
         // Values that were removed just now are freed in the background.

@@ -121,7 +121,7 @@ impl Engine {
         bytes: u64,
         mut act: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let _wanted = self.parts.segments.want(bytes);
+        let _wanted = self.parts.segments.upkeep.want(bytes);
         let mut tries = 1;
         loop {
             self.transactions().admit_overflow()?;
@@ -272,10 +272,10 @@ impl Engine {
             }
         }
         for _ in 0..CLOSING_TRIES {
-            self.parts.segments.stop();
+            self.parts.segments.upkeep.stop();
             match self.checkpointer.close() {
                 // Segments have to be made free first.
-                Err(Error::Full { .. }) => self.parts.segments.resume(),
+                Err(Error::Full { .. }) => self.parts.segments.upkeep.resume(),
                 ended => return ended,
             }
             match self.checkpointer.checkpoint() {
@@ -283,7 +283,7 @@ impl Engine {
                 failed => return failed,
             }
         }
-        self.parts.segments.stop();
+        self.parts.segments.upkeep.stop();
         self.checkpointer.close()
     }
 }

@@ -78,13 +78,13 @@ impl Given {
         let segments = Segments::new(layout, self.devices.clone(), self.executor.clone(), poison.clone())?;
         if let Some(first_segments) = self.growth_segments {
             let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
-            segments.set_growth(limit_bytes, first_segments);
+            segments.growth.set(limit_bytes, first_segments);
         }
         if layout.log != layout.log_at_creation {
-            segments.adopt_log(layout.log)?;
+            segments.log_room.adopt(layout.log)?;
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
-        segments.begin_epoch(pool.epoch());
+        segments.reclaim.begin_epoch(pool.epoch());
         let factory = Factory::new(&pool, &poison, self.options.cache_bytes / OLD_VERSIONS_DIVISOR);
         Ok(Storage { poison, segments, pool, factory })
     }
@@ -284,13 +284,13 @@ impl Engine {
         // Page numbers and epochs given out from now on are above all that the log mentions.
         pool.expect(next_page)?;
         pool.restored(epoch, next_page);
-        segments.begin_epoch(pool.epoch());
+        segments.reclaim.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
         let mut replay =
             Replay::new(Arc::clone(&trees), Arc::clone(&overflow_values), cut, given.executor.clone());
         // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
         // there was when it was committed.
-        segments.set_checkpointing(true);
+        segments.reclaim.set_checkpointing(true);
         let log = Log::open(
             &layout,
             devices.clone(),
@@ -300,9 +300,9 @@ impl Engine {
             &mut |start, timestamp, record| replay.record(LogRecord { start, timestamp }, record),
         )?;
         replay.finish()?;
-        segments.set_checkpointing(false);
+        segments.reclaim.set_checkpointing(false);
         pool.reuse_gaps();
-        segments.let_go();
+        segments.opening.let_go();
         let recovered = log.recovered();
         let recovery = Recovery {
             closed: checkpoint.closed,

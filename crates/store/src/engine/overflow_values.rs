@@ -113,7 +113,7 @@ impl OverflowValues {
         executor: &Executor,
     ) -> Self {
         Self {
-            overflow: Overflow::new(pool, segments.class_max()),
+            overflow: Overflow::new(pool, segments.gatherer.class_max()),
             segments: Arc::clone(segments),
             devices: devices.clone(),
             poison: poison.clone(),
@@ -201,7 +201,7 @@ impl OverflowValues {
             }
         }
         // Whenever the log becomes durable, what it refers to is.
-        self.segments.write_all()?;
+        self.segments.gatherer.write_all()?;
         if planted!(OverflowNotFlushed) {
             return self.poison.check();
         }
@@ -329,7 +329,7 @@ impl OverflowValues {
     ) -> Result<(), Error> {
         let mut live = |page, location| match planted!(ReplayedOverflowNotCounted) {
             true => Ok(()),
-            false => self.segments.adopt(page, location),
+            false => self.segments.opening.adopt(page, location),
         };
         if !self.overflow.adopt(logged, cut, &mut live)? {
             return Ok(());

@@ -54,7 +54,7 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
         highest = (highest.0.max(last), highest.1.max(epoch));
         for (_, location) in pages {
             if !planted!(OverflowNotHeldForReplay) {
-                segments.hold(location)?;
+                segments.opening.hold(location)?;
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn connect(
         steps: AtomicU32::new(0),
     });
     let locator: Weak<dyn PageLocator> = Arc::<Pages>::downgrade(&pages);
-    parts.segments.set_page_locator(locator);
+    parts.segments.upkeep.set_page_locator(locator);
     let upkeep: Weak<dyn Upkeep> = Arc::<Pages>::downgrade(&pages);
     executor.add_upkeep(upkeep);
     slow_writers(parts);
@@ -68,8 +68,8 @@ fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
     parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
         let (dirty_bytes, durable_dirty_bytes) = (pool.dirty_bytes(), pool.durable_dirty_bytes());
-        let room = segments.room(dirty_bytes + charged_bytes);
-        let share_bytes = segments.bytes_if_it_cannot_grow().map(|bytes| bytes as f64 / OLD_VERSIONS_DIVISOR);
+        let room = segments.upkeep.room(dirty_bytes + charged_bytes);
+        let share_bytes = segments.growth.bytes_if_at_end().map(|bytes| bytes as f64 / OLD_VERSIONS_DIVISOR);
         let old_versions = share_bytes.map_or(0.0, |bytes| pool.volatile_bytes() as f64 / bytes);
         let space = |pressure| match pressure {
             Pressure::None => Space::Enough,

@@ -5,7 +5,7 @@ use crate::header::PageId;
 use crate::page::Page;
 use crate::segment::{Appended, Location, NotAppended, Segments, Stream, UnitSequence};
 
-/// [`Segments`], or what tests put in their place. The methods are those of `Segments`.
+/// [`Segments`], or what tests put in their place.
 pub(crate) trait PageStore: Send + Sync {
     /// Gathers a page's image, whose last one is or was at `old`. Never waits.
     fn append(
@@ -48,13 +48,13 @@ pub(crate) trait PageStore: Send + Sync {
     /// Loads a page.
     ///
     /// # Safety
-    /// As [`Segments::read`].
+    /// As `ImageReader::read`.
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error>;
 
     /// Loads pages whose images lie close together; tells of each whether that was possible.
     ///
     /// # Safety
-    /// As [`Segments::read_together`].
+    /// As `ImageReader::read_together`.
     unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
         // SAFETY: passed on from the caller.
         let read = |(location, id, memory): &(_, _, _)| unsafe { self.read(*location, *id, *memory) }.is_ok();
@@ -71,31 +71,31 @@ impl PageStore for Segments {
         page: Page<'_>,
         old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
-        Self::append(self, stream, id, class, page, old)
+        self.gatherer.append(stream, id, class, page, old)
     }
 
     fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
-        Self::wait_for_room(self, stream)
+        self.upkeep.wait_for_room(stream)
     }
 
     fn pace(&self) -> Result<(), Error> {
-        Self::pace(self)
+        self.upkeep.pace()
     }
 
     fn unit_bytes(&self) -> u64 {
-        Self::unit_bytes(self)
+        self.gatherer.unit_bytes()
     }
 
     fn is_written(&self, unit: UnitSequence) -> bool {
-        Self::is_written(self, unit)
+        self.gatherer.is_written(unit)
     }
 
     fn release(&self, location: Location) {
-        Self::release(self, location);
+        self.gatherer.release(location);
     }
 
     fn wait_written(&self, unit: UnitSequence) -> Result<(), Error> {
-        Self::wait_written(self, unit)
+        self.gatherer.wait_written(unit)
     }
 
     fn give_up(&self, why: &str) {
@@ -108,11 +108,11 @@ impl PageStore for Segments {
 
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         // SAFETY: passed on from the caller.
-        unsafe { Self::read(self, location, id, memory) }
+        unsafe { self.reader.read(location, id, memory) }
     }
 
     unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
         // SAFETY: passed on from the caller.
-        unsafe { Self::read_together(self, images) }
+        unsafe { self.reader.read_together(images) }
     }
 }

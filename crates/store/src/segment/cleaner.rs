@@ -10,15 +10,18 @@
 //! An image that cannot be read stays where it is, and its segment is marked as damaged and never cleaned
 //! again.
 
-use crate::sync::{Mutex, PoisonError};
-use std::collections::HashMap;
-
+use super::gather::Gatherer;
+use super::moves::{Move, Moves};
 use super::pack::{self, Expected};
-use super::stats::add;
-use super::survey::{Surveyed, extents};
-use super::{Appended, Location, NotAppended, PageLocator, Segments, UnitSequence, policy};
+use super::space::Space;
+use super::stats::{CleanerCounters, add};
+use super::survey::{Survey, Surveyed, extents};
+use super::{Appended, Location, NotAppended, PageLocator, UnitSequence, policy};
+use crate::Error;
 use crate::header::{Header, PageId};
-use crate::io_context::{Block, Role};
+use crate::io_context::{Block, Devices, Role};
+use crate::layout::Layout;
+use crate::sync::Arc;
 
 /// A cleaner has one read under way at a time. There is one cleaner for this many of the requests that
 /// saturate the drive, within these bounds.
@@ -27,23 +30,11 @@ const CLEANERS_MIN: u32 = 4;
 const CLEANERS_MAX: u32 = 32;
 
 /// Longest read, unless a single image is larger.
-pub(super) const READ_BYTES: u32 = 64 << 10;
+const READ_BYTES: u32 = 64 << 10;
 
 /// Longest gap between two images that are read by one request. Another request costs a drive about as much
 /// as this many more bytes, and it costs processor time, too.
 pub(crate) const GAP_BYTES: u32 = 8 << 10;
-
-/// An image that was copied to a unit that is not written yet.
-struct Move {
-    page: PageId,
-    old: Location,
-    new: Location,
-    victim: usize,
-}
-
-/// Moves under way, by the unit that they are written with.
-#[derive(Default)]
-pub(super) struct Moves(Mutex<HashMap<UnitSequence, Vec<Move>>>);
 
 /// A segment that is being cleaned.
 struct Victim {
@@ -64,31 +55,75 @@ pub(super) enum Stop {
     Failed,
 }
 
-impl Segments {
-    /// Cleaners at a time, at most.
-    pub(super) fn cleaners_max(&self) -> usize {
-        (self.layout.in_flight / CLEANERS_DIVISOR).clamp(CLEANERS_MIN, CLEANERS_MAX) as usize
+/// Copies live images out of segments.
+pub(super) struct Cleaner {
+    devices: Devices,
+    sector_bytes: u32,
+    cleaners_max: usize,
+    space: Arc<Space>,
+    survey: Survey,
+    moves: Arc<Moves>,
+    gatherer: Arc<Gatherer>,
+    counters: CleanerCounters,
+}
+
+impl Cleaner {
+    pub fn new(
+        devices: Devices,
+        layout: &Layout,
+        survey: Survey,
+        (space, moves, gatherer): (&Arc<Space>, &Arc<Moves>, &Arc<Gatherer>),
+    ) -> Self {
+        Self {
+            devices,
+            sector_bytes: layout.sector_bytes,
+            cleaners_max: (layout.in_flight / CLEANERS_DIVISOR).clamp(CLEANERS_MIN, CLEANERS_MAX) as usize,
+            space: Arc::clone(space),
+            survey,
+            moves: Arc::clone(moves),
+            gatherer: Arc::clone(gatherer),
+            counters: CleanerCounters::default(),
+        }
     }
 
-    /// Cleans segments until there are enough free ones, or none is worth it.
-    pub(super) fn clean(&self, locator: &dyn PageLocator) {
-        let Ok(mut block) = Block::new(READ_BYTES as usize) else { return };
-        while !self.is_stopped() && self.poison.check().is_ok() {
-            let dirty = locator.dirty();
-            let need = self.space.need(dirty);
-            if !need.cleaning || !need.urgent && self.grow_if_short(false, dirty.bytes) {
-                break;
-            }
-            let Some(victim) = self.next_victim(locator) else { break };
-            let index = victim.index;
-            let result = self.clean_segment(victim, locator, &mut block);
-            self.space.end_victim(index);
-            self.wake_all();
-            match result {
-                Ok(()) => add(&self.counters.cleaned_segments, 1),
-                Err(Stop::NoSegment | Stop::Failed) => break,
-            }
+    /// Cleaners at a time, at most.
+    pub fn cleaners_max(&self) -> usize {
+        self.cleaners_max
+    }
+
+    pub fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    pub fn counters(&self) -> &CleanerCounters {
+        &self.counters
+    }
+
+    /// Memory in which a cleaner reads.
+    pub fn block() -> Result<Block, Error> {
+        Block::new(READ_BYTES as usize)
+    }
+
+    /// Cleans the next segment of the survey. `Ok(false)` if none is worth it.
+    pub fn clean_next(&self, locator: &dyn PageLocator, block: &mut Block) -> Result<bool, Stop> {
+        let Some(victim) = self.survey.next_victim(locator) else { return Ok(false) };
+        let index = victim.index;
+        let result = self.clean_segment(victim, locator, block);
+        self.space.end_victim(index);
+        result?;
+        add(&self.counters.cleaned_segments, 1);
+        Ok(true)
+    }
+
+    /// Moves what is live out of the segment, if it is still the surveyed one.
+    pub fn empty(&self, victim: Surveyed, locator: &dyn PageLocator, block: &mut Block) -> Result<(), Stop> {
+        let index = victim.index;
+        if !self.space.begin_victim(index, victim.opening) {
+            return Ok(());
         }
+        let result = self.clean_segment(victim, locator, block);
+        self.space.end_victim(index);
+        result
     }
 
     pub(super) fn clean_segment(
@@ -101,7 +136,7 @@ impl Segments {
         live.retain(|(page, location)| locator.is_at(*page, *location));
         let changed_at = self.space.changed_at(index);
         let mut victim = Victim { index, opening, changed_at, damaged: false };
-        for extent in extents(&live, self.layout.sector_bytes, READ_BYTES, GAP_BYTES) {
+        for extent in extents(&live, self.sector_bytes, READ_BYTES, GAP_BYTES) {
             // A larger image is read alone.
             let is_read = extent.length_bytes <= READ_BYTES && {
                 add(&self.counters.cleaner_read_bytes, extent.length_bytes.into());
@@ -146,7 +181,7 @@ impl Segments {
         locator: &dyn PageLocator,
     ) -> Result<(), Stop> {
         let Expected { location, page, .. } = expected;
-        let (offset, length, skipped) = location.span(self.layout.sector_bytes);
+        let (offset, length, skipped) = location.span(self.sector_bytes);
         let own = skipped as usize..(skipped + location.length_bytes()) as usize;
         add(&self.counters.cleaner_read_bytes, length.into());
         let image = Block::new(length as usize).and_then(|mut block| {
@@ -178,57 +213,17 @@ impl Segments {
         let index = victim.index;
         let note = |appended: Appended| {
             let moved = Move { page: header.page, old, new: appended.location, victim: index };
-            self.space.begin_move(index);
-            if planted!(CleanerPointsAhead) {
-                self.tell(&moved);
-            }
             self.moves.begin(appended.unit, moved);
         };
         loop {
-            match self.append_image(target, header, image, victim.changed_at, note) {
+            match self.gatherer.append_image(target, header, image, victim.changed_at, note) {
                 Ok(()) => break,
-                Err(NotAppended::NoBuffer) => self.wait_for_buffer().map_err(|_| Stop::Failed)?,
+                Err(NotAppended::NoBuffer) => self.gatherer.wait_for_buffer().map_err(|_| Stop::Failed)?,
                 Err(NotAppended::NoSegment) => return Err(Stop::NoSegment),
                 Err(NotAppended::Failed(_)) => return Err(Stop::Failed),
             }
         }
         add(&self.counters.moved_images, 1);
         Ok(())
-    }
-
-    /// Ends the moves of this unit, which is written: pages get their new locations.
-    pub(super) fn end_moves(&self, unit: UnitSequence) {
-        let Some(moves) = self.moves.take(unit) else { return };
-        for moved in moves {
-            if !planted!(CleanerPointsAhead) {
-                self.tell(&moved);
-            }
-            self.space.end_moves(moved.victim, 1);
-        }
-        self.tend();
-    }
-
-    /// Relocates a page, unless it has changed meanwhile, and releases the image that is not needed any more.
-    fn tell(&self, moved: &Move) {
-        let locator = self.page_locator();
-        let relocated = locator.is_some_and(|locator| locator.relocate(moved.page, moved.old, moved.new));
-        self.space.release(if relocated { moved.old } else { moved.new });
-    }
-}
-
-impl Moves {
-    fn begin(&self, unit: UnitSequence, moved: Move) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(unit).or_default().push(moved);
-    }
-
-    fn take(&self, unit: UnitSequence) -> Option<Vec<Move>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit)
-    }
-
-    /// New locations of the moves under way.
-    #[cfg(test)]
-    pub(super) fn new_places(&self) -> Vec<Location> {
-        let moves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        moves.values().flatten().map(|moved| moved.new).collect()
     }
 }

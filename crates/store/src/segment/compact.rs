@@ -11,94 +11,79 @@
 //! Readers and writers go on meanwhile. A reader that has looked up a place behind the new end reads again
 //! where the page was moved to.
 
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex, PoisonError};
 use std::collections::VecDeque;
 
-use super::cleaner::{READ_BYTES, Stop};
-use super::policy::Target;
+use super::PageLocator;
+use super::changes::Changes;
+use super::cleaner::Cleaner;
+use super::device_end::DeviceEnd;
+use super::gather::Gatherer;
+use super::growth::Growth;
+use super::locator::LocatorSlot;
+use super::space::Space;
 use super::survey::Surveyed;
-use super::{PageLocator, Segments, Stream, UnitSequence};
 use crate::Error;
-use crate::io_context::{Block, Role};
-use crate::layout::LogExtent;
+use crate::poison::Poison;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
+use crate::task::Executor;
+
+/// Begins compactions.
+pub(crate) struct Compactor {
+    executor: Executor,
+    poison: Poison,
+    space: Arc<Space>,
+    gatherer: Arc<Gatherer>,
+    cleaner: Arc<Cleaner>,
+    growth: Arc<Growth>,
+    end: Arc<DeviceEnd>,
+    locator: Arc<LocatorSlot>,
+    changes: Arc<Changes>,
+}
 
 /// A compaction that is under way. Until it is dropped, the store does not grow ahead of need, and no other
 /// compaction begins.
-pub(crate) struct Compaction(Arc<Segments>);
+pub(crate) struct Compaction(Arc<Compactor>);
 
 impl Drop for Compaction {
     fn drop(&mut self) {
         self.0.space.set_ceiling(None);
-        self.0.upkeep.compacting.store(false, Ordering::Release);
-        self.0.tend();
+        self.0.growth.hold_back(false);
+        self.0.changes.segments_changed();
     }
 }
 
-impl Segments {
-    /// Begins a compaction. `None` if there is one, or if the device keeps its size.
-    pub fn begin_compaction(self: &Arc<Self>) -> Option<Compaction> {
-        let may_begin = self.may_shrink() && self.in_place.is_none();
-        let begins = may_begin && !self.upkeep.compacting.swap(true, Ordering::AcqRel);
-        begins.then(|| Compaction(Arc::clone(self)))
-    }
-
-    fn may_shrink(&self) -> bool {
-        let may_grow = self.upkeep.limit_bytes.load(Ordering::Acquire) > 0;
-        may_grow && self.devices.device(Role::Data).shrinks()
-    }
-
-    /// Segments that a new store has.
-    fn first_segments(&self) -> usize {
-        self.space.sizes().count(self.upkeep.first_bytes.load(Ordering::Relaxed))
-    }
-
-    /// How many segments to keep when the device's free end is cut off after a checkpoint, if that is worth
-    /// it. A device that was as large as it may become from the beginning stays so.
-    pub fn worth_keeping(&self) -> Option<usize> {
-        let was_small = self.layout.log_grows() || self.space.sizes().length(0) < self.layout.segment_bytes;
-        let is_compacted = self.upkeep.compacting.load(Ordering::Acquire);
-        let cuts = was_small && self.in_place.is_none() && !is_compacted && self.may_shrink();
-        if cuts { self.space.worth_keeping(self.first_segments()) } else { None }
-    }
-
-    /// Whether the log's place ends behind the first `keep` segments.
-    pub fn is_behind(&self, place: LogExtent, keep: usize) -> bool {
-        place.end_bytes() > self.space.sizes().device_bytes(keep)
-    }
-
-    /// Cuts the device's free end off. With `keep`, the first so many segments stay, and the free ones that
-    /// writers need; without it nothing may be written any more. `make_current` is told how long the device
-    /// will be, and makes that durable before the device is shortened.
-    ///
-    /// # Errors
-    /// Those of `make_current`.
-    pub fn cut_tail(
-        &self,
-        keep: Option<usize>,
-        make_current: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if !self.may_shrink() || self.upkeep.growing.swap(true, Ordering::AcqRel) {
-            return Ok(());
+impl Compactor {
+    pub(super) fn new(
+        (executor, poison): (Executor, Poison),
+        (space, gatherer, cleaner): (&Arc<Space>, &Arc<Gatherer>, &Arc<Cleaner>),
+        (growth, end): (&Arc<Growth>, &Arc<DeviceEnd>),
+        (locator, changes): (&Arc<LocatorSlot>, &Arc<Changes>),
+    ) -> Self {
+        Self {
+            executor,
+            poison,
+            space: Arc::clone(space),
+            gatherer: Arc::clone(gatherer),
+            cleaner: Arc::clone(cleaner),
+            growth: Arc::clone(growth),
+            end: Arc::clone(end),
+            locator: Arc::clone(locator),
+            changes: Arc::clone(changes),
         }
-        // Whatever the file system does not take back is free room when the store is opened.
-        let shrink = |bytes| drop(self.devices.device(Role::Data).shrink(bytes));
-        let cut = self.space.cut_tail(keep).map_or(Ok(()), |bytes| {
-            if planted!(CutBeforeSuperblock) {
-                shrink(bytes);
-            }
-            make_current(bytes).map(|()| shrink(bytes))
-        });
-        self.upkeep.growing.store(false, Ordering::Release);
-        self.wake_all();
-        cut
+    }
+
+    /// Begins a compaction. `None` if there is one, or if the device keeps its size.
+    pub fn begin(self: &Arc<Self>) -> Option<Compaction> {
+        let begins = self.end.may_compact() && !self.growth.hold_back(true);
+        begins.then(|| Compaction(Arc::clone(self)))
     }
 }
 
 impl Compaction {
     /// The segments that the store is to keep, by what is live now.
     pub fn target(&self) -> usize {
-        let keep = self.0.space.fewest().max(self.0.first_segments());
+        let keep = self.0.space.fewest().max(self.0.growth.first_segments());
         self.0.space.set_ceiling(Some(keep));
         keep
     }
@@ -114,35 +99,37 @@ impl Compaction {
     /// # Errors
     /// [`Error::Poisoned`].
     pub fn move_some(&self, keep: usize) -> Result<bool, Error> {
-        let segments = &self.0;
-        let Some(locator) = segments.page_locator() else { return Ok(false) };
-        let is_closed = segments.close_open_behind(keep);
-        segments.write_all()?;
-        let victims = segments.space.to_compact(keep, |range| !segments.buffers.holds_any_of(range));
+        let Compactor { executor, poison, space, gatherer, cleaner, locator, changes, .. } = &*self.0;
+        let Some(locator) = locator.get() else { return Ok(false) };
+        let is_closed = gatherer.close_open_behind(keep);
+        gatherer.write_all()?;
+        let victims = space.to_compact(keep, |range| cleaner.survey().is_written(range));
         if victims.is_empty() {
             return Ok(is_closed);
         }
         let work = Arc::new(Work {
-            segments: Arc::clone(segments),
-            locator: Arc::clone(&locator),
-            surveyed: Mutex::new(segments.survey(victims, &*locator).into()),
+            cleaner: Arc::clone(cleaner),
+            changes: Arc::clone(changes),
+            surveyed: Mutex::new(cleaner.survey().of(victims, &*locator).into()),
+            locator,
             movers: AtomicUsize::new(0),
         });
-        for _ in 0..segments.cleaners_max() {
+        for _ in 0..cleaner.cleaners_max() {
             let mover = Mover::new(&work);
-            segments.executor.spawn(move || mover.work());
+            executor.spawn(move || mover.work());
         }
-        segments.wait_until(|| {
-            segments.poison.check()?;
+        changes.wait_until(|| {
+            poison.check()?;
             Ok(work.movers.load(Ordering::Acquire) == 0)
         })?;
-        segments.write_moved().map(|()| true)
+        gatherer.write_moved().map(|()| true)
     }
 }
 
 /// The segments of a round that are to be emptied.
 struct Work {
-    segments: Arc<Segments>,
+    cleaner: Arc<Cleaner>,
+    changes: Arc<Changes>,
     locator: Arc<dyn PageLocator>,
     surveyed: Mutex<VecDeque<Surveyed>>,
     /// Tasks that have not ended.
@@ -163,16 +150,10 @@ impl Mover {
     }
 
     fn work(self) {
-        let segments = &self.0.segments;
-        let Ok(mut block) = Block::new(READ_BYTES as usize) else { return };
+        let Work { cleaner, locator, .. } = &*self.0;
+        let Ok(mut block) = Cleaner::block() else { return };
         while let Some(victim) = self.next() {
-            let index = victim.index;
-            if !segments.space.begin_victim(index, victim.opening) {
-                continue;
-            }
-            let moved = segments.clean_segment(victim, &*self.0.locator, &mut block);
-            segments.space.end_victim(index);
-            if let Err(Stop::NoSegment | Stop::Failed) = moved {
+            if cleaner.empty(victim, &**locator, &mut block).is_err() {
                 return;
             }
         }
@@ -182,38 +163,6 @@ impl Mover {
 impl Drop for Mover {
     fn drop(&mut self) {
         self.0.movers.fetch_sub(1, Ordering::AcqRel);
-        self.0.segments.wake_all();
-    }
-}
-
-impl Segments {
-    /// Closes open segments behind the first `keep` ones. Returns whether there were any: those without images
-    /// are free after the next checkpoint.
-    pub fn close_open_behind(&self, keep: usize) -> bool {
-        let mut is_any = false;
-        for target in Target::ALL {
-            let mut gathering = self.gathering(target);
-            if gathering.open_segment().is_some_and(|segment| segment >= keep) {
-                is_any = true;
-                self.seal(target, &mut gathering, false);
-                if let Some(segment) = gathering.take_segment() {
-                    self.space.close(segment, target.stream());
-                }
-            }
-        }
-        is_any
-    }
-
-    /// Waits until the units of moved images are written.
-    fn write_moved(&self) -> Result<(), Error> {
-        let mut open: Vec<UnitSequence> = Vec::new();
-        for target in Target::ALL {
-            let mut gathering = self.gathering(target);
-            match target.stream() {
-                Stream::Moved => self.seal(target, &mut gathering, false),
-                Stream::Fresh | Stream::Overflow | Stream::Map => open.extend(gathering.open_unit()),
-            }
-        }
-        self.wait_all_written(self.buffers.unwritten().filter(|unit| !open.contains(unit)).collect())
+        self.0.changes.wake_all();
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! The life of a page image:
 //!
-//! 1. [`Segments::append`] packs the page into the open unit of a [target](policy::Target). The image is
+//! 1. [`Gatherer::append`] packs the page into the open unit of a [target](policy::Target). The image is
 //!    *live* from now on; its location is known, but there is nothing on the device yet.
 //! 2. The unit is sealed when it is full, or when somebody waits for it, and written by one request. From
-//!    then on [`Segments::is_written`] is true.
-//! 3. The page is changed and gets a newer image. [`Segments::release`] makes the old one garbage.
+//!    then on [`Gatherer::is_written`] is true.
+//! 3. The page is changed and gets a newer image. [`Gatherer::release`] makes the old one garbage.
 //! 4. Or the [cleaner](cleaner) copies the image to another unit. When that is written, the page is relocated
 //!    and the old image is garbage.
 //!
@@ -18,27 +18,56 @@
 //!   without live bytes becomes free only with the first checkpoint whose epoch is not older than the moment
 //!   it lost its last live byte.
 //! - A location is handed out before its unit is on the device. No image is read, and no page leaves memory
-//!   on account of it, until [`Segments::is_written`].
+//!   on account of it, until [`Gatherer::is_written`].
 //! - An image's write sequence is at least its segment's opening sequence, so an image that an earlier use of
 //!   the segment left there is never taken for it.
 //!
+//! The parts, from the bottom; each uses only those above it in this table, and its fields are its own:
+//!
+//! | part | what it owns, and alone changes |
+//! | --- | --- |
+//! | [`Space`] | states of segments, live bytes, ages, what is reserved for whom |
+//! | [`Buffers`] | memory of units that are open or on their way, and their numbers |
+//! | [`Changes`] | tasks that wait for a unit or a segment |
+//! | [`LocatorSlot`] | the engine's [`PageLocator`] |
+//! | [`ImageReader`] | nothing: it reads |
+//! | [`Moves`] | copies of the cleaner that are not on the device yet |
+//! | [`UnitWriter`] | requests that write units |
+//! | [`Output`] | counts of what is written; it gives gatherings their segments and units |
+//! | [`Gathering`](gathering::Gathering) | the open segment and unit of a target; [`Gatherer`] has all of them |
+//! | [`Survey`] | which segments are cleaned next; [`Cleaner`] empties them |
+//! | [`Growth`] | how long the device may be; [`DeviceEnd`] makes it shorter |
+//! | [`Reclaim`] | whether freed segments are discarded; [`LogRoom`] gives back segments of the log with it |
+//! | [`Upkeep`] | how short room is, and how many cleaners are at work |
+//! | [`Compactor`], [`Opening`] | nothing: they use the others |
+//!
 //! Who may change what:
 //! - The state of a segment: [`space`] alone, with its lock, which keeps the tally right.
-//! - A segment's live bytes: `append` adds, `release` subtracts, both without the lock.
-//! - An open unit: the holder of its target's gathering lock. The bytes of an image in it: the caller that
-//!   got their place, until it ends its copy.
+//! - A segment's live bytes: a gathering adds, [`Gatherer::release`] and [`Moves`] subtract, without the lock.
+//! - An open unit: the holder of its gathering's lock. The bytes of an image in it: the caller that got their
+//!   place, until it ends its copy.
 //! - The buffer of a sealed unit: the task that writes it.
-//! - The location of a page: the pool alone. The cleaner asks it to relocate a page, and it refuses if the
-//!   page has a newer image.
+//! - The location of a page: the pool alone. [`Moves`] asks it to relocate a page, and it refuses if the page
+//!   has a newer image.
 
+mod changes;
 mod cleaner;
 mod compact;
+mod device_end;
 mod gather;
+mod gathering;
+mod growth;
 mod in_place;
 mod location;
+mod locator;
+mod log_room;
+mod moves;
+mod opening;
+mod output;
 pub(crate) mod pack;
 mod policy;
 mod reading;
+mod reclaim;
 mod space;
 mod stats;
 mod survey;
@@ -48,31 +77,39 @@ mod tally;
 pub(crate) mod tests;
 mod unit;
 mod upkeep;
-
-use crate::sync::{Arc, Mutex, OnceLock, Weak};
+mod writing;
 
 use crate::Error;
-use crate::class::{CLASSES, class_bytes};
-use crate::epoch::Epoch;
-use crate::header::PageId;
 use crate::io_context::{Devices, Role};
 use crate::layout::{Layout, Placement};
 use crate::poison::Poison;
-use crate::task::{Executor, Waker};
+use crate::sync::Arc;
+use crate::task::Executor;
+use changes::Changes;
+use cleaner::Cleaner;
 pub(crate) use cleaner::GAP_BYTES;
-use cleaner::Moves;
-use gather::{BufferSlot, Gathering};
+use compact::Compactor;
+use device_end::DeviceEnd;
+use gather::Gatherer;
+use growth::Growth;
 use in_place::InPlace;
 pub(crate) use location::{DEVICE_BYTES_MAX, Location};
-use policy::{TARGETS, Target};
+use locator::LocatorSlot;
+pub(crate) use locator::{Dirty, PageLocator};
+use log_room::LogRoom;
+use moves::Moves;
+use opening::Opening;
+use output::Output;
+use reading::ImageReader;
+use reclaim::Reclaim;
+use space::Space;
 pub(crate) use space::Usage;
-use space::{SegmentState, Space};
-use stats::Counters;
 pub(crate) use stats::Written;
 use survey::Survey;
 use unit::{Buffers, Fleet};
 pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
+use writing::UnitWriter;
 
 /// Kinds of images, each gathered in segments of its own, so that pages of like lifetimes lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +141,7 @@ pub(crate) struct Appended {
 /// Why nothing was gathered.
 #[derive(Debug)]
 pub(crate) enum NotAppended {
-    /// All buffers are on their way to the device: call [`Segments::wait_for_room`] with no latch in hand,
+    /// All buffers are on their way to the device: call [`Upkeep::wait_for_room`] with no latch in hand,
     /// then try again.
     NoBuffer,
     /// There is no free segment; likewise.
@@ -113,52 +150,40 @@ pub(crate) enum NotAppended {
     Failed(Error),
 }
 
-/// The page locator: it knows the location of every page. The engine implements it over the pool, and asks
-/// for checkpoints through it.
-pub(crate) trait PageLocator: Send + Sync {
-    /// Whether the newest image of the page is the one at `location`, and nothing newer is in memory.
-    fn is_at(&self, id: PageId, location: Location) -> bool;
-
-    /// Makes `new` the page's location if it is still `old` and nothing newer is in memory. Releases neither.
-    fn relocate(&self, id: PageId, old: Location, new: Location) -> bool;
-
-    /// All pages whose newest image is at a location that `wanted` accepts. It looks at every page of the
-    /// store.
-    fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)>;
-
-    /// Asks for a checkpoint soon, as it would make segments free. Returns at once.
-    fn want_checkpoint(&self);
-
-    /// The pages that are newer in memory than on the device.
-    fn dirty(&self) -> Dirty;
-}
-
-/// Bytes of pages that are newer in memory than on the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dirty {
-    /// Of all: they need a place when they leave the memory.
-    pub bytes: u64,
-    /// Of those that the next checkpoint writes.
-    pub durable_bytes: u64,
-}
-
-/// See the module.
+/// All parts of the module, put together. Each part is what somebody else needs of the segments, with fields
+/// of its own.
 pub(crate) struct Segments {
-    own: Weak<Self>,
-    layout: Layout,
+    /// Nothing is written after the first failure.
+    pub poison: Poison,
+    /// For everybody who loads pages.
+    pub reader: ImageReader,
+    /// For everybody who writes pages.
+    pub gatherer: Arc<Gatherer>,
+    /// For writers that wait for room, and for those who end the background work.
+    pub upkeep: Arc<Upkeep>,
+    /// For checkpoints.
+    pub reclaim: Arc<Reclaim>,
+    /// For recovery.
+    pub opening: Opening,
+    /// For the log.
+    pub log_room: LogRoom,
+    /// For those who decide how long the device is.
+    pub growth: Arc<Growth>,
+    /// For those who make it shorter.
+    pub end: Arc<DeviceEnd>,
+    /// For compactions.
+    pub compactor: Arc<Compactor>,
+    space: Arc<Space>,
+    buffers: Arc<Buffers>,
+    cleaner: Arc<Cleaner>,
+    #[cfg(test)]
     devices: Devices,
-    executor: Executor,
-    pub(crate) poison: Poison,
-    space: Space,
-    buffers: Buffers,
-    gatherings: [Mutex<Gathering>; TARGETS],
-    survey: Survey,
-    moves: Moves,
-    upkeep: Upkeep,
-    in_place: Option<InPlace>,
-    waiting: Mutex<Vec<Waker>>,
-    page_locator: OnceLock<Weak<dyn PageLocator>>,
-    counters: Counters,
+    #[cfg(test)]
+    layout: Layout,
+    #[cfg(test)]
+    moves: Arc<Moves>,
+    #[cfg(test)]
+    changes: Arc<Changes>,
 }
 
 impl Segments {
@@ -176,222 +201,53 @@ impl Segments {
         // device's sectors.
         let sector_bytes = layout.sector_bytes.max(devices.device(Role::Data).geometry().offset_align_bytes);
         let layout = &Layout { sector_bytes, ..layout.clone() };
-        let in_place = (layout.placement == Placement::InPlace).then(InPlace::default);
-        let fleet = if in_place.is_some() { Fleet::Depth } else { Fleet::Bandwidth };
-        let buffers = Buffers::new(layout.unit_bytes, fleet)?;
-        let capacity_bytes = devices.device(Role::Data).capacity_bytes();
-        let segments = Arc::new_cyclic(|own: &Weak<Self>| Self {
-            own: Weak::clone(own),
-            layout: layout.clone(),
-            space: Space::new(layout, capacity_bytes),
-            buffers,
-            devices,
-            executor,
+        let is_in_place = layout.placement == Placement::InPlace;
+        let fleet = if is_in_place { Fleet::Depth } else { Fleet::Bandwidth };
+        let buffers = Arc::new(Buffers::new(layout.unit_bytes, fleet)?);
+        let space = Arc::new(Space::new(layout, devices.device(Role::Data).capacity_bytes()));
+        let (changes, locator) = (Arc::<Changes>::default(), Arc::<LocatorSlot>::default());
+        let moves = Arc::new(Moves::new(&space, &locator));
+        let (with, at_work) = (devices.clone(), executor.clone());
+        let writer = UnitWriter::new(with, at_work, poison.clone(), (&buffers, &moves, &changes));
+        let output = Output::new(layout, (&space, &buffers), (&Arc::new(writer), &changes));
+        let in_place = is_in_place.then(InPlace::default);
+        let gatherer = Gatherer::new(devices.clone(), poison.clone(), output, in_place, &locator);
+        let gatherer = Arc::new(gatherer);
+        let survey = Survey::new(poison.clone(), &space, &buffers, &changes);
+        let cleaner = Cleaner::new(devices.clone(), layout, survey, (&space, &moves, &gatherer));
+        let cleaner = Arc::new(cleaner);
+        let growth = Arc::new(Growth::new(devices.clone(), executor.clone(), &space, &changes));
+        let end = DeviceEnd::new(devices.clone(), layout, is_in_place, (&space, &growth, &changes));
+        let end = Arc::new(end);
+        let reclaim = Arc::new(Reclaim::new(devices.clone(), executor.clone(), &space, &changes));
+        let (works, moving) = ((executor, poison.clone()), (&space, &gatherer, &cleaner));
+        let upkeep = Upkeep::new(works.clone(), moving, (&growth, &locator, &changes));
+        let compactor = Compactor::new(works, moving, (&growth, &end), (&locator, &changes));
+        let watching = Arc::downgrade(&changes);
+        poison.when_failed(move || watching.upgrade().iter().for_each(|changes| changes.wake_all()));
+        Ok(Arc::new(Self {
             poison,
-            gatherings: Default::default(),
-            survey: Survey::default(),
-            moves: Moves::default(),
-            upkeep: Upkeep::default(),
-            in_place,
-            waiting: Mutex::default(),
-            page_locator: OnceLock::new(),
-            counters: Counters::default(),
-        });
-        let watching = Arc::downgrade(&segments);
-        let wake = move || watching.upgrade().iter().for_each(|segments| segments.wake_all());
-        segments.poison.when_failed(wake);
-        Ok(segments)
-    }
-
-    /// Sets the page locator. To be called once, before anything is cleaned.
-    pub fn set_page_locator(&self, locator: Weak<dyn PageLocator>) {
-        let _first_stays = self.page_locator.set(locator);
-    }
-
-    /// The largest size class of which every page fits into a unit.
-    pub fn class_max(&self) -> usize {
-        (0..CLASSES).rev().find(|class| class_bytes(*class) <= u64::from(self.layout.unit_bytes)).unwrap_or(0)
-    }
-
-    fn page_locator(&self) -> Option<Arc<dyn PageLocator>> {
-        self.page_locator.get()?.upgrade()
-    }
-
-    /// Bytes of a write unit.
-    pub fn unit_bytes(&self) -> u64 {
-        self.layout.unit_bytes.into()
-    }
-
-    /// Whether this unit is written.
-    #[inline]
-    pub fn is_written(&self, unit: UnitSequence) -> bool {
-        self.buffers.is_written(unit)
-    }
-
-    /// Waits until this unit is written; sends it on its way if it is open, however full.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`] if it cannot be.
-    pub fn wait_written(&self, unit: UnitSequence) -> Result<(), Error> {
-        for target in Target::ALL {
-            let mut gathering = self.gathering(target);
-            if gathering.open_unit() == Some(unit) {
-                self.seal(target, &mut gathering, false);
-            }
-        }
-        self.wait_all_written(vec![unit])
-    }
-
-    /// Seals the units that hold changed pages, overflow values or parts of the page table by now, and waits
-    /// until they are written (not flushed). A unit that is being filled gets a moment to become full. Units
-    /// of the cleaner are not waited for: nothing refers to their images yet.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`] if one cannot be written.
-    pub fn write_all(&self) -> Result<(), Error> {
-        // The set of units is fixed here: a unit that is opened later may stay open for as long as nobody
-        // fills it.
-        let mut remaining: Vec<UnitSequence> = self.buffers.unwritten().collect();
-        let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.gathering(target).open_unit());
-        remaining.retain(|unit| !open.contains(&Some(*unit)));
-        self.let_fill(&remaining)?;
-        for target in Target::ALL {
-            let mut gathering = self.gathering(target);
-            if gathering.open_unit().is_some_and(|unit| remaining.contains(&unit)) {
-                self.seal(target, &mut gathering, false);
-            }
-        }
-        if remaining.len() > 1 && planted!(OneUnitAwaited) {
-            remaining.truncate(1);
-        }
-        self.wait_all_written(remaining)
-    }
-
-    /// Waits until these units are written. None of them is open.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`] if one cannot be written.
-    fn wait_all_written(&self, mut units: Vec<UnitSequence>) -> Result<(), Error> {
-        self.wait_until(|| {
-            units.retain(|unit| !self.is_written(*unit));
-            match units.is_empty() {
-                true => Ok(true),
-                false => self.poison.check().map(|()| false),
-            }
-        })
-    }
-
-    /// The image there is garbage from now on.
-    #[inline]
-    pub fn release(&self, location: Location) {
-        if self.in_place.is_none() {
-            self.space.release(location);
-        }
-    }
-
-    /// Images released from now on belong to this epoch. Called at a checkpoint's cut.
-    pub fn begin_epoch(&self, epoch: Epoch) {
-        self.space.set_epoch(epoch);
-    }
-
-    /// A checkpoint begins or ends writing pages. Meanwhile pages may take segments from the reserve, as the
-    /// checkpoint makes segments free.
-    pub fn set_checkpointing(&self, checkpointing: bool) {
-        self.space.set_checkpointing(checkpointing);
-        if !checkpointing {
-            // If the checkpoint failed for lack of room, another one is still needed, and waiters must check
-            // whether there is hope.
-            self.tend();
-            self.wake_all();
-        }
-    }
-
-    /// Sets the bytes that the page table takes when it is written as a whole, for which room is reserved.
-    pub fn set_map_bytes(&self, bytes: u64) {
-        self.space.set_map_bytes(bytes);
-    }
-
-    /// Whether the page table takes too many segments, which are free when it is written as a whole.
-    pub fn is_map_long(&self) -> bool {
-        self.space.is_map_long()
-    }
-
-    /// The checkpoint of this epoch is durable: segments that nothing refers to since then, or earlier, are
-    /// free.
-    pub fn free_pending(&self, epoch: Epoch) {
-        self.free(self.space.free_pending(epoch));
-    }
-
-    /// A page table that begins with the image at `first` is durable and needs no older one: segments of the
-    /// page table that were opened before are free.
-    pub fn release_map_before(&self, first: Location) {
-        self.free(self.space.release_map_before(first));
-    }
-
-    /// While a store is opened: this page is at `location`.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
-    pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
-        if let Some(in_place) = &self.in_place {
-            let page_bytes = class_bytes(location.class());
-            let length_bytes = u64::from(location.length_bytes());
-            // The page will be written to the same location again, however long its next image is.
-            if length_bytes != page_bytes || page_bytes > self.unit_bytes() {
-                return Err(Error::Corrupt {
-                    what: format!("the location of page {}, which stays in its place,", id.0),
-                    offset_bytes: location.offset_bytes(),
-                    expected: format!("all {page_bytes} bytes of the page, in one write unit"),
-                    got: format!("{length_bytes} bytes"),
-                });
-            }
-            in_place.adopt(id, location);
-        }
-        self.adopt_as(location, SegmentState::Full)
-    }
-
-    /// While a store is opened: a part of the page table is at `location`.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
-    pub fn adopt_map(&self, location: Location) -> Result<(), Error> {
-        self.adopt_as(location, SegmentState::Map)
-    }
-
-    /// While a store is opened: a record that is going to be replayed refers to what was written at
-    /// `location`, so nothing else may be until [`Segments::let_go`].
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
-    pub fn hold(&self, location: Location) -> Result<(), Error> {
-        if self.space.hold(location) { Ok(()) } else { Err(self.nowhere(location)) }
-    }
-
-    /// Everything is replayed.
-    pub fn let_go(&self) {
-        self.space.let_go();
-    }
-
-    fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
-        if self.space.adopt(location, state) { Ok(()) } else { Err(self.nowhere(location)) }
-    }
-
-    /// A location outside of all segments, or in more than one.
-    fn nowhere(&self, location: Location) -> Error {
-        Error::Corrupt {
-            what: "a page's location".into(),
-            offset_bytes: location.offset_bytes(),
-            expected: format!("one of {} segments", self.space.usage().segments),
-            got: format!("{} bytes outside of them", location.length_bytes()),
-        }
-    }
-
-    /// While a store is opened: the write sequences as the checkpoint knew them. Units are numbered from far
-    /// behind `next` on, so that what was written after that checkpoint, and is forgotten, is never taken for
-    /// what is written from now on.
-    pub fn restore_sequences(&self, next: UnitSequence, openings: &[(u64, UnitSequence)]) {
-        self.space.restore_openings(openings);
-        self.buffers.skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));
+            reader: ImageReader::new(devices.clone(), sector_bytes, &space),
+            opening: Opening::new(&space, &gatherer),
+            log_room: LogRoom::new(&space, &growth, &reclaim),
+            compactor: Arc::new(compactor),
+            #[cfg(test)]
+            devices,
+            #[cfg(test)]
+            layout: layout.clone(),
+            #[cfg(test)]
+            moves,
+            #[cfg(test)]
+            changes,
+            gatherer,
+            upkeep,
+            reclaim,
+            growth,
+            end,
+            space,
+            buffers,
+            cleaner,
+        }))
     }
 
     /// For a checkpoint: a number above that of every unit so far, and the opening sequence of every segment.
@@ -408,6 +264,7 @@ impl Segments {
 
     /// Statistics of writes by stream, and of the cleaner.
     pub fn written(&self) -> Written {
-        self.counters.read()
+        let (written, cleaned) = (self.gatherer.output().counters(), self.cleaner.counters());
+        stats::read(written, cleaned, self.reclaim.freed_bytes())
     }
 }

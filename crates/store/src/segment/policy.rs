@@ -7,6 +7,8 @@
 //!
 //! The exponent and the thresholds are those that did best over uniform and skewed updates together.
 
+use super::Stream;
+
 /// Groups of images of like lifetimes, each with an open segment of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -25,6 +27,24 @@ pub(super) const TARGETS: usize = 6;
 impl Target {
     pub const ALL: [Self; TARGETS] =
         [Self::FreshHot, Self::FreshCold, Self::MovedYoung, Self::MovedOld, Self::Overflow, Self::Map];
+
+    /// The target to fall back to if there is no segment for this one.
+    pub fn instead(self) -> Option<Self> {
+        match self {
+            Self::FreshHot => Some(Self::FreshCold),
+            Self::FreshCold => Some(Self::FreshHot),
+            _ => None,
+        }
+    }
+
+    pub fn stream(self) -> Stream {
+        match self {
+            Self::FreshHot | Self::FreshCold => Stream::Fresh,
+            Self::MovedYoung | Self::MovedOld => Stream::Moved,
+            Self::Overflow => Stream::Overflow,
+            Self::Map => Stream::Map,
+        }
+    }
 }
 
 /// A page is hot if less than this share of all that is live was written since it was last changed.

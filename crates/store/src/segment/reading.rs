@@ -1,20 +1,33 @@
 //! Reading of images.
 
-use super::{Location, Segments, pack};
+use super::space::Space;
+use super::{Location, pack};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
-use crate::io_context::{self, Block, Role};
+use crate::io_context::{self, Block, Devices, Role};
+use crate::sync::Arc;
 
-impl Segments {
+/// Reads images, and verifies them. It changes nothing.
+pub(crate) struct ImageReader {
+    devices: Devices,
+    sector_bytes: u32,
+    space: Arc<Space>,
+}
+
+impl ImageReader {
+    pub(super) fn new(devices: Devices, sector_bytes: u32, space: &Arc<Space>) -> Self {
+        Self { devices, sector_bytes, space: Arc::clone(space) }
+    }
+
     /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it.
     /// Parks.
     ///
     /// # Errors
-    /// As [`Segments::read`]; [`Error::Corrupt`] if there is no such place.
+    /// As [`ImageReader::read`]; [`Error::Corrupt`] if there is no such place.
     pub fn read_block(&self, location: Location, id: PageId) -> Result<Block, Error> {
         if !self.space.has(location) {
-            return Err(self.nowhere(location));
+            return Err(self.space.nowhere(location));
         }
         let mut block = Block::new(class_bytes(location.class().min(CLASSES - 1)) as usize)?;
         // SAFETY: the block has the bytes of the class and belongs to this call alone.
@@ -47,11 +60,11 @@ impl Segments {
     /// them: returns for each whether it was the expected one. Parks.
     ///
     /// # Safety
-    /// Each memory as for [`Segments::read`], all of them different.
+    /// Each memory as for [`ImageReader::read`], all of them different.
     pub unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {
         // The opening sequence must be that of before the read: the segment may be reused meanwhile.
         let expected: Vec<_> = images.iter().map(|(location, id, _)| self.expected(*location, *id)).collect();
-        let spans = || images.iter().map(|(location, ..)| location.span(self.layout.sector_bytes));
+        let spans = || images.iter().map(|(location, ..)| location.span(self.sector_bytes));
         let start = spans().map(|(offset, ..)| offset).min().unwrap_or(0);
         let end = spans().map(|(offset, length, _)| offset + u64::from(length)).max().unwrap_or(0);
         let block = Block::new((end - start) as usize).and_then(|mut block| {
@@ -82,9 +95,9 @@ impl Segments {
     }
 
     /// # Safety
-    /// As for [`Segments::read`].
+    /// As for [`ImageReader::read`].
     unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
-        let (offset, length, skipped) = expected.location.span(self.layout.sector_bytes);
+        let (offset, length, skipped) = expected.location.span(self.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1));
         let image_bytes = expected.location.length_bytes();
         if expected.location.class() < CLASSES
@@ -117,9 +130,9 @@ impl Segments {
     /// this device's.
     ///
     /// # Safety
-    /// As for [`Segments::read`].
+    /// As for [`ImageReader::read`].
     unsafe fn read_wide(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
-        let (offset, length, skipped) = expected.location.span(self.layout.sector_bytes);
+        let (offset, length, skipped) = expected.location.span(self.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1)) as usize;
         let mut block = Block::new(length as usize)?;
         block.read(&self.devices, Role::Data, offset)?;

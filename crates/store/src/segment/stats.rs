@@ -70,17 +70,21 @@ impl Written {
     }
 }
 
-/// See [`Written`].
+/// Counts of what is sent to the device: see [`Written`].
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct WriteCounters {
     pub by_stream_bytes: [AtomicU64; STREAMS],
     pub dirty_page_bytes: AtomicU64,
     pub full_unit_bytes: AtomicU64,
     pub partial_unit_bytes: AtomicU64,
+}
+
+/// Counts of the cleaner's work: see [`Written`].
+#[derive(Default)]
+pub(super) struct CleanerCounters {
     pub cleaned_segments: AtomicU64,
     pub cleaner_read_bytes: AtomicU64,
     pub moved_images: AtomicU64,
-    pub freed_bytes: AtomicU64,
 }
 
 /// Counts.
@@ -88,18 +92,17 @@ pub(super) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-impl Counters {
-    pub fn read(&self) -> Written {
-        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Written {
-            by_stream_bytes: std::array::from_fn(|stream| value(&self.by_stream_bytes[stream])),
-            dirty_page_bytes: value(&self.dirty_page_bytes),
-            full_unit_bytes: value(&self.full_unit_bytes),
-            partial_unit_bytes: value(&self.partial_unit_bytes),
-            cleaned_segments: value(&self.cleaned_segments),
-            cleaner_read_bytes: value(&self.cleaner_read_bytes),
-            moved_images: value(&self.moved_images),
-            freed_bytes: value(&self.freed_bytes),
-        }
+/// All counts together.
+pub(super) fn read(written: &WriteCounters, cleaned: &CleanerCounters, freed_bytes: u64) -> Written {
+    let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Written {
+        by_stream_bytes: std::array::from_fn(|stream| value(&written.by_stream_bytes[stream])),
+        dirty_page_bytes: value(&written.dirty_page_bytes),
+        full_unit_bytes: value(&written.full_unit_bytes),
+        partial_unit_bytes: value(&written.partial_unit_bytes),
+        cleaned_segments: value(&cleaned.cleaned_segments),
+        cleaner_read_bytes: value(&cleaned.cleaner_read_bytes),
+        moved_images: value(&cleaned.moved_images),
+        freed_bytes,
     }
 }

@@ -4,12 +4,16 @@
 //! The list of a segment may be outdated when its turn comes, but it never lacks a live image, because no
 //! images are put into a full segment.
 
-use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Location, PageLocator, Segments, UnitSequence};
+use super::changes::Changes;
+use super::space::Space;
+use super::unit::Buffers;
+use super::{Location, PageLocator, UnitSequence};
 use crate::header::PageId;
+use crate::poison::Poison;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A segment to be cleaned.
 pub(super) struct Surveyed {
@@ -22,8 +26,13 @@ pub(super) struct Surveyed {
 }
 
 /// The segments to be cleaned, the one with the largest benefit first.
-#[derive(Default)]
-pub(super) struct Survey(Mutex<Plan>);
+pub(super) struct Survey {
+    plan: Mutex<Plan>,
+    poison: Poison,
+    space: Arc<Space>,
+    buffers: Arc<Buffers>,
+    changes: Arc<Changes>,
+}
 
 #[derive(Default)]
 struct Plan {
@@ -36,31 +45,34 @@ struct Plan {
     emergency: bool,
 }
 
-impl Survey {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The right to make a survey. Others wait for it until this is dropped.
-struct Making<'a>(&'a Segments);
+struct Making<'a>(&'a Survey);
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
-        self.0.survey.plan().is_being_made = false;
-        self.0.wake_all();
+        self.0.plan().is_being_made = false;
+        self.0.changes.wake_all();
     }
 }
 
-impl Segments {
+impl Survey {
+    pub fn new(poison: Poison, space: &Arc<Space>, buffers: &Arc<Buffers>, changes: &Arc<Changes>) -> Self {
+        let (space, buffers, changes) = (Arc::clone(space), Arc::clone(buffers), Arc::clone(changes));
+        Self { plan: Mutex::default(), poison, space, buffers, changes }
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the next segment to clean from the survey, making a new survey if need be. The segment counts as
     /// being cleaned from now on. `None` if no segment is worth cleaning, or if there is no room for its live
     /// images.
-    pub(super) fn next_victim(&self, locator: &dyn PageLocator) -> Option<Surveyed> {
+    pub fn next_victim(&self, locator: &dyn PageLocator) -> Option<Surveyed> {
         while self.space.may_clean() {
             let emergency = self.space.is_emergency();
             let making = {
-                let mut plan = self.survey.plan();
+                let mut plan = self.plan();
                 if self.space.age_bytes() > plan.until_bytes || emergency && !plan.emergency {
                     plan.next.clear();
                 }
@@ -74,26 +86,32 @@ impl Segments {
             };
             if making {
                 let _others_wait = Making(self);
-                if !self.make_survey(locator, emergency) {
+                if !self.make(locator, emergency) {
                     return None;
                 }
             } else {
-                self.wait_until(|| self.poison.check().map(|()| !self.survey.plan().is_being_made)).ok()?;
+                let is_made = || self.poison.check().map(|()| !self.plan().is_being_made);
+                self.changes.wait_until(is_made).ok()?;
             }
         }
         None
     }
 
+    /// Whether all units of this range of the device are written.
+    pub fn is_written(&self, range: Range<u64>) -> bool {
+        !self.buffers.holds_any_of(range)
+    }
+
     /// Returns whether there is anything to clean.
-    fn make_survey(&self, locator: &dyn PageLocator, emergency: bool) -> bool {
+    fn make(&self, locator: &dyn PageLocator, emergency: bool) -> bool {
         let age_bytes = self.space.age_bytes();
-        let victims = self.space.victims(|range| !self.buffers.holds_any_of(range));
+        let victims = self.space.victims(|range| self.is_written(range));
         if victims.is_empty() {
             return false;
         }
         let victims_bytes: u64 = victims.iter().map(|index| self.space.sizes().length(*index)).sum();
-        let surveyed = self.survey(victims, locator);
-        let mut plan = self.survey.plan();
+        let surveyed = self.of(victims, locator);
+        let mut plan = self.plan();
         plan.until_bytes = age_bytes + victims_bytes;
         plan.emergency = emergency;
         plan.next = surveyed.into();
@@ -101,7 +119,7 @@ impl Segments {
     }
 
     /// Lists the live images of these segments.
-    pub(super) fn survey(&self, victims: Vec<usize>, locator: &dyn PageLocator) -> Vec<Surveyed> {
+    pub fn of(&self, victims: Vec<usize>, locator: &dyn PageLocator) -> Vec<Surveyed> {
         let mut place_of = vec![None; victims.iter().max().map_or(0, |last| last + 1)];
         let mut surveyed: Vec<_> = victims
             .into_iter()

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use flashgrain_device::{Arena, Error as DeviceError};
 
-use super::UnitSequence;
+use super::{Location, UnitSequence};
 use crate::layout::UNIT_BYTES;
 
 /// Memory for units: as much as a drive writes in some milliseconds.
@@ -72,6 +72,13 @@ struct Buffer {
     copies: AtomicU32,
     length_bytes: AtomicU32,
     offset_bytes: AtomicU64,
+}
+
+/// A range of a unit's buffer for an image.
+pub(super) struct BufferSlot {
+    pub unit: UnitSequence,
+    pub location: Location,
+    pub start: u32,
 }
 
 /// A unit that can be written.
@@ -168,6 +175,24 @@ impl Buffers {
         self.memory.as_ptr().wrapping_add(index * self.buffer_bytes as usize)
     }
 
+    /// The bytes of a place.
+    #[expect(clippy::mut_from_ref, reason = "every place is other bytes")]
+    pub fn image(&self, slot: &BufferSlot) -> &mut [u8] {
+        let bytes = slot.location.length_bytes() as usize;
+        let memory = self.memory(slot.unit).wrapping_add(slot.start as usize);
+        // SAFETY: these bytes of the unit's buffer were given to the caller alone, and the unit is not
+        // written before it calls `end_copy`.
+        unsafe { std::slice::from_raw_parts_mut(memory, bytes) }
+    }
+
+    /// Fills a part of a unit that holds no image with zeros.
+    pub fn zero(&self, unit: UnitSequence, range: Range<u32>) {
+        let memory = self.memory(unit).wrapping_add(range.start as usize);
+        // SAFETY: the range lies within the unit's buffer and holds no image; only whoever has the target's
+        // lock touches it.
+        unsafe { memory.write_bytes(0, range.len()) };
+    }
+
     /// Somebody will copy an image into the unit, which is open.
     pub fn begin_copy(&self, unit: UnitSequence) {
         self.of(unit).copies.fetch_add(1, Ordering::Relaxed);
@@ -176,6 +201,7 @@ impl Buffers {
     /// The image is in the unit. Returns the unit if it was the last that was waited for.
     pub fn end_copy(&self, unit: UnitSequence) -> Option<Ready> {
         let before = self.of(unit).copies.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before & !SEALED > 0, "a copy that nobody began");
         (before == SEALED | 1).then(|| self.ready(unit))
     }
 
@@ -184,6 +210,7 @@ impl Buffers {
     pub fn seal(&self, unit: UnitSequence, length_bytes: u32) -> Option<Ready> {
         self.of(unit).length_bytes.store(length_bytes, Ordering::Relaxed);
         let before = self.of(unit).copies.fetch_or(SEALED, Ordering::AcqRel);
+        debug_assert_eq!(before & SEALED, 0, "a unit is sealed twice");
         (before == 0).then(|| self.ready(unit))
     }
 
@@ -199,8 +226,10 @@ impl Buffers {
     /// The unit is on the device.
     pub fn written(&self, unit: UnitSequence) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        self.of(unit).sequence.store(0, Ordering::Release);
+        let before = self.of(unit).sequence.swap(0, Ordering::AcqRel);
+        debug_assert_eq!(before, unit.0, "a unit that is not in its buffer is written");
         free.buffers.push((unit.0 as usize & (self.all.len() - 1)) as u32);
+        debug_assert!(free.buffers.len() <= self.all.len(), "more buffers are free than there are");
     }
 }
 

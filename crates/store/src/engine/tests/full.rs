@@ -137,15 +137,15 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
         // cleaned.
         let segments = &used.parts().segments;
         let layout = used.superblock().layout;
-        segments.stop();
+        segments.upkeep.stop();
         for number in 0..segments.usage().segments {
             let place = layout.segments_start_bytes + number * layout.segment_bytes;
-            segments.hold(crate::segment::Location::new(place, 4096, 0)).unwrap();
+            segments.opening.hold(crate::segment::Location::new(place, 4096, 0)).unwrap();
         }
         assert_eq!(used.checkpoint().unwrap_err().kind(), ErrorKind::Full);
-        segments.let_go();
-        segments.free_pending(crate::epoch::Epoch(u32::MAX));
-        segments.resume();
+        segments.opening.let_go();
+        segments.reclaim.free_pending(crate::epoch::Epoch(u32::MAX));
+        segments.upkeep.resume();
         used.checkpoint().unwrap();
         values(&used)
     });

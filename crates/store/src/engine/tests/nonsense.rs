@@ -45,6 +45,7 @@ fn with_change(change: Change) -> Result<(), Error> {
         let priors = vec![MapPageLocation { serial: head.last_serial, location: head.last }];
         let mut write = |serial, page: crate::page::Page<'_>| {
             segments
+                .gatherer
                 .append(Stream::Map, page_id(serial), 0, page, None)
                 .map(|appended| appended.location)
                 .map_err(|why| match why {
@@ -55,7 +56,7 @@ fn with_change(change: Change) -> Result<(), Error> {
         let mut writer = Writer::new(class_bytes(0) as u32, priors, head.last_serial + 1);
         writer.push(change, &mut write).unwrap();
         let (places, _) = writer.finish(&mut write).unwrap();
-        segments.write_all().unwrap();
+        segments.gatherer.write_all().unwrap();
         let MapPageLocation { serial: last_serial, location: last } = places[0];
         save(engine, |superblock| superblock.state.map = Some(MapHead { last, last_serial, ..head }));
     })

@@ -156,7 +156,7 @@ fn when_writes_fail_pages_that_did_not_change_make_room() {
     let (pool, segments) = (Arc::clone(&world.pool), Arc::clone(&world.segments));
     world.harness.run(move || {
         pool.flush_epoch(pool.epoch()).unwrap();
-        segments.write_all().unwrap();
+        segments.gatherer.write_all().unwrap();
     });
     world.device.inject(
         Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
@@ -220,7 +220,7 @@ fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory()
             tree.update(&key(number), &mut |_| Change::Put(b"value")).unwrap();
         }
         pool.flush_epoch(pool.epoch()).unwrap();
-        segments.write_all().unwrap();
+        segments.gatherer.write_all().unwrap();
         tree.root()
     });
     world.device.inject(

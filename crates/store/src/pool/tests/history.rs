@@ -190,7 +190,7 @@ impl History {
     fn relocate(&self, random: &mut Pcg64) {
         let Some(id) = self.any(random) else { return };
         let Some(old) = self.pool.location(id, false) else { return };
-        self.segments.write_all().unwrap();
+        self.segments.gatherer.write_all().unwrap();
         let copy = OwnPage::new(class_bytes(old.class()) as u32);
         let Ok(Some(seed)) = seed_at(&self.segments, id, old) else { return };
         let header = crate::header::Header {
@@ -206,15 +206,15 @@ impl History {
         header.store(copy.page());
         fill(copy.page(), id, seed);
         let Some(appended) = self.append(id, old, copy.page()) else { return };
-        self.segments.wait_written(appended.unit).unwrap();
+        self.segments.gatherer.wait_written(appended.unit).unwrap();
         let new = appended.location;
         let moved = self.pool.relocate(id, old, new);
         let _section = self.pool.section();
-        self.segments.release(if moved { old } else { new });
+        self.segments.gatherer.release(if moved { old } else { new });
     }
 
     fn append(&self, id: PageId, old: Location, page: Page<'_>) -> Option<Appended> {
-        match self.segments.append(Stream::Moved, id, old.class(), page, Some(old)) {
+        match self.segments.gatherer.append(Stream::Moved, id, old.class(), page, Some(old)) {
             Ok(appended) => Some(appended),
             Err(NotAppended::NoBuffer | NotAppended::NoSegment) => None,
             Err(NotAppended::Failed(error)) => panic!("{error}"),
@@ -229,7 +229,7 @@ impl History {
             let (epoch, expected) = self.checkpoint();
             self.compare(epoch, &expected);
             self.pool.checkpoint_done(epoch);
-            self.segments.free_pending(epoch);
+            self.segments.reclaim.free_pending(epoch);
             if last {
                 return count;
             }
@@ -242,7 +242,7 @@ impl History {
         let mut expected = Model::new();
         let epoch = self.pool.cut(|| {
             expected = self.model.lock().unwrap().clone();
-            self.segments.begin_epoch(Epoch(self.pool.epoch().0 + 1));
+            self.segments.reclaim.begin_epoch(Epoch(self.pool.epoch().0 + 1));
         });
         // Time passes, so that pages change that are still to be gathered.
         let some: Vec<_> = self.map.lock().unwrap().iter().take(5).map(|(id, at)| (*id, *at)).collect();
@@ -258,7 +258,7 @@ impl History {
             };
         }
         drop(map);
-        self.segments.write_all().unwrap();
+        self.segments.gatherer.write_all().unwrap();
         expected.retain(|id, _| !id.is_volatile());
         (epoch, expected)
     }
@@ -350,11 +350,11 @@ fn reopen(world: &mut World, history: Arc<History>) {
     let (executor, poison) = (world.harness.executor().clone(), Poison::default());
     let (segments, pool) = super::world::above(&devices, &executor, &poison, BUDGET_BYTES_MIN);
     let (next_sequence, openings) = world.segments.sequences();
-    segments.restore_sequences(next_sequence, &openings);
+    segments.opening.restore_sequences(next_sequence, &openings);
     let map = history.map.lock().unwrap().clone();
     for (id, location) in &map {
         pool.restore(*id, Some(*location));
-        segments.adopt(*id, *location).unwrap();
+        segments.opening.adopt(*id, *location).unwrap();
     }
     pool.restored(Epoch(7), world.pool.next_page());
     pool.reuse_gaps();

@@ -107,7 +107,7 @@ pub(super) fn seed_at(segments: &Segments, id: PageId, location: Location) -> Re
     let bytes = class_bytes(location.class());
     let memory = flashgrain_device::Arena::new(bytes as usize).unwrap();
     // SAFETY: the arena has the bytes of the class and lives until the read is done.
-    unsafe { segments.read(location, id, memory.as_ptr())? };
+    unsafe { segments.reader.read(location, id, memory.as_ptr())? };
     // SAFETY: as above; words are valid whatever they are, and the arena is aligned.
     let words = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), bytes as usize / 4) };
     Ok(seed_of(Page::new(words), id))

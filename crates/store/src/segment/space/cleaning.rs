@@ -61,7 +61,7 @@ impl Space {
     /// The cleaner has gone through it.
     pub fn end_victim(&self, index: usize) {
         let mut inner = self.lock();
-        inner.ledger.put_down(index, 1);
+        inner.ledger.put_down(index);
         inner.claims.walked_bytes -= self.sizes.length(index);
     }
 
@@ -70,9 +70,9 @@ impl Space {
         self.lock().ledger.take_in_hand(index);
     }
 
-    /// Ends so many moves.
-    pub fn end_moves(&self, index: usize, count: u32) {
-        self.lock().ledger.put_down(index, count);
+    /// Ends a move.
+    pub fn end_move(&self, index: usize) {
+        self.lock().ledger.put_down(index);
     }
 
     /// Marks the segment as damaged if something in it cannot be read.

@@ -196,16 +196,16 @@ impl Ledger {
         self.change(index, |segment| (segment.state, segment.packed) = (state, packed));
     }
 
-    /// So many more images of it, or the cleaner, are on their way.
+    /// One more image of it, or the cleaner, is on its way.
     pub fn take_in_hand(&mut self, index: usize) {
         self.change(index, |segment| segment.in_hand += 1);
     }
 
-    /// So many of them have arrived.
-    pub fn put_down(&mut self, index: usize, count: u32) {
+    /// One of them has arrived.
+    pub fn put_down(&mut self, index: usize) {
         self.change(index, |segment| {
-            debug_assert!(segment.in_hand >= count, "a move that nobody began");
-            segment.in_hand -= count;
+            debug_assert!(segment.in_hand > 0, "a move that nobody began");
+            segment.in_hand -= 1;
         });
     }
 

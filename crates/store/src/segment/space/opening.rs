@@ -1,10 +1,21 @@
 //! Finding out, while a store is opened, which segments are in use.
 
 use super::{SegmentState, Space};
+use crate::Error;
 use crate::segment::UnitSequence;
 use crate::segment::location::Location;
 
 impl Space {
+    /// A location outside of all segments, or in more than one.
+    pub fn nowhere(&self, location: Location) -> Error {
+        Error::Corrupt {
+            what: "a page's location".into(),
+            offset_bytes: location.offset_bytes(),
+            expected: format!("one of {} segments", self.count()),
+            got: format!("{} bytes outside of them", location.length_bytes()),
+        }
+    }
+
     /// See `Fill`.
     pub fn restore_openings(&self, openings: &[(u64, UnitSequence)]) {
         self.fill.restore_openings(openings);

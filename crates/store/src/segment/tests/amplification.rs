@@ -130,7 +130,7 @@ fn written(case: Case) -> (Written, Usage) {
         changes
     });
     if case.reopened {
-        model.segments.stop();
+        model.segments.upkeep.stop();
         model = busy_model(&world, &layout, model.durable());
     }
     let before = model.segments.written();

@@ -12,7 +12,7 @@ fn who_waits_for_a_buffer_is_told_that_none_will_be_free() {
     let mut world = World::new(1);
     let segments = world.segments(&layout(Placement::OutOfPlace));
     segments.poison.note("the drive is gone".into());
-    let refused = world.harness.run(move || [segments.wait_for_buffer(), segments.pace()]);
+    let refused = world.harness.run(move || [segments.gatherer.wait_for_buffer(), segments.upkeep.pace()]);
     assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == ErrorKind::Poisoned));
 }
 
@@ -28,10 +28,10 @@ fn units_may_be_written_again_when_their_filling_could_not_be_waited_for() {
     model.dirty_bytes.store(1, std::sync::atomic::Ordering::Relaxed);
     model.change(1, 0, 3000).unwrap();
     broken.fail(Part::Wait, 1);
-    assert_eq!(model.segments.write_all().unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(model.segments.gatherer.write_all().unwrap_err().kind(), ErrorKind::Io);
     let own = Arc::clone(&model);
     world.harness.run(move || {
-        own.segments.write_all().unwrap();
+        own.segments.gatherer.write_all().unwrap();
         own.verify_all().unwrap();
     });
 }
@@ -54,7 +54,7 @@ fn a_segment_that_can_be_cleaned_no_further_stays() {
             // A third of them stay as they are.
             let id = |step: u64| if step.is_multiple_of(3) { 1000 + step } else { step % 50 };
             (1..400).try_for_each(|step| own.change(id(step), 0, 3000)).unwrap();
-            own.segments.write_all().unwrap();
+            own.segments.gatherer.write_all().unwrap();
             own.checkpoint().unwrap();
         });
         world.harness.run_until_idle();
@@ -64,10 +64,10 @@ fn a_segment_that_can_be_cleaned_no_further_stays() {
         let own = Arc::clone(&model);
         moved.push(world.harness.run(move || {
             let victim = own.oldest_segment();
-            let victim = own.segments.survey(vec![victim], &*own).pop().unwrap();
+            let victim = own.segments.cleaner.survey().of(vec![victim], &*own).pop().unwrap();
             let (before, mut block) = (own.segments.written().moved_images, Block::new(64 << 10).unwrap());
             let troubled = Trouble::Poison.at(nth);
-            let ended = own.segments.clean_segment(victim, &*own, &mut block);
+            let ended = own.segments.cleaner.clean_segment(victim, &*own, &mut block);
             drop(troubled);
             assert_eq!(ended.is_err(), nth < u64::MAX, "{ended:?}");
             own.verify_all().unwrap();

@@ -29,16 +29,16 @@ fn a_store_grows_when_segments_run_short_however_cheap_cleaning_is() {
         (1..)
             .take_while(|_| own.segments.usage().free > kept)
             .for_each(|id| own.change(id, 0, 2000).unwrap());
-        own.segments.write_all().unwrap();
+        own.segments.gatherer.write_all().unwrap();
         own.free_some(|index, id| id % 10 < if index % 2 == 0 { 6 } else { 1 });
     });
     let before = model.segments.usage();
     assert!((before.free, before.segments) == (kept, SEGMENTS) && !model.segments.space.is_cleaning_dear());
     assert!(before.live_bytes < SEGMENTS * SEGMENT_BYTES * 65 / 100, "{before:?}");
-    model.segments.set_growth(2 * capacity_bytes, SEGMENTS);
+    model.segments.growth.set(2 * capacity_bytes, SEGMENTS);
     model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);
     let own = Arc::clone(&model);
-    world.harness.run(move || own.segments.tend());
+    world.harness.run(move || own.segments.upkeep.tend(true));
     world.harness.run_until_idle();
     assert!(model.segments.usage().segments > SEGMENTS, "{:?}", model.segments.usage());
 }
@@ -54,7 +54,7 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     let mut world = World { sim: None, devices, harness };
     let model = Model::new(&world, &layout, Durable::default());
     let own = Arc::clone(&model);
-    model.segments.set_growth(2 * capacity_bytes, SEGMENTS);
+    model.segments.growth.set(2 * capacity_bytes, SEGMENTS);
     world.harness.run(move || {
         let keeps = own.segments.usage().reserved_bytes / SEGMENT_BYTES + 1;
         (1..)
@@ -69,7 +69,7 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     model.dirty_bytes.store(SEGMENT_BYTES, Ordering::Relaxed);
     while model.segments.usage().segments == SEGMENTS && io_context::now(&world.devices) < until {
         let own = Arc::clone(&model);
-        world.harness.run(move || own.segments.tend());
+        world.harness.run(move || own.segments.upkeep.tend(true));
         world.harness.run_until_idle();
     }
     assert!(model.segments.usage().segments > SEGMENTS, "{:?}", model.segments.usage());

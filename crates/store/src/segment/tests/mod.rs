@@ -12,7 +12,9 @@ use std::sync::Arc;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use super::*;
-use crate::header::Header;
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
+use crate::header::{Header, PageId};
 use crate::layout::{Layout, LogExtent, SyncMethod};
 use crate::page::OwnPage;
 use crate::worker::Harness;
@@ -99,7 +101,7 @@ fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
 fn read_back(segments: &Segments, location: Location, id: u64) -> Result<Vec<u8>, Error> {
     let memory = flashgrain_device::Arena::new(class_bytes(location.class()) as usize).unwrap();
     // SAFETY: the arena has the bytes of the class and lives until the read is done.
-    unsafe { segments.read(location, PageId(id), memory.as_ptr())? };
+    unsafe { segments.reader.read(location, PageId(id), memory.as_ptr())? };
     // SAFETY: as above; the arena is initialised by the kernel.
     let bytes =
         unsafe { std::slice::from_raw_parts(memory.as_ptr(), class_bytes(location.class()) as usize) };
@@ -128,10 +130,10 @@ fn who_waits_looks_once_more_when_he_is_in_the_queue() {
     let segments = world.segments(&layout(Placement::OutOfPlace));
     let looks = world.harness.run(move || {
         let mut looks = 0;
-        let waited = segments.wait_until(|| {
+        let waited = segments.changes.wait_until(|| {
             looks += 1;
             if looks == 1 {
-                segments.wake_all();
+                segments.changes.wake_all();
             }
             Ok(looks > 1)
         });
@@ -150,9 +152,9 @@ fn the_page_tables_first_segment_stays_when_those_before_it_are_free() {
         let mut first_of = BTreeMap::new();
         for id in 1.. {
             let own = page(id, 0, 4000, 1);
-            let appended = segments.append(Stream::Map, PageId(id), 0, own.page(), None);
+            let appended = segments.gatherer.append(Stream::Map, PageId(id), 0, own.page(), None);
             let Ok(Appended { location, .. }) = appended else {
-                segments.wait_for_room(Stream::Map).unwrap();
+                segments.upkeep.wait_for_room(Stream::Map).unwrap();
                 continue;
             };
             first_of.entry(location.offset_bytes() / layout.segment_bytes).or_insert(location);
@@ -160,10 +162,10 @@ fn the_page_tables_first_segment_stays_when_those_before_it_are_free() {
                 break;
             }
         }
-        segments.write_all().unwrap();
+        segments.gatherer.write_all().unwrap();
         let firsts: Vec<Location> = first_of.into_values().collect();
         let full = segments.usage().map;
-        segments.release_map_before(firsts[1]);
+        segments.reclaim.release_map_before(firsts[1]);
         assert_eq!(full - segments.usage().map, 1);
     });
 }
@@ -184,17 +186,23 @@ fn what_was_appended_is_read_back() {
             for own_page in &pages {
                 let header = Header::of(own_page.page());
                 let appended = loop {
-                    match own.append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None) {
+                    match own.gatherer.append(
+                        Stream::Fresh,
+                        header.page,
+                        header.class.into(),
+                        own_page.page(),
+                        None,
+                    ) {
                         Ok(appended) => break appended,
-                        Err(NotAppended::NoBuffer) => own.wait_for_room(Stream::Fresh).unwrap(),
+                        Err(NotAppended::NoBuffer) => own.upkeep.wait_for_room(Stream::Fresh).unwrap(),
                         Err(other) => panic!("{other:?}"),
                     }
                 };
                 places.push(appended);
             }
-            own.write_all().unwrap();
+            own.gatherer.write_all().unwrap();
             for (own_page, appended) in pages.iter().zip(places) {
-                assert!(own.is_written(appended.unit));
+                assert!(own.gatherer.is_written(appended.unit));
                 let id = Header::of(own_page.page()).page.0;
                 assert_eq!(read_back(&own, appended.location, id).unwrap(), used(own_page));
             }
@@ -222,12 +230,13 @@ fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_th
             .collect();
         let append = |own_page: &OwnPage| {
             let header = Header::of(own_page.page());
-            own.append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None)
+            own.gatherer
+                .append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None)
                 .unwrap()
                 .location
         };
         let places: Vec<Location> = pages.iter().map(append).collect();
-        own.write_all().unwrap();
+        own.gatherer.write_all().unwrap();
         for (first, near) in places.windows(5).enumerate() {
             let mut memory: Vec<_> = near
                 .iter()
@@ -244,7 +253,7 @@ fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_th
                 })
                 .collect();
             // SAFETY: each arena has the bytes of its class, and lives until the read is done.
-            let are_read = unsafe { own.read_together(&images) };
+            let are_read = unsafe { own.reader.read_together(&images) };
             for (place, is_read) in are_read.into_iter().enumerate() {
                 assert_eq!(is_read, place != wrong, "{place} behind {first}");
                 if is_read {
@@ -269,23 +278,23 @@ fn most_on_their_way(is_paced: bool) -> usize {
         for id in 1..2000 {
             let own = page(id, 0, 4000, id as u32);
             while let Err(NotAppended::NoBuffer) =
-                segments.append(Stream::Fresh, PageId(id), 0, own.page(), None)
+                segments.gatherer.append(Stream::Fresh, PageId(id), 0, own.page(), None)
             {
-                segments.wait_for_room(Stream::Fresh).unwrap();
+                segments.upkeep.wait_for_room(Stream::Fresh).unwrap();
             }
             most = most.max(segments.buffers.on_their_way());
             if is_paced {
-                segments.pace().unwrap();
+                segments.upkeep.pace().unwrap();
             }
         }
-        segments.write_all().unwrap();
+        segments.gatherer.write_all().unwrap();
         most
     })
 }
 
 #[test]
 fn who_is_paced_leaves_the_drive_to_those_who_read() {
-    let paced = gather::PACED_BYTES / u64::from(layout(Placement::OutOfPlace).unit_bytes);
+    let paced = upkeep::PACED_BYTES / u64::from(layout(Placement::OutOfPlace).unit_bytes);
     let (most, unpaced) = (most_on_their_way(true) as u64, most_on_their_way(false) as u64);
     assert!(most <= paced + 1 && unpaced > 2 * paced, "{most} units, {unpaced} if nobody waits");
 }
@@ -296,15 +305,15 @@ fn what_was_held_for_the_replay_and_has_no_page_is_free_after_the_next_checkpoin
     let world = World::new(1);
     let layout = layout(Placement::OutOfPlace);
     let segments = world.segments(&layout);
-    segments.begin_epoch(Epoch(3));
+    segments.reclaim.begin_epoch(Epoch(3));
     let before = segments.usage();
     let place = |segment: u64| Location::new((1 << 20) + segment * (256 << 10), 4096, 0);
-    (0..4).for_each(|segment| segments.hold(place(segment)).unwrap());
-    segments.adopt(PageId(1), place(3)).unwrap();
+    (0..4).for_each(|segment| segments.opening.hold(place(segment)).unwrap());
+    segments.opening.adopt(PageId(1), place(3)).unwrap();
     assert_eq!(segments.usage().free, before.free - 4);
-    segments.let_go();
-    segments.free_pending(Epoch(2));
+    segments.opening.let_go();
+    segments.reclaim.free_pending(Epoch(2));
     assert_eq!((segments.usage().free, segments.usage().pending), (before.free - 4, 3));
-    segments.free_pending(Epoch(3));
+    segments.reclaim.free_pending(Epoch(3));
     assert_eq!((segments.usage().free, segments.usage().pending), (before.free - 1, 0));
 }

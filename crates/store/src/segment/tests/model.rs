@@ -51,15 +51,15 @@ pub(super) struct Model {
 impl Model {
     pub fn new(world: &World, layout: &Layout, durable: Durable) -> Arc<Self> {
         let segments = world.segments(layout);
-        segments.set_discards(true);
+        segments.reclaim.set_discards(true);
         if let Some(next) = durable.next {
-            segments.restore_sequences(next, &durable.openings);
+            segments.opening.restore_sequences(next, &durable.openings);
         }
         for (id, kept) in &durable.pages {
-            segments.adopt(PageId(*id), kept.location).unwrap();
+            segments.opening.adopt(PageId(*id), kept.location).unwrap();
         }
         let state = ModelState { pages: durable.pages.clone(), durable, epoch: 1 };
-        segments.begin_epoch(Epoch(1));
+        segments.reclaim.begin_epoch(Epoch(1));
         let executor = world.harness.executor().clone();
         let checkpointing = AtomicBool::new(false);
         let model = Arc::new_cyclic(|own| Self {
@@ -70,7 +70,7 @@ impl Model {
             checkpointing,
             dirty_bytes: AtomicU64::new(0),
         });
-        model.segments.set_page_locator(model.own.clone() as Weak<dyn PageLocator>);
+        model.segments.upkeep.set_page_locator(model.own.clone() as Weak<dyn PageLocator>);
         model
     }
 
@@ -85,9 +85,9 @@ impl Model {
             let version = before.map_or(1, |before| before.version + 1);
             let own = page(id, class, used_bytes, version);
             let old = before.map(|before| before.location);
-            match self.segments.append(Stream::Fresh, PageId(id), class, own.page(), old) {
+            match self.segments.gatherer.append(Stream::Fresh, PageId(id), class, own.page(), old) {
                 Ok(Appended { location, unit }) => {
-                    old.inspect(|old| self.segments.release(*old));
+                    old.inspect(|old| self.segments.gatherer.release(*old));
                     state.pages.insert(id, Kept { location, unit, class, used_bytes, version });
                     return Ok(());
                 }
@@ -95,13 +95,13 @@ impl Model {
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {}
             }
             drop(state);
-            self.segments.wait_for_room(Stream::Fresh)?;
+            self.segments.upkeep.wait_for_room(Stream::Fresh)?;
         }
     }
 
     fn free(&self, id: u64) {
         if let Some(kept) = self.state().pages.remove(&id) {
-            self.segments.release(kept.location);
+            self.segments.gatherer.release(kept.location);
         }
     }
 
@@ -130,15 +130,15 @@ impl Model {
         let (pages, epoch) = {
             let mut state = self.state();
             state.epoch += 1;
-            self.segments.begin_epoch(Epoch(state.epoch));
+            self.segments.reclaim.begin_epoch(Epoch(state.epoch));
             (state.pages.clone(), state.epoch - 1)
         };
-        self.segments.write_all()?;
+        self.segments.gatherer.write_all()?;
         io_context::flush(&self.segments.devices, Role::Data)
             .map_err(|failure| self.segments.poison.by(failure.error("flush")))?;
         let (next, openings) = self.segments.sequences();
         self.state().durable = Durable { pages, next: Some(next), openings };
-        self.segments.free_pending(Epoch(epoch));
+        self.segments.reclaim.free_pending(Epoch(epoch));
         Ok(())
     }
 
@@ -274,7 +274,7 @@ fn history(model: &Model, steps: u64, random: &mut Pcg64) -> Result<(), Error> {
             80..85 => model.free(id),
             85..99 => {
                 let kept = model.state().pages.get(&id).copied();
-                if let Some(kept) = kept.filter(|kept| model.segments.is_written(kept.unit)) {
+                if let Some(kept) = kept.filter(|kept| model.segments.gatherer.is_written(kept.unit)) {
                     model.verify(id, kept)?;
                 }
             }
@@ -381,12 +381,12 @@ fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
         // With so much to be written there are as few free segments as in an emergency.
         own.dirty_bytes.store(128 << 10, Ordering::Relaxed);
         own.checkpoint().unwrap();
-        own.segments.tend();
+        own.segments.upkeep.tend(true);
     });
     world.harness.run_until_idle();
     let written = model.segments.written();
     assert!(written.cleaned_segments > 0, "each segment is tried once");
-    model.segments.tend();
+    model.segments.upkeep.tend(true);
     world.harness.run_until_idle();
     assert_eq!(model.segments.written().moved_images, written.moved_images);
     // No checkpoint writes what is dirty, so that nobody waits for one.
@@ -406,7 +406,7 @@ fn regression_what_was_written_before_a_store_was_opened_is_gathered_together() 
         (1..=600).for_each(|id| own.change(id, 0, 2000).unwrap());
         own.checkpoint().unwrap();
     });
-    model.segments.stop();
+    model.segments.upkeep.stop();
     let model = Model::new(&world, &layout, model.durable());
     let own = Arc::clone(&model);
     world.harness.run(move || {
@@ -455,7 +455,7 @@ fn damaged_headers_and_images_are_survived_by_the_cleaner() {
             own.check();
         }
         own.held(|| {
-            own.segments.write_all().unwrap();
+            own.segments.gatherer.write_all().unwrap();
             let pages = own.state().pages.clone();
             let lost =
                 |(id, kept): (u64, Kept)| read_back(&own.segments, kept.location, id).err().map(|_| id);

@@ -1,0 +1,77 @@
+//! What a store that is opened says of its segments.
+
+use super::gather::Gatherer;
+use super::space::{SegmentState, Space};
+use super::{Location, UnitSequence};
+use crate::Error;
+use crate::class::class_bytes;
+use crate::header::PageId;
+use crate::sync::Arc;
+
+/// See the module. Nothing is gathered meanwhile but what replaying the log changes.
+pub(crate) struct Opening {
+    space: Arc<Space>,
+    gatherer: Arc<Gatherer>,
+}
+
+impl Opening {
+    pub(super) fn new(space: &Arc<Space>, gatherer: &Arc<Gatherer>) -> Self {
+        Self { space: Arc::clone(space), gatherer: Arc::clone(gatherer) }
+    }
+
+    /// Sets the write sequences as the checkpoint knew them. Units are numbered from far behind `next` on, so
+    /// that what was written after that checkpoint, and is forgotten, is never taken for what is written from
+    /// now on.
+    pub fn restore_sequences(&self, next: UnitSequence, openings: &[(u64, UnitSequence)]) {
+        self.space.restore_openings(openings);
+        self.gatherer.output().buffers().skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));
+    }
+
+    /// This page is at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there is no such place.
+    pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
+        if let Some(in_place) = self.gatherer.in_place() {
+            let page_bytes = class_bytes(location.class());
+            let length_bytes = u64::from(location.length_bytes());
+            // The page will be written to the same location again, however long its next image is.
+            if length_bytes != page_bytes || page_bytes > self.gatherer.unit_bytes() {
+                return Err(Error::Corrupt {
+                    what: format!("the location of page {}, which stays in its place,", id.0),
+                    offset_bytes: location.offset_bytes(),
+                    expected: format!("all {page_bytes} bytes of the page, in one write unit"),
+                    got: format!("{length_bytes} bytes"),
+                });
+            }
+            in_place.adopt(id, location);
+        }
+        self.adopt_as(location, SegmentState::Full)
+    }
+
+    /// A part of the page table is at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there is no such place.
+    pub fn adopt_map(&self, location: Location) -> Result<(), Error> {
+        self.adopt_as(location, SegmentState::Map)
+    }
+
+    fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
+        if self.space.adopt(location, state) { Ok(()) } else { Err(self.space.nowhere(location)) }
+    }
+
+    /// A record that is going to be replayed refers to what was written at `location`, so nothing else may be
+    /// until [`Opening::let_go`].
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if there is no such place.
+    pub fn hold(&self, location: Location) -> Result<(), Error> {
+        if self.space.hold(location) { Ok(()) } else { Err(self.space.nowhere(location)) }
+    }
+
+    /// Everything is replayed.
+    pub fn let_go(&self) {
+        self.space.let_go();
+    }
+}
