@@ -46,8 +46,8 @@ impl BTree {
             }
             attempts += 1;
             if attempts >= ATTEMPTS {
-                self.pool.check()?;
-                self.pool.give_up_records();
+                self.pool.images.check()?;
+                self.pool.records().give_up();
             }
         }
     }
@@ -81,11 +81,11 @@ impl BTree {
         hint: Option<LeafHint>,
     ) -> Option<(OptimisticGuard<'_>, KeySlot)> {
         let covers = |leaf: &OptimisticGuard<'_>| Node::new(leaf.page()).covers(key) && leaf.is_valid();
-        if let Some(leaf) = hint.and_then(|hint| self.pool.revisit(hint.page_version)).filter(covers) {
+        if let Some(leaf) = hint.and_then(|hint| self.pool.pages.revisit(hint.page_version)).filter(covers) {
             return Some((leaf, KeySlot::Unknown));
         }
         let hint = leaf_hints::recall((self.number, self.root), key)?;
-        let leaf = self.pool.revisit(hint.page_version)?;
+        let leaf = self.pool.pages.revisit(hint.page_version)?;
         if hint.slot == KeySlot::Unknown {
             Node::prefetch(leaf.page(), true);
         }
@@ -196,9 +196,9 @@ impl BTree {
         if !parent.is_valid() {
             return None;
         }
-        self.pool.prefetch_entry(child);
-        self.pool.overlap();
-        Some(self.pool.is_absent(child))
+        self.pool.pages.prefetch_entry(child);
+        self.pool.pages.overlap();
+        Some(self.pool.pages.is_absent(child))
     }
 
     /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has
@@ -216,8 +216,8 @@ impl BTree {
             return Ok(None);
         }
         if level == 1 {
-            self.pool.prefetch_entry(child);
-            self.pool.overlap();
+            self.pool.pages.prefetch_entry(child);
+            self.pool.pages.overlap();
         }
         self.enter(parent, level, child, access)
     }
@@ -237,7 +237,7 @@ impl BTree {
         if let Ok(next) = &next {
             Node::prefetch(next.page(), level == 1);
             if level == 1 {
-                self.pool.overlap();
+                self.pool.pages.overlap();
             }
         }
         // Only now is it certain that the child, as it was found, covered the key.

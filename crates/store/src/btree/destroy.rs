@@ -22,7 +22,7 @@ impl BTree {
             if !matches!(freed, Ok(true)) {
                 yield_now();
             }
-            freed.map(Some).or_else(|denied| self.pool.recover(denied).map(|()| None))
+            freed.map(Some).or_else(|denied| self.pool.images.recover(denied).map(|()| None))
         };
         while !self.until_whole(free_some)? {}
         Ok(())
@@ -59,7 +59,7 @@ impl BTree {
             let result = self.pool.section().free_unread(self.root);
             match result {
                 Ok(()) => return Ok(()),
-                Err(denied) => self.pool.recover(denied)?,
+                Err(denied) => self.pool.images.recover(denied)?,
             }
             yield_now();
         }

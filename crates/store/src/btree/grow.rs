@@ -60,7 +60,7 @@ impl BTree {
                     continue;
                 }
             };
-            return done.or_else(|denied| self.pool.recover(denied));
+            return done.or_else(|denied| self.pool.images.recover(denied));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Records that are known without their leaves (see [`Pool::recall_record`]).
+//! Records that are known without their leaves (see [`RecordCache`](crate::pool::Pool::records)).
 
 use super::node::Node;
 use super::scratch::with_bytes;
@@ -6,7 +6,7 @@ use super::tree::BTree;
 use crate::Error;
 use crate::hash::hash;
 use crate::index::KeySlot;
-use crate::pool::{Access, OptimisticGuard, Pool, RecordKey};
+use crate::pool::{Access, OptimisticGuard, Pages, RecordKey};
 
 /// Result of searching a key.
 pub(super) enum Way<'a> {
@@ -25,14 +25,14 @@ impl BTree {
     pub fn read(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, Error> {
         let start = into.len();
         self.until_whole(|| {
-            let way = self.way(key, &mut |of| self.pool.recall_record(of, into))?;
+            let way = self.way(key, &mut |of| self.pool.records().recall(of, into))?;
             let Way::Leaf { leaf, slot, was_absent } = way else { return Ok(Some(true)) };
-            let copied = self.copy_value((leaf, slot), key, into, &mut None, Pool::overlap);
+            let copied = self.copy_value((leaf, slot), key, into, &mut None, Pages::overlap);
             if was_absent
                 && copied == Some(true)
                 && let Some(of) = self.record_key(key)
             {
-                self.pool.keep_record(&of, &into[start..], || leaf.is_valid());
+                self.pool.records().keep(&of, &into[start..], || leaf.is_valid());
             }
             Ok(copied)
         })
@@ -45,7 +45,7 @@ impl BTree {
         if copied.is_some() {
             return copied;
         }
-        if self.record_key(key).is_some_and(|of| self.pool.recall_record(&of, into)) {
+        if self.record_key(key).is_some_and(|of| self.pool.records().recall(&of, into)) {
             return Some(true);
         }
         self.begin_to_load(key);
@@ -84,7 +84,7 @@ impl BTree {
         if let (Ok(index), Some(of)) = (node.find(key), of) {
             with_bytes(|value| {
                 node.value(index, value);
-                self.pool.keep_record(&of, value, || leaf.is_valid());
+                self.pool.records().keep(&of, value, || leaf.is_valid());
             });
         }
     }
@@ -94,7 +94,7 @@ impl BTree {
     #[inline]
     pub(super) fn amend(&self, key: &[u8], value: Option<&[u8]>) {
         if let Some(of) = self.record_key(key) {
-            self.pool.amend_record(&of, value);
+            self.pool.records().amend(&of, value);
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let put = |value: &[u8]| tree.update(b"key", &mut |_| Change::Put(value)).unwrap();
         let known = || {
             let (mut value, of) = (Vec::new(), tree.record_key(b"key").unwrap());
-            pool.recall_record(&of, &mut value).then_some(value)
+            pool.records().recall(&of, &mut value).then_some(value)
         };
         put(b"old");
         let before = tree.leaf(b"key").unwrap();
@@ -209,7 +209,7 @@ mod tests {
             changes.join().unwrap();
             keeps.join().unwrap();
             let (mut known, of) = (Vec::new(), tree.record_key(b"key").unwrap());
-            assert!(!pool.recall_record(&of, &mut known) || known == b"2nd", "{known:?}");
+            assert!(!pool.records().recall(&of, &mut known) || known == b"2nd", "{known:?}");
         });
     }
 }

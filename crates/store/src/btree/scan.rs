@@ -243,10 +243,10 @@ impl BTree {
             if !parent.is_valid() {
                 return Ok(None);
             }
-            if self.pool.is_only_on_device(child) {
+            if self.pool.pages.is_only_on_device(child) {
                 scan.ahead.miss();
             }
-            self.pool.load_together(&children, access);
+            self.pool.loader().load_together(&children, access);
         }
         self.enter(&parent, 1, child, access)
     }

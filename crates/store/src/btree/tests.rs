@@ -369,7 +369,7 @@ fn share(budget_bytes: u64, turns: u32) {
 #[test]
 fn a_tree_that_is_given_up_leaves_no_pages() {
     let pool = pool_in_memory(1 << 20);
-    let before = pool.pages();
+    let before = pool.pages.count();
     let tree = BTree::create(&pool, 0, false).unwrap();
     // Several times the pool's memory: most leaves are not in memory when they are freed.
     for number in 0..40_000_u64 {
@@ -378,10 +378,10 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
     assert!(tree.check(&mut |_, _| {}).unwrap().page_bytes > 4 << 20);
     tree.clear().unwrap();
     assert_eq!(tree.check(&mut |_, _| {}).unwrap().leaves, 1);
-    assert_eq!(pool.pages(), before + 1);
+    assert_eq!(pool.pages.count(), before + 1);
     put(&tree, b"key", b"value");
     tree.free_all().unwrap();
-    assert_eq!(pool.pages(), before);
+    assert_eq!(pool.pages.count(), before);
 }
 
 /// Its last inner nodes have no children for a moment: what was in their slots before must not be taken for
@@ -567,13 +567,13 @@ fn a_node_whose_bytes_do_not_add_up_is_not_split_for_ever() {
         let tree = BTree::create(&pool, class, false).unwrap();
         let key = |number: u32| format!("{number:08}").into_bytes();
         (0..20).for_each(|number| assert_eq!(put(&tree, &key(number), &[7; 100]), None));
-        let pages = pool.pages();
+        let pages = pool.pages.count();
         let root = pool.read(tree.root(), Access::Normal).unwrap();
         let (_, prefix) = root.page().halves(COUNT);
         root.page().set_halves(COUNT, count, prefix);
         let update = |number: u32| tree.update(&key(number), &mut |_| Change::Put(&[7; 100]));
         let refused = (20..2000).find_map(|number| update(number).err());
         assert!(matches!(refused, Some(Error::Corrupt { .. })), "{refused:?}");
-        assert!(pool.pages() <= pages + 1, "no page was made of nonsense");
+        assert!(pool.pages.count() <= pages + 1, "no page was made of nonsense");
     }
 }

@@ -35,7 +35,7 @@ impl BTree {
     pub fn find_leaves(&self, keys: &mut dyn Iterator<Item = &[u8]>) {
         let is_known = |key: &&[u8]| {
             leaf_hints::recall((self.number, self.root), key)
-                .is_some_and(|hint| self.pool.is_valid(hint.page_version))
+                .is_some_and(|hint| self.pool.pages.is_valid(hint.page_version))
         };
         let mut keys = keys.filter(|key| !is_known(key)).peekable();
         while keys.peek().is_some()
@@ -63,11 +63,11 @@ impl BTree {
                 way.child = node.child(node.child_slot(way.key));
                 let is_valid = way.guard.is_valid();
                 if is_valid {
-                    self.pool.prefetch_entry(way.child);
+                    self.pool.pages.prefetch_entry(way.child);
                 }
                 is_valid
             });
-            ways.iter().for_each(|way| self.pool.prefetch_frame(way.child));
+            ways.iter().for_each(|way| self.pool.pages.prefetch_frame(way.child));
             level -= 1;
             ways.retain(|way| {
                 preempt!();

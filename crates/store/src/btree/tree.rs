@@ -10,7 +10,7 @@ use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{PageId, PageKind};
 use crate::index::{KeySlot, LeafHint};
-use crate::pool::{Denied, OptimisticGuard, Pool, prefetch};
+use crate::pool::{Denied, OptimisticGuard, Pages, Pool, prefetch};
 
 /// A decision about a key, made on its present value.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ impl BTree {
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.until_whole(|| {
             let place = self.leaf_of(key, hint.take())?;
-            Ok(self.copy_value(place, key, into, hint, Pool::overlap))
+            Ok(self.copy_value(place, key, into, hint, Pages::overlap))
         })
     }
 
@@ -162,13 +162,13 @@ impl BTree {
         key: &[u8],
         into: &mut Vec<u8>,
         hint: &mut Option<LeafHint>,
-        meanwhile: impl Fn(&Pool),
+        meanwhile: impl Fn(&Pages),
     ) -> Option<bool> {
         let found = slot.find(Node::new(leaf.page()), key);
         let place = found.ok().map(|index| Node::new(leaf.page()).value_place(index));
         if let Some((offset, length)) = place {
             prefetch(leaf.page().words(offset, length));
-            meanwhile(&self.pool);
+            meanwhile(&self.pool.pages);
         }
         let copied = copied(&leaf, place, into);
         self.note_found(copied.is_some(), &leaf, found, key, hint);
@@ -211,7 +211,7 @@ impl BTree {
 
     /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
     pub fn is_valid(&self, hint: Option<LeafHint>) -> bool {
-        hint.is_some_and(|hint| self.pool.is_valid(hint.page_version))
+        hint.is_some_and(|hint| self.pool.pages.is_valid(hint.page_version))
     }
 
     /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
@@ -256,7 +256,7 @@ impl BTree {
         let mut first = hint.take();
         self.until_whole(|| {
             let hinted =
-                first.take().and_then(|hint| Some((self.pool.revisit(hint.page_version)?, hint.slot)));
+                first.take().and_then(|hint| Some((self.pool.pages.revisit(hint.page_version)?, hint.slot)));
             let (leaf, slot) = hinted.map_or_else(|| self.leaf_of(key, None), Ok)?;
             match self.attempt(&leaf, slot, key, wish) {
                 Ok(Attempt::Done(after)) => {
@@ -275,7 +275,7 @@ impl BTree {
                         let _parted = self.part(key);
                     }
                 }
-                Err(denied) => self.pool.recover(denied)?,
+                Err(denied) => self.pool.images.recover(denied)?,
             }
             Ok(None)
         })

@@ -75,7 +75,7 @@ impl Run {
         }
     }
 
-    /// See [`Segments::cut_tail`](crate::segment::Segments::cut_tail).
+    /// See `DeviceEnd::cut`.
     pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
         segments.end.cut(keep, |bytes| {

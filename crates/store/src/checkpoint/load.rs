@@ -47,7 +47,7 @@ pub(crate) fn load(
             match change {
                 Change::Page(id, location) => {
                     within("pages", id.0, state.next_page.0)?;
-                    pool.restore(id, location);
+                    pool.opening().restore(id, location);
                 }
                 Change::Segment(index, opening) => {
                     within("segments", index, SEGMENTS_MAX)?;
@@ -62,12 +62,12 @@ pub(crate) fn load(
     })?;
     let numbered: Vec<(u64, UnitSequence)> = (0..).zip(openings.iter().copied()).collect();
     segments.opening.restore_sequences(state.next_sequence, &numbered);
-    pool.restored(state.epoch, state.next_page);
+    pool.opening().restored(state.epoch, state.next_page);
     segments.reclaim.begin_epoch(pool.epoch());
     for place in &chain {
         segments.opening.adopt_map(place.location)?;
     }
-    pool.snapshot(state.epoch, &mut |id, location| segments.opening.adopt(id, location))?;
+    pool.checkpoints().snapshot(state.epoch, &mut |id, location| segments.opening.adopt(id, location))?;
     let pack_bytes = superblock.layout.pack_bytes;
     let chain_bytes =
         chain.iter().map(|place| u64::from(place.location.length_bytes().next_multiple_of(pack_bytes))).sum();

@@ -187,9 +187,9 @@ impl Run {
         if planted!(RingReusedTooEarly) {
             log.truncate(cut.replay_start);
         }
-        let flushed = pool.flush_epoch(cut.epoch);
+        let flushed = pool.checkpoints().flush_epoch(cut.epoch);
         // The changes must be carried over if this checkpoint fails.
-        self.carried.append(&mut pool.take_changes(cut.epoch));
+        self.carried.append(&mut pool.checkpoints().take_changes(cut.epoch));
         keep_last_of_each(&mut self.carried);
         flushed?;
         let changes = self.carried.len() as u64;
@@ -216,7 +216,7 @@ impl Run {
             newest: cut.newest,
             next_page: match self.base.superblock.state.map.is_some() && planted!(NextPageForgotten) {
                 true => self.base.superblock.state.next_page,
-                false => pool.next_page(),
+                false => pool.pages.next_page(),
             },
             next_sequence,
             map: Some(chain.head),
@@ -245,9 +245,9 @@ impl Run {
     fn cut(&self) -> Cut {
         let Parts { segments, pool, log, transactions, .. } = &self.parts;
         let mut noted = ((Lsn(0), Timestamp(0)), Lsn(0), Vec::new());
-        let epoch = pool.cut(|| {
+        let epoch = pool.checkpoints().cut(|| {
             segments.reclaim.begin_epoch(Epoch(pool.epoch().0 + 1));
-            noted = (transactions.replay_start(), log.end(), pool.withheld_pages());
+            noted = (transactions.replay_start(), log.end(), pool.withheld.pages());
         });
         let ((replay_start, newest), log_end, mut withheld) = noted;
         if planted!(UncommittedInMap) {
@@ -350,7 +350,7 @@ impl Run {
         let Parts { segments, pool, log, .. } = &self.parts;
         self.carried.retain(|moved| cut.withheld.contains(&moved.id));
         self.carried.shrink_to_fit();
-        pool.checkpoint_done(cut.epoch);
+        pool.checkpoints().done(cut.epoch);
         segments.reclaim.free_pending(cut.epoch);
         if let Some(first) = chain.begun_at {
             segments.reclaim.release_map_before(first);
@@ -387,7 +387,7 @@ impl Run {
     /// Appends the changes to the map, or writes the whole map if the chain has become long.
     fn write_map(&mut self, cut: &Cut) -> Result<Chain, Error> {
         let Parts { segments, pool, .. } = &self.parts;
-        let whole_bytes = pool.pages() * CHANGE_BYTES;
+        let whole_bytes = pool.pages.count() * CHANGE_BYTES;
         segments.reclaim.set_map_bytes(whole_bytes);
         let anew = self.is_chain_long(self.carried.len() as u64, whole_bytes);
         let class = map_class(segments);
@@ -410,7 +410,7 @@ impl Run {
             Ok(location)
         };
         if anew {
-            pool.snapshot(cut.epoch, &mut |id, location| match cut.withheld.contains(&id) {
+            pool.checkpoints().snapshot(cut.epoch, &mut |id, location| match cut.withheld.contains(&id) {
                 true => Ok(()),
                 false => writer.push(Change::Page(id, Some(location)), &mut write),
             })?;

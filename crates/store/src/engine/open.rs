@@ -265,7 +265,7 @@ impl Engine {
             closed: superblock.closed,
         };
         let Storage { poison, segments, pool, factory } = given.storage(&layout)?;
-        pool.expect(superblock.state.next_page)?;
+        pool.opening().expect(superblock.state.next_page)?;
         let mut base = load(superblock, &segments, &pool, &given.executor)?;
         let trees = Arc::new(Trees::open(&factory, base.superblock.catalog, base.superblock.catalog_class)?);
         let loaded = now(devices);
@@ -282,8 +282,8 @@ impl Engine {
         base.superblock = base.superblock.opened(segments.sequences().0);
         slots::save(devices, &base.superblock)?;
         // Page numbers and epochs given out from now on are above all that the log mentions.
-        pool.expect(next_page)?;
-        pool.restored(epoch, next_page);
+        pool.opening().expect(next_page)?;
+        pool.opening().restored(epoch, next_page);
         segments.reclaim.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
         let mut replay =
@@ -301,7 +301,7 @@ impl Engine {
         )?;
         replay.finish()?;
         segments.reclaim.set_checkpointing(false);
-        pool.reuse_gaps();
+        pool.opening().reuse_gaps();
         segments.opening.let_go();
         let recovered = log.recovered();
         let recovery = Recovery {

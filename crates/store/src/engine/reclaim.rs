@@ -21,11 +21,11 @@ impl Engine {
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.
     pub fn reclaim(&self) -> Result<Option<u64>, Error> {
         self.transactions().alone(|| {
-            let Some(frees) = self.parts().pool.frees() else { return Ok(None) };
+            let Some(frees) = self.parts().pool.frees.count() else { return Ok(None) };
             // The list of pages comes first. A task that has written an overflow value by now, and waits for
             // the locks to commit it, has announced itself; later ones get other pages.
-            let candidates = self.parts().pool.all_pages();
-            let withheld: HashSet<PageId> = self.parts().pool.withheld_pages().into_iter().collect();
+            let candidates = self.parts().pool.pages.all();
+            let withheld: HashSet<PageId> = self.parts().pool.withheld.pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
             if is_written || is_freed || self.overflow_values.is_freeing() {
@@ -34,7 +34,7 @@ impl Engine {
             let known = self.referred_to()?;
             // A value that is given up and freed meanwhile has its pages among the candidates, though their
             // numbers may be other pages' by now.
-            if self.parts().pool.frees() != Some(frees) {
+            if self.parts().pool.frees.count() != Some(frees) {
                 return Ok(None);
             }
             let mut freed = 0;

@@ -67,10 +67,11 @@ fn over(share: f64, from: f64) -> f64 {
 fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
     parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
-        let (dirty_bytes, durable_dirty_bytes) = (pool.dirty_bytes(), pool.durable_dirty_bytes());
+        let (dirty_bytes, durable_dirty_bytes) =
+            (pool.images.dirty_bytes(), pool.images.durable_dirty_bytes());
         let room = segments.upkeep.room(dirty_bytes + charged_bytes);
         let share_bytes = segments.growth.bytes_if_at_end().map(|bytes| bytes as f64 / OLD_VERSIONS_DIVISOR);
-        let old_versions = share_bytes.map_or(0.0, |bytes| pool.volatile_bytes() as f64 / bytes);
+        let old_versions = share_bytes.map_or(0.0, |bytes| pool.pages.volatile_bytes() as f64 / bytes);
         let space = |pressure| match pressure {
             Pressure::None => Space::Enough,
             Pressure::Tight => Space::Tight,
@@ -102,7 +103,7 @@ pub(super) struct Pages {
 
 impl PageLocator for Pages {
     fn is_at(&self, id: PageId, location: Location) -> bool {
-        self.pool.is_at(id, location)
+        self.pool.pages.is_at(id, location)
     }
 
     fn relocate(&self, id: PageId, old: Location, new: Location) -> bool {
@@ -110,7 +111,7 @@ impl PageLocator for Pages {
     }
 
     fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
-        self.pool.pages_where(wanted)
+        self.pool.pages.with_image(wanted)
     }
 
     fn want_checkpoint(&self) {
@@ -118,7 +119,7 @@ impl PageLocator for Pages {
     }
 
     fn dirty(&self) -> Dirty {
-        Dirty { bytes: self.pool.dirty_bytes(), durable_bytes: self.pool.durable_dirty_bytes() }
+        Dirty { bytes: self.pool.images.dirty_bytes(), durable_bytes: self.pool.images.durable_dirty_bytes() }
     }
 }
 
@@ -129,7 +130,7 @@ impl Upkeep for Pages {
         self.steps.store(steps, Ordering::Relaxed);
         let is_much = || {
             let bytes_max = self.dirty_bytes_max.min(self.pool.budget_of_pages_bytes() / 4 * 3);
-            self.pool.durable_dirty_bytes() > bytes_max
+            self.pool.images.durable_dirty_bytes() > bytes_max
         };
         if steps.is_multiple_of(STEPS_PER_LOOK) && is_much() {
             (self.want_if_idle)();

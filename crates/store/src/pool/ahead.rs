@@ -5,13 +5,14 @@
 //! in a small cache would evict each other's pages for ever, and in the end the system would give no stacks
 //! any more to the tasks that write pages and so make room.
 
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
-
+use super::fault::Loader;
 use super::table::PageLocation;
 use super::{Access, Pool};
 use crate::class::class_bytes;
 use crate::header::PageId;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Weak};
+use crate::task::Executor;
 
 /// As many reads keep any drive busy.
 const READ_AHEAD_TASKS_MAX: u64 = 1024;
@@ -24,36 +25,61 @@ struct ReadAheadTask(Arc<Pool>);
 
 impl Drop for ReadAheadTask {
     fn drop(&mut self) {
-        self.0.read_ahead_tasks.fetch_sub(1, Ordering::Relaxed);
+        self.0.ahead.end();
+    }
+}
+
+/// Tasks under way that load pages in advance.
+pub(super) struct ReadAhead {
+    executor: Executor,
+    pool: Weak<Pool>,
+    tasks: AtomicU64,
+    tasks_max: u64,
+}
+
+impl ReadAhead {
+    /// For `pool`, which has so much memory.
+    pub fn new(executor: Executor, pool: Weak<Pool>, budget_bytes: u64) -> Self {
+        let tasks_max = (budget_bytes / class_bytes(0) / PAGES_PER_READ_AHEAD_TASK).min(READ_AHEAD_TASKS_MAX);
+        Self { executor, pool, tasks: AtomicU64::new(0), tasks_max }
+    }
+
+    /// Counts one more, if there may be one more.
+    fn begin(&self) -> Option<ReadAheadTask> {
+        let pool = self.pool.upgrade()?;
+        if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
+            self.end();
+            return None;
+        }
+        Some(ReadAheadTask(pool))
+    }
+
+    fn end(&self) {
+        let before = self.tasks.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a task ends that never began");
     }
 }
 
 impl Pool {
     /// Has another task load what the caller will probably need. Does nothing if many do.
     pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
-        let Some(pool) = self.me.upgrade() else { return };
-        let most = (self.frames.budget_bytes() / class_bytes(0) / PAGES_PER_READ_AHEAD_TASK)
-            .min(READ_AHEAD_TASKS_MAX);
-        if self.read_ahead_tasks.fetch_add(1, Ordering::Relaxed) >= most {
-            self.read_ahead_tasks.fetch_sub(1, Ordering::Relaxed);
-            return;
+        if let Some(task) = self.ahead.begin() {
+            self.ahead.executor.send_out(move || load(&task.0));
         }
-        let task = ReadAheadTask(pool);
-        self.executor.send_out(move || load(&task.0));
     }
 
     /// Has another task load a page as a scan would, if it is not in memory and there is room for it. May do
     /// nothing.
     pub fn prefetch(&self, id: PageId) {
-        if self.is_only_on_device(id) {
-            self.send_out(move |pool| pool.load_ahead(id));
+        if self.pages.is_only_on_device(id) {
+            self.send_out(move |pool| pool.loader().load_ahead(id));
         }
     }
 
     /// Has other tasks load pages as [`Pool::prefetch`] does, those that lie next to each other together.
     pub fn prefetch_all(&self, mut ids: &[PageId]) {
         while let Some((first, others)) = ids.split_first() {
-            let near: Vec<PageId> = self.side_by_side(ids).into_iter().map(|(id, _)| id).collect();
+            let near: Vec<PageId> = self.loader().side_by_side(ids).into_iter().map(|(id, _)| id).collect();
             let Some(last) = near.last().filter(|_| near.len() > 1) else {
                 self.prefetch(*first);
                 ids = others;
@@ -61,22 +87,24 @@ impl Pool {
             };
             let behind = others.iter().position(|id| id == last).map_or(0, |place| place + 1);
             ids = &others[behind..];
-            self.send_out(move |pool| pool.load_all_ahead(&near));
+            self.send_out(move |pool| pool.loader().load_all_ahead(&near));
         }
     }
+}
 
+impl Loader<'_> {
     /// Waits for no memory: nobody is to lose a page to one that perhaps nobody needs.
-    fn load_ahead(&self, id: PageId) {
-        let Some(entry) = self.table.entry(id) else { return };
+    fn load_ahead(self, id: PageId) {
+        let Some(entry) = self.pages.table().entry(id) else { return };
         let PageLocation::Device(location) = entry.load().location() else { return };
-        if let Some(frame) = self.spare_frame(location.class()) {
+        if let Some(frame) = self.pages.frames().spare(location.class()) {
             let _loaded = self.load_into(frame, id, entry, location, Access::Scan);
         }
     }
 
     /// Loads pages that lie next to each other, but for those that others have begun to load meanwhile.
-    pub(super) fn load_all_ahead(&self, ids: &[PageId]) {
-        let left: Vec<PageId> = ids.iter().copied().filter(|id| self.is_only_on_device(*id)).collect();
+    pub(super) fn load_all_ahead(self, ids: &[PageId]) {
+        let left: Vec<PageId> = ids.iter().copied().filter(|id| self.pages.is_only_on_device(*id)).collect();
         match *left {
             [] => (),
             [one] => self.load_ahead(one),

@@ -10,24 +10,26 @@
 //! in a queue, and a use keeps it in memory. Pages that a scan loaded wait in another queue, of bounded
 //! length: beyond that a scan evicts its own pages, not others'.
 //!
-//! Nothing here waits, except [`Pool::take_frame`]. Each thread keeps frames free for itself, as part of its
+//! Nothing here waits, except [`Evictor::take_frame`]. Each thread keeps frames free for itself, as part of its
 //! worker's loop, so there is no page cleaner to wait for.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
-use super::frames::{Frame, META_BYTES, SHARDS};
+use super::frames::{Frame, Frames, META_BYTES, SHARDS};
 use super::gate::own_place;
-use super::records::TAIL_DIVISOR;
+use super::images::Images;
+use super::pages::Pages;
+use super::records::{RecordCache, Records, TAIL_DIVISOR};
 use super::table::Word;
-use super::{COOLING, HOT, Pool};
+use super::{COOLING, HOT, too_small_for};
 use crate::Error;
 use crate::class::CLASSES;
 use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::task::{Upkeep, park};
+use crate::task::park;
 
 /// Frames that a hand passes at a time.
 const BATCH: usize = 64;
@@ -52,25 +54,18 @@ const BATCHES_PER_STEP: usize = 4;
 /// Batches before who needs a frame looks at all frames.
 const BATCHES_PER_FAULT: usize = 16;
 
-/// Key of the waiters in [`Pool::room`].
-pub(super) const FRAME: u64 = 0;
-
 /// See the module.
 pub(super) struct Clock {
     /// How far the second hand came, by size class; the frame is the remainder.
     hands: [AtomicU64; CLASSES],
     turns: AtomicU64,
-    queues: Box<[Queues]>,
+    queues: Box<[Padded]>,
 }
 
 /// Of the threads of a place.
 #[derive(Default)]
 #[repr(align(128))]
-struct Queues {
-    queues: Mutex<Queue>,
-    /// Bytes of frames that the thread took lately.
-    demand_bytes: AtomicU64,
-}
+struct Padded(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
@@ -112,14 +107,18 @@ enum Outcome {
 
 /// Frames on their way to the free ones.
 struct Freed<'a> {
-    pool: &'a Pool,
-    frames: [Frame; BATCH],
+    frames: &'a Frames,
+    batch: [Frame; BATCH],
     count: usize,
 }
 
-impl Freed<'_> {
+impl<'a> Freed<'a> {
+    fn new(frames: &'a Frames) -> Self {
+        Self { frames, batch: [Frame::NONE; BATCH], count: 0 }
+    }
+
     fn push(&mut self, frame: Frame) {
-        self.frames[self.count] = frame;
+        self.batch[self.count] = frame;
         self.count += 1;
         if self.count == BATCH {
             self.give_back();
@@ -127,7 +126,7 @@ impl Freed<'_> {
     }
 
     fn give_back(&mut self) {
-        self.pool.give_back(&self.frames[..std::mem::take(&mut self.count)]);
+        self.frames.give_back(&self.batch[..std::mem::take(&mut self.count)]);
     }
 }
 
@@ -142,24 +141,12 @@ impl Clock {
         Self {
             hands: Default::default(),
             turns: AtomicU64::new(0),
-            queues: (0..SHARDS).map(|_| Queues::default()).collect(),
+            queues: (0..SHARDS).map(|_| Padded::default()).collect(),
         }
     }
 
     fn queue(&self, shard: usize) -> MutexGuard<'_, Queue> {
-        self.queues[shard].queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Bytes of frames that the calling thread took lately.
-    fn demand_bytes(&self) -> u64 {
-        self.queues[own_place() % SHARDS].demand_bytes.load(Ordering::Relaxed)
-    }
-
-    /// A frame of `bytes` was taken on this thread.
-    pub fn note_demand(&self, bytes: u64) {
-        let demand = &self.queues[own_place() % SHARDS].demand_bytes;
-        // Exact counts do not matter, and mostly one thread has the place.
-        demand.store(demand.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        self.queues[shard].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A scan has loaded a page into the frame.
@@ -170,24 +157,39 @@ impl Clock {
     }
 }
 
-impl Pool {
+/// Takes pages out of memory: the clock beside what it looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Evictor<'a> {
+    pages: &'a Pages,
+    images: &'a Images,
+    clock: &'a Clock,
+    records: &'a Records,
+}
+
+impl<'a> Evictor<'a> {
+    pub fn new(pages: &'a Pages, images: &'a Images, clock: &'a Clock, records: &'a Records) -> Self {
+        Self { pages, images, clock, records }
+    }
+
+    fn frames(self) -> &'a Frames {
+        self.pages.frames()
+    }
+
     /// Makes as much memory free as the calling thread lately needed at a time, in a few bounded steps,
     /// without waiting. Part of every worker's loop; costs next to nothing if there is nothing to do.
     #[inline]
     pub fn make_room(&self) {
-        let demand_bytes = self.clock.demand_bytes();
+        let demand_bytes = self.frames().demand_bytes();
         if demand_bytes > 0 {
-            self.fill_store(own_place() % SHARDS, demand_bytes);
+            self.fill_store(self.frames().own_shard(), demand_bytes);
         }
     }
 
     fn fill_store(&self, shard: usize, demand_bytes: u64) {
         // Earlier demand decays.
-        self.clock.queues[shard]
-            .demand_bytes
-            .store(demand_bytes - demand_bytes.div_ceil(4), Ordering::Relaxed);
-        let store_bytes = demand_bytes.max(STORE_BYTES_MIN).min(self.frames.budget_bytes() / STORE_DIVISOR);
-        if self.frames.unbacked_bytes() < store_bytes && self.frames.free_bytes_of(shard) < store_bytes {
+        self.frames().set_demand(shard, demand_bytes - demand_bytes.div_ceil(4));
+        let store_bytes = demand_bytes.max(STORE_BYTES_MIN).min(self.frames().budget_bytes() / STORE_DIVISOR);
+        if self.frames().unbacked_bytes() < store_bytes && self.frames().free_bytes_of(shard) < store_bytes {
             self.evict(shard, store_bytes, BATCHES_PER_STEP);
         }
     }
@@ -196,12 +198,12 @@ impl Pool {
     /// pages wait for being written that the hands need not go on.
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
-        let enough = (UNITS_UNDER_WAY * self.page_store.unit_bytes())
-            .min(self.frames.budget_bytes() / UNDER_WAY_DIVISOR);
-        self.evict_queued(shard, store_bytes.saturating_sub(self.frames.free_bytes_of(shard)), &mut made);
+        let enough = (UNITS_UNDER_WAY * self.images.store().unit_bytes())
+            .min(self.frames().budget_bytes() / UNDER_WAY_DIVISOR);
+        self.evict_queued(shard, store_bytes.saturating_sub(self.frames().free_bytes_of(shard)), &mut made);
         for _ in 0..batches {
             let under_way = self.clock.queue(shard).gathered_bytes;
-            if self.frames.free_bytes_of(shard) >= store_bytes || under_way >= store_bytes + enough {
+            if self.frames().free_bytes_of(shard) >= store_bytes || under_way >= store_bytes + enough {
                 break;
             }
             self.pass(shard, self.next_class(), &mut made);
@@ -212,8 +214,8 @@ impl Pool {
     /// Pages whose units have been written, until `needed_bytes` are free, and those of scans beyond their
     /// share.
     fn evict_queued(&self, shard: usize, needed_bytes: u64, made: &mut Made) {
-        let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
-        let scan_bytes = self.frames.budget_bytes() / SCAN_DIVISOR;
+        let mut freed = Freed::new(self.frames());
+        let scan_bytes = self.frames().budget_bytes() / SCAN_DIVISOR;
         let mut queue = self.clock.queue(shard);
         let begin = made.freed_bytes;
         while made.freed_bytes - begin < needed_bytes
@@ -230,6 +232,7 @@ impl Pool {
             }
             queue.gathered.pop_front();
             queue.gathered_bytes -= class_bytes(candidate.frame.class());
+            debug_assert!(!queue.gathered.is_empty() || queue.gathered_bytes == 0, "bytes of no page");
         }
         while queue.scanned_bytes > scan_bytes
             && let Some(candidate) = queue.scanned.pop_front()
@@ -243,7 +246,7 @@ impl Pool {
 
     /// Both hands of one size class pass a batch of frames.
     fn pass(&self, shard: usize, class: usize, made: &mut Made) {
-        let used = u64::from(self.frames.used(class));
+        let used = u64::from(self.frames().used(class));
         if used == 0 {
             return;
         }
@@ -252,13 +255,13 @@ impl Pool {
         let start = self.clock.hands[class].fetch_add(count, Ordering::Relaxed);
         let frame = |at: u64| Frame::new(class, (at % used) as u32);
         for at in start + used / 2..start + used / 2 + count {
-            let meta = self.frames.meta(frame(at));
+            let meta = self.frames().meta(frame(at));
             if meta.page.load(Ordering::Relaxed) != 0 && meta.state.load(Ordering::Relaxed) != COOLING {
                 meta.state.store(COOLING, Ordering::Relaxed);
             }
         }
         let cooling = |at: u64| {
-            let meta = self.frames.meta(frame(at));
+            let meta = self.frames().meta(frame(at));
             let id = meta.page.load(Ordering::Relaxed);
             let is_cooling = id != 0 && meta.state.load(Ordering::Relaxed) == COOLING;
             is_cooling.then_some(Candidate { frame: frame(at), id })
@@ -270,10 +273,10 @@ impl Pool {
         for candidate in (start..start + count).filter_map(cooling) {
             candidates[found] = candidate;
             found += 1;
-            self.table.prefetch(PageId(candidate.id));
+            self.pages.table().prefetch(PageId(candidate.id));
         }
         self.records.note_pages(in_tail, found);
-        let mut freed = Freed { pool: self, frames: [Frame::NONE; BATCH], count: 0 };
+        let mut freed = Freed::new(self.frames());
         for candidate in &candidates[..found] {
             match self.try_evict(*candidate) {
                 Outcome::Left => made.left(candidate.frame, &mut freed),
@@ -292,7 +295,7 @@ impl Pool {
 
     /// The size classes take turns by how much memory they have.
     fn next_class(&self) -> usize {
-        let bytes = |class: usize| u64::from(self.frames.used(class)) * class_bytes(class);
+        let bytes = |class: usize| u64::from(self.frames().used(class)) * class_bytes(class);
         let total: u64 = (0..CLASSES).map(bytes).sum();
         // Multiples of the golden ratio are spread evenly over [0, 1), however many there are.
         let turn = self.clock.turns.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -309,13 +312,13 @@ impl Pool {
     /// Takes a page out of memory unless it was used again; one that has changed is gathered first.
     fn try_evict(&self, candidate: Candidate) -> Outcome {
         let Candidate { frame, id } = candidate;
-        let meta = self.frames.meta(frame);
+        let meta = self.frames().meta(frame);
         let Some(version) = meta.latch.try_read() else { return Outcome::Stays };
         if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
             return Outcome::Stays;
         }
         let is_under_way = |unit: UnitSequence| {
-            unit.0 != 0 && !self.page_store.is_written(unit) && !planted!(EvictedBeforeWritten)
+            unit.0 != 0 && !self.images.store().is_written(unit) && !planted!(EvictedBeforeWritten)
         };
         let unit = UnitSequence(meta.unit.load(Ordering::Relaxed));
         if meta.dirty_epoch.load(Ordering::Relaxed) == 0 && is_under_way(unit) {
@@ -333,7 +336,7 @@ impl Pool {
             return Outcome::Unwritten(unit);
         }
         if dirty_epoch != 0 {
-            let appended = self.append(PageId(id), frame, dirty_epoch);
+            let appended = self.images.gather(self.frames(), PageId(id), frame, dirty_epoch);
             meta.latch.unlock_unchanged();
             return match appended {
                 Ok(unit) => Outcome::Gathered(unit),
@@ -341,7 +344,7 @@ impl Pool {
             };
         }
         let location = Location::from_bits(meta.location.load(Ordering::Relaxed));
-        let (Some(location), Some(entry)) = (location, self.table.entry(PageId(id))) else {
+        let (Some(location), Some(entry)) = (location, self.pages.table().entry(PageId(id))) else {
             meta.latch.unlock_unchanged();
             return Outcome::Stays;
         };
@@ -356,18 +359,11 @@ impl Pool {
     /// # Errors
     /// What stands in the way of writing changed pages, if no others are in memory.
     #[inline]
-    pub(super) fn take_frame(&self, class: usize) -> Result<Frame, Error> {
-        match self.spare_frame(class) {
+    pub fn take_frame(&self, class: usize) -> Result<Frame, Error> {
+        match self.frames().spare(class) {
             Some(frame) => Ok(frame),
             None => self.wait_for_frame(class),
         }
-    }
-
-    /// The same, if there is one now; otherwise there soon will be more.
-    #[inline]
-    pub(super) fn spare_frame(&self, class: usize) -> Option<Frame> {
-        self.clock.note_demand(class_bytes(class));
-        self.frames.take(class)
     }
 
     #[cold]
@@ -375,30 +371,30 @@ impl Pool {
     fn wait_for_frame(&self, class: usize) -> Result<Frame, Error> {
         let needed = class_bytes(class) + META_BYTES;
         // A page that was written with a larger cache, or nonsense: there will never be room.
-        if needed > self.frames.budget_bytes() {
-            return Err(self.too_small_for(class, needed));
+        if needed > self.frames().budget_bytes() {
+            return Err(too_small_for(self.frames().budget_bytes(), class, needed));
         }
         let (mut place, mut thorough) = (None, false);
         loop {
             let made = self.evict_anything(needed, thorough);
-            if let Some(frame) = self.frames.take(class) {
+            if let Some(frame) = self.frames().take(class) {
                 drop(place);
                 // Whoever else was woken in vain may find what is left.
-                self.room.wake_one(FRAME);
+                self.frames().wake_one();
                 return Ok(frame);
             }
             if made.freed_bytes > 0 {
                 continue;
             }
             let waited = match made {
-                Made { waits_for: Some(unit), .. } => self.page_store.wait_written(unit),
+                Made { waits_for: Some(unit), .. } => self.images.store().wait_written(unit),
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
-                Made { denied: Some(_), .. } => self.page_store.wait_for_room(Stream::Fresh),
+                Made { denied: Some(_), .. } => self.images.store().wait_for_room(Stream::Fresh),
                 // All frames are being loaded, or are reserved.
-                _ if self.give_up_records() => continue,
+                _ if RecordCache::new(self.records, self.frames()).give_up() => continue,
                 // To be looked at once more, as one may have become free just before.
                 _ if place.is_none() => {
-                    place = Some(self.room.enter(FRAME));
+                    place = Some(self.frames().enter_queue());
                     continue;
                 }
                 _ => {
@@ -409,7 +405,7 @@ impl Pool {
             place = None;
             match waited {
                 Err(error) if thorough => {
-                    self.room.wake_one(FRAME);
+                    self.frames().wake_one();
                     return Err(error);
                 }
                 // Nothing can be written, but pages may be left that have not changed.
@@ -423,8 +419,8 @@ impl Pool {
     /// unless pages are on their way to the device, so that it is better to wait for them, and the search
     /// need not be `thorough`.
     fn evict_anything(&self, bytes: u64, thorough: bool) -> Made {
-        let own = own_place() % SHARDS;
-        let mut made = self.evict(own, self.frames.free_bytes_of(own) + bytes, BATCHES_PER_FAULT);
+        let own = self.frames().own_shard();
+        let mut made = self.evict(own, self.frames().free_bytes_of(own) + bytes, BATCHES_PER_FAULT);
         for shard in (0..SHARDS).filter(|shard| *shard != own) {
             if made.freed_bytes < bytes {
                 self.evict_queued(shard, bytes - made.freed_bytes, &mut made);
@@ -432,7 +428,7 @@ impl Pool {
         }
         for class in 0..CLASSES {
             let hand = &self.clock.hands[class];
-            let end = hand.load(Ordering::Relaxed) + 2 * u64::from(self.frames.used(class));
+            let end = hand.load(Ordering::Relaxed) + 2 * u64::from(self.frames().used(class));
             while made.freed_bytes < bytes && hand.load(Ordering::Relaxed) < end {
                 if !thorough
                     && (made.waits_for.is_some() || matches!(made.denied, Some(NotAppended::NoBuffer)))
@@ -443,12 +439,6 @@ impl Pool {
             }
         }
         made
-    }
-}
-
-impl Upkeep for Pool {
-    fn step(&self) {
-        self.make_room();
     }
 }
 

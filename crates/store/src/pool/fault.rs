@@ -1,25 +1,58 @@
 //! Pages that are not in memory: who loads them and who waits.
 
-use crate::sync::atomic::Ordering;
-
-use super::evict::FRAME;
+use super::evict::{Clock, Evictor};
 use super::frames::Frame;
+use super::images::Images;
+use super::pages::Pages;
 use super::table::{Entry, PageLocation, Word};
 use super::waiters::{Waiters, changed};
-use super::{Access, HOT, OptimisticGuard, Pool, SCANNED, count, own_place};
+use super::{Access, HOT, OptimisticGuard, SCANNED};
 use crate::Error;
 use crate::header::PageId;
 use crate::segment::Location;
+use crate::sync::atomic::Ordering;
 use crate::task::{park, yield_now};
 
-impl Pool {
-    /// [`Pool::read`] of a page that is not in memory, or that somebody is changing.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn read_slowly(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
-        let entry = self.table.entry(id).ok_or_else(|| no_such_page(id))?;
+/// Queues for pages that are being loaded.
+const QUEUES: usize = 64;
+
+/// Those who wait for a page that another one loads.
+pub(super) struct Loads(Box<[Waiters]>);
+
+impl Loads {
+    pub fn new() -> Self {
+        Self((0..QUEUES).map(|_| Waiters::default()).collect())
+    }
+
+    fn queue(&self, id: PageId) -> &Waiters {
+        &self.0[id.0 as usize % self.0.len()]
+    }
+}
+
+/// Brings pages into memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Loader<'a> {
+    pub(super) pages: &'a Pages,
+    pub(super) images: &'a Images,
+    loads: &'a Loads,
+    clock: &'a Clock,
+    evictor: Evictor<'a>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(
+        (pages, images): (&'a Pages, &'a Images),
+        (loads, clock): (&'a Loads, &'a Clock),
+        evictor: Evictor<'a>,
+    ) -> Self {
+        Self { pages, images, loads, clock, evictor }
+    }
+
+    /// [`Pool::read`](super::Pool::read) of a page that is not in memory, or that somebody is changing.
+    pub(super) fn read(self, id: PageId, access: Access) -> Result<OptimisticGuard<'a>, Error> {
+        let entry = self.pages.table().entry(id).ok_or_else(|| no_such_page(id))?;
         loop {
-            if let Some(guard) = self.look(id, access) {
+            if let Some(guard) = self.pages.look(id, access) {
                 return Ok(guard);
             }
             let word = entry.load();
@@ -34,26 +67,22 @@ impl Pool {
         }
     }
 
-    fn queue(&self, id: PageId) -> &Waiters {
-        &self.loading[id.0 as usize % self.loading.len()]
-    }
-
-    fn wait_for_load(&self, id: PageId, entry: &Entry, word: Word) {
-        let _place = self.queue(id).enter(id.0);
+    fn wait_for_load(self, id: PageId, entry: &Entry, word: Word) {
+        let _place = self.loads.queue(id).enter(id.0);
         if entry.load() == word {
             park();
         }
     }
 
     /// Loads the page, unless somebody else does by now.
-    fn load(&self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
-        let frame = self.take_frame(location.class())?;
+    fn load(self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
+        let frame = self.evictor.take_frame(location.class())?;
         self.load_into(frame, id, entry, location, access)
     }
 
     /// The same, into a frame that the caller has taken.
     pub(super) fn load_into(
-        &self,
+        self,
         frame: Frame,
         id: PageId,
         entry: &Entry,
@@ -65,7 +94,7 @@ impl Pool {
         loop {
             // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class,
             // and all frames begin at multiples of 4096.
-            let result = unsafe { self.page_store.read(from, id, self.frames.memory(frame)) };
+            let result = unsafe { self.images.store().read(from, id, self.pages.frames().memory(frame)) };
             let now = match entry.load().location() {
                 PageLocation::Loading(now) => now,
                 _ => from,
@@ -84,23 +113,23 @@ impl Pool {
 
     /// For who loads the page from `location` into a frame that is nobody's, unless somebody else does by
     /// now.
-    pub(super) fn claim<'a>(
-        &'a self,
+    pub(super) fn claim(
+        self,
         id: PageId,
         entry: &'a Entry,
         location: Location,
         frame: Frame,
     ) -> Option<Claim<'a>> {
         if !entry.exchange(Word::device(location), Word::loading(location)) {
-            self.give_back(&[frame]);
+            self.pages.frames().give_back(&[frame]);
             return None;
         }
-        count(&self.counts[own_place()].misses);
-        Some(Claim { pool: self, id, entry, frame: Some(frame) })
+        self.pages.count_miss();
+        Some(Claim { loader: self, id, entry, frame: Some(frame) })
     }
 
-    fn finish_load(&self, id: PageId, entry: &Entry, frame: Frame, from: Location, access: Access) {
-        let meta = self.frames.meta(frame);
+    fn finish_load(self, id: PageId, entry: &Entry, frame: Frame, from: Location, access: Access) {
+        let meta = self.pages.frames().meta(frame);
         debug_assert_eq!(meta.dirty_epoch.load(Ordering::Relaxed), 0);
         meta.unit.store(0, Ordering::Relaxed);
         let mut at = from;
@@ -115,21 +144,21 @@ impl Pool {
         }
         // From now on others may take the latch.
         let scanned = access == Access::Scan;
-        self.publish(id, frame, if scanned { SCANNED } else { HOT });
+        self.pages.frames().publish(id, frame, if scanned { SCANNED } else { HOT });
         if scanned {
             self.clock.note_scanned(frame, id);
         }
         changed();
-        self.queue(id).wake_all(id.0);
+        self.loads.queue(id).wake_all(id.0);
         // It may leave memory again.
-        self.room.wake_one(FRAME);
+        self.pages.frames().wake_one();
     }
 }
 
 /// A page that is being loaded. It is on the device again, unless it was loaded: also after a panic, as
 /// others wait for it.
 pub(super) struct Claim<'a> {
-    pool: &'a Pool,
+    loader: Loader<'a>,
     id: PageId,
     entry: &'a Entry,
     /// Nobody's page until it is loaded.
@@ -140,7 +169,7 @@ impl Claim<'_> {
     /// The frame has the page, as it was read at `from`.
     pub fn finish(mut self, from: Location, access: Access) {
         if let Some(frame) = self.frame.take() {
-            self.pool.finish_load(self.id, self.entry, frame, from, access);
+            self.loader.finish_load(self.id, self.entry, frame, from, access);
         }
     }
 }
@@ -152,8 +181,8 @@ impl Drop for Claim<'_> {
             && !self.entry.exchange(Word::loading(now), Word::device(now))
         {}
         changed();
-        self.pool.queue(self.id).wake_all(self.id.0);
-        self.pool.give_back(&[frame]);
+        self.loader.loads.queue(self.id).wake_all(self.id.0);
+        self.loader.pages.frames().give_back(&[frame]);
     }
 }
 

@@ -15,12 +15,17 @@ use std::io;
 use super::gate::own_place;
 use super::latch::Latch;
 use super::mapping::Mapping;
+use super::waiters::{WaitTicket, Waiters, changed};
+use crate::header::PageId;
 use crate::page::Page;
 
 const INDEX_BITS: u32 = 28;
 
 /// Lists of free frames. Threads beyond this number share them.
 pub(super) const SHARDS: usize = 32;
+
+/// Key of the waiters in the queue for frames.
+const FRAME: u64 = 0;
 
 /// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly
 /// used.
@@ -101,6 +106,8 @@ pub(crate) struct Frames {
     unbacked_bytes: AtomicU64,
     cold: Mutex<[List; CLASSES]>,
     shards: Box<[Shard]>,
+    /// Those who wait for a frame.
+    room: Waiters,
 }
 
 #[derive(Clone, Copy)]
@@ -129,6 +136,8 @@ struct Class {
 struct Shard {
     lists: Mutex<[List; CLASSES]>,
     bytes: AtomicU64,
+    /// Bytes of frames that the threads took lately.
+    demand_bytes: AtomicU64,
 }
 
 /// Free frames of a class, linked through their metas.
@@ -183,6 +192,7 @@ impl Frames {
             unbacked_bytes: AtomicU64::new(budget_bytes),
             cold: Mutex::default(),
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            room: Waiters::default(),
         })
     }
 
@@ -206,8 +216,50 @@ impl Frames {
         self.shards[shard].bytes.load(Ordering::Relaxed)
     }
 
-    fn own_shard(&self) -> usize {
+    /// The shard of the calling thread.
+    pub fn own_shard(&self) -> usize {
         own_place() % SHARDS
+    }
+
+    /// Bytes of frames that the calling thread took lately.
+    pub fn demand_bytes(&self) -> u64 {
+        self.shards[self.own_shard()].demand_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets them for a shard, as earlier demand decays.
+    pub fn set_demand(&self, shard: usize, bytes: u64) {
+        self.shards[shard].demand_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A frame of `bytes` was taken on this thread.
+    pub fn note_demand(&self, bytes: u64) {
+        let demand = &self.shards[self.own_shard()].demand_bytes;
+        // Exact counts do not matter, and mostly one thread has the place.
+        demand.store(demand.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// [`Frames::take`] for a page. If there is none now, there soon will be more.
+    #[inline]
+    pub fn spare(&self, class: usize) -> Option<Frame> {
+        self.note_demand(class_bytes(class));
+        self.take(class)
+    }
+
+    /// Puts the caller into the queue of those who wait for a frame.
+    pub(super) fn enter_queue(&self) -> WaitTicket<'_> {
+        self.room.enter(FRAME)
+    }
+
+    /// Wakes one who waits for a frame, as one may be evicted now.
+    pub fn wake_one(&self) {
+        self.room.wake_one(FRAME);
+    }
+
+    /// Makes a frame, whose bytes are complete, the page's.
+    pub fn publish(&self, id: PageId, frame: Frame, state: u8) {
+        let meta = self.meta(frame);
+        meta.state.store(state, Ordering::Relaxed);
+        meta.page.store(id.0, Ordering::Release);
     }
 
     /// A frame of the class that is nobody's page, if there is memory. Its content is whatever was there.
@@ -276,10 +328,21 @@ impl Frames {
 
     /// Gives frames back that are nobody's page any more.
     pub fn give_back(&self, frames: &[Frame]) {
+        if frames.is_empty() {
+            return;
+        }
+        self.free(frames);
+        changed();
+        frames.iter().for_each(|_| self.wake_one());
+    }
+
+    fn free(&self, frames: &[Frame]) {
         let own = self.own_shard();
         let mut lists = self.lists(own);
         for frame in frames {
-            debug_assert_eq!(self.meta(*frame).page.load(Ordering::Relaxed), 0, "still a page");
+            let meta = self.meta(*frame);
+            debug_assert_eq!(meta.page.load(Ordering::Relaxed), 0, "still a page");
+            debug_assert_eq!(meta.dirty_epoch.load(Ordering::Relaxed), 0, "a free frame counts as dirty");
             lists[frame.class()].push(self, *frame);
         }
         let bytes = frames.iter().map(|frame| class_bytes(frame.class())).sum();

@@ -10,6 +10,29 @@
 //! assertion watches. A checkpoint's cut falls between sections, so what one section changes is in a
 //! checkpoint as a whole or not at all.
 //!
+//! The parts own their fields; what uses several of them is a view that borrows those, and no others:
+//!
+//! | part | what it owns, and alone changes |
+//! | --- | --- |
+//! | [`Frames`] | memory, free frames and those who wait for one |
+//! | [`Pages`] | the page table beside the frames, and counts of look-ups |
+//! | [`Images`] | which pages are dirty, and how locations have changed since the last checkpoint |
+//! | [`Gate`] | the epoch, and sections under way |
+//! | [`Registry`] | pages that checkpoints leave out |
+//! | [`Frees`] | how many pages were freed |
+//! | [`Loads`] | those who wait for a page that another one loads |
+//! | [`Clock`] | the hands of the eviction, and pages that wait to leave |
+//! | [`Records`] | records without their pages |
+//! | [`ReadAhead`] | tasks that load pages in advance |
+//!
+//! | view | what it does, with which parts |
+//! | --- | --- |
+//! | [`Section`] | changes pages: pages, images, gate, registry, frees |
+//! | [`Evictor`] | takes pages out of memory: pages, images, clock, records |
+//! | [`Loader`] | brings pages into memory: pages, images, loads, clock, and the evictor for a frame |
+//! | [`RecordCache`] | keeps single records: records, frames |
+//! | [`Checkpoints`], [`Opening`] | cuts and flushes; restores: pages, images, gate |
+//!
 //! Who may change what:
 //! - The entry of a page that is in memory, and its frame's [`Meta`]: the holder of the frame's latch.
 //! - The entry of a page that is on the device: anyone, by compare-and-swap. The thread or task that makes it
@@ -28,11 +51,15 @@ mod fault;
 mod frames;
 mod frees;
 mod gate;
+mod images;
 mod latch;
 mod mapping;
+mod opening;
 mod page_store;
+mod pages;
 mod prefetch;
 mod records;
+mod relocate;
 mod section;
 mod table;
 #[cfg(test)]
@@ -44,32 +71,36 @@ mod unread;
 mod waiters;
 mod withheld;
 
-use crate::class::class_bytes;
-use crate::epoch::Epoch;
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use crate::sync::{Arc, Weak};
-
 use flashgrain_device::limits::{Limit, limited};
 
 use crate::Error;
-use crate::header::{Header, PageId, PageKind};
+use crate::class::class_bytes;
+use crate::epoch::Epoch;
+use crate::header::PageId;
 use crate::page::Page;
-use crate::segment::{Location, NotAppended, Stream, UnitSequence};
-use crate::task::{Executor, Upkeep, go_on, overlap};
-use changes::Changes;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Weak};
+use crate::task::{Executor, Upkeep};
+use ahead::ReadAhead;
 pub(crate) use changes::Moved;
-use evict::{Clock, FRAME};
+use checkpoint::Checkpoints;
+use evict::{Clock, Evictor};
+use fault::{Loader, Loads};
 pub(crate) use frames::{Frame, Frames, Meta};
-use gate::{Gate, PLACES, own_place};
+use frees::Frees;
+use gate::Gate;
+use images::Images;
 use latch::Version;
+use opening::Opening;
 pub(crate) use page_store::PageStore;
+pub(crate) use pages::Pages;
 pub(crate) use prefetch::prefetch;
-use prefetch::prefetch_line;
 pub(crate) use records::RecordKey;
-use records::Records;
+use records::{RecordCache, Records};
+use section::Parts;
 pub(crate) use section::{Denied, Reserved, Section};
-use table::{PageLocation, Table};
-use waiters::{Waiters, changed};
+use table::Table;
+use withheld::Registry;
 pub(crate) use withheld::Withheld;
 
 /// How a page is going to be used.
@@ -94,46 +125,21 @@ pub(crate) const BUDGET_BYTES_MIN: u64 = 128 << 10;
 /// A page may take this part of the budget.
 const PAGE_DIVISOR: u64 = 8;
 
-/// Less than this is read from the processor's caches more quickly than tasks could take turns.
-const PROCESSOR_CACHE_BYTES: u64 = 8 << 20;
-
-/// Queues for pages that are being loaded.
-const QUEUES: usize = 64;
-
 /// See the module.
 pub(crate) struct Pool {
-    frames: Frames,
-    table: Table,
+    /// Where pages are.
+    pub pages: Pages,
+    /// What is newer in memory than on the device.
+    pub images: Images,
+    /// Pages that checkpoints leave out.
+    pub withheld: Registry,
+    /// Whether pages were freed.
+    pub frees: Frees,
     gate: Gate,
-    changes: Changes,
-    withheld: withheld::Registry,
-    frees: frees::Frees,
-    page_store: Arc<dyn PageStore>,
-    executor: Executor,
-    /// Tasks under way that load pages in advance.
-    read_ahead_tasks: AtomicU64,
-    /// Those who wait for a page that another one loads.
-    loading: Box<[Waiters]>,
-    /// Those who wait for a frame.
-    room: Waiters,
+    loads: Loads,
     clock: Clock,
     records: Records,
-    counts: Box<[Counts]>,
-    me: Weak<Self>,
-}
-
-/// Counters of the threads that share a slot.
-#[derive(Default)]
-#[repr(align(128))]
-struct Counts {
-    /// Bytes of pages that they made dirty, less those that they made clean.
-    dirty_bytes: AtomicI64,
-    /// Of these, those of volatile pages.
-    volatile_dirty_bytes: AtomicI64,
-    /// Bytes of volatile pages that they made, less those of which they freed, in memory or not.
-    volatile_bytes: AtomicI64,
-    hits: AtomicU64,
-    misses: AtomicU64,
+    ahead: ReadAhead,
 }
 
 /// How often pages were looked for since the pool was made.
@@ -145,13 +151,6 @@ pub(crate) struct Hits {
     pub misses: u64,
     /// They were neither, as the record that was wanted of them was known without its page.
     pub records: u64,
-}
-
-/// Counts one more. Mostly one thread has the place, so that this needs no locked instruction; where several
-/// share it, a few may be lost.
-#[inline]
-fn count(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 /// A page that was resident when it was looked at, and its version then. Readers take no latch: they
@@ -207,7 +206,7 @@ impl<'a> OptimisticGuard<'a> {
     }
 }
 
-/// The frame that a page was in, and the version of its latch then: see [`Pool::revisit`].
+/// The frame that a page was in, and the version of its latch then: see [`Pages::revisit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageVersion {
     frame: Frame,
@@ -243,24 +242,18 @@ impl Pool {
         let frames = Frames::new(budget_bytes).map_err(no_addresses)?;
         let table = Table::new(budget_bytes >= frames::HUGE_BUDGET_BYTES).map_err(no_addresses)?;
         let pool = Arc::new_cyclic(|me| Self {
-            frames,
-            table,
+            pages: Pages::new(table, frames),
+            images: Images::new(page_store),
+            withheld: Registry::default(),
+            frees: Frees::default(),
             gate: Gate::new(1),
-            changes: Changes::default(),
-            withheld: withheld::Registry::default(),
-            frees: frees::Frees::default(),
-            page_store,
-            executor,
-            read_ahead_tasks: AtomicU64::new(0),
-            loading: (0..QUEUES).map(|_| Waiters::default()).collect(),
-            room: Waiters::default(),
+            loads: Loads::new(),
             clock: Clock::new(),
             records: Records::new(budget_bytes),
-            counts: (0..PLACES).map(|_| Counts::default()).collect(),
-            me: Weak::clone(me),
+            ahead: ReadAhead::new(executor.clone(), Weak::clone(me), budget_bytes),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
-        pool.executor.add_upkeep(upkeep);
+        executor.add_upkeep(upkeep);
         Ok(pool)
     }
 
@@ -275,116 +268,60 @@ impl Pool {
         if trouble!(Page) {
             return Err(Error::Io { doing: format!("read page {}", id.0), errno: libc::EIO });
         }
-        match self.look(id, access) {
+        match self.pages.look(id, access) {
             Some(guard) => {
-                count(&self.counts[own_place()].hits);
+                self.pages.count_hit();
                 Ok(guard)
             }
             None => self.read_slowly(id, access),
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
+        self.loader().read(id, access)
+    }
+
     /// The page, if it is in memory and nobody is changing it.
     #[inline]
     pub fn resident(&self, id: PageId) -> Option<OptimisticGuard<'_>> {
         // Trouble is for those who wait.
-        let guard = self.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
-        count(&self.counts[own_place()].hits);
+        let guard = self.pages.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
+        self.pages.count_hit();
         Some(guard)
     }
 
-    /// The page, if it is still in memory and nobody has changed it since this pool's `page_version`.
-    #[inline]
-    pub fn revisit(&self, page_version: PageVersion) -> Option<OptimisticGuard<'_>> {
-        let PageVersion { frame, version } = page_version;
-        let meta = self.frames.meta(frame);
-        // Under this version the frame has had the same page all the time.
-        let id = PageId(meta.page.load(Ordering::Relaxed));
-        let guard = Some(OptimisticGuard { meta, page: self.frames.page(frame), version, frame, id });
-        let guard = guard.filter(OptimisticGuard::is_valid)?;
-        guard.note_use();
-        count(&self.counts[own_place()].hits);
-        Some(guard)
+    /// Brings pages into memory.
+    pub fn loader(&self) -> Loader<'_> {
+        Loader::new((&self.pages, &self.images), (&self.loads, &self.clock), self.evictor())
     }
 
-    /// Whether the page would have to be read from the device.
-    #[inline]
-    pub fn is_absent(&self, id: PageId) -> bool {
-        self.table.entry(id).is_some_and(|entry| {
-            matches!(entry.load().location(), PageLocation::Device(_) | PageLocation::Loading(_))
-        })
+    fn evictor(&self) -> Evictor<'_> {
+        Evictor::new(&self.pages, &self.images, &self.clock, &self.records)
     }
 
-    /// Whether it is not even being read.
+    /// Records without their pages.
     #[inline]
-    pub fn is_only_on_device(&self, id: PageId) -> bool {
-        self.table.entry(id).is_some_and(|entry| matches!(entry.load().location(), PageLocation::Device(_)))
+    pub fn records(&self) -> RecordCache<'_> {
+        RecordCache::new(&self.records, self.pages.frames())
     }
 
-    /// Whether the page is still in memory and nobody has changed it since this pool's `page_version`.
-    #[inline]
-    pub fn is_valid(&self, page_version: PageVersion) -> bool {
-        self.frames.meta(page_version.frame).latch.is_valid(page_version.version)
+    /// For a checkpoint.
+    pub fn checkpoints(&self) -> Checkpoints<'_> {
+        Checkpoints::new(&self.pages, &self.images, &self.gate)
     }
 
-    /// The page, if it is in memory and nobody is changing it.
-    #[inline]
-    fn look(&self, id: PageId, access: Access) -> Option<OptimisticGuard<'_>> {
-        let frame = self.table.entry(id)?.load().frame()?;
-        let meta = self.frames.meta(frame);
-        let version = meta.latch.try_read()?;
-        // The frame may have become another page's since the entry was looked at, but under this version it
-        // stays what it is.
-        if meta.page.load(Ordering::Acquire) != id.0 {
-            return None;
-        }
-        let guard = OptimisticGuard { meta, page: self.frames.page(frame), version, frame, id };
-        if access == Access::Normal {
-            guard.note_use();
-        }
-        Some(guard)
-    }
-
-    /// Begins to fetch the page table's word of a page into the processor's cache.
-    #[inline]
-    pub fn prefetch_entry(&self, id: PageId) {
-        self.table.prefetch(id);
-    }
-
-    /// The same of what is looked at first of a page that is in memory.
-    #[inline]
-    pub fn prefetch_frame(&self, id: PageId) {
-        if let Some(frame) = self.table.entry(id).and_then(|entry| entry.load().frame()) {
-            prefetch_line(self.frames.meta(frame));
-            prefetch(self.frames.page(frame).words(0, 128));
-        }
-    }
-
-    /// To be called between prefetching and using a part of a page that was not looked at lately: other tasks
-    /// go on meanwhile, unless the processor's cache probably holds all there is.
-    #[inline]
-    pub fn overlap(&self) {
-        if self.frames.budget_bytes() - self.frames.unbacked_bytes() > PROCESSOR_CACHE_BYTES {
-            overlap();
-        } else {
-            go_on();
-        }
+    /// For recovery.
+    pub fn opening(&self) -> Opening<'_> {
+        Opening::new(self.pages.table(), &self.gate)
     }
 
     /// Begins a change.
     #[inline]
     pub fn section(&self) -> Section<'_> {
-        Section::new(self)
-    }
-
-    /// The cache would have to have `least` bytes.
-    #[cold]
-    fn too_small_for(&self, class: usize, least: u64) -> Error {
-        Error::Options(format!(
-            "a cache of {} bytes is too small for pages of {}: give it at least {least}",
-            self.frames.budget_bytes(),
-            class_bytes(class),
-        ))
+        let Self { pages, images, gate, withheld, frees, .. } = self;
+        Section::new(Parts { pages, images, gate, withheld, frees })
     }
 
     /// Memory for a new page of `class`; parks until there is some.
@@ -394,87 +331,30 @@ impl Pool {
     /// too many pages. If only dirty pages could give memory, the reason why these cannot be written.
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
         let least = class_bytes(class) * PAGE_DIVISOR;
-        if least > self.frames.budget_bytes() {
-            return Err(self.too_small_for(class, least));
+        if least > self.pages.budget_bytes() {
+            return Err(too_small_for(self.pages.budget_bytes(), class, least));
         }
-        if !self.table.has_room() {
+        if !self.pages.table().has_room() {
             return Err(Error::Full { why: "there are no numbers left for new pages".into() });
         }
         if trouble!(Frame) {
-            return Err(self.fail_write());
+            return Err(self.images.fail_write());
         }
         // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead
         // here, again and again.
-        self.page_store.check()?;
-        Ok(Reserved::new(self, self.take_frame(class)?))
-    }
-
-    /// As after a write that has failed.
-    #[cold]
-    fn fail_write(&self) -> Error {
-        let first = "a write that was to fail".to_owned();
-        self.page_store.give_up(&first);
-        Error::Poisoned { first }
-    }
-
-    /// # Errors
-    /// [`Error::Poisoned`] if nothing is written any more.
-    pub fn check(&self) -> Result<(), Error> {
-        self.page_store.check()
-    }
-
-    /// After [`Denied::NoRoom`].
-    ///
-    /// # Errors
-    /// [`Error::Full`], [`Error::Poisoned`].
-    pub fn wait_for_room(&self) -> Result<(), Error> {
-        self.page_store.wait_for_room(Stream::Fresh)
-    }
-
-    /// After [`Section::gather`] was denied for want of room.
-    ///
-    /// # Errors
-    /// As [`Pool::wait_for_room`].
-    pub fn wait_for_overflow_room(&self) -> Result<(), Error> {
-        self.page_store.wait_for_room(Stream::Overflow)
-    }
-
-    /// Bytes of pages in memory that have changed since they were written.
-    pub fn dirty_bytes(&self) -> u64 {
-        self.sum(|part| &part.dirty_bytes)
-    }
-
-    /// Of these, those that a checkpoint writes.
-    pub fn durable_dirty_bytes(&self) -> u64 {
-        self.dirty_bytes().saturating_sub(self.sum(|part| &part.volatile_dirty_bytes))
-    }
-
-    /// Bytes of all volatile pages that there are, in memory or on the device.
-    pub fn volatile_bytes(&self) -> u64 {
-        self.sum(|part| &part.volatile_bytes)
-    }
-
-    fn sum(&self, of: fn(&Counts) -> &AtomicI64) -> u64 {
-        self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+        self.images.check()?;
+        Ok(Reserved::new(self.pages.frames(), self.evictor().take_frame(class)?))
     }
 
     /// See [`Hits`].
     pub fn hits(&self) -> Hits {
-        let sum = |of: fn(&Counts) -> &AtomicU64| {
-            self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
-        };
-        let (hits, misses) = (sum(|part| &part.hits), sum(|part| &part.misses));
+        let (hits, misses) = self.pages.hits_and_misses();
         Hits { hits, misses, records: self.records.hits() }
-    }
-
-    /// The budget.
-    pub fn budget_bytes(&self) -> u64 {
-        self.frames.budget_bytes()
     }
 
     /// The part of the budget that records without pages leave to pages.
     pub fn budget_of_pages_bytes(&self) -> u64 {
-        self.budget_bytes() - self.records.bytes()
+        self.pages.budget_bytes() - self.records.bytes()
     }
 
     /// Bytes of records without their pages.
@@ -486,63 +366,19 @@ impl Pool {
     pub fn epoch(&self) -> Epoch {
         Epoch(self.gate.epoch())
     }
+}
 
-    fn mark_dirty(&self, id: PageId, frame: Frame, epoch: u32) {
-        self.frames.meta(frame).dirty_epoch.store(epoch, Ordering::Release);
-        self.count_dirty(id, class_bytes(frame.class()) as i64);
+impl Upkeep for Pool {
+    fn step(&self) {
+        self.evictor().make_room();
     }
+}
 
-    fn mark_clean(&self, id: PageId, frame: Frame) {
-        self.frames.meta(frame).dirty_epoch.store(0, Ordering::Release);
-        self.count_dirty(id, -(class_bytes(frame.class()) as i64));
-    }
-
-    fn count_dirty(&self, id: PageId, more_bytes: i64) {
-        let counts = &self.counts[own_place()];
-        counts.dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
-        if id.is_volatile() {
-            counts.volatile_dirty_bytes.fetch_add(more_bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// A volatile page of this class was made (`sign` 1) or freed (-1).
-    fn count_volatile(&self, id: PageId, class: usize, sign: i64) {
-        if id.is_volatile() {
-            let bytes = sign * class_bytes(class) as i64;
-            self.counts[own_place()].volatile_bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Gathers the image of a page that is dirty since `dirty_epoch`; then it is clean. The caller has the
-    /// latch.
-    fn append(&self, id: PageId, frame: Frame, dirty_epoch: u32) -> Result<UnitSequence, NotAppended> {
-        let (meta, page) = (self.frames.meta(frame), self.frames.page(frame));
-        let overflow = Header::of(page).kind == PageKind::Overflow as u8;
-        let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
-        let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
-        let appended = self.page_store.append(stream, id, frame.class(), page, from)?;
-        if !id.is_volatile() {
-            self.changes.note(dirty_epoch, Moved { id, from, to: Some(appended.location) });
-        }
-        meta.location.store(appended.location.bits(), Ordering::Relaxed);
-        meta.unit.store(appended.unit.0, Ordering::Relaxed);
-        self.mark_clean(id, frame);
-        Ok(appended.unit)
-    }
-
-    /// Makes a frame, whose bytes are complete, the page's.
-    fn publish(&self, id: PageId, frame: Frame, state: u8) {
-        let meta = self.frames.meta(frame);
-        meta.state.store(state, Ordering::Relaxed);
-        meta.page.store(id.0, Ordering::Release);
-    }
-
-    /// Gives frames back that are nobody's page any more.
-    fn give_back(&self, frames: &[Frame]) {
-        if !frames.is_empty() {
-            self.frames.give_back(frames);
-            changed();
-            frames.iter().for_each(|_| self.room.wake_one(FRAME));
-        }
-    }
+/// The cache, which has `budget_bytes`, would have to have `least` for a page of this class.
+#[cold]
+fn too_small_for(budget_bytes: u64, class: usize, least: u64) -> Error {
+    Error::Options(format!(
+        "a cache of {budget_bytes} bytes is too small for pages of {}: give it at least {least}",
+        class_bytes(class),
+    ))
 }

@@ -4,9 +4,14 @@ use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
 
 use super::changes::Moved;
-use super::frames::{Frame, Meta};
+use super::frames::{Frame, Frames, Meta};
+use super::frees::Frees;
+use super::gate::Gate;
+use super::images::Images;
+use super::pages::Pages;
 use super::table::{Entry, Word};
-use super::{HOT, OptimisticGuard, Pool};
+use super::withheld::Registry;
+use super::{HOT, OptimisticGuard};
 use crate::Error;
 use crate::epoch::Epoch;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -16,14 +21,24 @@ use crate::task::Unwaiting;
 
 /// Memory for a new page, all zeros.
 pub(crate) struct Reserved<'a> {
-    pool: &'a Pool,
+    frames: &'a Frames,
     frame: Frame,
+}
+
+/// What sections change.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub pages: &'a Pages,
+    pub images: &'a Images,
+    pub gate: &'a Gate,
+    pub withheld: &'a Registry,
+    pub frees: &'a Frees,
 }
 
 /// A change of one or several pages that a checkpoint sees as a whole or not at all. Not `Send`; at most one
 /// per task.
 pub(crate) struct Section<'a> {
-    pub(super) pool: &'a Pool,
+    pub(super) parts: Parts<'a>,
     epoch: u32,
     place: usize,
     _unwaiting: Unwaiting,
@@ -32,7 +47,7 @@ pub(crate) struct Section<'a> {
 
 /// A page to which the section has the latch, and which it may change.
 pub(crate) struct Locked<'s> {
-    pool: &'s Pool,
+    frames: &'s Frames,
     meta: &'s Meta,
     frame: Frame,
     id: PageId,
@@ -44,13 +59,13 @@ pub(crate) enum Denied {
     /// It has changed since it was read: start over.
     Changed,
     /// Its old state must be written first and there is no buffer for that: drop the section, call
-    /// [`Pool::wait_for_room`], start over.
+    /// [`Images::wait_for_room`], start over.
     NoRoom,
     /// The store is poisoned.
     Failed(Error),
 }
 
-impl Pool {
+impl Images {
     /// Waits for the cause of a denial to end, before the next attempt. The section has ended.
     ///
     /// # Errors
@@ -65,24 +80,30 @@ impl Pool {
 }
 
 impl<'a> Reserved<'a> {
-    pub(super) fn new(pool: &'a Pool, frame: Frame) -> Self {
-        let page = pool.frames.page(frame);
+    pub(super) fn new(frames: &'a Frames, frame: Frame) -> Self {
+        let page = frames.page(frame);
         (0..page.len_bytes()).step_by(4).for_each(|at| page.set_word(at, 0));
-        Self { pool, frame }
+        Self { frames, frame }
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.pool.give_back(&[self.frame]);
+        self.frames.give_back(&[self.frame]);
     }
 }
 
 impl<'a> Section<'a> {
     #[inline]
-    pub(super) fn new(pool: &'a Pool) -> Self {
-        let place = pool.gate.enter();
-        Self { pool, epoch: pool.gate.epoch(), place, _unwaiting: Unwaiting::begin(), _not_send: PhantomData }
+    pub(super) fn new(parts: Parts<'a>) -> Self {
+        let place = parts.gate.enter();
+        Self {
+            parts,
+            epoch: parts.gate.epoch(),
+            place,
+            _unwaiting: Unwaiting::begin(),
+            _not_send: PhantomData,
+        }
     }
 
     /// The epoch that the section's changes belong to.
@@ -108,17 +129,17 @@ impl<'a> Section<'a> {
             guard.meta.latch.unlock_unchanged();
             return Err(denied);
         }
-        Ok(Locked { pool: self.pool, meta: guard.meta, frame: guard.frame, id: guard.id })
+        Ok(Locked { frames: self.parts.pages.frames(), meta: guard.meta, frame: guard.frame, id: guard.id })
     }
 
     /// Lets planned trouble happen.
     #[inline]
     fn check_trouble(&self) -> Result<(), Denied> {
         if trouble!(Write) {
-            return Err(Denied::Failed(self.pool.fail_write()));
+            return Err(Denied::Failed(self.parts.images.fail_write()));
         }
         if trouble!(Room) {
-            self.pool.fail_write();
+            self.parts.images.fail_write();
             return Err(Denied::NoRoom);
         }
         Ok(())
@@ -154,21 +175,25 @@ impl<'a> Section<'a> {
                 return Ok(());
             }
             // The checkpoint of that epoch needs the page as it is now.
-            self.pool.append(guard.id, guard.frame, dirty_epoch).map_err(denied)?;
+            self.parts
+                .images
+                .gather(self.parts.pages.frames(), guard.id, guard.frame, dirty_epoch)
+                .map_err(denied)?;
         }
         if let Some(location) = Location::from_bits(guard.meta.location.load(Ordering::Relaxed)) {
-            self.pool.page_store.release(location);
+            self.parts.images.store().release(location);
         }
-        self.pool.mark_dirty(guard.id, guard.frame, self.epoch);
+        self.parts.images.mark_dirty(self.parts.pages.frames(), guard.id, guard.frame, self.epoch);
         Ok(())
     }
 
     /// Makes a new page, all zeros but its header. Volatile pages are not part of checkpoints.
     pub fn create(&self, memory: Reserved<'a>, kind: PageKind, volatile: bool) -> Locked<'_> {
-        let (pool, frame) = (self.pool, memory.frame);
+        let Parts { pages, images, .. } = self.parts;
+        let (frames, frame) = (pages.frames(), memory.frame);
         std::mem::forget(memory);
-        let (meta, page) = (pool.frames.meta(frame), pool.frames.page(frame));
-        let id = pool.table.take_number(volatile);
+        let (meta, page) = (frames.meta(frame), frames.page(frame));
+        let id = pages.table().take_number(volatile);
         let locked = meta.latch.try_lock();
         debug_assert!(locked, "somebody has the latch of nobody's page");
         let header = Header {
@@ -183,53 +208,57 @@ impl<'a> Section<'a> {
         };
         header.store(page);
         meta.location.store(0, Ordering::Relaxed);
-        pool.count_volatile(id, frame.class(), 1);
-        pool.mark_dirty(id, frame, self.epoch);
-        pool.publish(id, frame, HOT);
-        if let Some(entry) = pool.table.entry(id) {
+        pages.count_volatile(id, frame.class(), 1);
+        images.mark_dirty(frames, id, frame, self.epoch);
+        frames.publish(id, frame, HOT);
+        if let Some(entry) = pages.table().entry(id) {
             entry.store(Word::memory(frame));
         }
-        Locked { pool, meta, frame, id }
+        Locked { frames, meta, frame, id }
     }
 
     /// Gathers the image of a page that this section has changed, so that it is known where it will be: for
     /// pages that are written once. It is there after
-    /// [`Segments::write_all`](crate::segment::Segments::write_all).
+    /// `Gatherer::write_all`.
     ///
     /// # Errors
     /// [`Denied`], but for [`Denied::Changed`]; the page is as it was.
     pub fn gather(&self, page: &Locked<'_>) -> Result<Location, Denied> {
         self.check_trouble()?;
-        self.pool.append(page.id, page.frame, self.epoch).map_err(denied)?;
+        self.parts
+            .images
+            .gather(self.parts.pages.frames(), page.id, page.frame, self.epoch)
+            .map_err(denied)?;
         Location::from_bits(page.meta.location.load(Ordering::Relaxed)).ok_or(Denied::Changed)
     }
 
     /// Makes a page exist whose image is at `location`, on the device already: what a replayed record refers
     /// to. `false` if it exists, as the checkpoint knows it.
     pub fn adopt(&self, id: PageId, location: Location) -> bool {
-        let adopted = self.pool.table.adopt(id, Word::device(location));
+        let adopted = self.parts.pages.table().adopt(id, Word::device(location));
         if adopted {
-            self.pool.changes.note(self.epoch, Moved { id, from: None, to: Some(location) });
+            self.parts.images.changes().note(self.epoch, Moved { id, from: None, to: Some(location) });
         }
         adopted
     }
 
     /// The page does not exist any longer.
     pub fn free(&self, page: Locked<'_>) {
-        let (pool, meta, frame, id) = (page.pool, page.meta, page.frame, page.id);
+        let Parts { pages, images, frees, .. } = self.parts;
+        let (meta, frame, id) = (page.meta, page.frame, page.id);
         std::mem::forget(page);
-        let _freeing = (!id.is_volatile()).then(|| pool.frees.begin());
+        let _freeing = (!id.is_volatile()).then(|| frees.begin());
         if !id.is_volatile() {
             let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
-            pool.changes.note(self.epoch, Moved { id, from, to: None });
+            images.changes().note(self.epoch, Moved { id, from, to: None });
         }
-        pool.count_volatile(id, frame.class(), -1);
-        pool.mark_clean(id, frame);
+        pages.count_volatile(id, frame.class(), -1);
+        images.mark_clean(pages.frames(), id, frame);
         meta.page.store(0, Ordering::Release);
-        pool.table.entry(id).map(Entry::clear);
+        pages.table().entry(id).map(Entry::clear);
         meta.latch.unlock();
-        pool.table.free_number(id, self.epoch);
-        pool.give_back(&[frame]);
+        pages.table().free_number(id, self.epoch);
+        pages.frames().give_back(&[frame]);
     }
 }
 
@@ -244,9 +273,9 @@ impl Drop for Section<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.pool.page_store.give_up("a panic while pages were changed");
+            self.parts.images.store().give_up("a panic while pages were changed");
         }
-        self.pool.gate.leave(self.place);
+        self.parts.gate.leave(self.place);
     }
 }
 
@@ -254,7 +283,7 @@ impl Locked<'_> {
     /// Its bytes.
     #[inline]
     pub fn page(&self) -> Page<'_> {
-        self.pool.frames.page(self.frame)
+        self.frames.page(self.frame)
     }
 
     /// Its number.

@@ -5,30 +5,31 @@
 //! Design", §2). Leaves that were written in key order lie in key order, so a scan gets those behind the one
 //! that it needs along with it.
 
+use super::Access;
+use super::fault::Loader;
 use super::table::PageLocation;
-use super::{Access, Pool};
 use crate::header::PageId;
 use crate::segment::{GAP_BYTES, Location};
 
 /// Longest read.
 const TOGETHER_BYTES: u64 = 32 << 10;
 
-impl Pool {
+impl Loader<'_> {
     /// Loads the first of these pages, if it is on the device, and with the same request those others that
     /// lie close to it and are not in memory either, as if a scan had loaded them. It does nothing if there
     /// are none, or no memory for them; a later read of a page loads it in any case, and reports errors.
     /// Parks.
-    pub fn load_together(&self, ids: &[PageId], access: Access) {
+    pub fn load_together(self, ids: &[PageId], access: Access) {
         let near = self.side_by_side(ids);
         if near.len() < 2 {
             return;
         }
         let (mut images, mut claims) = (Vec::new(), Vec::new());
         for (id, location) in near {
-            let Some(entry) = self.table.entry(id) else { continue };
-            let Some(frame) = self.spare_frame(location.class()) else { break };
+            let Some(entry) = self.pages.table().entry(id) else { continue };
+            let Some(frame) = self.pages.frames().spare(location.class()) else { break };
             if let Some(claim) = self.claim(id, entry, location, frame) {
-                images.push((location, id, self.frames.memory(frame)));
+                images.push((location, id, self.pages.frames().memory(frame)));
                 claims.push(claim);
             }
         }
@@ -37,7 +38,7 @@ impl Pool {
         }
         // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class,
         // and all begin at multiples of 4096.
-        let are_read = unsafe { self.page_store.read_together(&images) };
+        let are_read = unsafe { self.images.store().read_together(&images) };
         for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
             if is_read {
                 claim.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });
@@ -46,11 +47,11 @@ impl Pool {
     }
 
     /// Those of the pages that are on the device and lie close to the first one, and where.
-    pub(super) fn side_by_side(&self, ids: &[PageId]) -> Vec<(PageId, Location)> {
+    pub(super) fn side_by_side(self, ids: &[PageId]) -> Vec<(PageId, Location)> {
         let mut near: Vec<(PageId, Location)> = Vec::new();
         let (mut start, mut end) = (0, 0);
         for (place, id) in ids.iter().enumerate() {
-            let location = match self.table.entry(*id).map(|entry| entry.load().location()) {
+            let location = match self.pages.table().entry(*id).map(|entry| entry.load().location()) {
                 Some(PageLocation::Device(location)) => location,
                 _ if place == 0 => break,
                 _ => continue,

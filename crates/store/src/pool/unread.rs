@@ -2,7 +2,7 @@
 
 use super::Access;
 use super::changes::Moved;
-use super::section::{Denied, Section};
+use super::section::{Denied, Parts, Section};
 use super::table::{PageLocation, Word};
 use crate::header::PageId;
 
@@ -13,32 +13,32 @@ impl<'a> Section<'a> {
     /// # Errors
     /// [`Denied`], and then the page is still there.
     pub fn free_unread(&self, id: PageId) -> Result<(), Denied> {
-        let pool = self.pool;
-        let Some(entry) = pool.table.entry(id) else { return Ok(()) };
+        let Parts { pages, images, frees, .. } = self.parts;
+        let Some(entry) = pages.table().entry(id) else { return Ok(()) };
         match entry.load().location() {
             PageLocation::Nowhere => Ok(()),
             // A prefetch may be under way.
             PageLocation::Loading(_) => Err(Denied::Changed),
             PageLocation::Memory(_) => {
-                let guard = pool.look(id, Access::Scan).ok_or(Denied::Changed)?;
+                let guard = pages.look(id, Access::Scan).ok_or(Denied::Changed)?;
                 self.free(self.lock(&guard)?);
                 Ok(())
             }
             PageLocation::Device(location) => {
-                let _freeing = (!id.is_volatile()).then(|| pool.frees.begin());
+                let _freeing = (!id.is_volatile()).then(|| frees.begin());
                 let clear = || entry.exchange(Word::device(location), Word::nowhere());
                 let moved = Moved { id, from: Some(location), to: None };
                 let cleared = if id.is_volatile() {
                     clear()
                 } else {
-                    pool.changes.note_if(self.epoch().0, moved, clear)
+                    images.changes().note_if(self.epoch().0, moved, clear)
                 };
                 if !cleared {
                     return Err(Denied::Changed);
                 }
-                pool.count_volatile(id, location.class(), -1);
-                pool.page_store.release(location);
-                pool.table.free_number(id, self.epoch().0);
+                pages.count_volatile(id, location.class(), -1);
+                images.store().release(location);
+                pages.table().free_number(id, self.epoch().0);
                 Ok(())
             }
         }

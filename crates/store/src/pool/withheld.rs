@@ -1,6 +1,6 @@
 //! Pages that checkpoints leave out: those of overflow values that are written and not committed.
 //!
-//! 1. *Begun*: [`Pool::withhold`] makes an empty set.
+//! 1. *Begun*: [`Registry::begin`] makes an empty set.
 //! 2. *Written*: a page joins the set in the section that makes it.
 //! 3. *Committed*: [`Section::release`] ends the set. Checkpoints that are cut from then on have its pages,
 //!    and only then is the commit logged.
@@ -14,7 +14,7 @@
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
 
-use super::{Pool, Section};
+use super::Section;
 use crate::epoch::Epoch;
 use crate::header::PageId;
 
@@ -24,7 +24,7 @@ pub(crate) struct Withheld(u64);
 
 /// All such sets. Those that were released are not among them.
 #[derive(Default)]
-pub(super) struct Registry(Mutex<Sets>);
+pub(crate) struct Registry(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
@@ -36,12 +36,10 @@ impl Registry {
     fn sets(&self) -> MutexGuard<'_, Sets> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Pool {
     /// Begins a set. It must be released, or all of its pages be [given up](Section::last_withheld).
-    pub fn withhold(&self) -> Withheld {
-        let mut sets = self.withheld.sets();
+    pub fn begin(&self) -> Withheld {
+        let mut sets = self.sets();
         sets.begun += 1;
         let set = Withheld(sets.begun);
         sets.pages.insert(set, Vec::new());
@@ -50,13 +48,13 @@ impl Pool {
 
     /// Whether the set was neither released nor ended.
     pub fn is_withheld(&self, set: Withheld) -> bool {
-        self.withheld.sets().pages.contains_key(&set)
+        self.sets().pages.contains_key(&set)
     }
 
     /// All pages that are withheld. For a cut, after which the next ones are not part of the checkpoint
     /// anyway.
-    pub fn withheld_pages(&self) -> Vec<PageId> {
-        let sets = self.withheld.sets();
+    pub fn pages(&self) -> Vec<PageId> {
+        let sets = self.sets();
         sets.pages.values().flatten().copied().collect()
     }
 }
@@ -64,19 +62,19 @@ impl Pool {
 impl Section<'_> {
     /// The page, which this section makes, joins the set.
     pub fn join(&self, set: Withheld, page: PageId) {
-        self.pool.withheld.sets().pages.entry(set).or_default().push(page);
+        self.parts.withheld.sets().pages.entry(set).or_default().push(page);
     }
 
     /// Ends the set: from this epoch on, checkpoints have its pages.
     pub fn release(&self, set: Withheld) -> Epoch {
-        self.pool.withheld.sets().pages.remove(&set);
+        self.parts.withheld.sets().pages.remove(&set);
         self.epoch()
     }
 
     /// The page that joined the set last, which this section is going to free. `None` if the set has no more
     /// than `kept` pages, or was released; an empty one is ended.
     pub fn last_withheld(&self, set: Withheld, kept: usize) -> Option<PageId> {
-        let mut sets = self.pool.withheld.sets();
+        let mut sets = self.parts.withheld.sets();
         let pages = sets.pages.get(&set)?;
         let last = pages.last().copied().filter(|_| pages.len() > kept);
         if pages.is_empty() {
@@ -87,7 +85,7 @@ impl Section<'_> {
 
     /// This section has freed [that page](Section::last_withheld).
     pub fn leave(&self, set: Withheld) {
-        let mut sets = self.pool.withheld.sets();
+        let mut sets = self.parts.withheld.sets();
         let _freed = sets.pages.get_mut(&set).and_then(Vec::pop);
     }
 }

@@ -48,7 +48,7 @@ impl Overflow {
 
     /// A value without any bytes yet.
     pub fn begin(&self) -> Draft {
-        let set = self.pool.withhold();
+        let set = self.pool.withheld.begin();
         Draft { set, owner: None, pages: Vec::new(), length: 0, checksum: Crc32c::new() }
     }
 
@@ -112,7 +112,7 @@ impl Overflow {
         logged.extend_from_slice(&(draft.pages.len() as u32).to_le_bytes());
         for page in &draft.pages {
             // Only now: where a page was before may be another one's after a checkpoint that has left it out.
-            let location = self.pool.location(*page, true);
+            let location = self.pool.pages.location(*page, true);
             let gone = || damaged("the pages that were written", format!("no page {}", page.0));
             logged.extend_from_slice(&page.0.to_le_bytes());
             logged.extend_from_slice(&location.ok_or_else(gone)?.bits().to_le_bytes());
@@ -122,7 +122,7 @@ impl Overflow {
 
     /// Whether there is such a set: none that was completed or discarded.
     pub fn is_withheld(&self, set: Withheld) -> bool {
-        self.pool.is_withheld(set)
+        self.pool.withheld.is_withheld(set)
     }
 
     /// Frees what was written of a value, unless it was completed.
@@ -169,8 +169,8 @@ impl Overflow {
                     section.free(locked);
                     drop(section);
                     match denied {
-                        Denied::NoRoom => self.pool.wait_for_overflow_room()?,
-                        denied => self.pool.recover(denied)?,
+                        Denied::NoRoom => self.pool.images.wait_for_overflow_room()?,
+                        denied => self.pool.images.recover(denied)?,
                     }
                 }
             }

@@ -153,7 +153,7 @@ struct Logged {
 impl Overflow {
     /// Values in pages of at most `class_max`, less if the cache is small.
     pub fn new(pool: &Arc<Pool>, class_max: usize) -> Self {
-        let fits = |class: &usize| class_bytes(*class) * 32 <= pool.budget_bytes();
+        let fits = |class: &usize| class_bytes(*class) * 32 <= pool.pages.budget_bytes();
         let class_max = (0..=class_max).rev().find(fits).unwrap_or(0);
         Self { pool: Arc::clone(pool), class_max }
     }
@@ -316,7 +316,7 @@ impl Overflow {
                 Ok(true) => yield_now(),
                 Ok(false) => return Ok(()),
                 Err(denied) => {
-                    self.pool.recover(denied)?;
+                    self.pool.images.recover(denied)?;
                     yield_now();
                 }
             }
@@ -341,12 +341,12 @@ impl Overflow {
         let Logged { owner, completed, pages } = decode_logged(logged)?;
         if let Some(owner) = owner
             && completed <= cut
-            && !self.pool.exists(owner.first)
+            && !self.pool.pages.exists(owner.first)
         {
             return Ok(false);
         }
         for (page, _) in &pages {
-            if self.pool.exists(*page) && !self.is_of(*page, owner)? {
+            if self.pool.pages.exists(*page) && !self.is_of(*page, owner)? {
                 return Ok(false);
             }
         }
@@ -468,13 +468,13 @@ mod tests {
             let room = class_bytes(class_max) as usize - BYTES as usize;
             // The last one has two levels of numbers in the smallest pages.
             for length in [0, 1, 7, room - 1, room, room + 1, 8 * room, 9 * room - 3, 4100 * 4040] {
-                let (value, before) = (value(length, length as u64), pool.pages());
+                let (value, before) = (value(length, length as u64), pool.pages.count());
                 let logged = write(&overflow, &value).unwrap();
                 assert!(kept(&logged).len() <= REFERENCE_BYTES_MAX);
                 assert_eq!(super::length(kept(&logged)), Some(length as u64));
                 assert!(read(&overflow, &logged).unwrap() == value, "{length}");
                 overflow.free(kept(&logged)).unwrap();
-                assert_eq!(pool.pages(), before);
+                assert_eq!(pool.pages.count(), before);
                 assert!(length == 0 || read(&overflow, &logged).is_err());
             }
         }
@@ -513,7 +513,7 @@ mod tests {
 
         // Opened from a checkpoint that does not know it.
         let pool = pool_over(&page_store, 1 << 20);
-        pool.restored(Epoch(7), PageId(1));
+        pool.opening().restored(Epoch(7), PageId(1));
         let second = Overflow::new(&pool, 0);
         let mut live = 0;
         let mut note = |_, _| {
@@ -522,17 +522,17 @@ mod tests {
         };
         assert!(second.adopt(&logged, Epoch(0), &mut note).unwrap());
         // 13 with its bytes, and one with their numbers.
-        assert_eq!((live, pool.pages()), (14, 14));
+        assert_eq!((live, pool.pages.count()), (14, 14));
         assert!(read(&second, &logged).unwrap() == old);
 
         // Opened from one in which it was removed again, and some of its pages are another value's.
         let pool = pool_over(&page_store, 1 << 20);
-        pool.restored(Epoch(7), PageId(6));
+        pool.opening().restored(Epoch(7), PageId(6));
         let third = Overflow::new(&pool, 0);
         let other = write(&third, &new).unwrap();
-        let before = pool.pages();
+        let before = pool.pages.count();
         assert!(!third.adopt(&logged, Epoch(7), &mut |_, _| Ok(())).unwrap());
-        assert_eq!(pool.pages(), before);
+        assert_eq!(pool.pages.count(), before);
         assert!(read(&third, &other).unwrap() == new);
     }
 
@@ -546,10 +546,10 @@ mod tests {
         // Also if it was made and freed in the epoch that the cut ended.
         for cut in [own_epoch, Epoch(7)] {
             let pool = pool_over(&page_store, 1 << 20);
-            pool.restored(cut, PageId(100));
+            pool.opening().restored(cut, PageId(100));
             let later = Overflow::new(&pool, 0);
             assert!(!later.adopt(&logged, cut, &mut not_live).unwrap());
-            assert_eq!(pool.pages(), 0);
+            assert_eq!(pool.pages.count(), 0);
         }
     }
 
@@ -565,7 +565,7 @@ mod tests {
             let troubled = Trouble::Frame.at(nth);
             assert!(matches!(write(&overflow, &value), Err(Error::Poisoned { .. })), "page {nth}");
             drop(troubled);
-            assert_eq!(pool.pages(), 0);
+            assert_eq!(pool.pages.count(), 0);
         }
         let logged = write(&overflow, &value).unwrap();
         let unreadable = |result: Result<(), Error>| matches!(result, Err(Error::Io { .. }));

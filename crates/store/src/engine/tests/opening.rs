@@ -155,7 +155,7 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
     let (mut harness, given) = world(&device, 1, options());
     let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
     work(&mut harness, &engine, &oracle, 1);
-    let pages = |engine: &Engine| engine.parts().pool.pages();
+    let pages = |engine: &Engine| engine.parts().pool.pages.count();
     let full = pages(&engine);
     let (used, dropping) = (engine.trees().named("pears"), Arc::clone(&engine));
     harness.run(move || dropping.drop_trees(&["pears"])).unwrap();
@@ -193,7 +193,7 @@ fn what_a_crash_leaves_of_overflow_values_is_found() {
     let leaving = Arc::clone(&engine);
     let pages = harness.run(move || {
         assert_eq!(leaving.reclaim().unwrap(), Some(0), "all of it is referred to");
-        let pages = leaving.parts().pool.pages();
+        let pages = leaving.parts().pool.pages.count();
         // One of several levels, too.
         for length in [5_000, 60_000, 300_000] {
             leaving.overflow_values().write(&[OverflowValue::Bytes(&vec![7; length])]).unwrap();
@@ -201,16 +201,16 @@ fn what_a_crash_leaves_of_overflow_values_is_found() {
         leaving.checkpoint().unwrap();
         pages
     });
-    let left = engine.parts().pool.pages() - pages;
+    let left = engine.parts().pool.pages.count() - pages;
     let last = engine.parts().log.last().0;
     drop((engine, harness));
     let (mut harness, given) = world(&device, 2, options());
     let engine = open(&mut harness, given).unwrap();
     let found = Arc::clone(&engine);
     harness.run(move || {
-        assert!(left > 20 && found.parts().pool.pages() == pages + left, "{left}");
+        assert!(left > 20 && found.parts().pool.pages.count() == pages + left, "{left}");
         assert_eq!(found.reclaim().unwrap(), Some(left));
-        assert_eq!((found.parts().pool.pages(), found.reclaim().unwrap()), (pages, Some(0)));
+        assert_eq!((found.parts().pool.pages.count(), found.reclaim().unwrap()), (pages, Some(0)));
         found.checkpoint().unwrap();
     });
     let looked = Arc::clone(&engine);

@@ -65,7 +65,12 @@ fn opening_and_recovery() {
     engine.create_trees(&[NewTree { name: "t", kind: IndexKind::BTree, class: 0 }]).unwrap();
     (0..records).for_each(|number| put(&engine, number, Durability::None));
     engine.close().unwrap();
-    println!("{} records, {} pages, {:?}", records, engine.parts().pool.pages(), engine.stats().checkpoints);
+    println!(
+        "{} records, {} pages, {:?}",
+        records,
+        engine.parts().pool.pages.count(),
+        engine.stats().checkpoints
+    );
     drop((engine, workers));
     let (workers, given) = start();
     let engine = Engine::open(given).unwrap();

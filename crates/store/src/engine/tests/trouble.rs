@@ -58,11 +58,11 @@ fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() 
         let own = Arc::clone(&engine);
         let reclaimed = harness.run(move || {
             own.write_overflow(&[OverflowValue::Bytes(&long(2))]).unwrap();
-            let pages = own.parts().pool.pages();
+            let pages = own.parts().pool.pages.count();
             let troubled = Trouble::Page.at(nth);
             let reclaimed = own.reclaim();
             drop(troubled);
-            let freed = pages - own.parts().pool.pages();
+            let freed = pages - own.parts().pool.pages.count();
             let rest = own.reclaim().unwrap().unwrap();
             assert!(freed + rest >= 11, "{freed} and {rest} pages");
             reclaimed
@@ -93,19 +93,22 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
             (0..4).try_for_each(|key| put(&own, "plums", &[key], &long(key))).unwrap();
             content
         });
-        let (own, pages) = (Arc::clone(&engine), engine.parts().pool.pages());
+        let (own, pages) = (Arc::clone(&engine), engine.parts().pool.pages.count());
         harness.run(move || own.drop_trees(&["plums"]).unwrap());
         let troubled = Trouble::Page.at(nth);
         harness.run_until_idle();
         let is_over = troubled.asked() < nth;
         drop(troubled);
-        let freed = pages - engine.parts().pool.pages();
+        let freed = pages - engine.parts().pool.pages.count();
         failures += u32::from(freed < 40);
         drop((engine, harness));
         let (mut harness, given) = world(&device, 1, options());
         let engine = open(&mut harness, given).unwrap();
         harness.run_until_idle();
-        assert!(!engine.trees().has_dropped() && pages - engine.parts().pool.pages() >= 40, "occasion {nth}");
+        assert!(
+            !engine.trees().has_dropped() && pages - engine.parts().pool.pages.count() >= 40,
+            "occasion {nth}"
+        );
         assert!(harness.run(move || values(&engine)) == content, "occasion {nth}");
         if is_over {
             break;

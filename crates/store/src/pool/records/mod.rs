@@ -6,8 +6,8 @@
 //! the next look-up finds the copy, in a twentieth of the memory.
 //!
 //! A copy always equals the record in the leaf: a change of a record in its leaf changes the copy before the
-//! leaf's latch is released ([`Pool::amend_record`]), and a record that a reader has found is taken in only
-//! if the leaf has not changed since ([`Pool::keep_record`]). Copies are never dirty, and any of them may be
+//! leaf's latch is released ([`RecordCache::amend`]), and a record that a reader has found is taken in only
+//! if the leaf has not changed since ([`RecordCache::keep`]). Copies are never dirty, and any of them may be
 //! dropped at any time.
 //!
 //! The memory is frames of the pool, each a sequence of records. There are several rings of frames, by the
@@ -25,8 +25,8 @@ mod tests;
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::frames::{Frame, META_BYTES};
-use super::{BUDGET_BYTES_MIN, Pool};
+use super::BUDGET_BYTES_MIN;
+use super::frames::{Frame, Frames, META_BYTES};
 use crate::class::class_bytes;
 use crate::page::padded;
 use record::{FRAME_BYTES, RecordPointer, record_bytes};
@@ -196,14 +196,25 @@ impl Records {
     }
 }
 
-impl Pool {
+/// The records beside the frames that their memory is taken from.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordCache<'a> {
+    records: &'a Records,
+    frames: &'a Frames,
+}
+
+impl<'a> RecordCache<'a> {
+    pub(super) fn new(records: &'a Records, frames: &'a Frames) -> Self {
+        Self { records, frames }
+    }
+
     /// Appends the value of a record to `into`, if it is known without its page.
-    pub fn recall_record(&self, of: &RecordKey<'_>, into: &mut Vec<u8>) -> bool {
+    pub fn recall(&self, of: &RecordKey<'_>, into: &mut Vec<u8>) -> bool {
         if !self.records.takes(of.hash) {
             return false;
         }
         let Some(mut ring) = self.records.ring(of.hash) else { return false };
-        let Some(Found { record, is_in_tail, .. }) = ring.find(&self.frames, of) else { return false };
+        let Some(Found { record, is_in_tail, .. }) = ring.find(self.frames, of) else { return false };
         record.copy_value(into);
         ring.hits += 1;
         if !record.is_used() {
@@ -215,23 +226,23 @@ impl Pool {
 
     /// Takes in a record whose page had to be loaded, if `is_valid` says that its leaf has not changed since
     /// `value` was read of it.
-    pub fn keep_record(&self, of: &RecordKey<'_>, value: &[u8], is_valid: impl Fn() -> bool) {
+    pub fn keep(&self, of: &RecordKey<'_>, value: &[u8], is_valid: impl Fn() -> bool) {
         let bytes = record_bytes(of.key.len() as u32, value.len() as u32);
         if bytes > RECORD_BYTES_MAX || !self.records.takes(of.hash) {
             return;
         }
         preempt!();
         let Some(mut ring) = self.records.ring(of.hash) else { return };
-        if ring.find(&self.frames, of).is_some() || !self.grow_index(&mut ring) {
+        if ring.find(self.frames, of).is_some() || !self.grow_index(&mut ring) {
             return;
         }
         let has_turned = !ring.has_room(bytes);
         if has_turned {
-            self.make_record_room(&mut ring);
+            self.make_room(&mut ring);
         }
         // Validated with the ring's lock held: a later change of the leaf changes this copy, too.
         if ring.has_room(bytes) && is_valid() {
-            ring.append(&self.frames, of, value);
+            ring.append(self.frames, of, value);
         }
         drop(ring);
         let turns = self.records.turns.fetch_add(has_turned.into(), Ordering::Relaxed);
@@ -243,9 +254,9 @@ impl Pool {
     /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, by
     /// everybody who changes it.
     #[inline]
-    pub fn amend_record(&self, of: &RecordKey<'_>, value: Option<&[u8]>) {
+    pub fn amend(&self, of: &RecordKey<'_>, value: Option<&[u8]>) {
         let Some(ring) = self.records.ring(of.hash) else { return };
-        let Some(Found { slot, record, .. }) = ring.find(&self.frames, of) else { return };
+        let Some(Found { slot, record, .. }) = ring.find(self.frames, of) else { return };
         if planted!(RecordNotAmended) {
             return;
         }
@@ -258,9 +269,9 @@ impl Pool {
     }
 
     /// A frame, if one is free: nothing here is worth waiting for.
-    fn take_record_frame(&self) -> Option<Frame> {
+    fn take_frame(&self) -> Option<Frame> {
         let frame = self.frames.take(CLASS)?;
-        self.clock.note_demand(class_bytes(CLASS));
+        self.frames.note_demand(class_bytes(CLASS));
         self.records.frames.fetch_add(1, Ordering::Relaxed);
         Some(frame)
     }
@@ -271,42 +282,43 @@ impl Pool {
             return true;
         }
         let wanted = (ring.index.len() * 2).max(1);
-        let index: Vec<Frame> = (0..wanted).map_while(|_| self.take_record_frame()).collect();
+        let index: Vec<Frame> = (0..wanted).map_while(|_| self.take_frame()).collect();
         let is_more = index.len() == wanted;
-        let unused = if is_more { ring.move_places(&self.frames, index) } else { index };
-        self.give_record_frames_back(&unused);
+        let unused = if is_more { ring.move_places(self.frames, index) } else { index };
+        self.give_frames_back(&unused);
         !ring.index.is_empty()
     }
 
     /// Takes memory from records for a while, for a caller that finds no memory, or whose descent is evicted
     /// behind it. Returns whether records had some.
-    pub fn give_up_records(&self) -> bool {
+    pub fn give_up(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.frames_min), Ordering::Relaxed);
         let oldest = self.records.rings.iter().find_map(|ring| ring.lock().take_oldest());
-        oldest.inspect(|frame| self.give_record_frames_back(&[*frame])).is_some()
+        oldest.inspect(|frame| self.give_frames_back(&[*frame])).is_some()
     }
 
-    fn give_record_frames_back(&self, frames: &[Frame]) {
-        self.records.frames.fetch_sub(frames.len() as u64, Ordering::Relaxed);
-        self.give_back(frames);
+    fn give_frames_back(&self, frames: &[Frame]) {
+        let before = self.records.frames.fetch_sub(frames.len() as u64, Ordering::Relaxed);
+        debug_assert!(before >= frames.len() as u64, "records give back more frames than they have");
+        self.frames.give_back(frames);
     }
 
     /// Makes another frame the newest one of a ring.
-    fn make_record_room(&self, ring: &mut Ring) {
-        let Records { target, rings, .. } = &self.records;
+    fn make_room(&self, ring: &mut Ring) {
+        let Records { target, rings, .. } = self.records;
         let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(RING_FRAMES_MIN);
         let has = ring.frames.len() as u64;
         // While a ring grows, what is in it gets older all the same.
         let may_grow = has < RING_FRAMES_MIN || has < target && !(ring.first + has).is_multiple_of(4);
-        if may_grow && let Some(frame) = self.take_record_frame() {
-            return ring.grow(&self.frames, frame);
+        if may_grow && let Some(frame) = self.take_frame() {
+            return ring.grow(self.frames, frame);
         }
         if has > target
             && let Some(oldest) = ring.take_oldest()
         {
-            self.give_record_frames_back(&[oldest]);
+            self.give_frames_back(&[oldest]);
         }
-        ring.turn(&self.frames);
+        ring.turn(self.frames);
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::hash;
+use crate::pool::Pool;
 use crate::pool::testing::pool_in_memory;
 
 fn record(key: &[u8]) -> RecordKey<'_> {
@@ -14,7 +15,7 @@ fn record(key: &[u8]) -> RecordKey<'_> {
 
 fn recalled(pool: &Pool, key: &[u8]) -> Option<Vec<u8>> {
     let mut value = vec![9];
-    let found = pool.recall_record(&record(key), &mut value);
+    let found = pool.records().recall(&record(key), &mut value);
     found.then(|| value.split_off(1))
 }
 
@@ -53,19 +54,19 @@ proptest! {
                     if let Some(value) = known {
                         prop_assert_eq!(Some(&value), leaves.get(&number));
                     } else if let Some(value) = leaves.get(&number) {
-                        pool.keep_record(&record(key), value, || true);
+                        pool.records().keep(&record(key), value, || true);
                     }
                 }
                 Step::Put(value) => {
-                    pool.amend_record(&record(key), Some(&value));
+                    pool.records().amend(&record(key), Some(&value));
                     leaves.insert(number, value);
                 }
                 Step::Remove => {
-                    pool.amend_record(&record(key), None);
+                    pool.records().amend(&record(key), None);
                     leaves.remove(&number);
                 }
             }
-            prop_assert!(frames_in_use(&pool) <= frames_of(pool.budget_bytes()));
+            prop_assert!(frames_in_use(&pool) <= frames_of(pool.pages.budget_bytes()));
         }
     }
 }
@@ -76,7 +77,7 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
     let key = |number: u32| number.to_be_bytes();
     let used: Vec<u32> = (0..2000).step_by(10).collect();
     for number in 0..40_000 {
-        pool.keep_record(&record(&key(number)), &[1; 100], || true);
+        pool.records().keep(&record(&key(number)), &[1; 100], || true);
         if number % 50 == 0 {
             used.iter().for_each(|number| drop(recalled(&pool, &key(*number))));
         }
@@ -88,7 +89,7 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
     assert!(still(&mut used.iter().copied()) > used.len() / 5 * 4);
     assert!(still(&mut (20_000..21_000)) < 10);
     assert!(
-        pool.records_bytes() <= pool.budget_bytes() / RECORDS_MAX_DIVISOR * 5 / 4,
+        pool.records_bytes() <= pool.pages.budget_bytes() / RECORDS_MAX_DIVISOR * 5 / 4,
         "{}",
         pool.records_bytes()
     );
@@ -103,12 +104,12 @@ fn a_record_that_becomes_shorter_leaves_those_behind_it_where_they_are() {
     let use_all = |numbers: &mut dyn Iterator<Item = &u32>| {
         numbers.filter(|number| recalled(&pool, &key(**number)).is_some()).count()
     };
-    used.iter().for_each(|number| pool.keep_record(&record(&key(*number)), &[1; 100], || true));
-    used.iter().step_by(2).for_each(|number| pool.amend_record(&record(&key(*number)), Some(&[2; 60])));
+    used.iter().for_each(|number| pool.records().keep(&record(&key(*number)), &[1; 100], || true));
+    used.iter().step_by(2).for_each(|number| pool.records().amend(&record(&key(*number)), Some(&[2; 60])));
     assert_eq!(use_all(&mut used.iter().skip(1).step_by(2)), used.len() / 2);
     // The frames turn: what was used since then is taken out of them, one record after the other.
     for number in 1000..40_000 {
-        pool.keep_record(&record(&key(number)), &[1; 100], || true);
+        pool.records().keep(&record(&key(number)), &[1; 100], || true);
         if number % 50 == 0 {
             use_all(&mut used.iter());
         }
@@ -120,13 +121,13 @@ fn a_record_that_becomes_shorter_leaves_those_behind_it_where_they_are() {
 #[test]
 fn of_a_leaf_that_has_changed_nothing_is_kept() {
     let pool = pool_in_memory(4 << 20);
-    pool.keep_record(&record(b"key"), b"old", || false);
+    pool.records().keep(&record(b"key"), b"old", || false);
     assert_eq!(recalled(&pool, b"key"), None);
-    pool.keep_record(&record(b"key"), b"new", || true);
+    pool.records().keep(&record(b"key"), b"new", || true);
     assert_eq!(recalled(&pool, b"key").as_deref(), Some(&b"new"[..]));
     let of_another_tree = RecordKey { tree: 8, ..record(b"key") };
-    assert!(!pool.recall_record(&of_another_tree, &mut Vec::new()));
-    pool.amend_record(&record(b"key"), Some(b"longer than it was"));
+    assert!(!pool.records().recall(&of_another_tree, &mut Vec::new()));
+    pool.records().amend(&record(b"key"), Some(b"longer than it was"));
     assert_eq!(recalled(&pool, b"key"), None);
 }
 
@@ -136,7 +137,7 @@ fn memory_goes_to_where_it_is_of_more_use() {
     let frames = pool.records.budget_frames;
     let target = || pool.records.target.load(Ordering::Relaxed);
     let fill =
-        || (0..2000_u32).for_each(|key| pool.keep_record(&record(&key.to_be_bytes()), &[1; 100], || true));
+        || (0..2000_u32).for_each(|key| pool.records().keep(&record(&key.to_be_bytes()), &[1; 100], || true));
     fill();
     for _ in 0..frames {
         pool.records.note_pages(10, 0);
@@ -153,10 +154,10 @@ fn memory_goes_to_where_it_is_of_more_use() {
 #[test]
 fn who_finds_no_memory_gets_that_of_records() {
     let pool = pool_in_memory(4 << 20);
-    (0..2000_u32).for_each(|key| pool.keep_record(&record(&key.to_be_bytes()), &[1; 100], || true));
+    (0..2000_u32).for_each(|key| pool.records().keep(&record(&key.to_be_bytes()), &[1; 100], || true));
     let before = frames_in_use(&pool);
     let all: Vec<_> =
-        std::iter::from_fn(|| pool.reserve(0).ok().filter(|_| pool.give_up_records())).collect();
+        std::iter::from_fn(|| pool.reserve(0).ok().filter(|_| pool.records().give_up())).collect();
     assert!(all.len() as u64 > before / 2 && frames_in_use(&pool) < before / 2);
     drop(all);
     assert_eq!(recalled(&pool, &1_u32.to_be_bytes()), None);

@@ -4,8 +4,8 @@ use shuttle::rand::Rng;
 use shuttle::thread::spawn;
 
 use super::*;
-use crate::header::PAGE_HEADER_BYTES;
-use crate::segment::Appended;
+use crate::header::{PAGE_HEADER_BYTES, PageKind};
+use crate::segment::{Appended, Location, NotAppended, Stream, UnitSequence};
 use crate::sync::Mutex;
 use crate::sync::explored::{explore, point};
 use crate::task::yield_now;
@@ -209,7 +209,7 @@ impl Shared {
 
     /// As the cleaner.
     fn relocate(&self, id: PageId) {
-        let Some(old) = self.pool.location(id, false) else { return };
+        let Some(old) = self.pool.pages.location(id, false) else { return };
         if !self.page_store.is_written(UnitSequence(SlowPageStore::number(old))) {
             return;
         }
@@ -233,7 +233,7 @@ fn pages_come_and_go_and_no_change_is_lost() {
                         match shuttle::rand::thread_rng().gen_range(0..4) {
                             0 => drop(shared.read(id)),
                             1 => shared.relocate(id),
-                            2 => shared.pool.make_room(),
+                            2 => shared.pool.evictor().make_room(),
                             _ => {
                                 shared.change(&[id]);
                                 changes += 1;
@@ -253,7 +253,8 @@ fn pages_come_and_go_and_no_change_is_lost() {
 fn threads_that_miss_the_same_page_cause_one_read() {
     explore(2000, || {
         let shared = Shared::new();
-        let absent = *shared.ids.iter().find(|id| shared.pool.look(**id, Access::Scan).is_none()).unwrap();
+        let absent =
+            *shared.ids.iter().find(|id| shared.pool.pages.look(**id, Access::Scan).is_none()).unwrap();
         // So that none has to make room, which could be the page itself when another one has loaded it.
         for id in shared.ids.iter().filter(|id| **id != absent) {
             shared.free(*id);
@@ -312,9 +313,9 @@ fn a_cut_falls_between_sections_and_a_checkpoint_is_the_state_at_its_cut() {
             .collect();
         let mut map = BTreeMap::new();
         for _ in 0..2 {
-            let epoch = shared.pool.cut(|| {});
-            shared.pool.flush_epoch(epoch).unwrap();
-            for moved in shared.pool.take_changes(epoch) {
+            let epoch = shared.pool.checkpoints().cut(|| {});
+            shared.pool.checkpoints().flush_epoch(epoch).unwrap();
+            for moved in shared.pool.checkpoints().take_changes(epoch) {
                 map.insert(moved.id, moved.to.unwrap());
             }
             let mut whole = BTreeMap::new();
@@ -322,12 +323,12 @@ fn a_cut_falls_between_sections_and_a_checkpoint_is_the_state_at_its_cut() {
                 whole.insert(id, location);
                 Ok(())
             };
-            shared.pool.snapshot(epoch, &mut see).unwrap();
+            shared.pool.checkpoints().snapshot(epoch, &mut see).unwrap();
             assert_eq!(map, whole);
             let counts = shared.ids[..2].iter().map(|id| shared.page_store.counts(map[id]).unwrap().1);
             let counts: HashSet<_> = counts.flatten().collect();
             assert_eq!(counts.len(), 1, "changes of a section in part: {counts:?}");
-            shared.pool.checkpoint_done(epoch);
+            shared.pool.checkpoints().done(epoch);
         }
         changing.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!([0, 1].map(|index| shared.read(shared.ids[index])), [6, 6]);

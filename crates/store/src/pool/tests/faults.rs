@@ -144,7 +144,7 @@ fn when_writes_fail_changes_stop_and_nothing_waits_for_ever() {
         };
         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
         // What is in memory can be read.
-        let newest = PageId(pool.next_page().0 - 1);
+        let newest = PageId(pool.pages.next_page().0 - 1);
         assert!(pool.read(newest, Access::Normal).is_ok());
         assert_eq!(pool.read(ids[0], Access::Normal).err().unwrap().kind(), ErrorKind::Poisoned);
     });
@@ -155,7 +155,7 @@ fn when_writes_fail_pages_that_did_not_change_make_room() {
     let (mut world, ids) = world_with(1000);
     let (pool, segments) = (Arc::clone(&world.pool), Arc::clone(&world.segments));
     world.harness.run(move || {
-        pool.flush_epoch(pool.epoch()).unwrap();
+        pool.checkpoints().flush_epoch(pool.epoch()).unwrap();
         segments.gatherer.write_all().unwrap();
     });
     world.device.inject(
@@ -176,7 +176,7 @@ fn a_checkpoint_that_waits_for_buffers_is_told_that_writes_fail() {
         Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write).repeat(Repeat::Sticky),
     );
     let pool = Arc::clone(&world.pool);
-    let refused = world.harness.run(move || pool.flush_epoch(pool.epoch()));
+    let refused = world.harness.run(move || pool.checkpoints().flush_epoch(pool.epoch()));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
@@ -184,14 +184,14 @@ fn a_checkpoint_that_waits_for_buffers_is_told_that_writes_fail() {
 fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_more() {
     let (mut world, ids) = world_with(1);
     let pool = Arc::clone(&world.pool);
-    pool.cut(|| ());
-    pool.page_store.give_up("a write that failed");
+    pool.checkpoints().cut(|| ());
+    pool.images.store().give_up("a write that failed");
     let refused = world.harness.run(move || {
         let guard = pool.read(ids[0], Access::Normal).unwrap();
         let section = pool.section();
         let refused = section.lock(&guard).err();
         drop(section);
-        (refused.map(|denied| pool.recover(denied).unwrap_err().kind()), seed_of(guard.page(), ids[0]))
+        (refused.map(|denied| pool.images.recover(denied).unwrap_err().kind()), seed_of(guard.page(), ids[0]))
     });
     assert_eq!(refused, (Some(ErrorKind::Poisoned), Some(0)));
 }
@@ -201,7 +201,7 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     let mut world = World::new(BUDGET_BYTES_MIN, 1);
-    world.pool.page_store.give_up("a write that failed");
+    world.pool.images.store().give_up("a write that failed");
     let pool = Arc::clone(&world.pool);
     let refused = world.harness.run(move || pool.reserve(0).map(drop));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
@@ -219,7 +219,7 @@ fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory()
         for number in 0..100 {
             tree.update(&key(number), &mut |_| Change::Put(b"value")).unwrap();
         }
-        pool.flush_epoch(pool.epoch()).unwrap();
+        pool.checkpoints().flush_epoch(pool.epoch()).unwrap();
         segments.gatherer.write_all().unwrap();
         tree.root()
     });
@@ -269,7 +269,7 @@ fn prefetched_pages_are_there() {
 fn load_together(world: &mut World, ids: &[PageId]) -> u64 {
     let before = world.reads();
     let (pool, ids) = (Arc::clone(&world.pool), ids.to_vec());
-    world.harness.run(move || pool.load_together(&ids, Access::Normal));
+    world.harness.run(move || pool.loader().load_together(&ids, Access::Normal));
     world.reads() - before
 }
 
@@ -301,7 +301,7 @@ fn regression_pages_are_loaded_ahead_though_others_load_some_of_them() {
     let mut load_ahead = |there: &[PageId], ids: &[PageId]| {
         read_all(&mut world, there, Access::Normal);
         let (pool, ahead) = (Arc::clone(&world.pool), ids.to_vec());
-        world.harness.run(move || pool.load_all_ahead(&ahead));
+        world.harness.run(move || pool.loader().load_all_ahead(&ahead));
         read_all(&mut world, ids, Access::Normal)
     };
     assert_eq!(load_ahead(&ids[100..101], &ids[100..104]), 0);
@@ -346,7 +346,7 @@ fn what_is_loaded_ahead_waits_for_no_memory() {
 fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
     let (mut world, ids) = world_with(2000);
     let run_from = |world: &World, start: usize| {
-        (start..).find(|start| world.pool.side_by_side(&ids[*start..start + 4]).len() == 4).unwrap()
+        (start..).find(|start| world.pool.loader().side_by_side(&ids[*start..start + 4]).len() == 4).unwrap()
     };
     let first = run_from(&world, 0);
     world.device.inject(Fault::new(FaultKind::ReadError { done_bytes: 5000 }).on(Operation::Read));

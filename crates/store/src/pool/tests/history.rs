@@ -92,7 +92,7 @@ impl History {
             .take(random.random_range(1..8))
             .collect();
         match random.random() {
-            true => self.pool.load_together(&ids, Access::Normal),
+            true => self.pool.loader().load_together(&ids, Access::Normal),
             false => self.pool.prefetch_all(&ids),
         }
     }
@@ -144,7 +144,7 @@ impl History {
             drop(section);
             match denied {
                 Denied::Changed => yield_now(),
-                Denied::NoRoom => self.pool.wait_for_room().unwrap(),
+                Denied::NoRoom => self.pool.images.wait_for_room().unwrap(),
                 Denied::Failed(error) => panic!("{error}"),
             }
         }
@@ -189,7 +189,7 @@ impl History {
     /// What the cleaner does.
     fn relocate(&self, random: &mut Pcg64) {
         let Some(id) = self.any(random) else { return };
-        let Some(old) = self.pool.location(id, false) else { return };
+        let Some(old) = self.pool.pages.location(id, false) else { return };
         self.segments.gatherer.write_all().unwrap();
         let copy = OwnPage::new(class_bytes(old.class()) as u32);
         let Ok(Some(seed)) = seed_at(&self.segments, id, old) else { return };
@@ -228,7 +228,7 @@ impl History {
             let last = self.changing.load(Ordering::SeqCst) == 0;
             let (epoch, expected) = self.checkpoint();
             self.compare(epoch, &expected);
-            self.pool.checkpoint_done(epoch);
+            self.pool.checkpoints().done(epoch);
             self.segments.reclaim.free_pending(epoch);
             if last {
                 return count;
@@ -240,7 +240,7 @@ impl History {
 
     fn checkpoint(&self) -> (Epoch, Model) {
         let mut expected = Model::new();
-        let epoch = self.pool.cut(|| {
+        let epoch = self.pool.checkpoints().cut(|| {
             expected = self.model.lock().unwrap().clone();
             self.segments.reclaim.begin_epoch(Epoch(self.pool.epoch().0 + 1));
         });
@@ -249,9 +249,9 @@ impl History {
         for (id, location) in some {
             assert!(seed_at(&self.segments, id, location).unwrap().is_some());
         }
-        self.pool.flush_epoch(epoch).unwrap();
+        self.pool.checkpoints().flush_epoch(epoch).unwrap();
         let mut map = self.map.lock().unwrap();
-        for moved in self.pool.take_changes(epoch) {
+        for moved in self.pool.checkpoints().take_changes(epoch) {
             match moved.to {
                 Some(location) => map.insert(moved.id, location),
                 None => map.remove(&moved.id),
@@ -271,7 +271,7 @@ impl History {
             whole.insert(id, location);
             Ok(())
         };
-        self.pool.snapshot(epoch, see).unwrap();
+        self.pool.checkpoints().snapshot(epoch, see).unwrap();
         assert_eq!(whole.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         for ((id, location), seed) in map.iter().zip(expected.values()) {
             assert_eq!(
@@ -295,7 +295,7 @@ impl History {
             assert!(guard.is_valid());
         }
         let durable = model.keys().filter(|id| !id.is_volatile()).count();
-        assert_eq!(self.pool.pages(), durable as u64);
+        assert_eq!(self.pool.pages.count(), durable as u64);
     }
 }
 
@@ -326,18 +326,18 @@ fn pages_are_what_they_should_be_and_checkpoints_what_they_were() {
         let live: u64 =
             history.map.lock().unwrap().values().map(|location| u64::from(location.length_bytes())).sum();
         assert!(world.segments.usage().live_bytes >= live);
-        assert_eq!(world.pool.dirty_bytes(), volatile_dirty_bytes(&world.pool));
-        assert_eq!(world.pool.durable_dirty_bytes(), 0);
+        assert_eq!(world.pool.images.dirty_bytes(), volatile_dirty_bytes(&world.pool));
+        assert_eq!(world.pool.images.durable_dirty_bytes(), 0);
         reopen(&mut world, history);
     }
 }
 
 fn volatile_dirty_bytes(pool: &Pool) -> u64 {
     let frames = (0..crate::class::CLASSES)
-        .flat_map(|class| (0..pool.frames.used(class)).map(move |index| (class, index)));
+        .flat_map(|class| (0..pool.pages.frames().used(class)).map(move |index| (class, index)));
     frames
         .filter(|(class, index)| {
-            let meta = pool.frames.meta(crate::pool::Frame::new(*class, *index));
+            let meta = pool.pages.frames().meta(crate::pool::Frame::new(*class, *index));
             meta.page.load(Ordering::Relaxed) != 0 && meta.dirty_epoch.load(Ordering::Relaxed) != 0
         })
         .map(|(class, _)| class_bytes(class))
@@ -353,11 +353,11 @@ fn reopen(world: &mut World, history: Arc<History>) {
     segments.opening.restore_sequences(next_sequence, &openings);
     let map = history.map.lock().unwrap().clone();
     for (id, location) in &map {
-        pool.restore(*id, Some(*location));
+        pool.opening().restore(*id, Some(*location));
         segments.opening.adopt(*id, *location).unwrap();
     }
-    pool.restored(Epoch(7), world.pool.next_page());
-    pool.reuse_gaps();
+    pool.opening().restored(Epoch(7), world.pool.pages.next_page());
+    pool.opening().reuse_gaps();
     let again = History::new(&pool, &segments, 1);
     let model = history
         .model

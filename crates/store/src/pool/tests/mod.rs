@@ -13,6 +13,7 @@ mod world;
 use super::testing::pool_in_memory;
 use super::*;
 use crate::header::PAGE_HEADER_BYTES;
+use crate::header::{Header, PageKind};
 
 /// Where tests put what tells states of a page apart.
 const MARK: u32 = PAGE_HEADER_BYTES;
@@ -44,7 +45,7 @@ fn a_change_is_seen_and_readers_of_the_old_state_notice() {
         assert!(matches!(section.lock(&guard), Err(Denied::Changed)));
     }
     assert!(!guard.is_valid());
-    assert_eq!((mark(&pool, id), pool.dirty_bytes()), (Some(8), 4096));
+    assert_eq!((mark(&pool, id), pool.images.dirty_bytes()), (Some(8), 4096));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn a_freed_page_is_gone_and_its_memory_is_used_again() {
         drop(section);
         assert!(mark(&pool, id).is_none());
     }
-    assert_eq!(pool.dirty_bytes(), 0);
+    assert_eq!(pool.images.dirty_bytes(), 0);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn a_page_that_is_larger_than_the_cache_is_refused() {
         (locked.id(), section.gather(&locked).unwrap())
     };
     let small = testing::pool_over(&page_store, BUDGET_BYTES_MIN);
-    small.restore(id, Some(location));
+    small.opening().restore(id, Some(location));
     let error = small.read(id, Access::Normal).err().unwrap();
     assert!(
         matches!(&error, Error::Options(why) if why.contains("too small for pages of 262144")),

@@ -1,0 +1,51 @@
+//! The pool's interface to recovery.
+
+use super::gate::Gate;
+use super::table::{Table, Word};
+use crate::Error;
+use crate::epoch::Epoch;
+use crate::header::PageId;
+use crate::segment::Location;
+
+/// What a store that is opened tells the pool.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    table: &'a Table,
+    gate: &'a Gate,
+}
+
+impl<'a> Opening<'a> {
+    pub(super) fn new(table: &'a Table, gate: &'a Gate) -> Self {
+        Self { table, gate }
+    }
+
+    /// This page is there. `None` takes it back. Makes no change for a checkpoint to
+    /// see.
+    pub fn restore(&self, id: PageId, location: Option<Location>) {
+        self.table.restore(id, location.map(Word::device));
+    }
+
+    /// Pages are going to be restored, or named by the log, that have numbers below
+    /// `next`.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if the system gives no addresses for them.
+    pub fn expect(&self, next: PageId) -> Result<(), Error> {
+        let why =
+            |error| Error::Options(format!("the system gives no addresses for {} pages: {error}", next.0));
+        self.table.map_until(next).map_err(why)
+    }
+
+    /// All pages of the checkpoint of `epoch` are restored, and the next epoch
+    /// begins. New pages get numbers from `next` on; the gaps stay until [`Opening::reuse_gaps`], as a record
+    /// that is replayed may name one.
+    pub fn restored(&self, epoch: Epoch, next: PageId) {
+        self.table.begin_at(next.0);
+        self.gate.begin_at(epoch.0 + 1);
+    }
+
+    /// Once, after everything was replayed: page numbers without a page may be given out.
+    pub fn reuse_gaps(&self) {
+        self.table.find_reusable();
+    }
+}
