@@ -114,8 +114,8 @@ impl<'a> Checkpoints<'a> {
     }
 
     /// Calls `see` with every durable page that there was at the end of `epoch` and where it was then; after
-    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. Lets others run in between, who may change
-    /// what they like.
+    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. Lets others run in between, who may
+    /// change what they like.
     ///
     /// # Errors
     /// Those of `see`.

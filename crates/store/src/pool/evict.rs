@@ -10,8 +10,8 @@
 //! in a queue, and a use keeps it in memory. Pages that a scan loaded wait in another queue, of bounded
 //! length: beyond that a scan evicts its own pages, not others'.
 //!
-//! Nothing here waits, except [`Evictor::take_frame`]. Each thread keeps frames free for itself, as part of its
-//! worker's loop, so there is no page cleaner to wait for.
+//! Nothing here waits, except [`Evictor::take_frame`]. Each thread keeps frames free for itself, as part of
+//! its worker's loop, so there is no page cleaner to wait for.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Where changes are announced: a unit was written, or a segment became free.
 //!
-//! Tasks wait for changes. The [upkeep](super::upkeep) looks at them, too; it is above the parts that announce
-//! them, and known to them only as an [`Observer`].
+//! Tasks wait for changes. The [upkeep](super::upkeep) looks at them, too; it is above the parts that
+//! announce them, and known to them only as an [`Observer`].
 
 use crate::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};

@@ -4,7 +4,8 @@
 //! 1. Open segments behind those that are to be kept are closed.
 //! 2. What is live in the emptiest segments behind them is moved, which fills the first free segments. Where
 //!    these lack room, loose segments before them are emptied as well.
-//! 3. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies behind.
+//! 3. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies
+//!    behind.
 //!
 //! In the end the device's free end is cut off: both superblocks say so before the device is shorter.
 //!
@@ -93,8 +94,8 @@ impl Compaction {
         self.0.space.used_bytes_behind(keep)
     }
 
-    /// Closes open segments that are in the way, and moves what is live in some of the others. Returns whether
-    /// there are any; the next checkpoint makes them free.
+    /// Closes open segments that are in the way, and moves what is live in some of the others. Returns
+    /// whether there are any; the next checkpoint makes them free.
     ///
     /// # Errors
     /// [`Error::Poisoned`].

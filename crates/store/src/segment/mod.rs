@@ -43,7 +43,8 @@
 //!
 //! Who may change what:
 //! - The state of a segment: [`space`] alone, with its lock, which keeps the tally right.
-//! - A segment's live bytes: a gathering adds, [`Gatherer::release`] and [`Moves`] subtract, without the lock.
+//! - A segment's live bytes: a gathering adds, [`Gatherer::release`] and [`Moves`] subtract, without the
+//!   lock.
 //! - An open unit: the holder of its gathering's lock. The bytes of an image in it: the caller that got their
 //!   place, until it ends its copy.
 //! - The buffer of a sealed unit: the task that writes it.

@@ -131,7 +131,8 @@ impl Upkeep {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Looks after the free segments. It never waits: work becomes tasks. With `clean` false no cleaner is started: one has just found nothing to do.
+    /// Looks after the free segments. It never waits: work becomes tasks. With `clean` false no cleaner is
+    /// started: one has just found nothing to do.
     pub(super) fn tend(&self, clean: bool) {
         let Some(locator) = self.locator.get() else { return };
         if self.is_in_place() || self.is_stopped() || self.poison.check().is_err() {
