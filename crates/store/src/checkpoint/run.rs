@@ -36,7 +36,7 @@ use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::{Moved, Pool};
-use crate::segment::{Location, NotAppended, Segments, Stream, UnitSequence};
+use crate::segment::{Lifetime, Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::txn::Transactions;
 
 /// Largest map page.
@@ -470,7 +470,7 @@ fn keep_last_of_each(moved: &mut Vec<Moved>) {
 /// Gathers a map page, waiting for room if need be.
 fn append(segments: &Segments, serial: u64, class: usize, page: Page<'_>) -> Result<Location, Error> {
     loop {
-        match segments.gatherer.append(Stream::Map, super::map::page_id(serial), class, page, None) {
+        match segments.gatherer.append(Lifetime::Map, super::map::page_id(serial), class, page, None) {
             Ok(appended) => return Ok(appended.location),
             Err(NotAppended::Failed(error)) => return Err(error),
             Err(NotAppended::NoBuffer) => segments.gatherer.wait_for_buffer()?,

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::class::CLASSES;
 use crate::epoch::Epoch;
 use crate::header::PageId;
-use crate::segment::{Location, NotAppended, Stream};
+use crate::segment::{Lifetime, Location, NotAppended};
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
 
@@ -94,7 +94,7 @@ impl<'a> Checkpoints<'a> {
             match gathered {
                 Ok(()) => {}
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {
-                    self.images.store().wait_for_room(Stream::Fresh)?
+                    self.images.store().wait_for_room(Lifetime::Changing)?
                 }
                 Err(NotAppended::Failed(error)) => return Err(error),
             }

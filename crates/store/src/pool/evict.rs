@@ -28,7 +28,7 @@ use crate::Error;
 use crate::class::CLASSES;
 use crate::class::class_bytes;
 use crate::header::PageId;
-use crate::segment::{Location, NotAppended, Stream, UnitSequence};
+use crate::segment::{Lifetime, Location, NotAppended, UnitSequence};
 use crate::task::park;
 
 /// Frames that a hand passes at a time.
@@ -389,7 +389,7 @@ impl<'a> Evictor<'a> {
             let waited = match made {
                 Made { waits_for: Some(unit), .. } => self.images.store().wait_written(unit),
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
-                Made { denied: Some(_), .. } => self.images.store().wait_for_room(Stream::Fresh),
+                Made { denied: Some(_), .. } => self.images.store().wait_for_room(Lifetime::Changing),
                 // All frames are being loaded, or are reserved.
                 _ if RecordCache::new(self.records, self.frames()).give_up() => continue,
                 // To be looked at once more, as one may have become free just before.

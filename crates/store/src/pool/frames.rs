@@ -89,6 +89,8 @@ pub(crate) struct Meta {
     next: AtomicU32,
     /// Hot, cooling or other state for the eviction.
     pub state: AtomicU8,
+    /// The [lifetime](crate::segment::Lifetime) of the next image of a dirty page.
+    pub lifetime: AtomicU8,
 }
 
 pub(super) const META_BYTES: u64 = size_of::<Meta>() as u64;

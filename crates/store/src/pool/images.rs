@@ -14,8 +14,8 @@ use super::gate::{PLACES, own_place};
 use super::page_store::PageStore;
 use crate::Error;
 use crate::class::class_bytes;
-use crate::header::{Header, PageId, PageKind};
-use crate::segment::{Location, NotAppended, Stream, UnitSequence};
+use crate::header::PageId;
+use crate::segment::{Lifetime, Location, NotAppended, UnitSequence};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicI64, Ordering};
 
@@ -63,7 +63,7 @@ impl Images {
     /// # Errors
     /// [`Error::Full`], [`Error::Poisoned`].
     pub fn wait_for_room(&self) -> Result<(), Error> {
-        self.store.wait_for_room(Stream::Fresh)
+        self.store.wait_for_room(Lifetime::Changing)
     }
 
     /// After [`Section::gather`](super::Section::gather) was denied for want of room.
@@ -71,7 +71,7 @@ impl Images {
     /// # Errors
     /// As [`Images::wait_for_room`].
     pub fn wait_for_overflow_room(&self) -> Result<(), Error> {
-        self.store.wait_for_room(Stream::Overflow)
+        self.store.wait_for_room(Lifetime::Fixed)
     }
 
     /// As after a write that has failed.
@@ -96,10 +96,17 @@ impl Images {
         self.counts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
 
-    /// The page, which is clean, changes in this epoch.
-    pub(super) fn mark_dirty(&self, frames: &Frames, id: PageId, frame: Frame, epoch: u32) {
+    /// The page, which is clean, changes in this epoch; its next image lives as long as `lifetime` says.
+    pub(super) fn mark_dirty(
+        &self,
+        frames: &Frames,
+        (id, frame): (PageId, Frame),
+        epoch: u32,
+        lifetime: Lifetime,
+    ) {
         let meta = frames.meta(frame);
         debug_assert_eq!(meta.dirty_epoch.load(Ordering::Relaxed), 0, "a dirty page is counted again");
+        meta.lifetime.store(lifetime.code(), Ordering::Relaxed);
         meta.dirty_epoch.store(epoch, Ordering::Release);
         self.count(id, class_bytes(frame.class()) as i64);
     }
@@ -130,10 +137,9 @@ impl Images {
         dirty_epoch: u32,
     ) -> Result<UnitSequence, NotAppended> {
         let (meta, page) = (frames.meta(frame), frames.page(frame));
-        let overflow = Header::of(page).kind == PageKind::Overflow as u8;
-        let stream = if overflow { Stream::Overflow } else { Stream::Fresh };
+        let lifetime = Lifetime::from_code(meta.lifetime.load(Ordering::Relaxed));
         let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
-        let appended = self.store.append(stream, id, frame.class(), page, from)?;
+        let appended = self.store.append(lifetime, id, frame.class(), page, from)?;
         if !id.is_volatile() {
             self.changes.note(dirty_epoch, Moved { id, from, to: Some(appended.location) });
         }

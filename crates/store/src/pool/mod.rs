@@ -78,6 +78,7 @@ use crate::class::class_bytes;
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::page::Page;
+use crate::segment::Lifetime;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
 use crate::task::{Executor, Upkeep};
@@ -317,11 +318,17 @@ impl Pool {
         Opening::new(self.pages.table(), &self.gate)
     }
 
-    /// Begins a change.
+    /// Begins a change of pages that are changed again and again.
     #[inline]
     pub fn section(&self) -> Section<'_> {
+        self.section_of(Lifetime::Changing)
+    }
+
+    /// Begins a change of pages that stay as they are for as long as `lifetime` says.
+    #[inline]
+    pub fn section_of(&self, lifetime: Lifetime) -> Section<'_> {
         let Self { pages, images, gate, withheld, frees, .. } = self;
-        Section::new(Parts { pages, images, gate, withheld, frees })
+        Section::new(Parts { pages, images, gate, withheld, frees }, lifetime)
     }
 
     /// Memory for a new page of `class`; parks until there is some.

@@ -3,14 +3,14 @@
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
-use crate::segment::{Appended, Location, NotAppended, Segments, Stream, UnitSequence};
+use crate::segment::{Appended, Lifetime, Location, NotAppended, Segments, UnitSequence};
 
 /// [`Segments`], or what tests put in their place.
 pub(crate) trait PageStore: Send + Sync {
-    /// Gathers a page's image, whose last one is or was at `old`. Never waits.
+    /// Gathers a page's image, which lives as long as `lifetime` says, and whose last one is or was at `old`. Never waits.
     fn append(
         &self,
-        stream: Stream,
+        lifetime: Lifetime,
         id: PageId,
         class: usize,
         page: Page<'_>,
@@ -18,7 +18,7 @@ pub(crate) trait PageStore: Send + Sync {
     ) -> Result<Appended, NotAppended>;
 
     /// Waits until [`PageStore::append`] may succeed.
-    fn wait_for_room(&self, stream: Stream) -> Result<(), Error>;
+    fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error>;
 
     /// Waits while much is on its way to the device. To be called repeatedly by a task that gathers many
     /// pages and is in no hurry.
@@ -65,17 +65,17 @@ pub(crate) trait PageStore: Send + Sync {
 impl PageStore for Segments {
     fn append(
         &self,
-        stream: Stream,
+        lifetime: Lifetime,
         id: PageId,
         class: usize,
         page: Page<'_>,
         old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
-        self.gatherer.append(stream, id, class, page, old)
+        self.gatherer.append(lifetime, id, class, page, old)
     }
 
-    fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
-        self.upkeep.wait_for_room(stream)
+    fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error> {
+        self.upkeep.wait_for_room(lifetime)
     }
 
     fn pace(&self) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::epoch::Epoch;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::Page;
-use crate::segment::{Location, NotAppended};
+use crate::segment::{Lifetime, Location, NotAppended};
 use crate::task::Unwaiting;
 
 /// Memory for a new page, all zeros.
@@ -39,6 +39,7 @@ pub(super) struct Parts<'a> {
 /// per task.
 pub(crate) struct Section<'a> {
     pub(super) parts: Parts<'a>,
+    lifetime: Lifetime,
     epoch: u32,
     place: usize,
     _unwaiting: Unwaiting,
@@ -95,10 +96,11 @@ impl Drop for Reserved<'_> {
 
 impl<'a> Section<'a> {
     #[inline]
-    pub(super) fn new(parts: Parts<'a>) -> Self {
+    pub(super) fn new(parts: Parts<'a>, lifetime: Lifetime) -> Self {
         let place = parts.gate.enter();
         Self {
             parts,
+            lifetime,
             epoch: parts.gate.epoch(),
             place,
             _unwaiting: Unwaiting::begin(),
@@ -183,7 +185,12 @@ impl<'a> Section<'a> {
         if let Some(location) = Location::from_bits(guard.meta.location.load(Ordering::Relaxed)) {
             self.parts.images.store().release(location);
         }
-        self.parts.images.mark_dirty(self.parts.pages.frames(), guard.id, guard.frame, self.epoch);
+        self.parts.images.mark_dirty(
+            self.parts.pages.frames(),
+            (guard.id, guard.frame),
+            self.epoch,
+            self.lifetime,
+        );
         Ok(())
     }
 
@@ -209,7 +216,7 @@ impl<'a> Section<'a> {
         header.store(page);
         meta.location.store(0, Ordering::Relaxed);
         pages.count_volatile(id, frame.class(), 1);
-        images.mark_dirty(frames, id, frame, self.epoch);
+        images.mark_dirty(frames, (id, frame), self.epoch, self.lifetime);
         frames.publish(id, frame, HOT);
         if let Some(entry) = pages.table().entry(id) {
             entry.store(Word::memory(frame));

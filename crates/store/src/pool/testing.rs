@@ -8,7 +8,7 @@ use super::{PageStore, Pool};
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
-use crate::segment::{Appended, Location, NotAppended, Stream, UnitSequence};
+use crate::segment::{Appended, Lifetime, Location, NotAppended, UnitSequence};
 use crate::task::Executor;
 
 /// Images in memory. Each is a unit of its own and on the "device" at once.
@@ -21,7 +21,7 @@ pub(crate) struct MemoryPageStore {
 impl PageStore for MemoryPageStore {
     fn append(
         &self,
-        _: Stream,
+        _: Lifetime,
         id: PageId,
         class: usize,
         page: Page<'_>,
@@ -34,7 +34,7 @@ impl PageStore for MemoryPageStore {
         Ok(Appended { location, unit: UnitSequence(number) })
     }
 
-    fn wait_for_room(&self, _: Stream) -> Result<(), Error> {
+    fn wait_for_room(&self, _: Lifetime) -> Result<(), Error> {
         Ok(())
     }
 

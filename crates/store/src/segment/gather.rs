@@ -9,7 +9,7 @@ use super::output::Output;
 use super::policy::{self, TARGETS, Target};
 use super::stats::add;
 use super::unit::BufferSlot;
-use super::{Appended, Location, NotAppended, Stream, UnitSequence, pack};
+use super::{Appended, Lifetime, Location, NotAppended, Stream, UnitSequence, pack};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::{Header, PageId};
@@ -68,7 +68,7 @@ impl Gatherer {
         (0..CLASSES).rev().find(|class| class_bytes(*class) <= self.unit_bytes()).unwrap_or(0)
     }
 
-    /// Packs a page into an open unit of `stream`, with checksum and sequence. The caller holds the page's
+    /// Packs a page into an open unit for images that live as long as `lifetime` says, with checksum and sequence. The caller holds the page's
     /// latch. The image becomes live. Never waits and never yields. The page is at most of the
     /// [`Gatherer::class_max`]. `old` is the location of its last image, even if that is released: pages
     /// that change often are gathered apart.
@@ -77,7 +77,7 @@ impl Gatherer {
     /// [`NotAppended`], which says for what the caller must wait.
     pub fn append(
         &self,
-        stream: Stream,
+        lifetime: Lifetime,
         id: PageId,
         class: usize,
         page: Page<'_>,
@@ -85,10 +85,10 @@ impl Gatherer {
     ) -> Result<Appended, NotAppended> {
         self.poison.check().map_err(NotAppended::Failed)?;
         let slot = match &self.in_place {
-            Some(in_place) if stream != Stream::Map => in_place.place(&self.output, id, class)?,
-            _ => self.place(stream, pack::Used::of(page).image_bytes(), class, old)?,
+            Some(in_place) if lifetime != Lifetime::Map => in_place.place(&self.output, id, class)?,
+            _ => self.place(lifetime, pack::Used::of(page).image_bytes(), class, old)?,
         };
-        if stream == Stream::Fresh {
+        if lifetime == Lifetime::Changing {
             add(&self.output.counters().dirty_page_bytes, class_bytes(class));
         }
         Ok(self.output.complete(&slot, |image| pack::pack(page, id, class, slot.unit.0, image)))
@@ -96,20 +96,19 @@ impl Gatherer {
 
     fn place(
         &self,
-        stream: Stream,
+        lifetime: Lifetime,
         bytes: u32,
         class: usize,
         old: Option<Location>,
     ) -> Result<BufferSlot, NotAppended> {
         let space = self.output.space();
-        let target = match stream {
-            Stream::Fresh => {
+        let target = match lifetime {
+            Lifetime::Changing => {
                 let interval = old.and_then(|old| space.known_age_at(old));
                 policy::fresh(interval, space.live_bytes())
             }
-            Stream::Moved => Target::MovedOld,
-            Stream::Overflow => Target::Overflow,
-            Stream::Map => Target::Map,
+            Lifetime::Fixed => Target::Overflow,
+            Lifetime::Map => Target::Map,
         };
         let place = |target| self.target(target).place(&self.output, bytes, class, None);
         match (place(target), target.instead()) {

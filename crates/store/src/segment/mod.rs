@@ -112,7 +112,40 @@ pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
 use writing::UnitWriter;
 
-/// Kinds of images, each gathered in segments of its own, so that pages of like lifetimes lie together.
+/// How long the images of pages live, as the maker of the pages' section expects. What dies together is
+/// gathered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// Until the page is changed again. How soon that is, is observed.
+    Changing,
+    /// The page is written once, and freed together with those that were written with it.
+    Fixed,
+    /// Until the page table is written as a whole.
+    Map,
+}
+
+impl Lifetime {
+    /// From [`Lifetime::code`]; what is none of these counts as changing.
+    pub fn from_code(code: u8) -> Self {
+        [Self::Changing, Self::Fixed, Self::Map].get(usize::from(code)).copied().unwrap_or(Self::Changing)
+    }
+
+    /// As a number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The stream of its images.
+    fn stream(self) -> Stream {
+        match self {
+            Self::Changing => Stream::Fresh,
+            Self::Fixed => Stream::Overflow,
+            Self::Map => Stream::Map,
+        }
+    }
+}
+
+/// Kinds of images, by which segments are reserved and written bytes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Pages that were changed just now.

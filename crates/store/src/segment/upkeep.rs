@@ -7,7 +7,7 @@ use super::gather::Gatherer;
 use super::growth::Growth;
 use super::locator::LocatorSlot;
 use super::space::Space;
-use super::{PageLocator, Stream};
+use super::{Lifetime, PageLocator, Stream};
 use crate::Error;
 use crate::poison::Poison;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -258,12 +258,17 @@ impl Upkeep {
         Wanted { space: Arc::clone(&self.space), bytes }
     }
 
-    /// Waits until [`Gatherer::append`] may find a buffer and a segment for this stream. Call with no latch
+    /// Waits until [`Gatherer::append`] may find a buffer and a segment for such images. Call with no latch
     /// in hand.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].
-    pub fn wait_for_room(&self, stream: Stream) -> Result<(), Error> {
+    pub fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error> {
+        self.wait_for_segment(lifetime.stream())
+    }
+
+    /// The same for images of this stream.
+    pub(super) fn wait_for_segment(&self, stream: Stream) -> Result<(), Error> {
         if self.is_in_place() {
             // The write of a single page may be all that the caller waits for.
             yield_now();

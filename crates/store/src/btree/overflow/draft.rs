@@ -17,6 +17,7 @@ use crate::class::class_bytes;
 use crate::header::{FRONT_END, PageId, PageKind};
 use crate::page::padded;
 use crate::pool::{Denied, Withheld};
+use crate::segment::Lifetime;
 
 /// See the module.
 pub(crate) struct Draft {
@@ -105,7 +106,7 @@ impl Overflow {
     /// [`Error::Corrupt`] if a page of it is gone.
     pub fn complete(&self, draft: &Draft, reference: &[u8]) -> Result<Vec<u8>, Error> {
         // In a statement of its own, so that the section ends.
-        let completed = self.pool.section().release(draft.set);
+        let completed = self.pool.section_of(Lifetime::Fixed).release(draft.set);
         let begun = draft.owner.map_or(0, |owner| owner.epoch);
         let mut logged = reference.to_vec();
         logged.extend_from_slice(&super::logged_epochs(begun, completed).to_le_bytes());
@@ -148,7 +149,7 @@ impl Overflow {
         let class = class.unwrap_or(self.class_max);
         loop {
             let memory = self.pool.reserve(class)?;
-            let section = self.pool.section();
+            let section = self.pool.section_of(Lifetime::Fixed);
             let locked = section.create(memory, PageKind::Overflow, false);
             let (id, page) = (locked.id(), locked.page());
             let owner = draft.owner.unwrap_or(Owner { first: id, epoch: section.epoch().0.into() });

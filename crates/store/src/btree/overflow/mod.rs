@@ -33,6 +33,7 @@ use crate::class::class_bytes;
 use crate::epoch::Epoch;
 use crate::header::{Header, PageId, PageKind};
 use crate::pool::{Access, Denied, Pool, Section};
+use crate::segment::Lifetime;
 use crate::segment::Location;
 use crate::task::yield_now;
 pub(crate) use draft::Draft;
@@ -303,7 +304,7 @@ impl Overflow {
         mut free: impl FnMut(&Section<'_>) -> Result<bool, Denied>,
     ) -> Result<(), Error> {
         loop {
-            let section = self.pool.section();
+            let section = self.pool.section_of(Lifetime::Fixed);
             let mut freed = Ok(true);
             for _ in 0..PAGES_PER_SECTION {
                 freed = free(&section);
@@ -352,7 +353,7 @@ impl Overflow {
         }
         for (page, location) in pages {
             // In a statement of its own, so that the section ends.
-            let is_new = self.pool.section().adopt(page, location);
+            let is_new = self.pool.section_of(Lifetime::Fixed).adopt(page, location);
             if is_new {
                 live(page, location)?;
             }

@@ -12,7 +12,7 @@ use crate::header::PageId;
 use crate::index::Write;
 use crate::layout::{Placement, SyncMethod};
 use crate::log::{Durability, LogRecord, Lsn, Timestamp};
-use crate::segment::{Location, NotAppended, Stream, UnitSequence};
+use crate::segment::{Lifetime, Location, NotAppended, UnitSequence};
 use crate::txn::Operation;
 use crate::{Error, ErrorKind};
 
@@ -46,7 +46,7 @@ fn with_change(change: Change) -> Result<(), Error> {
         let mut write = |serial, page: crate::page::Page<'_>| {
             segments
                 .gatherer
-                .append(Stream::Map, page_id(serial), 0, page, None)
+                .append(Lifetime::Map, page_id(serial), 0, page, None)
                 .map(|appended| appended.location)
                 .map_err(|why| match why {
                     NotAppended::Failed(error) => error,

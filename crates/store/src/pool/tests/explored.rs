@@ -5,7 +5,7 @@ use shuttle::thread::spawn;
 
 use super::*;
 use crate::header::{PAGE_HEADER_BYTES, PageKind};
-use crate::segment::{Appended, Location, NotAppended, Stream, UnitSequence};
+use crate::segment::{Appended, Lifetime, Location, NotAppended, UnitSequence};
 use crate::sync::Mutex;
 use crate::sync::explored::{explore, point};
 use crate::task::yield_now;
@@ -66,7 +66,7 @@ impl SlowPageStore {
 impl PageStore for SlowPageStore {
     fn append(
         &self,
-        _: Stream,
+        _: Lifetime,
         id: PageId,
         _: usize,
         page: Page<'_>,
@@ -81,7 +81,7 @@ impl PageStore for SlowPageStore {
         Ok(Appended { location: Self::location(number), unit: UnitSequence(number) })
     }
 
-    fn wait_for_room(&self, _: Stream) -> Result<(), Error> {
+    fn wait_for_room(&self, _: Lifetime) -> Result<(), Error> {
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::header::{PageId, PageKind};
 use crate::page::{OwnPage, Page};
 use crate::poison::Poison;
 use crate::pool::{Access, BUDGET_BYTES_MIN, Denied, Pool};
-use crate::segment::{Appended, Location, NotAppended, Segments, Stream};
+use crate::segment::{Appended, Lifetime, Location, NotAppended, Segments};
 use crate::task::yield_now;
 
 /// What the pages should be: with which seed they are filled.
@@ -214,7 +214,7 @@ impl History {
     }
 
     fn append(&self, id: PageId, old: Location, page: Page<'_>) -> Option<Appended> {
-        match self.segments.gatherer.append(Stream::Moved, id, old.class(), page, Some(old)) {
+        match self.segments.gatherer.append(Lifetime::Changing, id, old.class(), page, Some(old)) {
             Ok(appended) => Some(appended),
             Err(NotAppended::NoBuffer | NotAppended::NoSegment) => None,
             Err(NotAppended::Failed(error)) => panic!("{error}"),

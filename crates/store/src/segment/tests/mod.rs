@@ -152,9 +152,9 @@ fn the_page_tables_first_segment_stays_when_those_before_it_are_free() {
         let mut first_of = BTreeMap::new();
         for id in 1.. {
             let own = page(id, 0, 4000, 1);
-            let appended = segments.gatherer.append(Stream::Map, PageId(id), 0, own.page(), None);
+            let appended = segments.gatherer.append(Lifetime::Map, PageId(id), 0, own.page(), None);
             let Ok(Appended { location, .. }) = appended else {
-                segments.upkeep.wait_for_room(Stream::Map).unwrap();
+                segments.upkeep.wait_for_room(Lifetime::Map).unwrap();
                 continue;
             };
             first_of.entry(location.offset_bytes() / layout.segment_bytes).or_insert(location);
@@ -187,14 +187,14 @@ fn what_was_appended_is_read_back() {
                 let header = Header::of(own_page.page());
                 let appended = loop {
                     match own.gatherer.append(
-                        Stream::Fresh,
+                        Lifetime::Changing,
                         header.page,
                         header.class.into(),
                         own_page.page(),
                         None,
                     ) {
                         Ok(appended) => break appended,
-                        Err(NotAppended::NoBuffer) => own.upkeep.wait_for_room(Stream::Fresh).unwrap(),
+                        Err(NotAppended::NoBuffer) => own.upkeep.wait_for_room(Lifetime::Changing).unwrap(),
                         Err(other) => panic!("{other:?}"),
                     }
                 };
@@ -231,7 +231,7 @@ fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_th
         let append = |own_page: &OwnPage| {
             let header = Header::of(own_page.page());
             own.gatherer
-                .append(Stream::Fresh, header.page, header.class.into(), own_page.page(), None)
+                .append(Lifetime::Changing, header.page, header.class.into(), own_page.page(), None)
                 .unwrap()
                 .location
         };
@@ -278,9 +278,9 @@ fn most_on_their_way(is_paced: bool) -> usize {
         for id in 1..2000 {
             let own = page(id, 0, 4000, id as u32);
             while let Err(NotAppended::NoBuffer) =
-                segments.gatherer.append(Stream::Fresh, PageId(id), 0, own.page(), None)
+                segments.gatherer.append(Lifetime::Changing, PageId(id), 0, own.page(), None)
             {
-                segments.upkeep.wait_for_room(Stream::Fresh).unwrap();
+                segments.upkeep.wait_for_room(Lifetime::Changing).unwrap();
             }
             most = most.max(segments.buffers.on_their_way());
             if is_paced {

@@ -85,7 +85,7 @@ impl Model {
             let version = before.map_or(1, |before| before.version + 1);
             let own = page(id, class, used_bytes, version);
             let old = before.map(|before| before.location);
-            match self.segments.gatherer.append(Stream::Fresh, PageId(id), class, own.page(), old) {
+            match self.segments.gatherer.append(Lifetime::Changing, PageId(id), class, own.page(), old) {
                 Ok(Appended { location, unit }) => {
                     old.inspect(|old| self.segments.gatherer.release(*old));
                     state.pages.insert(id, Kept { location, unit, class, used_bytes, version });
@@ -95,7 +95,7 @@ impl Model {
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {}
             }
             drop(state);
-            self.segments.upkeep.wait_for_room(Stream::Fresh)?;
+            self.segments.upkeep.wait_for_room(Lifetime::Changing)?;
         }
     }
 
