@@ -32,6 +32,9 @@ struct peer_setup {
     uint32_t cores;
     uint32_t tables;
     const char *const *table_names;
+    /* Instead of what the peer chooses for the store and for each new table, in the engine's notation; null: it chooses. */
+    const char *settings;
+    const char *table_settings;
 };
 
 /* Keys have at least one byte. */

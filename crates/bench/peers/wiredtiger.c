@@ -33,17 +33,13 @@ static int broken(int code, const char *what, char *error) {
     return peer_broken(error, "WiredTiger: %s: %s", what, wiredtiger_strerror(code));
 }
 
-static int make_tables(const struct store *store, uint64_t page_memory_bytes, char *error) {
+static int make_tables(const struct store *store, const char *settings, char *error) {
     WT_SESSION *session;
     int code = store->connection->open_session(store->connection, NULL, NULL, &session);
     if (code)
         return broken(code, "open a session", error);
-    char config[256];
-    /* Pages of 4 KiB: what a random look-up in data larger than memory must read, and no more. */
-    snprintf(config, sizeof config,
-             "key_format=u,value_format=u,type=file,allocation_size=4KB,leaf_page_max=4KB,internal_page_max=4KB,"
-             "memory_page_max=%llu",
-             (unsigned long long)page_memory_bytes);
+    char config[512];
+    snprintf(config, sizeof config, "key_format=u,value_format=u,%s", settings);
     for (uint32_t table = 0; !code && table < store->tables; table++)
         code = session->create(session, store->uris[table], config);
     int closed = session->close(session, NULL);
@@ -77,6 +73,34 @@ static struct store *store_new(const struct peer_setup *setup) {
     return NULL;
 }
 
+static int open_with(const struct peer_setup *setup, const char *settings, const char *table_settings, void **out, char *error) {
+    struct store *store = store_new(setup);
+    if (!store)
+        return peer_broken(error, "WiredTiger: out of memory");
+    char config[1024];
+    snprintf(config, sizeof config, "create,session_max=%u,%s", setup->clients_max + 32, settings);
+    int code = wiredtiger_open(setup->dir, NULL, config, &store->connection);
+    if (code) {
+        store_free(store);
+        return broken(code, setup->dir, error);
+    }
+    int outcome = make_tables(store, table_settings, error);
+    if (outcome != PEER_OK) {
+        store->connection->close(store->connection, NULL);
+        store_free(store);
+        return outcome;
+    }
+    *out = store;
+    return PEER_OK;
+}
+
+/* With the caller's settings, and a WiredTiger.config in the directory, which WiredTiger reads by itself. */
+static int store_open_as_told(const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes, char *error) {
+    peer_say(settings, settings_bytes, "store: %s", setup->settings);
+    peer_say(settings, settings_bytes, "tables: %s", setup->table_settings);
+    return open_with(setup, setup->settings, setup->table_settings, out, error);
+}
+
 static int store_open(const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes, char *error) {
     static const char *const logs[] = {
         "log=(enabled=true,archive=true,file_max=64MB),transaction_sync=(enabled=true,method=fsync)",
@@ -88,28 +112,23 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
         "log, buffered in memory until its background thread writes it",
         "no log; checkpoints only",
     };
-    struct store *store = store_new(setup);
-    if (!store)
-        return peer_broken(error, "WiredTiger: out of memory");
+    if (setup->settings)
+        return store_open_as_told(setup, out, settings, settings_bytes, error);
     uint32_t eviction_threads = (uint32_t)peer_clamp(setup->cores, 2, 8);
     uint64_t page_memory_bytes = peer_clamp(setup->cache_bytes / 128, 256 << 10, 5 << 20);
-    char config[1024];
+    char config[512], table_config[128];
     snprintf(config, sizeof config,
-             "create,cache_size=%llu,session_max=%u,direct_io=[data],mmap=false,eviction=(threads_min=%u,threads_max=%u),"
+             "cache_size=%llu,direct_io=[data],mmap=false,eviction=(threads_min=%u,threads_max=%u),"
              "checkpoint=(wait=%d),statistics=(none),%s",
-             (unsigned long long)setup->cache_bytes, setup->clients_max + 32, eviction_threads, eviction_threads,
+             (unsigned long long)setup->cache_bytes, eviction_threads, eviction_threads,
              CHECKPOINT_SECONDS, logs[setup->durability]);
-    int code = wiredtiger_open(setup->dir, NULL, config, &store->connection);
-    if (code) {
-        store_free(store);
-        return broken(code, setup->dir, error);
-    }
-    int outcome = make_tables(store, page_memory_bytes, error);
-    if (outcome != PEER_OK) {
-        store->connection->close(store->connection, NULL);
-        store_free(store);
+    /* Pages of 4 KiB: what a random look-up in data larger than memory must read, and no more. */
+    snprintf(table_config, sizeof table_config,
+             "type=file,allocation_size=4KB,leaf_page_max=4KB,internal_page_max=4KB,memory_page_max=%llu",
+             (unsigned long long)page_memory_bytes);
+    int outcome = open_with(setup, config, table_config, out, error);
+    if (outcome != PEER_OK)
         return outcome;
-    }
     peer_say(settings, settings_bytes, "memory: cache_size %llu bytes, direct_io=[data]", (unsigned long long)setup->cache_bytes);
     peer_say(settings, settings_bytes, "pages: leaf 4 KiB, internal 4 KiB, in memory up to %llu bytes, no compression",
              (unsigned long long)page_memory_bytes);
@@ -117,7 +136,6 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     peer_say(settings, settings_bytes, "checkpoint: every %d s", CHECKPOINT_SECONDS);
     peer_say(settings, settings_bytes, "eviction: %u threads", eviction_threads);
     peer_say(settings, settings_bytes, "isolation: snapshot");
-    *out = store;
     return PEER_OK;
 }
 

@@ -139,6 +139,11 @@ impl Popularity {
         Self { records, zipf, is_latest: matches!(distribution, Distribution::Latest { .. }) }
     }
 
+    /// Zeta of all records, zeta of two, alpha and eta, where there is a skew.
+    pub(crate) fn grays_constants(&self) -> Option<[f64; 4]> {
+        self.zipf.map(|zipf| [zipf.zeta, zipf.zeta_two, zipf.alpha, zipf.eta])
+    }
+
     /// The record of `count` that is the `rank`-th most popular.
     fn record_of_rank(&self, rank: u64, count: u64) -> u64 {
         match self.is_latest {

@@ -95,6 +95,13 @@ pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineA
     }
 }
 
+impl EngineAdvice {
+    /// The advised value of a setting; `None`: it stays at the default.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|setting| setting.name == name)?.value.as_deref()
+    }
+}
+
 impl EngineName {
     /// All.
     pub const ALL: [Self; 5] =

@@ -19,6 +19,7 @@ pub fn engines(cache_mib: u64, durability: Durability) -> anyhow::Result<ExitCod
             clients_max: 128,
             cores: std::thread::available_parallelism()?.get(),
             tables: &["table"],
+            settings: None,
         };
         let engine = name.open(&setup)?;
         println!("{name}, {:?}", name.caching());

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table, run_threads, sleep_until};
+use super::{
+    Direction, Durability, Engine, Failure, Job, Session, Settings, Setup, Table, run_threads, sleep_until,
+};
 
 const OK: c_int = 0;
 const NOT_FOUND: c_int = 1;
@@ -28,6 +30,9 @@ struct PeerSetup {
     cores: u32,
     tables: u32,
     table_names: *const *const c_char,
+    /// Null: what the peer chooses.
+    settings: *const c_char,
+    table_settings: *const c_char,
 }
 
 #[derive(Clone, Copy)]
@@ -136,6 +141,10 @@ pub(super) fn open(peer: &'static Peer, setup: &Setup) -> anyhow::Result<Box<dyn
     let dir = CString::new(setup.dir.as_os_str().as_bytes())?;
     let names = setup.tables.iter().map(|name| CString::new(*name)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+    let own =
+        |settings: fn(&Settings) -> &str| setup.settings.as_ref().map(settings).map(CString::new).transpose();
+    let (settings, table_settings) = (own(|settings| &settings.store)?, own(|settings| &settings.table)?);
+    let pointer = |text: &Option<CString>| text.as_ref().map_or(null(), |text| text.as_ptr());
     let peer_setup = PeerSetup {
         dir: dir.as_ptr(),
         cache_bytes: setup.cache_bytes,
@@ -148,22 +157,24 @@ pub(super) fn open(peer: &'static Peer, setup: &Setup) -> anyhow::Result<Box<dyn
         cores: u32::try_from(setup.cores)?,
         tables: u32::try_from(names.len())?,
         table_names: names.as_ptr(),
+        settings: pointer(&settings),
+        table_settings: pointer(&table_settings),
     };
-    let (mut store, mut settings, mut error) =
+    let (mut store, mut chosen, mut error) =
         (null_mut(), Text::<SETTINGS_BYTES>::new(), Text::<ERROR_BYTES>::new());
     // SAFETY: all pointers are valid during the call, the buffers as large as they are said to be.
     let status = unsafe {
         (peer.open)(
             &raw const peer_setup,
             &raw mut store,
-            settings.0.as_mut_ptr(),
+            chosen.0.as_mut_ptr(),
             SETTINGS_BYTES,
             error.0.as_mut_ptr(),
         )
     };
     error.check(status)?;
     let lines = std::iter::once(format!("version: {}", version(peer)))
-        .chain(settings.take().lines().map(str::to_owned))
+        .chain(chosen.take().lines().map(str::to_owned))
         .collect();
     Ok(Box::new(Store {
         peer,

@@ -2,6 +2,7 @@
 //! too.
 
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,6 +19,11 @@ struct Flashgrain {
     clients_max: usize,
 }
 
+/// The store of an engine's directory.
+pub(crate) fn store_in(directory: &Path) -> PathBuf {
+    directory.join("flashgrain")
+}
+
 /// Opens or makes the store.
 pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
     let durability = match setup.durability {
@@ -25,9 +31,8 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         Durability::Buffered => flashgrain::Durability::Buffered,
         Durability::None => flashgrain::Durability::None,
     };
-    let path = setup.dir.join("flashgrain");
     let db = Db::builder()
-        .path(&path)
+        .path(store_in(&setup.dir))
         .cache_bytes(setup.cache_bytes)
         .workers(setup.cores)
         .tasks_per_worker(setup.clients_max.div_ceil(setup.cores).max(1))

@@ -47,6 +47,17 @@ pub struct Setup {
     pub cores: usize,
     /// Tables by name; a [`Table`] is an index into this.
     pub tables: &'static [&'static str],
+    /// Settings instead of those that the benchmarks choose for the engine; only WiredTiger takes them.
+    pub settings: Option<Settings>,
+}
+
+/// Settings in an engine's own notation; what they do not name stays at the engine's defaults.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Of the store.
+    pub store: String,
+    /// Of each table that is made.
+    pub table: String,
 }
 
 /// One of [`Setup::tables`].

@@ -143,6 +143,9 @@ impl EngineName {
         if setup.tables.is_empty() || setup.clients_max == 0 || setup.cores == 0 {
             bail!("{self} needs at least one table, one client and one core");
         }
+        if setup.settings.is_some() && self != Self::WiredTiger {
+            bail!("{self} takes no settings as text");
+        }
         let dir = setup.dir.display();
         fs::create_dir_all(&setup.dir)
             .with_context(|| format!("{dir} is no directory, and none can be made there"))?;

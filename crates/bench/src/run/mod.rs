@@ -112,6 +112,7 @@ impl Run {
             clients_max,
             cores: self.cores,
             tables: self.benchmark.tables(),
+            settings: None,
         }
     }
 

@@ -5,7 +5,8 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 
 use flashgrain_advisor::Workload;
-use flashgrain_advisor::workload::Operations;
+
+use super::integer_keys;
 
 /// The workload that is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +27,7 @@ impl Adapted {
             adapted.change("the lifetime budget is left out: a verification is short");
         }
         if adapted.workload.cores.is_none() {
-            let cores = available_parallelism().map_or(1, NonZero::get);
+            let cores = cores();
             adapted.workload.cores = u32::try_from(cores).ok();
             adapted.change(&format!("cores is {cores}, as this machine has"));
         }
@@ -36,6 +37,14 @@ impl Adapted {
     /// Notes a change.
     pub fn change(&mut self, text: &str) {
         self.changes.push(text.to_owned());
+    }
+
+    /// Memory for an engine's defaults.
+    pub fn memory_at_least(&mut self, bytes: u64) {
+        if self.workload.memory_bytes < bytes {
+            self.workload.memory_bytes = bytes;
+            self.change(&format!("memory_bytes is {} MiB, as the engine's defaults take that", bytes >> 20));
+        }
     }
 
     /// Keys are picked uniformly, by a client that cannot pick them otherwise.
@@ -48,23 +57,62 @@ impl Adapted {
         }
     }
 
-    /// Look-ups find their keys, and writes change records that are there.
-    pub fn hits_and_updates(&mut self, client: &str) {
-        let Operations { point_misses, inserts, deletes, .. } = self.workload.operations;
-        let operations = &mut self.workload.operations;
-        operations.point_hits += std::mem::take(&mut operations.point_misses);
-        operations.updates +=
-            std::mem::take(&mut operations.inserts) + std::mem::take(&mut operations.deletes);
-        for (share, name, instead) in [
-            (point_misses, "point_misses", "point_hits"),
-            (inserts, "inserts", "updates"),
-            (deletes, "deletes", "updates"),
-        ] {
-            if share > 0.0 {
-                self.change(&format!("{name} run as {instead}: {client} cannot mix them with others"));
-            }
+    /// Keys are integers, as databases have them in tables.
+    pub fn integer_keys(&mut self) {
+        let records = &mut self.workload.records;
+        if records.key_bytes != integer_keys::BYTES {
+            records.value_bytes = records.record_bytes().saturating_sub(integer_keys::BYTES).max(1);
+            records.key_bytes = integer_keys::BYTES;
+            self.change("keys are integers of 8 bytes, and values take the rest of the record");
         }
     }
+
+    /// Keys are picked with a skew that Gray's method can draw without a table.
+    pub fn skew_below_one(&mut self) {
+        let skew = self.workload.skew;
+        if skew >= 1.0 {
+            self.workload.skew = SKEW_MAX;
+            self.change(&format!("keys are picked by Zipf's law with {SKEW_MAX}, not {skew}: below 1 alone"));
+        }
+    }
+
+    /// Look-ups find their keys, and writes change records that are there.
+    pub fn hits_and_updates(&mut self, client: &str) {
+        let operations = &mut self.workload.operations;
+        let (misses, inserts) =
+            (std::mem::take(&mut operations.point_misses), std::mem::take(&mut operations.inserts));
+        operations.point_hits += misses;
+        operations.updates += inserts;
+        self.runs_as(misses, "point_misses", "point_hits", client);
+        self.runs_as(inserts, "inserts", "updates", client);
+        self.deletes_as_updates(client);
+    }
+
+    /// Records stay there.
+    pub fn deletes_as_updates(&mut self, client: &str) {
+        let deletes = std::mem::take(&mut self.workload.operations.deletes);
+        self.workload.operations.updates += deletes;
+        self.runs_as(deletes, "deletes", "updates", client);
+    }
+
+    fn runs_as(&mut self, share: f64, name: &str, instead: &str, client: &str) {
+        if share > 0.0 {
+            self.change(&format!("{name} run as {instead}: {client} cannot mix them with others"));
+        }
+    }
+}
+
+/// YCSB's, and the largest that is not too close to 1.
+const SKEW_MAX: f64 = 0.99;
+
+/// Processors of this machine.
+pub(super) fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Records of a range query.
+pub(super) fn records_per_range(workload: &Workload) -> u64 {
+    workload.operations.range_bytes.div_ceil(workload.records.record_bytes()).max(1)
 }
 
 #[cfg(test)]

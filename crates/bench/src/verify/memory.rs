@@ -28,6 +28,11 @@ impl Memory {
         }
     }
 
+    /// Whatever an engine takes by its settings.
+    pub fn of_the_engine() -> Self {
+        Self { limit_bytes: None }
+    }
+
     /// Does some work by programs within the limit. Nothing stays in the page cache for the next.
     pub fn limited<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         let _limit = self.limit_bytes.map(MemoryLimit::new).transpose()?;

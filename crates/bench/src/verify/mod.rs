@@ -11,6 +11,9 @@
 //! still run then are killed first.
 
 mod adapt;
+mod harness;
+mod integer_keys;
+mod mariadb;
 mod memory;
 mod program;
 mod rocksdb;
@@ -21,11 +24,12 @@ mod table;
 mod turns;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use flashgrain_advisor::engine::{EngineAdvice, EngineName};
 use flashgrain_advisor::{Advice, Interval, Workload};
-use flashgrain_profile::{DeviceProfile, Error};
+use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
 
 use crate::listener::Listener;
@@ -99,18 +103,29 @@ pub fn verify(
     profile: &DeviceProfile,
     options: &Options,
     listener: &dyn Listener,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
 ) -> anyhow::Result<Verification> {
     let adapted = adapted(engine, workload)?;
     scratch::make_sure_of_room(&options.directory, &adapted.workload, SPACE_FACTOR)?;
     let advice = only(Advice::new(&adapted.workload, profile, &[engine]))?;
     adapted.changes.iter().for_each(|change| listener.note(&format!("note: {change}")));
     let scratch = Scratch::below(&options.directory)?;
-    let memory = Memory::new(adapted.workload.memory_bytes, listener);
+    let memory = memory(engine, &adapted.workload, listener);
     let (workload, seconds) = (&adapted.workload, options.seconds);
     let client: Box<dyn Client + '_> = match engine {
+        EngineName::Rocksdb => {
+            Box::new(rocksdb::RocksDb::new(workload, &advice, seconds, &scratch, interrupt)?)
+        }
         EngineName::Sqlite => Box::new(sqlite::Sqlite::new(workload, &advice, seconds, &scratch, interrupt)),
-        _ => Box::new(rocksdb::RocksDb::new(workload, &advice, seconds, &scratch, interrupt)?),
+        EngineName::Wiredtiger => {
+            Box::new(harness::wiredtiger(workload, &advice, seconds, &scratch, interrupt)?)
+        }
+        EngineName::Flashgrain => {
+            Box::new(harness::flashgrain(workload, &advice, seconds, profile, &scratch, interrupt)?)
+        }
+        EngineName::Mariadb => {
+            Box::new(mariadb::MariaDb::new(workload, &advice, seconds, &scratch, interrupt)?)
+        }
     };
     let rates = measure(client.as_ref(), &memory, options, listener);
     drop(client);
@@ -123,10 +138,34 @@ fn adapted(engine: EngineName, workload: &Workload) -> anyhow::Result<Adapted> {
     match engine {
         EngineName::Rocksdb => rocksdb::is_installed().map(|()| rocksdb::adapted(workload)),
         EngineName::Sqlite => sqlite::is_installed().map(|()| sqlite::adapted(workload)),
-        EngineName::Mariadb | EngineName::Wiredtiger | EngineName::Flashgrain => {
-            let problem = format!("--verify can run RocksDB and SQLite, and not yet {}", engine.describe());
-            Err(Error::Argument(problem).into())
-        }
+        EngineName::Wiredtiger => harness::is_compiled_in().map(|()| harness::adapted(workload)),
+        EngineName::Flashgrain => Ok(harness::adapted(workload)),
+        EngineName::Mariadb => mariadb::is_installed().map(|()| mariadb::adapted(workload)),
+    }
+    .map(|mut adapted| {
+        adapted.memory_at_least(default_bytes(engine));
+        adapted
+    })
+}
+
+/// Memory that the defaults take, whatever the workload has.
+fn default_bytes(engine: EngineName) -> u64 {
+    match engine {
+        EngineName::Rocksdb | EngineName::Sqlite => 0,
+        EngineName::Wiredtiger | EngineName::Mariadb => 128 << 20,
+        EngineName::Flashgrain => 256 << 20,
+    }
+}
+
+/// A server of MariaDB takes so much beside its buffer pool.
+const SERVER_BYTES: u64 = 128 << 20;
+
+/// The memory of a run. The store of this project bypasses the page cache, so that its own is the limit.
+fn memory(engine: EngineName, workload: &Workload, listener: &dyn Listener) -> Memory {
+    match engine {
+        EngineName::Flashgrain => Memory::of_the_engine(),
+        EngineName::Mariadb => Memory::new(workload.memory_bytes + SERVER_BYTES, listener),
+        _ => Memory::new(workload.memory_bytes, listener),
     }
 }
 

@@ -36,6 +36,15 @@ pub(super) fn is_installed(program: &str, remedy: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Refuses if a program without a word about its version is not installed.
+pub(super) fn is_there(program: &str, remedy: &str) -> anyhow::Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        true => Ok(()),
+        false => bail!("{program} is not installed: {remedy}"),
+    }
+}
+
 /// Runs the command to its end and returns its standard output. Standard error goes to `log`. On an interrupt
 /// the program is killed.
 pub(super) fn output(command: &mut Command, log: &Path, interrupt: &AtomicBool) -> anyhow::Result<String> {
@@ -72,9 +81,14 @@ pub(super) fn output(command: &mut Command, log: &Path, interrupt: &AtomicBool) 
 fn failure(name: &str, status: ExitStatus, said: &str, log: &Path) -> anyhow::Error {
     let errors = fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
     let shown = if errors.trim().is_empty() { said } else { &errors };
-    let lines: Vec<&str> = shown.split(['\n', '\r']).filter(|line| !line.trim().is_empty()).collect();
+    last_lines(&format!("{name} failed ({status})"), shown)
+}
+
+/// What went wrong, with the last lines of what a program said.
+pub(super) fn last_lines(problem: &str, said: &str) -> anyhow::Error {
+    let lines: Vec<&str> = said.split(['\n', '\r']).filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
-    anyhow!("{name} failed ({status}):\n{last}")
+    anyhow!("{problem}:\n{last}")
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ impl OnRecords {
             count: count_now,
         }
     }
+
+    /// The same, in its present state, by clients of another seed.
+    pub fn reseeded(&self, seed: u64) -> Self {
+        let (workload, count) = (self.workload.clone(), Arc::clone(&self.count));
+        Self { workload, seed, count, ..*self }
+    }
 }
 
 impl Benchmark for OnRecords {

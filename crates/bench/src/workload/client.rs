@@ -77,6 +77,15 @@ impl<'s> Client<'s> {
         Ok(1)
     }
 
+    /// Keys of records that nobody inserts lie among those that are there.
+    fn miss(&mut self) -> anyhow::Result<u64> {
+        let record = u64::MAX - self.pick();
+        self.set_key(record);
+        let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
+        ensure!(!is_there, "record {record} is there, which nobody inserted");
+        Ok(1)
+    }
+
     fn read_many(&mut self) -> anyhow::Result<u64> {
         let records: Vec<u64> = (0..self.mix.batch).map(|_| self.pick()).collect();
         let length = self.key.len();
@@ -148,6 +157,7 @@ impl drive::Client for Client<'_> {
         let operation = self.mix.draw(&mut self.picker);
         let records = match operation {
             Operation::Read => self.read()?,
+            Operation::Miss => self.miss()?,
             Operation::Update => self.update()?,
             Operation::Insert => self.insert()?,
             Operation::Scan => self.scan()?,
@@ -157,6 +167,7 @@ impl drive::Client for Client<'_> {
         let count = if operation == Operation::Scan { 1 } else { records };
         let bytes = records * (self.key.len() + self.value.len()) as u64;
         let user = match operation {
+            Operation::Miss => UserBytes::default(),
             Operation::Read | Operation::Scan => UserBytes { read: bytes, written: 0 },
             Operation::Update | Operation::Insert => UserBytes { read: 0, written: bytes },
             Operation::Modify => UserBytes { read: bytes, written: bytes },

@@ -7,6 +7,8 @@ use crate::keys::{self, Picker};
 pub enum Operation {
     /// A look-up by key.
     Read,
+    /// A look-up of a key that is not there.
+    Miss,
     /// A new value for a record that is there, without looking.
     Update,
     /// A new record.
@@ -22,6 +24,7 @@ impl Operation {
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Miss => "miss",
             Self::Update => "update",
             Self::Insert => "insert",
             Self::Scan => "scan",
@@ -35,6 +38,8 @@ impl Operation {
 pub struct Mix {
     /// Of [`Operation::Read`].
     pub read: f64,
+    /// Of [`Operation::Miss`].
+    pub miss: f64,
     /// Of [`Operation::Update`].
     pub update: f64,
     /// Of [`Operation::Insert`].
@@ -61,6 +66,7 @@ impl Mix {
     /// No operation at all, to begin with.
     pub const NOTHING: Self = Self {
         read: 0.0,
+        miss: 0.0,
         update: 0.0,
         insert: 0.0,
         scan: 0.0,
@@ -82,6 +88,7 @@ impl Mix {
     pub fn draw(&self, picker: &mut Picker) -> Operation {
         let shares = [
             (self.read, Operation::Read),
+            (self.miss, Operation::Miss),
             (self.update, Operation::Update),
             (self.insert, Operation::Insert),
             (self.scan, Operation::Scan),

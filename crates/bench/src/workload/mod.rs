@@ -152,7 +152,7 @@ mod tests {
         for (name, _) in NAMES {
             let workload = Workload::named(name).unwrap();
             for Role { mix, .. } in &workload.roles {
-                let sum = mix.read + mix.update + mix.insert + mix.scan + mix.modify;
+                let sum = mix.read + mix.miss + mix.update + mix.insert + mix.scan + mix.modify;
                 assert!((sum - 1.0).abs() < 1e-9, "{name}: {sum}");
             }
         }

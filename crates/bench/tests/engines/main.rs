@@ -27,7 +27,8 @@ fn scratch() -> TempDir {
 }
 
 fn setup(dir: &Path, durability: Durability) -> Setup {
-    Setup { dir: dir.to_owned(), cache_bytes: 64 << 20, durability, clients_max: 8, cores: 2, tables: TABLES }
+    let dir = dir.to_owned();
+    Setup { dir, cache_bytes: 64 << 20, durability, clients_max: 8, cores: 2, tables: TABLES, settings: None }
 }
 
 /// With each engine that there is, in a directory of its own.

@@ -177,8 +177,9 @@ fn verify_in(
 ) -> anyhow::Result<()> {
     let RoundsOptions { rounds, seconds, seed } = arguments.rounds;
     let options = Options { directory: directory.to_owned(), rounds, seconds, seed };
-    let interrupt = context.interrupt.watch()?;
-    let verification = verify(engine, workload, profile, &options, context, interrupt)?;
+    context.interrupt.watch()?;
+    let interrupt = context.interrupt.flag();
+    let verification = verify(engine, workload, profile, &options, context, &interrupt)?;
     if arguments.json { print_json(&verification) } else { Ok(print(&verification.table())?) }
 }
 

@@ -85,6 +85,44 @@ fn sqlite_runs_with_its_defaults_and_as_advised() {
 }
 
 #[test]
+fn our_own_store_runs_with_its_defaults_and_as_advised() {
+    for workload in ["ycsb-d", "ycsb-e"] {
+        let folder = folder();
+        let result = verified("flashgrain", workload, folder.path());
+        let changes = result["changes"].to_string();
+        // What is dropped for other engines is run here.
+        assert!(!changes.contains("uniformly") && !changes.contains("inserts"), "{changes}");
+        assert!(changes.contains("memory_bytes is 256 MiB"), "{changes}");
+        assert!(result["file"].as_str().unwrap().contains("db create"), "{result}");
+    }
+}
+
+#[test]
+fn mariadb_runs_with_its_defaults_and_as_advised() {
+    if !is_installed("mariadbd") || !is_installed("sysbench") {
+        return;
+    }
+    for workload in ["ycsb-d", "ycsb-e"] {
+        let folder = folder();
+        let result = verified("mariadb", workload, folder.path());
+        let changes = result["changes"].to_string();
+        assert!(!changes.contains("uniformly") && !changes.contains("inserts"), "{changes}");
+        assert!(result["file"].as_str().unwrap().contains("innodb_buffer_pool_size"), "{result}");
+    }
+}
+
+#[test]
+#[cfg(feature = "wiredtiger")]
+fn wiredtiger_runs_with_its_defaults_and_as_advised() {
+    for workload in ["ycsb-d", "ycsb-e"] {
+        let folder = folder();
+        let result = verified("wiredtiger", workload, folder.path());
+        assert!(!result["changes"].to_string().contains("uniformly"), "{result}");
+        assert!(result["file"].as_str().unwrap().contains("cache_size="), "{result}");
+    }
+}
+
+#[test]
 fn predicted_and_measured_are_shown_beside_each_other() {
     if !is_installed("db_bench") {
         return;
@@ -100,17 +138,25 @@ fn predicted_and_measured_are_shown_beside_each_other() {
 
 #[test]
 fn ctrl_c_leaves_nothing() {
-    if !is_installed("db_bench") {
-        return;
-    }
-    for until in ["filling: the advised", "round 1 of 1000"] {
-        let folder = folder();
-        let arguments = [TINY, &["--for", "rocksdb", "--rounds", "1000"]].concat();
-        let child = start_until(&arguments, folder.path(), until);
-        signal(&child, "INT");
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{until}");
-        assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "{until}");
+    let engines = [
+        ("rocksdb", Some("db_bench")),
+        ("sqlite", Some("sqlite3")),
+        ("mariadb", Some("mariadbd")),
+        ("flashgrain", None),
+    ];
+    for (engine, program) in engines {
+        if program.is_some_and(|program| !is_installed(program)) {
+            continue;
+        }
+        for until in ["filling: the advised", "round 1 of 1000"] {
+            let folder = folder();
+            let arguments = [TINY, &["--for", engine, "--rounds", "1000"]].concat();
+            let child = start_until(&arguments, folder.path(), until);
+            signal(&child, "INT");
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(130), "{engine}: {until}");
+            assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "{engine}: {until}");
+        }
     }
 }
 
@@ -123,7 +169,9 @@ fn what_cannot_be_verified_is_refused_before_anything_is_written() {
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
     };
     refused(&["--for", "rocksdb"], 1, &["db_bench is not installed", "install-peers.sh --engines"]);
-    refused(&["--for", "wiredtiger"], 2, &["--verify", "WiredTiger"]);
+    #[cfg(not(feature = "wiredtiger"))]
+    refused(&["--for", "wiredtiger"], 1, &["built without WiredTiger", "libwiredtiger-dev"]);
+    refused(&["--for", "mariadb"], 1, &["mariadbd is not installed", "apt-get install mariadb-server"]);
     refused(&[], 2, &["--for"]);
     refused(&["--for", "rocksdb", "--output", "x"], 2, &["--output"]);
     fails(flashgrain().args(["advise", "--for", "rocksdb", "--rounds", "2"]), 2, &["--verify"]);

@@ -41,6 +41,7 @@ impl Store {
             clients_max: 16,
             cores: 2,
             tables: TABLES,
+            settings: None,
         };
         Self { engine: engine.open(&setup).unwrap(), _dir: dir }
     }

@@ -14,7 +14,7 @@ use flashgrain_advisor::Workload;
 use flashgrain_advisor::engine::EngineAdvice;
 use flashgrain_advisor::workload::Durability;
 
-use super::adapt::Adapted;
+use super::adapt::{Adapted, records_per_range};
 use super::scratch::Scratch;
 use super::turns::Side;
 use super::{Client, program};
@@ -114,7 +114,7 @@ impl<'a> RocksDb<'a> {
             return ("readrandomwriterandom", vec![format!("--readwritepercent={percent}")]);
         }
         let records = self.workload.records;
-        let per_range = operations.range_bytes.div_ceil(records.record_bytes()).max(1);
+        let per_range = records_per_range(&self.workload);
         // Pareto distributions without a spread: every range and every value has the same size.
         let arguments = [
             format!("--mix_get_ratio={}", operations.point_hits),

@@ -19,7 +19,7 @@ use super::scratch::Scratch;
 use super::turns::Side;
 use super::{Client, program};
 use clients::Clients;
-use statements::{KEY_BYTES, Statements, fill};
+use statements::{Statements, fill, popularity};
 
 const PROGRAM: &str = "sqlite3";
 const REMEDY: &str = "scripts/install-peers.sh --engines or apt-get install sqlite3 installs it";
@@ -40,14 +40,9 @@ pub(super) fn is_installed() -> anyhow::Result<()> {
 /// The workload as the statements can run it.
 pub(super) fn adapted(workload: &Workload) -> Adapted {
     let mut adapted = Adapted::new(workload);
-    adapted.uniform("the client of sqlite3");
-    adapted.hits_and_updates("the client of sqlite3");
-    let records = &mut adapted.workload.records;
-    if records.key_bytes != KEY_BYTES {
-        records.value_bytes = records.record_bytes().saturating_sub(KEY_BYTES).max(1);
-        records.key_bytes = KEY_BYTES;
-        adapted.change("keys are integers of 8 bytes, and values take the rest of the record");
-    }
+    adapted.skew_below_one();
+    adapted.deletes_as_updates("the client of sqlite3");
+    adapted.integer_keys();
     adapted
 }
 
@@ -91,8 +86,9 @@ impl Client for Sqlite<'_> {
 
     fn run(&self, side: Side, seed: u64) -> anyhow::Result<f64> {
         let mut clients = Clients::default();
+        let popularity = popularity(&self.workload);
         for client in 0..self.workload.clients {
-            let statements = Statements::new(&self.workload, seed.wrapping_add(u64::from(client)));
+            let statements = Statements::new(&self.workload, popularity, seed, client.into());
             let log = self.scratch.join(&format!("log-{client}"));
             clients.start(self.command(side), self.pragmas(side), statements, &log)?;
         }
