@@ -91,7 +91,8 @@ local offsets = {{
 }}
 
 function thread_init()
-  local connection = sysbench.sql.driver():connect()
+  -- Collected, it would close itself.
+  connection = sysbench.sql.driver():connect()
   statements, keys = {{}}, {{}}
   for place, text in ipairs(texts) do
     statements[place] = connection:prepare(text)
