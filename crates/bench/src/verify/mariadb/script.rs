@@ -40,84 +40,33 @@ fn random_bytes(bytes: u64) -> String {
     format!("CONCAT('', {})", if parts.is_empty() { "''".into() } else { parts.join(", ") })
 }
 
-/// Popular records are strewn over the table: each this far from the next, modulo their number. A prime.
-const STRIDE: u64 = 15_485_863;
-
-/// A script of sysbench's: each event is a statement and a transaction.
+/// A script of sysbench's: the workload's numbers, and what draws operations from them.
 pub(super) fn events(workload: &Workload) -> String {
     let (operations, records) = (workload.operations, workload.records);
-    let value = random_bytes(records.value_bytes);
-    let rank = match workload.skew {
-        0.0 => "  return math.floor(share() * records)".to_owned(),
-        theta => {
-            let skewed = Popularity::new(records.count, Distribution::Zipf { theta });
-            let [zeta, zeta_two, alpha, eta] = skewed.grays_constants().unwrap_or_default();
-            // As `Popularity::rank`.
-            format!(
-                "  local share = share()
-  local zeta, zeta_two, alpha, eta = {zeta:?}, {zeta_two:?}, {alpha:?}, {eta:?}
-  if share * zeta < 1 then return 0 end
-  if share * zeta < zeta_two then return 1 end
-  return math.min(math.floor(records * (eta * share - eta + 1) ^ alpha), records - 1)"
-            )
-        }
+    let zipf = match workload.skew {
+        0.0 => None,
+        theta => Popularity::new(records.count, Distribution::Zipf { theta }).grays_constants(),
     };
-    format!(
-        "local records, spacing, missing = {}, {SPACING}, {MISSING}
-local shares = {{{:?}, {:?}, {:?}, {:?}, {:?}}}
-local texts = {{
-  [[SELECT v FROM t WHERE k = ?]],
-  [[SELECT v FROM t WHERE k = ?]],
-  [[UPDATE t SET v = {value} WHERE k = ?]],
-  [[REPLACE INTO t VALUES (?, {value})]],
-  [[SELECT v FROM t WHERE k >= ? ORDER BY k LIMIT {}]],
-}}
-
-function share()
-  return sysbench.rand.uniform(0, 4294967294) / 4294967295
-end
-
-local function rank()
-{rank}
-end
-
--- Keys beside the record's: those from `missing` on are never inserted.
-local offsets = {{
-  function() return 0 end,
-  function() return missing + math.floor(share() * missing) end,
-  function() return 0 end,
-  function() return 1 + math.floor(share() * (missing - 1)) end,
-  function() return 0 end,
-}}
-
-function thread_init()
-  -- Collected, it would close itself.
-  connection = sysbench.sql.driver():connect()
-  statements, keys = {{}}, {{}}
-  for place, text in ipairs(texts) do
-    statements[place] = connection:prepare(text)
-    keys[place] = statements[place]:bind_create(sysbench.sql.type.BIGINT)
-    statements[place]:bind_param(keys[place])
-  end
-end
-
-function event()
-  local remaining, place = share(), 1
-  while place < #shares and remaining >= shares[place] do
-    remaining = remaining - shares[place]
-    place = place + 1
-  end
-  keys[place]:set(rank() * {STRIDE} % records * spacing + offsets[place]())
-  statements[place]:execute()
-end
-",
-        records.count,
+    let zipf = zipf.map_or("nil".to_owned(), |[zeta, zeta_two, alpha, eta]| {
+        format!("{{ zeta = {zeta:?}, zeta_two = {zeta_two:?}, alpha = {alpha:?}, eta = {eta:?} }}")
+    });
+    let shares = [
         operations.point_hits,
         operations.point_misses,
         operations.updates,
         operations.inserts,
         operations.ranges,
+    ];
+    let shares = shares.map(|share| format!("{share:?}")).join(", ");
+    format!(
+        "local records, spacing, missing = {}, {SPACING}, {MISSING}\n\
+         local shares = {{ {shares} }}\n\
+         local value, per_range = \"{}\", {}\n\
+         local zipf = {zipf}\n\n{}",
+        records.count,
+        random_bytes(records.value_bytes),
         records_per_range(workload),
+        include_str!("events.lua"),
     )
 }
 
