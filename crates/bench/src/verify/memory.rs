@@ -6,6 +6,9 @@ use crate::measure::MemoryLimit;
 /// A client needs some memory beside its engine's caches and buffers.
 const CLIENT_BYTES: u64 = 64 << 20;
 
+/// Engines that are filled take more for a while.
+const FILLING_BYTES: u64 = 512 << 20;
+
 /// A limit that every run gets, the page cache included.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -33,9 +36,15 @@ impl Memory {
         Self { limit_bytes: None }
     }
 
-    /// Does some work by programs within the limit. Nothing stays in the page cache for the next.
+    /// Does some work within the limit. Nothing stays in the page cache for the next.
     pub fn limited<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         let _limit = self.limit_bytes.map(MemoryLimit::new).transpose()?;
+        work()
+    }
+
+    /// Does work that is not measured, and whose pages are not to stay in the page cache either.
+    pub fn for_filling<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let _limit = self.limit_bytes.map(|bytes| MemoryLimit::new(bytes + FILLING_BYTES)).transpose()?;
         work()
     }
 
