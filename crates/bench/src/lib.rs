@@ -3,8 +3,8 @@
 //! [`drive`] and [`fill`](mod@fill) have clients work in a [`drive::Host`]; [`measure`] looks at the drive,
 //! the machine and memory. Three things are made of that: [`run`] and [`suite`] put the same questions to
 //! Flashgrain and to other key-value stores, [`experiment`] measures Flashgrain alone, and [`exploit`]
-//! compares a store with the predictions of a drive's profile. Beside these, [`verify`] runs engines by
-//! programs of their own, with their defaults and as advised.
+//! compares a store with the predictions of a drive's profile. Beside these, [`verify`] runs engines
+//! with their defaults and as advised.
 
 pub mod benchmark;
 pub mod compare;

@@ -15,7 +15,7 @@ use super::turns::Side;
 use super::{Client, adapt};
 use crate::benchmark::Benchmark as _;
 use crate::drive::{EngineHost, Span, drive};
-use crate::engine::{self, Durability, Engine, EngineName, Setup};
+use crate::engine::{self, Durability, EngineName, Setup};
 use crate::keys::{Distribution, KEY_BYTES_MIN};
 use crate::records::Records;
 use crate::workload::{self, Mix, OnRecords, TABLES};
