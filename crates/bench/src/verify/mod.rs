@@ -96,7 +96,7 @@ trait Client {
 ///
 /// # Errors
 /// Engines that cannot be run yet, programs that are missing or fail, a directory without enough room, and
-/// [`Error::Interrupted`].
+/// [`Error::Interrupted`](flashgrain_profile::Error::Interrupted).
 pub fn verify(
     engine: EngineName,
     workload: &Workload,
