@@ -56,7 +56,18 @@ impl Block {
 
     /// Writes itself at `offset_bytes`; durable after a flush.
     pub fn write(&self, devices: &Devices, role: Role, offset_bytes: u64) -> Result<(), Error> {
-        let (memory, length) = (self.memory.as_ptr(), self.length_bytes as u32);
+        self.write_some(devices, role, offset_bytes, self.length_bytes as u32)
+    }
+
+    /// Writes its first `length_bytes`, or all of it, likewise.
+    pub fn write_some(
+        &self,
+        devices: &Devices,
+        role: Role,
+        offset_bytes: u64,
+        length_bytes: u32,
+    ) -> Result<(), Error> {
+        let (memory, length) = (self.memory.as_ptr(), length_bytes.min(self.length_bytes as u32));
         // SAFETY: as for `read`.
         let done = unsafe { write(devices, role, Op::Write, offset_bytes, memory, length) };
         done.map_err(|failure| failure.error(format!("write {length} bytes at byte {offset_bytes}")))

@@ -97,6 +97,9 @@ impl Loader<'_> {
     fn load_ahead(self, id: PageId) {
         let Some(entry) = self.pages.table().entry(id) else { return };
         let PageLocation::Device(location) = entry.load().location() else { return };
+        if location.is_segment() {
+            return;
+        }
         if let Some(frame) = self.pages.frames().spare(location.class()) {
             let _loaded = self.load_into(frame, id, entry, location, Access::Scan);
         }

@@ -59,6 +59,8 @@ impl<'a> Loader<'a> {
             match word.location() {
                 PageLocation::Nowhere => return Err(no_such_page(id)),
                 PageLocation::Memory(_) => yield_now(),
+                // What leads here is damaged: nobody refers to a segment as to a page.
+                PageLocation::Device(location) if location.is_segment() => return Err(no_such_page(id)),
                 PageLocation::Device(location) => {
                     self.load(id, entry, location, access)?;
                 }

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::epoch::Epoch;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::Page;
-use crate::segment::{Lifetime, Location, NotAppended};
+use crate::segment::{Lifetime, Location, NotAppended, OwnedSegment};
 use crate::task::Unwaiting;
 
 /// Memory for a new page, all zeros.
@@ -247,6 +247,28 @@ impl<'a> Section<'a> {
             self.parts.images.changes().note(self.epoch, Moved { id, from: None, to: Some(location) });
         }
         adopted
+    }
+
+    /// Gives a page number to a segment that is owned whole and was written. Checkpoints have it from now on,
+    /// until [`Section::free_unread`] takes the number back.
+    ///
+    /// # Errors
+    /// [`Denied::Failed`] with [`Error::Full`] if there are no numbers left.
+    #[cfg_attr(not(test), expect(dead_code, reason = "see `segment::owned`"))]
+    pub fn record_segment(&self, segment: &OwnedSegment) -> Result<PageId, Denied> {
+        self.check_trouble()?;
+        let (table, location) = (self.parts.pages.table(), segment.location());
+        if !table.has_room() {
+            let why = "there are no numbers left for new pages".into();
+            return Err(Denied::Failed(Error::Full { why }));
+        }
+        let id = table.take_number(false);
+        if let Some(entry) = table.entry(id) {
+            entry.store(Word::device(location));
+        }
+        self.parts.images.changes().note(self.epoch, Moved { id, from: None, to: Some(location) });
+        segment.set_recorded();
+        Ok(id)
     }
 
     /// The page does not exist any longer.

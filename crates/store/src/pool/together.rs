@@ -52,7 +52,7 @@ impl Loader<'_> {
         let (mut start, mut end) = (0, 0);
         for (place, id) in ids.iter().enumerate() {
             let location = match self.pages.table().entry(*id).map(|entry| entry.load().location()) {
-                Some(PageLocation::Device(location)) => location,
+                Some(PageLocation::Device(location)) if !location.is_segment() => location,
                 _ if place == 0 => break,
                 _ => continue,
             };

@@ -82,9 +82,11 @@ impl Compactor {
 }
 
 impl Compaction {
-    /// The segments that the store is to keep, by what is live now.
+    /// The segments that the store is to keep, by what is live now. Segments that are owned whole are not
+    /// moved, so those up to the last one of them are kept.
     pub fn target(&self) -> usize {
-        let keep = self.0.space.fewest().max(self.0.growth.first_segments());
+        let least = self.0.growth.first_segments().max(self.0.space.end_of_owned());
+        let keep = self.0.space.fewest().max(least);
         self.0.space.set_ceiling(Some(keep));
         keep
     }

@@ -234,7 +234,9 @@ impl Gatherer {
             let mut gathering = self.target(target);
             match target.stream() {
                 Stream::Moved => gathering.seal(&self.output, false),
-                Stream::Fresh | Stream::Overflow | Stream::Map => open.extend(gathering.open_unit()),
+                Stream::Fresh | Stream::Overflow | Stream::Map | Stream::Owned => {
+                    open.extend(gathering.open_unit())
+                }
             }
         }
         let unwritten = self.output.buffers().unwritten();

@@ -15,7 +15,10 @@ const OFFSET_GRAINS: u64 = 1 << (62 - GRAINS_BITS - CLASS_BITS);
 /// Bytes of a device from here on, 512 TiB, have no location.
 pub(crate) const DEVICE_BYTES_MAX: u64 = OFFSET_GRAINS * GRAIN_BYTES as u64;
 
-/// Never zero. The two highest bits are free for others.
+/// Size class of the location of a whole segment, which no page has.
+const SEGMENT_CLASS: usize = (1 << CLASS_BITS) - 1;
+
+/// The place of an image, or of a segment that is owned whole. Never zero. The two highest bits are free for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location(u64);
 
@@ -29,12 +32,30 @@ impl Location {
         Self(offset << (GRAINS_BITS + CLASS_BITS) | (class as u64) << GRAINS_BITS | length)
     }
 
+    /// Of the segment that begins at `offset_bytes`, which is owned whole. It has no length of its own.
+    pub fn of_segment(offset_bytes: u64) -> Self {
+        Self::new(offset_bytes, GRAIN_BYTES, SEGMENT_CLASS)
+    }
+
+    /// Whether it is that of a whole segment. No page is there.
+    #[inline]
+    pub fn is_segment(self) -> bool {
+        self.class() == SEGMENT_CLASS
+    }
+
     /// From the page table in memory; `None` for what no location is.
     pub fn from_bits(bits: u64) -> Option<Self> {
         (bits & ((1 << GRAINS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
     }
 
-    /// From a device; `None` for what no store ever wrote: a size class that there is not, or an image longer
+    /// From a page table on a device: of an image, or of a whole segment.
+    pub fn decode_any(bits: u64) -> Option<Self> {
+        let segment =
+            Self::from_bits(bits).filter(|location| *location == Self::of_segment(location.offset_bytes()));
+        segment.or_else(|| Self::decode(bits))
+    }
+
+    /// Of an image, from a device; `None` for what no store ever wrote: a size class that there is not, or an image longer
     /// than its page.
     pub fn decode(bits: u64) -> Option<Self> {
         let fits = |location: &Self| {
@@ -96,6 +117,15 @@ mod tests {
         }
         for (length, class) in [(64, 9), (64, 15), (4160, 0), (1 << 20, 7)] {
             assert_eq!(Location::decode(Location::new(512, length, class).bits()), None, "{length} {class}");
+        }
+        let segment = Location::of_segment(512);
+        assert_eq!((Location::decode_any(segment.bits()), segment.is_segment()), (Some(segment), true));
+        for (length, class) in [(64, 9), (128, 15), (4160, 0)] {
+            assert_eq!(
+                Location::decode_any(Location::new(512, length, class).bits()),
+                None,
+                "{length} {class}"
+            );
         }
     }
 

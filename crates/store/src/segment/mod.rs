@@ -39,6 +39,7 @@
 //! | [`Growth`] | how long the device may be; [`DeviceEnd`] makes it shorter |
 //! | [`Reclaim`] | whether freed segments are discarded; [`LogRoom`] gives back segments of the log with it |
 //! | [`Upkeep`] | how short room is, and how many cleaners are at work |
+//! | [`OwnedSegments`] | segments that an owner has whole, until they are recorded |
 //! | [`Compactor`], [`Opening`] | nothing: they use the others |
 //!
 //! Who may change what:
@@ -65,6 +66,14 @@ mod log_room;
 mod moves;
 mod opening;
 mod output;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "an LSM-tree's tables will be the first owners; until then only tests have some"
+    )
+)]
+mod owned;
 pub(crate) mod pack;
 mod policy;
 mod reading;
@@ -101,6 +110,10 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
+#[cfg(test)]
+pub(crate) use owned::OwnedBlock;
+pub(crate) use owned::OwnedSegment;
+use owned::OwnedSegments;
 use reading::ImageReader;
 use reclaim::Reclaim;
 use space::Space;
@@ -156,6 +169,8 @@ pub(crate) enum Stream {
     Overflow,
     /// The page table.
     Map,
+    /// Blocks of owners.
+    Owned,
 }
 
 /// Number of a write unit, in the order in which they were opened, with gaps; also the write sequence of the
@@ -199,6 +214,9 @@ pub(crate) struct Segments {
     pub reclaim: Arc<Reclaim>,
     /// For recovery.
     pub opening: Opening,
+    /// For owners of whole segments.
+    #[cfg_attr(not(test), expect(dead_code, reason = "see `owned`"))]
+    pub owned: OwnedSegments,
     /// For the log.
     pub log_room: LogRoom,
     /// For those who decide how long the device is.
@@ -256,10 +274,14 @@ impl Segments {
         let reclaim = Arc::new(Reclaim::new(devices.clone(), executor.clone(), &space, &changes));
         let (works, moving) = ((executor, poison.clone()), (&space, &gatherer, &cleaner));
         let upkeep = Upkeep::new(works.clone(), moving, (&growth, &locator, &changes));
-        let compactor = Compactor::new(works, moving, (&growth, &end), (&locator, &changes));
+        let compactor = Compactor::new(works.clone(), moving, (&growth, &end), (&locator, &changes));
         let watching = Arc::downgrade(&changes);
         poison.when_failed(move || watching.upgrade().iter().for_each(|changes| changes.wake_all()));
+        let owners = (devices.clone(), works.0, poison.clone());
+        let owned =
+            OwnedSegments::new(owners, sector_bytes, (&space, &gatherer), (&reclaim, &changes, &upkeep));
         Ok(Arc::new(Self {
+            owned,
             poison,
             reader: ImageReader::new(devices.clone(), sector_bytes, &space),
             opening: Opening::new(&space, &gatherer),

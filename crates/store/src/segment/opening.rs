@@ -4,7 +4,7 @@ use super::gather::Gatherer;
 use super::space::{SegmentState, Space};
 use super::{Location, UnitSequence};
 use crate::Error;
-use crate::class::class_bytes;
+use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 use crate::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Opening {
     /// [`Error::Corrupt`] if there is no such place.
     pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
         if let Some(in_place) = self.gatherer.in_place() {
-            let page_bytes = class_bytes(location.class());
+            let page_bytes = class_bytes(location.class().min(CLASSES - 1));
             let length_bytes = u64::from(location.length_bytes());
             // The page will be written to the same location again, however long its next image is.
             if length_bytes != page_bytes || page_bytes > self.gatherer.unit_bytes() {

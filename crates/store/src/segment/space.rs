@@ -8,6 +8,9 @@
 //! Map     ─ release_map_before ───────────────► Freed
 //! Freed   ─ discarded, or no discard wanted ──► Free
 //! Free    ─ take_log ─► Log ─ release_log ────► Freed
+//! Free    ─ take_owned ───────────────────────► Owned
+//! Owned   ─ release ──────────────────────────► Pending(epoch)
+//! Owned   ─ give_up_owned, never recorded ────► Freed
 //! ```
 //!
 //! What belongs together has its own type, whose functions alone change it:
@@ -27,6 +30,7 @@ mod ledger;
 mod log_room;
 mod need;
 mod opening;
+mod owning;
 mod reserve;
 mod tail;
 mod usage;
@@ -63,6 +67,8 @@ pub(super) enum SegmentState {
     Map,
     /// Part of the log's ring.
     Log,
+    /// All of it is an owner's.
+    Owned,
     /// Being discarded.
     Freed,
 }
@@ -169,7 +175,7 @@ impl Space {
         self.fill.live_bytes()
     }
 
-    /// Bytes of all segments but the log's.
+    /// Bytes of all segments but the log's and the owned ones.
     pub fn bytes(&self) -> u64 {
         self.lock().ledger.bytes_of_pages()
     }
@@ -217,7 +223,7 @@ impl Space {
         if !inner.reserve().can_open(stream) {
             return None;
         }
-        let index = inner.ledger.open_first_free()?;
+        let index = inner.ledger.take_first_free(SegmentState::Open)?;
         inner.taken += self.sizes.length(index);
         self.fill.open(index, opening);
         Some(index)
@@ -249,6 +255,9 @@ impl Space {
     /// The image there is garbage from now on.
     #[inline]
     pub fn release(&self, location: Location) {
+        if location.is_segment() {
+            return self.release_owned(location);
+        }
         if let Some(empty) = self.fill.release(location) {
             self.note_empty(empty);
         }

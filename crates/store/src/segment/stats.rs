@@ -8,8 +8,8 @@ use super::Stream;
 /// Counts since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Bytes sent to the device: of pages that were changed, moved, of overflow values and of the page table,
-    /// in this order.
+    /// Bytes sent to the device: of pages that were changed, moved, of overflow values, of the page
+    /// table and of owners, in this order.
     pub by_stream_bytes: [u64; STREAMS],
     /// Bytes in memory of the changed pages that were sent.
     pub dirty_page_bytes: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Written {
     pub freed_bytes: u64,
 }
 
-pub(super) const STREAMS: usize = 4;
+pub(super) const STREAMS: usize = 5;
 
 impl Written {
     /// Bytes written to the device for each byte of a changed page: moved pages included, overflow values and

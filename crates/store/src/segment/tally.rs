@@ -16,6 +16,8 @@ pub(super) struct Tally {
     pub map: u64,
     /// Of the log.
     pub log: u64,
+    /// Owned whole.
+    pub owned: u64,
     pub damaged: u64,
 }
 
@@ -31,6 +33,7 @@ impl Tally {
             freed: of(segment.state == SegmentState::Freed),
             map: of(segment.state == SegmentState::Map),
             log: of(segment.state == SegmentState::Log),
+            owned: of(segment.state == SegmentState::Owned),
             damaged: of(segment.damaged),
         }
     }
@@ -43,7 +46,8 @@ impl Tally {
     }
 
     pub fn count(&mut self, segment: &Segment, bytes: u64) {
-        let Self { free, pending, settled, moving, freed, map, log, damaged } = Self::of(segment, bytes);
+        let Self { free, pending, settled, moving, freed, map, log, owned, damaged } =
+            Self::of(segment, bytes);
         self.free += free;
         self.pending += pending;
         self.settled += settled;
@@ -51,11 +55,13 @@ impl Tally {
         self.freed += freed;
         self.map += map;
         self.log += log;
+        self.owned += owned;
         self.damaged += damaged;
     }
 
     pub fn forget(&mut self, segment: &Segment, bytes: u64) {
-        let Self { free, pending, settled, moving, freed, map, log, damaged } = Self::of(segment, bytes);
+        let Self { free, pending, settled, moving, freed, map, log, owned, damaged } =
+            Self::of(segment, bytes);
         self.free -= free;
         self.pending -= pending;
         self.settled -= settled;
@@ -63,6 +69,7 @@ impl Tally {
         self.freed -= freed;
         self.map -= map;
         self.log -= log;
+        self.owned -= owned;
         self.damaged -= damaged;
     }
 }

@@ -131,6 +131,13 @@ impl Buffers {
         free.next_sequence = free.next_sequence.max(next.0);
     }
 
+    /// A number that no unit has, above those of all units so far.
+    pub fn draw_sequence(&self) -> UnitSequence {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.next_sequence += 1;
+        UnitSequence(free.next_sequence - 1)
+    }
+
     /// No unit so far has this number or a higher one.
     pub fn next_sequence(&self) -> UnitSequence {
         UnitSequence(self.free.lock().unwrap_or_else(PoisonError::into_inner).next_sequence)

@@ -228,7 +228,7 @@ impl<'a> MapPage<'a> {
         pairs(pages, &mut |number, bits| {
             let location = match bits {
                 0 => None,
-                bits => Some(Location::decode(bits).ok_or_else(|| self.nonsense("locations"))?),
+                bits => Some(Location::decode_any(bits).ok_or_else(|| self.nonsense("locations"))?),
             };
             if number == 0 || number >= PageId::FIRST_VOLATILE {
                 return Err(self.nonsense("pages that last"));

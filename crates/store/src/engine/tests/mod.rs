@@ -3,6 +3,7 @@ mod faults;
 mod full;
 mod nonsense;
 mod opening;
+mod owned;
 mod speed;
 #[cfg(feature = "testing")]
 mod trouble;

@@ -89,9 +89,9 @@ impl Ledger {
         })
     }
 
-    /// Bytes of all segments but the log's.
+    /// Bytes of all segments but the log's and the owned ones.
     pub fn bytes_of_pages(&self) -> u64 {
-        self.bytes - self.tally.log
+        self.bytes - self.tally.log - self.tally.owned
     }
 
     pub fn largest_bytes(&self) -> u64 {
@@ -121,7 +121,7 @@ impl Ledger {
     /// Bytes that pages may fill if there were only so many segments, of which so many bytes are reserved.
     pub fn usable_of(&self, count: usize, reserved_bytes: u64) -> u64 {
         let bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
-        bytes.saturating_sub(self.tally.log + reserved_bytes)
+        bytes.saturating_sub(self.tally.log + self.tally.owned + reserved_bytes)
     }
 
     /// Segments up to the last closed one.
@@ -161,10 +161,10 @@ impl Ledger {
         self.largest_bytes = self.largest_of(count);
     }
 
-    /// Opens the first free segment.
-    pub fn open_first_free(&mut self) -> Option<usize> {
+    /// Puts the first free segment into a state.
+    pub fn take_first_free(&mut self, state: SegmentState) -> Option<usize> {
         let index = self.free().next()?;
-        self.set_state(index, SegmentState::Open);
+        self.set_state(index, state);
         Some(index)
     }
 

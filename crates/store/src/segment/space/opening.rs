@@ -46,11 +46,14 @@ impl Space {
 
     /// A page, or the page table, is in this image.
     pub fn adopt(&self, location: Location, state: SegmentState) -> bool {
+        if location.is_segment() {
+            return state == SegmentState::Full && self.adopt_owned(location);
+        }
         let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
             return false;
         };
         let mut inner = self.lock();
-        if inner.ledger.state(index) == SegmentState::Log {
+        if matches!(inner.ledger.state(index), SegmentState::Log | SegmentState::Owned) {
             return false;
         }
         inner.ledger.set_state(index, state);

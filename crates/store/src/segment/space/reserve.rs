@@ -56,9 +56,9 @@ impl Reserve<'_> {
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
             Stream::Fresh => self.reserved(),
-            // No checkpoint waits for a value whose commit is not logged yet, so it never takes what one may
-            // need.
-            Stream::Overflow => self.reserved() + self.kept_for_dirty(),
+            // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
+            // take what one may need.
+            Stream::Overflow | Stream::Owned => self.reserved() + self.kept_for_dirty(),
         }
     }
 

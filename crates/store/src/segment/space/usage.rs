@@ -18,7 +18,7 @@ pub(crate) struct Usage {
     pub map: u64,
     /// Segments in which something cannot be read.
     pub damaged: u64,
-    /// Of all segments but the log's.
+    /// Of all segments but the log's and the owned ones.
     pub bytes: u64,
     pub free_bytes: u64,
     pub pending_bytes: u64,
@@ -26,6 +26,8 @@ pub(crate) struct Usage {
     pub damaged_bytes: u64,
     /// Of the log's segments.
     pub log_bytes: u64,
+    /// Of segments that are owned whole.
+    pub owned_bytes: u64,
     /// Those that are kept for the cleaner and for checkpoints.
     pub reserved_bytes: u64,
     /// Bytes of images that pages refer to.
@@ -55,6 +57,7 @@ impl Space {
             map_bytes: tally.map,
             damaged_bytes: tally.damaged,
             log_bytes: tally.log,
+            owned_bytes: tally.owned,
             reserved_bytes: inner.reserve().reserved(),
             live_bytes: self.live_bytes(),
             ..Usage::default()
@@ -63,7 +66,11 @@ impl Space {
             match segment.state {
                 SegmentState::Pending(_) | SegmentState::Freed => usage.pending += 1,
                 SegmentState::Map => usage.map += 1,
-                SegmentState::Free | SegmentState::Open | SegmentState::Full | SegmentState::Log => {}
+                SegmentState::Free
+                | SegmentState::Open
+                | SegmentState::Full
+                | SegmentState::Log
+                | SegmentState::Owned => {}
             }
             usage.damaged += u64::from(segment.damaged);
         }

@@ -5,6 +5,7 @@ pub(crate) mod crowded;
 mod failing;
 mod growing;
 mod model;
+mod owned;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

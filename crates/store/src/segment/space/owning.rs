@@ -1,0 +1,67 @@
+//! Segments that are owned whole: see [`owned`](crate::segment::owned).
+
+use super::{Segment, SegmentState, Space};
+use crate::segment::location::Location;
+use crate::segment::{Stream, UnitSequence};
+
+impl Space {
+    /// Takes the first free segment for an owner. No segment was opened with this sequence before.
+    pub fn take_owned(&self, opening: UnitSequence) -> Option<usize> {
+        let mut inner = self.lock();
+        if !inner.reserve().can_open(Stream::Owned) {
+            return None;
+        }
+        let index = inner.ledger.take_first_free(SegmentState::Owned)?;
+        inner.taken += self.sizes.length(index);
+        self.fill.open(index, opening);
+        Some(index)
+    }
+
+    /// The owned segment that begins at this location, if there is one.
+    pub fn owned_at(&self, location: Location) -> Option<usize> {
+        let index = self.beginning_at(location)?;
+        let is_owned = |segment: &Segment| segment.state == SegmentState::Owned;
+        self.lock().ledger.get(index).is_some_and(is_owned).then_some(index)
+    }
+
+    fn beginning_at(&self, location: Location) -> Option<usize> {
+        let index = self.index_of(location.offset_bytes())?;
+        (location.is_segment() && self.range(index).start == location.offset_bytes()).then_some(index)
+    }
+
+    /// Takes out an owned segment that no page table has ever had, on its way to be free.
+    pub fn give_up_owned(&self, index: usize) -> Vec<usize> {
+        self.lock().ledger.take_out(|other, segment| other == index && segment.state == SegmentState::Owned)
+    }
+
+    /// The owned segment is garbage from now on: a checkpoint may still have it.
+    #[cold]
+    pub(super) fn release_owned(&self, location: Location) {
+        let Some(index) = self.owned_at(location) else {
+            debug_assert!(false, "a segment is given up that nobody owns");
+            return;
+        };
+        let mut inner = self.lock();
+        let epoch = self.epoch();
+        inner.ledger.set_pending(index, epoch);
+    }
+
+    /// While a store is opened: the page table has this segment. `false` if there is none that begins there,
+    /// or if it is somebody else's.
+    pub(super) fn adopt_owned(&self, location: Location) -> bool {
+        let Some(index) = self.beginning_at(location) else { return false };
+        let mut inner = self.lock();
+        let is_free = inner.ledger.get(index).is_some_and(|segment| segment.state == SegmentState::Free);
+        if is_free {
+            inner.ledger.set_state(index, SegmentState::Owned);
+        }
+        is_free
+    }
+
+    /// The number of segments up to the last owned one.
+    pub fn end_of_owned(&self) -> usize {
+        let inner = self.lock();
+        let mut all = inner.ledger.iter();
+        all.rfind(|(_, segment)| segment.state == SegmentState::Owned).map_or(0, |(index, _)| index + 1)
+    }
+}
