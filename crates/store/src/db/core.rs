@@ -1,10 +1,8 @@
 //! The core of an open store, which all its handles share.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use flashgrain_device::Origin;
@@ -21,7 +19,7 @@ use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
 use crate::engine::{Engine, NewTree, OverflowValue};
-use crate::index::{May, Prior, Version, Write, Written, each_brought, waiting};
+use crate::index::{Prior, Version, Write, Written, each_brought, waiting};
 use crate::io_context;
 use crate::layout::Layout;
 use crate::log::Timestamp;
@@ -182,43 +180,6 @@ impl Core {
         })
     }
 
-    /// Appends the value of `key`, now or as of `at`, and says whether there is one; if it may not wait, only
-    /// if it is in memory, or is a large one, which is waited for.
-    pub fn look_up_into(
-        &self,
-        tree: &NamedTree,
-        key: &[u8],
-        at: Option<&Snapshot>,
-        may: May,
-        into: &mut Vec<u8>,
-    ) -> Result<Poll<bool>, Error> {
-        self.check_open()?;
-        let (at, start) = (at.map(Snapshot::timestamp), into.len());
-        loop {
-            let version = match self.engine.transactions().look_up(&tree.tree, key, at, may, into)? {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(None) => return Ok(Poll::Ready(false)),
-                Poll::Ready(Some(version)) => version,
-            };
-            if !version.is_overflow() {
-                return Ok(Poll::Ready(true));
-            }
-            let reference = into.split_off(start);
-            match self.engine.overflow_values().read(&reference, into) {
-                // Without a snapshot an overflow value may be replaced, and its pages freed, just before it
-                // is read.
-                Err(_) if at.is_none() && self.is_replaced(tree, key, version)? => into.truncate(start),
-                read => return read.map(|()| Poll::Ready(true)),
-            }
-        }
-    }
-
-    /// Whether a key has another newest version than this one.
-    fn is_replaced(&self, tree: &NamedTree, key: &[u8], version: Version) -> Result<bool, Error> {
-        let newest = waiting(|may| tree.tree.index.read(key, None, may, &mut Vec::new()))?;
-        Ok(newest.version != Some(version))
-    }
-
     /// The version and stored bytes that a snapshot sees under `key`. For an overflow value these are the
     /// reference; the caller reads the value.
     pub(super) fn look_up_raw(
@@ -234,22 +195,6 @@ impl Core {
             transactions.look_up(&tree.tree, key, Some(at.timestamp()), may, &mut bytes)
         })?;
         Ok(version.map(|version| (version, bytes)))
-    }
-
-    /// Whether there is such a key, now or as of `at`. An overflow value is not read.
-    pub fn contains(
-        &self,
-        tree: &NamedTree,
-        key: &[u8],
-        at: Option<&Snapshot>,
-        may: May,
-    ) -> Result<Poll<bool>, Error> {
-        self.check_open()?;
-        let (at, transactions) = (at.map(Snapshot::timestamp), self.engine.transactions());
-        with_spare(|record| {
-            let found = transactions.look_up(&tree.tree, key, at, may, record)?;
-            Ok(found.map(|version| version.is_some()))
-        })
     }
 
     /// Takes a write into those of a batch or transaction.
@@ -576,20 +521,6 @@ impl Drop for Core {
     }
 }
 
-/// The kind of an operation in the log.
-const LOGGED_KIND_BYTES: u64 = 1;
-
-/// More look-ups than these of a thread find no memory that was used before.
-const SPARES_MAX: usize = 64;
-
-/// Memory that took a larger value is not kept.
-const SPARE_BYTES_MAX: usize = 64 << 10;
-
-thread_local! {
-    /// Memory that look-ups of this thread use in turns; one that waits for a page keeps its own meanwhile.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Whether a value of so many bytes does not fit into a node of the tree.
 pub(super) fn is_overflow(tree: &NamedTree, value_bytes: u64) -> bool {
     value_bytes > tree.tree.index.limits().value_bytes as u64
@@ -612,25 +543,5 @@ fn write_of<'a>(
     }
 }
 
-/// The value that `look_up` appends, if it says that there is one.
-pub(super) fn look_up_by(
-    look_up: impl FnOnce(&mut Vec<u8>) -> Result<Poll<bool>, Error>,
-) -> Result<Poll<Option<Value>>, Error> {
-    with_spare(|buffer| {
-        let found = look_up(buffer)?;
-        Ok(found.map(|is_there| is_there.then(|| Value::from(buffer.as_slice()))))
-    })
-}
-
-/// Runs `work` with empty memory, which is used again afterwards.
-fn with_spare<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-    buffer.clear();
-    let result = work(&mut buffer);
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARES_MAX && buffer.capacity() <= SPARE_BYTES_MAX {
-            spare.push(buffer);
-        }
-    });
-    result
-}
+/// The kind of an operation in the log.
+const LOGGED_KIND_BYTES: u64 = 1;

@@ -10,6 +10,7 @@ mod content;
 mod core;
 mod cursor;
 mod iter;
+mod lookup;
 mod parts;
 mod prepared;
 mod readable;
@@ -29,7 +30,6 @@ mod writes;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 pub use backup::Backup;
@@ -54,8 +54,8 @@ pub use tree::{Tree, TreeOptions};
 pub use value::Value;
 
 pub(crate) use self::core::Core;
+use self::lookup::Lookup;
 use self::source::{Source, View};
-use crate::index::May;
 use crate::task::JoinHandle;
 use crate::{Decision, Error};
 
@@ -510,22 +510,10 @@ impl Db {
 }
 
 impl Source for Db {
-    fn look_up_into(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        may: May,
-        into: &mut Vec<u8>,
-    ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(self.core.named_tree(tree)?, key, None, may, into)
-    }
-
-    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        self.core.contains(self.core.named_tree(tree)?, key, None, may)
-    }
-
-    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.named_tree(tree).map(drop)
+    #[inline]
+    fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error> {
+        let tree = self.core.named_tree(tree)?;
+        Ok(Lookup { core: &self.core, tree, at: None, overlay: None })
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

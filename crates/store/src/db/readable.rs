@@ -46,7 +46,8 @@ pub trait Readable: Source {
     /// [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it
     /// is open now.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
-        waiting(|may| self.look_up(tree, key.as_ref(), may))
+        let lookup = self.lookup(tree)?;
+        waiting(|may| lookup.get(key.as_ref(), may))
     }
 
     /// As [`Readable::get`], into the caller's memory, which spares an allocation: `value` becomes the value,
@@ -55,9 +56,10 @@ pub trait Readable: Source {
     /// # Errors
     /// As [`Readable::get`].
     fn get_into(&self, tree: &Tree, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, Error> {
+        let lookup = self.lookup(tree)?;
         waiting(|may| {
             value.clear();
-            self.look_up_into(tree, key.as_ref(), may, value)
+            lookup.get_into(key.as_ref(), may, value)
         })
     }
 
@@ -117,10 +119,10 @@ pub trait Readable: Source {
     ) -> Result<Vec<Option<Value>>, Error> {
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
-        self.check_handle(tree)?;
+        let lookup = self.lookup(tree)?;
         tree.state.tree.index.find_together(&mut keys.iter().map(AsRef::as_ref));
         each_brought(&keys, |place, key, may| {
-            Ok(match self.look_up(tree, key.as_ref(), may)? {
+            Ok(match lookup.get(key.as_ref(), may)? {
                 Poll::Pending => false,
                 Poll::Ready(value) => {
                     values[place] = value;
@@ -136,7 +138,8 @@ pub trait Readable: Source {
     /// # Errors
     /// As [`Readable::get`].
     fn contains_key(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        waiting(|may| self.contains(tree, key.as_ref(), may))
+        let lookup = self.lookup(tree)?;
+        waiting(|may| lookup.contains(key.as_ref(), may))
     }
 
     /// The record with the smallest key.

@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Poll;
 
 use super::core::Core;
+use super::lookup::Lookup;
 use super::source::{Source, View};
 use super::tree::Tree;
-use crate::index::May;
 use crate::{Error, txn};
 
 /// The state of all trees at the moment when the snapshot was taken, for as long as it lives. It does not
@@ -33,22 +32,10 @@ pub struct Snapshot {
 }
 
 impl Source for Snapshot {
-    fn look_up_into(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        may: May,
-        into: &mut Vec<u8>,
-    ) -> Result<Poll<bool>, Error> {
-        self.core.look_up_into(self.core.named_tree(tree)?, key, Some(&self.at), may, into)
-    }
-
-    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        self.core.contains(self.core.named_tree(tree)?, key, Some(&self.at), may)
-    }
-
-    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.named_tree(tree).map(drop)
+    #[inline]
+    fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error> {
+        let tree = self.core.named_tree(tree)?;
+        Ok(Lookup { core: &self.core, tree, at: Some(&self.at), overlay: None })
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

@@ -4,18 +4,18 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-use std::task::Poll;
 
 use smallvec::SmallVec;
 
 use super::content::Content;
-use super::core::{Core, look_up_by};
+use super::core::Core;
+use super::lookup::Lookup;
 use super::scan::TreeScan;
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::{Direction, May};
+use crate::index::Direction;
 use crate::txn::Snapshot;
 
 /// A key of which a short one needs no memory of its own.
@@ -27,28 +27,9 @@ pub type Overlay = BTreeMap<Key, Option<Content>>;
 /// The implementation behind [`Readable`](super::readable::Readable). It cannot be named outside of the
 /// crate.
 pub trait Source {
+    /// For looking keys up. Refuses a handle that is of no tree of the store as it is open now.
     #[doc(hidden)]
-    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
-        look_up_by(|bytes| self.look_up_into(tree, key, may, bytes))
-    }
-
-    /// As `look_up`; appends the value, and says whether there is one.
-    #[doc(hidden)]
-    fn look_up_into(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        may: May,
-        into: &mut Vec<u8>,
-    ) -> Result<Poll<bool>, Error>;
-
-    /// Whether there is such a key. An overflow value is not read.
-    #[doc(hidden)]
-    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error>;
-
-    /// Refuses a handle that is of no tree of the store as it is open now.
-    #[doc(hidden)]
-    fn check_handle(&self, tree: &Tree) -> Result<(), Error>;
+    fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error>;
 
     #[doc(hidden)]
     fn view(&self, tree: &Tree) -> Result<View, Error>;

@@ -4,14 +4,12 @@ use std::fmt;
 use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use std::task::Poll;
 
-use super::core::{Core, look_up_by};
+use super::core::Core;
+use super::lookup::Lookup;
 use super::source::{Range, Source, View};
 use super::tree::Tree;
-use super::value::Value;
 use super::writes::Writes;
-use crate::index::May;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
@@ -137,40 +135,10 @@ impl Transaction {
 }
 
 impl Source for Transaction {
-    fn look_up(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
+    #[inline]
+    fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error> {
         let tree = self.core.named_tree(tree)?;
-        if let Some(written) = self.writes.get(tree, key) {
-            let value = written.as_ref().map(|content| content.value(&self.core)).transpose()?;
-            return Ok(Poll::Ready(value));
-        }
-        look_up_by(|bytes| self.core.look_up_into(tree, key, Some(&self.at), may, bytes))
-    }
-
-    fn look_up_into(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        may: May,
-        into: &mut Vec<u8>,
-    ) -> Result<Poll<bool>, Error> {
-        let tree = self.core.named_tree(tree)?;
-        if let Some(written) = self.writes.get(tree, key) {
-            written.iter().try_for_each(|content| content.append_to(&self.core, into))?;
-            return Ok(Poll::Ready(written.is_some()));
-        }
-        self.core.look_up_into(tree, key, Some(&self.at), may, into)
-    }
-
-    fn contains(&self, tree: &Tree, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
-        let tree = self.core.named_tree(tree)?;
-        match self.writes.get(tree, key) {
-            Some(written) => Ok(Poll::Ready(written.is_some())),
-            None => self.core.contains(tree, key, Some(&self.at), may),
-        }
-    }
-
-    fn check_handle(&self, tree: &Tree) -> Result<(), Error> {
-        self.core.named_tree(tree).map(drop)
+        Ok(Lookup { core: &self.core, tree, at: Some(&self.at), overlay: self.writes.of(tree) })
     }
 
     fn view(&self, tree: &Tree) -> Result<View, Error> {

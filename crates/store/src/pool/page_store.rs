@@ -7,7 +7,8 @@ use crate::segment::{Appended, Lifetime, Location, NotAppended, Segments, UnitSe
 
 /// [`Segments`], or what tests put in their place.
 pub(crate) trait PageStore: Send + Sync {
-    /// Gathers a page's image, which lives as long as `lifetime` says, and whose last one is or was at `old`. Never waits.
+    /// Gathers a page's image, which lives as long as `lifetime` says, and whose last one is or was at `old`.
+    /// Never waits.
     fn append(
         &self,
         lifetime: Lifetime,

@@ -18,7 +18,8 @@ pub(crate) const DEVICE_BYTES_MAX: u64 = OFFSET_GRAINS * GRAIN_BYTES as u64;
 /// Size class of the location of a whole segment, which no page has.
 const SEGMENT_CLASS: usize = (1 << CLASS_BITS) - 1;
 
-/// The place of an image, or of a segment that is owned whole. Never zero. The two highest bits are free for others.
+/// The place of an image, or of a segment that is owned whole. Never zero. The two highest bits are free for
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location(u64);
 
@@ -55,8 +56,8 @@ impl Location {
         segment.or_else(|| Self::decode(bits))
     }
 
-    /// Of an image, from a device; `None` for what no store ever wrote: a size class that there is not, or an image longer
-    /// than its page.
+    /// Of an image, from a device; `None` for what no store ever wrote: a size class that there is not, or an
+    /// image longer than its page.
     pub fn decode(bits: u64) -> Option<Self> {
         let fits = |location: &Self| {
             location.class() < CLASSES && u64::from(location.length_bytes()) <= class_bytes(location.class())

@@ -9,10 +9,10 @@
 //! 1. *Taken*: [`OwnedSegments::take`]. No checkpoint knows it, so that it is free after a crash.
 //! 2. *Written*: [`SegmentWriter::append`] writes blocks one behind the other, in requests of a write unit.
 //!    [`SegmentWriter::finish`] returns when all are on the device, though perhaps in its volatile cache.
-//! 3. *Recorded*: [`Section::record_segment`](crate::pool::Section::record_segment) gives it a page number, in
-//!    the section that changes what refers to it. Checkpoints that are cut from then on have both: the page
-//!    table has the number, and its location says that it is a segment. A checkpoint flushes the device after
-//!    its cut, so the blocks are durable when it is.
+//! 3. *Recorded*: [`Section::record_segment`](crate::pool::Section::record_segment) gives it a page number,
+//!    in the section that changes what refers to it. Checkpoints that are cut from then on have both: the
+//!    page table has the number, and its location says that it is a segment. A checkpoint flushes the device
+//!    after its cut, so the blocks are durable when it is.
 //! 4. *Freed*: [`Section::free_unread`](crate::pool::Section::free_unread) of the number. The segment is free
 //!    when a checkpoint without it is durable. An owner frees it when nobody reads it any more: later reads
 //!    may find other blocks, and refuse them.
@@ -21,15 +21,15 @@
 //! After recovery [`OwnedSegments::open`] opens what is recorded. An owner whose index names none of its
 //! numbers any more has lost nothing: they are reclaimed like any page that no tree refers to.
 //!
-//! The cleaner and the gatherings never look at such a segment. A compaction cannot move it either: its blocks
-//! are referred to by the owner alone. It leaves the segment where it is, and the device keeps at least the
-//! segments up to it. An owner that rewrites its segments anyway takes the first free ones, which are at the
-//! front.
+//! The cleaner and the gatherings never look at such a segment. A compaction cannot move it either: its
+//! blocks are referred to by the owner alone. It leaves the segment where it is, and the device keeps at
+//! least the segments up to it. An owner that rewrites its segments anyway takes the first free ones, which
+//! are at the front.
 //!
-//! A block is its checksum (4 bytes), the length of its content (4 bytes) and its content. The checksum covers
-//! where the block should be, the opening sequence of the segment, which no other use of any segment has, the
-//! length and the content. So a block that was lost, or written elsewhere, is refused, and so is one that an
-//! earlier owner has left.
+//! A block is its checksum (4 bytes), the length of its content (4 bytes) and its content. The checksum
+//! covers where the block should be, the opening sequence of the segment, which no other use of any segment
+//! has, the length and the content. So a block that was lost, or written elsewhere, is refused, and so is one
+//! that an earlier owner has left.
 
 use std::ops::Range;
 
@@ -351,7 +351,8 @@ impl OwnedSegment {
         Ok(content)
     }
 
-    /// The same of several blocks in their order, all by one request, which reads what lies between them, too.
+    /// The same of several blocks in their order, all by one request, which reads what lies between them,
+    /// too.
     ///
     /// # Errors
     /// As [`OwnedSegment::read`]; `see` has seen some of them then, perhaps twice.

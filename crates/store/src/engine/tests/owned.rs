@@ -1,9 +1,9 @@
 //! An owner of whole segments over a store whose power fails: what the last checkpoint has is there, all of
 //! it, and nothing else takes room.
 //!
-//! The owner is as small as can be. Its tables are one to three segments each, which say of themselves what is
-//! in them; one section records all of a table, another one frees it. Beside it, tasks commit, so that pages
-//! are evicted, segments cleaned, and checkpoints made in the background.
+//! The owner is as small as can be. Its tables are one to three segments each, which say of themselves what
+//! is in them; one section records all of a table, another one frees it. Beside it, tasks commit, so that
+//! pages are evicted, segments cleaned, and checkpoints made in the background.
 //!
 //! FLASHGRAIN_OWNED_SEEDS says how many stories there are.
 
