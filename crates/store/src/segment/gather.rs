@@ -68,10 +68,10 @@ impl Gatherer {
         (0..CLASSES).rev().find(|class| class_bytes(*class) <= self.unit_bytes()).unwrap_or(0)
     }
 
-    /// Packs a page into an open unit for images that live as long as `lifetime` says, with checksum and sequence. The caller holds the page's
-    /// latch. The image becomes live. Never waits and never yields. The page is at most of the
-    /// [`Gatherer::class_max`]. `old` is the location of its last image, even if that is released: pages
-    /// that change often are gathered apart.
+    /// Packs a page into an open unit for images that live as long as `lifetime` says, with checksum and
+    /// sequence. The caller holds the page's latch. The image becomes live. Never waits and never yields. The
+    /// page is at most of the [`Gatherer::class_max`]. `old` is the location of its last image, even if that
+    /// is released: pages that change often are gathered apart.
     ///
     /// # Errors
     /// [`NotAppended`], which says for what the caller must wait.
