@@ -1,4 +1,7 @@
 //! The store as users see it: handles over the engine.
+//!
+//! Who may change what: a handle changes only what is its own, such as the writes of a batch or transaction,
+//! until it commits; everything else it asks the engine for. Whether the store is closed: [`Core`], once.
 
 mod backup;
 mod batch;

@@ -3,6 +3,10 @@
 //! It starts no thread: the executor that it is given does its background work, be it worker threads or a
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
 //! was acknowledged as durable; opening it again then replays the log.
+//!
+//! Who may change what: each part changes its own state, and the engine puts them together. Its own are the
+//! pages of overflow values, which [`OverflowValues`] alone makes and frees, and the sweep of dropped trees,
+//! one at a time.
 
 mod compact;
 mod freeing;

@@ -16,6 +16,9 @@
 //! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
 //!
 //! All words of the boundary are in this folder, so that no implementation lends its own.
+//!
+//! Who may change what: the versions of a key, the commit that holds the key's lock, with [`Index::apply`];
+//! during recovery the replay. The list of snapshots: [`Snapshots`] alone, for those who take and end them.
 
 mod census;
 mod changes;

@@ -3,7 +3,7 @@
 //! 1. [`Gathering::place`] takes a place in the open unit; it opens a unit, and a segment, if there is none.
 //! 2. [`Gathering::seal`] ends the unit: it is written when the last image has been copied into it. The next
 //!    unit begins where it ends.
-//! 3. A segment is closed when its last byte belongs to a unit, or with [`Gathering::close`].
+//! 3. A segment is closed when its last byte belongs to a unit, or with [`Gathering::close_behind`].
 
 use super::output::Output;
 use super::policy::Target;

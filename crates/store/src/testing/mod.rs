@@ -1,4 +1,7 @@
 //! For tests of the store only: what no user needs and no release contains (feature `testing`).
+//!
+//! Who may change what: the calling thread, its planted bug, its trouble and its preemptions; they are nobody
+//! else's.
 
 mod bugs;
 pub mod decode;
