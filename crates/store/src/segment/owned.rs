@@ -171,7 +171,7 @@ impl OwnedSegments {
         let parts = &self.parts;
         let unit = Block::new(parts.unit_bytes as usize)?;
         loop {
-            parts.poison.check()?;
+            self.upkeep.wait_for_room_for_owner()?;
             let opening = parts.gatherer.output().buffers().draw_sequence();
             let index = parts.space.take_owned(opening);
             parts.changes.segments_changed();

@@ -284,6 +284,23 @@ impl Upkeep {
         })
     }
 
+    /// Waits until pages would have room if an owner took a segment, while the device grows.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if it does not grow: pages do not become fewer by cleaning; [`Error::Poisoned`].
+    pub(super) fn wait_for_room_for_owner(&self) -> Result<(), Error> {
+        self.changes.wait_until(|| {
+            self.poison.check()?;
+            let is_room = self.space.is_room_for_owner();
+            if !is_room && !self.growth.begin() && !self.growth.is_changing() {
+                let usage = self.space.usage();
+                let why = format!("pages need what is left: {} of {} bytes", usage.live_bytes, usage.bytes);
+                return Err(Error::Full { why });
+            }
+            Ok(is_room)
+        })
+    }
+
     /// # Errors
     /// [`Error::Full`] if nothing that is going on will make a segment free.
     fn check_hope(&self) -> Result<(), Error> {

@@ -234,7 +234,7 @@ fn tables_survive_power_cuts_as_the_last_checkpoint_has_them_and_leak_nothing() 
             let (own, its, mut steps) =
                 (Arc::clone(&engine), Arc::clone(&owner), Pcg64::seed_from_u64(random.random()));
             let ended = harness.spawn(1, move || work(&own, &its, &mut steps, 120));
-            let cut_at = random.random_range(0..12_000);
+            let cut_at = random.random_range(0..3000);
             let mut is_cut = false;
             for turn in 0.. {
                 if turn == cut_at && !ended.is_finished() {

@@ -2,6 +2,7 @@
 
 use super::{Segment, SegmentState, Space};
 use crate::segment::location::Location;
+use crate::segment::policy::TARGETS;
 use crate::segment::{Stream, UnitSequence};
 
 impl Space {
@@ -15,6 +16,15 @@ impl Space {
         inner.taken += self.sizes.length(index);
         self.fill.open(index, opening);
         Some(index)
+    }
+
+    /// Whether pages would have room if an owner took a segment: for what is live, dirty or wanted, and for
+    /// an open segment of each target, of which nothing can be cleaned.
+    pub fn is_room_for_owner(&self) -> bool {
+        let usage = self.usage();
+        let inner = self.lock();
+        let less_bytes = (1 + TARGETS as u64) * inner.ledger.largest_bytes();
+        usage.has_room_for(inner.claims.dirty_bytes + inner.claims.wanted_bytes, less_bytes)
     }
 
     /// The owned segment that begins at this location, if there is one.

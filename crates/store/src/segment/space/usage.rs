@@ -39,8 +39,20 @@ impl Usage {
     /// cleaned. Admission keeps this above the dirty bytes in memory, as dirty pages for which there is no
     /// room would stay in memory for ever.
     pub fn available_bytes(&self) -> u64 {
+        self.fillable_bytes().saturating_sub(self.live_bytes)
+    }
+
+    /// Bytes of images that there may be.
+    fn fillable_bytes(&self) -> u64 {
         let usable = self.bytes.saturating_sub(self.reserved_bytes + self.map_bytes + self.damaged_bytes);
-        (usable / 100 * FULLEST_PERCENT).saturating_sub(self.live_bytes)
+        usable / 100 * FULLEST_PERCENT
+    }
+
+    /// Whether there would be room for the live images, and so many more bytes, with so many bytes of segments
+    /// less.
+    pub fn has_room_for(mut self, more_bytes: u64, less_bytes: u64) -> bool {
+        self.bytes = self.bytes.saturating_sub(less_bytes);
+        self.fillable_bytes() >= self.live_bytes + more_bytes
     }
 }
 
