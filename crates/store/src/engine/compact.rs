@@ -44,7 +44,9 @@ impl Engine {
             futile = if remaining < least { 0 } else { futile + 1 };
             least = least.min(remaining);
             let ends = futile == FUTILE_ROUNDS || !goes_on(self.device_bytes());
-            if ends || !compaction.move_some(keep)? {
+            // Where nothing can be moved now, though something is left, a cleaner has it in hand, or there is
+            // no room before the next checkpoint.
+            if ends || !compaction.move_some(keep)? && remaining == 0 {
                 break keep;
             }
         };
