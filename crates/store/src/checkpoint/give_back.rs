@@ -28,8 +28,8 @@ impl Run {
         Ok(())
     }
 
-    /// Cuts the device's free end off behind the first `keep` segments, and moves the log out of the way if it
-    /// lies behind them and there is room.
+    /// Cuts the device's free end off behind the first `keep` segments, and moves the log out of the way if
+    /// it lies behind them and there is room.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
@@ -42,8 +42,9 @@ impl Run {
         })
     }
 
-    /// Cuts the device's free end off after a checkpoint, if that is worth it. Open segments that are in the way
-    /// are closed, as it may be long before they are full; what is left free then is cut by a later checkpoint.
+    /// Cuts the device's free end off after a checkpoint, if that is worth it. Open segments that are in the
+    /// way are closed, as it may be long before they are full; what is left free then is cut by a later
+    /// checkpoint.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
         match self.parts.segments.end.worth_keeping() {
             Some(keep) if !self.parts.segments.gatherer.close_open_behind(keep) => self.cut_behind(keep),
@@ -79,7 +80,8 @@ impl Run {
     pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
         segments.end.cut(keep, |bytes| {
-            // The device may have grown since the checkpoint: that must be durable before a superblock needs it.
+            // The device may have grown since the checkpoint: that must be durable before a superblock needs
+            // it.
             flush(&self.parts.devices, Role::Data)
                 .map_err(|failure| failure.error("flush the device's length"))?;
             self.save_length(bytes)?;

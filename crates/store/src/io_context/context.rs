@@ -132,8 +132,8 @@ impl IoContext {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// Handles by which other threads end [`IoContext::wait`]. Simulated devices have none, because nothing waits
-    /// for them in real time.
+    /// Handles by which other threads end [`IoContext::wait`]. Simulated devices have none, because nothing
+    /// waits for them in real time.
     pub fn wakers(&mut self) -> Vec<ChannelWaker> {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
     }

@@ -253,8 +253,8 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
     Ok(())
 }
 
-/// Erases valid blocks of up to `window_bytes` behind the log's end in a ring to which it moves: a move that a
-/// crash cut short may have copied blocks there that recovery did not find in the log.
+/// Erases valid blocks of up to `window_bytes` behind the log's end in a ring to which it moves: a move that
+/// a crash cut short may have copied blocks there that recovery did not find in the log.
 pub(super) fn erase_behind(
     devices: &Devices,
     ring: Ring,

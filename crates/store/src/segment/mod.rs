@@ -34,7 +34,7 @@
 //! | [`Moves`] | copies of the cleaner that are not on the device yet |
 //! | [`UnitWriter`] | requests that write units |
 //! | [`Output`] | counts of what is written; it gives gatherings their segments and units |
-//! | [`Gathering`](gathering::Gathering) | the open segment and unit of a target; [`Gatherer`] has all of them |
+//! | [`Gathering`](gathering::Gathering) | the open segment and unit of a target; [`Gatherer`] has all |
 //! | [`Survey`] | which segments are cleaned next; [`Cleaner`] empties them |
 //! | [`Growth`] | how long the device may be; [`DeviceEnd`] makes it shorter |
 //! | [`Reclaim`] | whether freed segments are discarded; [`LogRoom`] gives back segments of the log with it |

@@ -12,8 +12,8 @@
 //! Normally every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated
 //! drives in virtual time, deterministically.
 //!
-//! Who may change what: a worker's tasks and its I/O context, the worker alone. Others leave jobs and wake-ups
-//! in its mailbox.
+//! Who may change what: a worker's tasks and its I/O context, the worker alone. Others leave jobs and
+//! wake-ups in its mailbox.
 
 mod harness;
 mod steps;

@@ -48,8 +48,8 @@ impl Usage {
         usable / 100 * FULLEST_PERCENT
     }
 
-    /// Whether there would be room for the live images, and so many more bytes, with so many bytes of segments
-    /// less.
+    /// Whether there would be room for the live images, and so many more bytes, with so many bytes of
+    /// segments less.
     pub fn has_room_for(mut self, more_bytes: u64, less_bytes: u64) -> bool {
         self.bytes = self.bytes.saturating_sub(less_bytes);
         self.fillable_bytes() >= self.live_bytes + more_bytes
