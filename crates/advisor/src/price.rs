@@ -21,14 +21,12 @@ use crate::drive::{Drive, Ends, Requests};
 use crate::interval::Interval;
 use crate::workload::{Durability, Workload};
 
-/// Processor time of an operation without I/O, and the factor within which that lies: look-ups and inserts of
-/// the stores that `flashgrain bench` runs take 2 to 20 µs.
-const PROCESSOR: Interval = Interval { low: 2e-6, value: 6e-6, high: 20e-6 };
+/// Processor time of an operation without I/O: of the stores that `flashgrain bench` runs, look-ups in memory take
+/// 1 to 8 µs.
+const OPERATION: Interval = Interval { low: 1e-6, value: 2e-6, high: 8e-6 };
 
-/// Durable writes that a flush of a file costs which has grown since the last one. The profile measures
-/// writes over what is there; a file that grows has the file system write its journal as well: with ext4 the
-/// data, the journal and its commit record, one after the other, or more beside other work.
-const GROWTH: Interval = Interval { low: 1.0, value: 3.0, high: 10.0 };
+/// Processor time of each request to the drive: the system call, the completion, and waking who waits for it.
+const REQUEST: Interval = Interval { low: 2e-6, value: 6e-6, high: 12e-6 };
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -267,7 +265,9 @@ pub(crate) fn price(
     let all = data.transfers.iter().chain(&asked.log.transfers);
     let device = seconds(all, drive, ends, |_| together);
     let flush_s = flush_seconds(workload, engine, drive, ends);
-    let processor_s = PROCESSOR.at(ends.flushes);
+    let all_requests = data.transfers.iter().chain(&asked.log.transfers);
+    let requests: f64 = all_requests.map(|transfer| transfer.requests).sum();
+    let processor_s = OPERATION.at(ends.flushes) + requests * REQUEST.at(ends.flushes);
 
     // A client's own requests are served beside those of the other clients.
     let (wait_reads, wait_writes) = (clients * awaited.reads, clients * awaited.writes);
@@ -324,8 +324,8 @@ fn flush_seconds(workload: &Workload, engine: &Engine, drive: &Drive, ends: Ends
         return FlushSeconds { waited: 0.0, serial: 0.0 };
     }
     let writes = workload.operations.writes();
-    let growth = if engine.log_grows { GROWTH.at(ends.flushes) } else { 1.0 };
-    let flush = drive.flush(engine.sync_method).at(ends.flushes) * growth * engine.flushes_per_commit;
+    let one = if engine.log_grows { drive.flush_of_growing_file() } else { drive.flush(engine.sync_method) };
+    let flush = one.at(ends.flushes) * engine.flushes_per_commit;
     if !engine.group_commit {
         return FlushSeconds { waited: writes * flush, serial: writes * flush };
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashgrain_bench::exploit::Kept;
 use flashgrain_device::{Device, calendar_seconds, free_bytes};
-use flashgrain_profile::{Config, Error, Plan, Profiled, Target};
+use flashgrain_profile::{Config, Error, Plan, Profiled};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
@@ -37,7 +37,7 @@ pub fn profile(
     let opened = open(kind, targets, config, measuring.file_size, options, context)?;
     let device = opened.device();
     let results = ResultsFolder::prepare(&measuring.out)?;
-    let target = Target { device, backends: opened.backends() };
+    let target = opened.target();
     let config = &kept.rest_of(&within(&opened, config, measuring.file_size)?);
     let plan = Plan::new(&target, config)?;
     context.note(&announcement(kind, targets, device, &plan, config, kept, &results));

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashgrain_device::{BackendKind, Device, ErrorKind, FileDevice, OpenOptions};
-use flashgrain_profile::Backend;
+use flashgrain_device::{Device, ErrorKind, FileDevice, OpenOptions};
+use flashgrain_profile::Target;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::arguments::TargetOptions;
@@ -97,17 +97,12 @@ impl Opened {
         }
     }
 
-    /// The same storage through each kernel interface; a simulated drive knows none.
-    pub fn backends(&self) -> Vec<Backend<'static>> {
-        let Self::Files(device) = self else { return Vec::new() };
-        let through = |kind: BackendKind| match device.with_backend(kind) {
-            Ok(device) => Ok(Box::new(device) as Box<dyn Device>),
-            Err(error) => Err(error.to_string()),
-        };
-        BackendKind::ALL
-            .into_iter()
-            .map(|kind| Backend { name: kind.name().to_owned(), device: through(kind) })
-            .collect()
+    /// The device for a profile run.
+    pub fn target(&self) -> Target<'_> {
+        match self {
+            Self::Files(device) => Target::of_files(device),
+            Self::Simulated { device, .. } => Target::new(&**device),
+        }
     }
 }
 

@@ -70,6 +70,24 @@ impl FileDevice {
         Self::assemble(directories.iter().map(open).collect::<Result<_, _>>()?, true, options)
     }
 
+    /// An empty scratch file beside the first of these, which grows as it is written, as logs of many programs
+    /// do: the file system then writes its own records as well. What lies behind its end cannot be read.
+    /// `None` unless this is a scratch device.
+    ///
+    /// # Errors
+    /// As [`FileDevice::scratch`].
+    pub fn growing(&self) -> Option<Result<Self, Error>> {
+        let first = self.targets.first().filter(|_| self.is_scratch())?;
+        let options = OpenOptions {
+            backend: Some(self.backend()),
+            direct: first.direct.is_some(),
+            write: true,
+            ..OpenOptions::default()
+        };
+        let target = Target::growing(&first.path, self.geometry.capacity_bytes, options.direct);
+        Some(target.and_then(|target| Self::assemble(vec![target], true, &options)))
+    }
+
     /// Existing files or block devices. Writing overwrites their contents, so each path must stand in
     /// `consent` too: the same words said again by the user with a flag that names the loss.
     ///
@@ -82,6 +100,11 @@ impl FileDevice {
         }
         let open = |path: &PathBuf| Target::existing(path, options.write, options.direct);
         Self::assemble(paths.iter().map(open).collect::<Result<_, _>>()?, options.write, options)
+    }
+
+    /// Whether it consists of scratch files in directories.
+    pub fn is_scratch(&self) -> bool {
+        self.targets.iter().all(|target| target.path.is_dir())
     }
 
     /// The same opened files through another backend.

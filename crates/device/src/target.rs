@@ -48,15 +48,16 @@ impl Target {
         if !metadata.is_dir() {
             return Err(problem(directory, "not a directory: name a directory on the drive to be measured"));
         }
-        let file = unnamed(directory).or_else(|error| match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => named_then_removed(directory),
-            _ => Err(error),
-        });
-        let file =
-            file.map_err(|source| os(format!("create a scratch file in {}", directory.display()), source))?;
+        let file = without_a_name(directory)?;
         check_room(directory, bytes)?;
         reserve(&file, directory, bytes)?;
         Self::finish(file, directory, false, bytes, direct)
+    }
+
+    /// An empty file without a name in `directory`, which takes up to `bytes` as they are written.
+    pub fn growing(directory: &Path, bytes: u64, direct: bool) -> Result<Self, Error> {
+        check_file_limit(directory, bytes)?;
+        Self::finish(without_a_name(directory)?, directory, false, bytes, direct)
     }
 
     /// An existing file or block device. A block device opened for writing is opened exclusively: mounted
@@ -135,6 +136,15 @@ impl Target {
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
+}
+
+/// A file that vanishes with the process.
+fn without_a_name(directory: &Path) -> Result<File, Error> {
+    let file = unnamed(directory).or_else(|error| match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => named_then_removed(directory),
+        _ => Err(error),
+    });
+    file.map_err(|source| os(format!("create a scratch file in {}", directory.display()), source))
 }
 
 fn unnamed(directory: &Path) -> io::Result<File> {

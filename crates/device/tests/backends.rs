@@ -238,6 +238,26 @@ fn scratch_files_have_no_name() {
     assert_eq!(device.geometry().capacity_bytes, FILE_BYTES);
 }
 
+#[test]
+fn a_growing_file_begins_empty_and_takes_what_is_written() {
+    let directory = tempfile::tempdir_in(directory()).unwrap();
+    let scratch =
+        FileDevice::scratch(&[directory.path().into()], FILE_BYTES, &OpenOptions::default()).unwrap();
+    let growing = scratch.growing().unwrap().unwrap();
+    assert_eq!(growing.geometry().capacity_bytes, FILE_BYTES);
+    let mut fixture = Fixture::new(&growing, 1, false);
+    assert!(fixture.one(Op::Read, 0).is_err(), "there is nothing to read yet");
+    for block in 0..4 {
+        fixture.block(block).fill(block as u8 + 1);
+        assert_eq!(fixture.one(Op::Write, block), Ok(()));
+    }
+    fixture.block(3).fill(0);
+    assert_eq!(fixture.one(Op::Read, 3), Ok(()));
+    assert!(fixture.block(3).iter().all(|&byte| byte == 4));
+    assert!(fixture.one(Op::Read, 4).is_err(), "the file ends behind the last write");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
 /// A loop device over a file, for root on a machine that has them; detached when dropped.
 struct LoopDevice(PathBuf);
 

@@ -334,7 +334,7 @@ pub struct InterfacePoint {
 /// One way to make a 4 KiB write durable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlushPoint {
-    /// `fdatasync`, `RWF_DSYNC`, `linked flush`, or `no flush` for comparison.
+    /// `fdatasync`, `RWF_DSYNC`, `linked flush`; `no flush` and `growing file` for comparison.
     pub method: String,
     /// Latency of write and flush together.
     pub latency: Latency,
@@ -350,7 +350,11 @@ impl FlushPoint {
     /// The method of writes that are not made durable.
     pub const NO_FLUSH: &'static str = "no flush";
 
-    /// The method as a setting; `None` for [`FlushPoint::NO_FLUSH`], and for methods of other versions.
+    /// Writes to a file that grows, made durable with `fdatasync`.
+    pub const GROWING_FILE: &'static str = "growing file";
+
+    /// The method as a setting; `None` for [`FlushPoint::NO_FLUSH`], [`FlushPoint::GROWING_FILE`], and methods
+    /// of other versions.
     pub fn sync_method(&self) -> Option<SyncMethod> {
         SyncMethod::named(&self.method)
     }

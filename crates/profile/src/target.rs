@@ -2,6 +2,7 @@
 
 use flashgrain_device::{BackendKind, Device, FileDevice, Geometry};
 
+use crate::Error;
 use crate::load::{Region, layout};
 
 /// A device and the ways to reach it.
@@ -10,6 +11,8 @@ pub struct Target<'a> {
     pub device: &'a dyn Device,
     /// The same storage through each backend by name, for `interface`. A simulated drive has one.
     pub backends: Vec<Backend<'a>>,
+    /// The device again if files that grow can be made beside it: scratch files in a directory.
+    pub scratch: Option<&'a FileDevice>,
 }
 
 /// One way to reach the storage.
@@ -23,7 +26,7 @@ pub struct Backend<'a> {
 impl<'a> Target<'a> {
     /// A target that is reached in one way only.
     pub fn new(device: &'a dyn Device) -> Self {
-        Self { device, backends: Vec::new() }
+        Self { device, backends: Vec::new(), scratch: None }
     }
 
     /// Files or block devices, also through every other backend that works here.
@@ -35,7 +38,27 @@ impl<'a> Target<'a> {
                 Err(error) => Err(error.to_string()),
             },
         };
-        Self { device, backends: BackendKind::ALL.into_iter().map(backend).collect() }
+        let backends = BackendKind::ALL.into_iter().map(backend).collect();
+        Self { device, backends, scratch: device.is_scratch().then_some(device) }
+    }
+}
+
+impl<'a> Target<'a> {
+    /// The device through a backend.
+    pub(crate) fn through(&self, index: usize) -> Result<&dyn Device, Error> {
+        match self.backends.get(index).map(|backend| &backend.device) {
+            Some(Ok(device)) => Ok(device.as_ref()),
+            Some(Err(why)) => Err(Error::Argument(why.clone())),
+            None => Ok(self.device),
+        }
+    }
+
+    /// A new, empty file beside the device's.
+    pub(crate) fn growing_file(&self) -> Result<FileDevice, Error> {
+        match self.scratch.and_then(FileDevice::growing) {
+            Some(file) => Ok(file?),
+            None => Err(Error::Argument("files that grow can be made in directories only".into())),
+        }
     }
 }
 

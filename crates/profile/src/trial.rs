@@ -41,10 +41,21 @@ pub struct LoadWork {
     pub workload: Workload,
     /// How writes are made durable.
     pub sync: Sync,
-    /// Index among the target's backends; `None` for the device itself.
-    pub backend: Option<usize>,
+    /// What the requests go to.
+    pub place: Place,
     /// Requests after which a repeat ends even if its time slice has not.
     pub max_requests: Option<u64>,
+}
+
+/// What a load's requests go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The device.
+    Device,
+    /// The device through another of the target's backends, by its index.
+    Backend(usize),
+    /// A new file beside the device's, which each repeat begins empty and which grows with every write.
+    GrowingFile,
 }
 
 /// Reads of one length, one at a time, at places drawn from several groups in random order, so that drift of
@@ -72,7 +83,7 @@ pub struct Group {
 
 impl Trial {
     pub(crate) fn load(experiment: ExperimentName, rank: u32, workload: Workload) -> Self {
-        let work = LoadWork { workload, sync: Sync::None, backend: None, max_requests: None };
+        let work = LoadWork { workload, sync: Sync::None, place: Place::Device, max_requests: None };
         Self { experiment, variant: None, work: Work::Load(work), rank, weight: 1.0, regime: None }
     }
 

@@ -6,7 +6,8 @@ const whatIf = (() => {
   const KIB = 1024, MIB = 1048576;
   const POINTER_BYTES = 8, SLOT_BYTES = 8, RANDOM_FILL = Math.LN2, HANDLE_BYTES = 8, MEMTABLES = 2;
   const LEVEL_ONE_FILES = 4, LEVEL_ZERO_FILES = 2, LEVELS_MAX = 6, READ_AHEAD_BYTES = 262144;
-  const PROCESSOR = { low: 2e-6, value: 6e-6, high: 20e-6 };
+  const OPERATION = { low: 1e-6, value: 2e-6, high: 8e-6 };
+  const REQUEST = { low: 2e-6, value: 6e-6, high: 12e-6 };
   const MEMORY_FRACTION = 0.75, WRITE_CONCURRENCY = 4, SECONDS_PER_DAY = 86400;
   const OPERATIONS = ["point_hits", "point_misses", "inserts", "updates", "deletes", "ranges"];
   const WRITES = ["inserts", "updates", "deletes"];
@@ -368,7 +369,8 @@ const whatIf = (() => {
     const awaited = seconds(of(true)), background = seconds(of(false));
     const device = seconds([...demand.data, ...demand.log], outstanding(of(true)) + outstanding(of(false)));
     const flush = s.isDurable ? s.writes * drive.flush_seconds[ends.flush] * (1 + 0.5 * (1 - 1 / s.clients)) : 0;
-    const processor = PROCESSOR[ends.flush];
+    const requests = sum([...demand.data, ...demand.log].map((one) => one.requests));
+    const processor = OPERATION[ends.flush] + requests * REQUEST[ends.flush];
     const most = (parts) => parts.reduce((found, part) => part[1] > found[1] ? part : found, [parts[0][0], 0])[0];
     const waits = [["read_latency", s.clients * awaited.read], ["write_latency", s.clients * awaited.write],
       ["flushes", flush], ["processor", processor]];

@@ -228,6 +228,11 @@ impl Drive {
     pub(crate) fn flush(&self, method: SyncMethod) -> Interval {
         self.flushes.of_method(method)
     }
+
+    /// Seconds of a durable write of a log that grows with it.
+    pub(crate) fn flush_of_growing_file(&self) -> Interval {
+        self.flushes.of_growing_file()
+    }
 }
 
 impl LearnedNumber {

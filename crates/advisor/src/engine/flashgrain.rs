@@ -9,6 +9,7 @@ use flashgrain_settings::{Bytes, SyncMethod, drive as decided};
 use super::tuned::{Configuration, Tuned};
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::Drive;
+use crate::interval::Interval;
 use crate::price::{Asked, Engine, asked};
 use crate::workload::{Durability, Workload};
 
@@ -61,22 +62,34 @@ impl Configuration for Store {
 
 type Ours<'a> = Tuned<'a, Store>;
 
-pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
+/// Predicted operations per second of a store with nodes of `node_bytes` and the layout that the drive's profile
+/// decides, whose cache takes all the memory of the workload.
+pub fn predicted_store_rate(workload: &Workload, drive: &Drive, node_bytes: f64) -> Interval {
+    let advised = advised(workload, drive);
+    let store = Store { cache_bytes: workload.memory_bytes as f64, node_bytes, ..advised.clone() };
+    Tuned { default: DEFAULT, advised, workload, drive }.rate(&store)
+}
+
+/// The configuration that follows from workload and drive, but for the size of nodes.
+fn advised(workload: &Workload, drive: &Drive) -> Store {
     let learned = |setting: Option<(flashgrain_settings::Bytes, bool)>, default: f64| match setting {
         Some((Bytes(bytes), true)) => bytes as f64,
         _ => default,
     };
     let unit = drive.decided(decided::Setting::write_unit).map(|(unit, of)| (unit, !of.from_default));
     let method = drive.decided(decided::Setting::sync_method).map(|(method, _)| method);
-    let advised = Store {
+    Store {
         cache_bytes: (workload.memory_bytes as f64 * CACHE_FRACTION).max(CACHE_BYTES_MIN),
         write_unit_bytes: learned(unit, DEFAULT.write_unit_bytes),
         sync_method: method.unwrap_or(DEFAULT.sync_method),
         // What a store buffers is bound to no window.
         syncs: workload.durability != Durability::None,
         ..DEFAULT
-    };
-    let mut tuned = Tuned { default: DEFAULT, advised, workload, drive };
+    }
+}
+
+pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
+    let mut tuned = Tuned { default: DEFAULT, advised: advised(workload, drive), workload, drive };
     let record = workload.records.record_bytes() as f64;
     let nodes: Vec<f64> =
         NODE_BYTES.into_iter().filter(|bytes| *bytes >= RECORDS_PER_NODE_MIN * record).collect();

@@ -24,6 +24,8 @@ use crate::interval::Interval;
 use crate::price::Bound;
 use crate::workload::Workload;
 
+pub use flashgrain::predicted_store_rate;
+
 /// An engine that settings are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

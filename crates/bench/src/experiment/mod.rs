@@ -6,6 +6,7 @@
 //! 4. The store is closed, and removed unless it is to be kept.
 
 mod commit;
+mod nodes;
 mod placement;
 mod processor;
 mod raw;
@@ -23,6 +24,7 @@ use flashgrain_report::unit;
 use flashgrain_ssdsim::SimConfig;
 
 pub use commit::{CommitResult, commit};
+pub use nodes::{NodesResult, nodes};
 pub use placement::{PlacementResult, placement};
 pub use recover::{RecoverResult, recover};
 pub use result::ExperimentResult;
@@ -60,16 +62,19 @@ pub enum Operation {
     Update,
     /// This share of look-ups, the rest updates.
     Mixed(f64),
+    /// Range queries of so many records.
+    Range(u32),
 }
 
 impl Operation {
     fn mix(self) -> Mix {
-        let read = match self {
-            Self::Lookup => 1.0,
-            Self::Update => 0.0,
-            Self::Mixed(share) => share,
-        };
-        Mix { read, update: 1.0 - read, in_order: true, ..Mix::default() }
+        let nothing = Mix { in_order: true, ..Mix::default() };
+        match self {
+            Self::Lookup => Mix { read: 1.0, ..nothing },
+            Self::Update => Mix { update: 1.0, ..nothing },
+            Self::Mixed(read) => Mix { read, update: 1.0 - read, ..nothing },
+            Self::Range(records) => Mix { scan: 1.0, scan_records: (records, records), ..nothing },
+        }
     }
 }
 

@@ -85,7 +85,13 @@ mod tests {
         let whole = testing::trials(ExperimentName::Depth);
         assert_eq!((whole.trials.len(), whole.left_out.len()), (9 * 8 + 4, 0));
         let site = crate::target::Site { align_bytes: 4096, ..testing::site() };
-        let coarse = super::trials(&Setting { site: &site, backends: &[], location_groups: 16, seed: 1 });
+        let coarse = super::trials(&Setting {
+            site: &site,
+            backends: &[],
+            location_groups: 16,
+            can_grow: false,
+            seed: 1,
+        });
         assert_eq!(coarse.trials.len(), 9 * 5 + 4);
         assert_eq!(
             coarse.left_out,

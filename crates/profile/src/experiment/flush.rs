@@ -1,5 +1,6 @@
 //! `flush`: the cost of a durable 4 KiB write, by each way to make it durable. The writes follow each other
-//! on the device as those of a log do.
+//! on the device as those of a log do. In a directory they are also made to a file that grows, as logs of many
+//! programs do, which has the file system write its own records as well.
 
 use flashgrain_model::Workload;
 use flashgrain_settings::SyncMethod;
@@ -9,16 +10,18 @@ use crate::config::ExperimentName;
 use crate::load::Sync;
 use crate::schema::FlushPoint;
 use crate::series::Series;
-use crate::trial::{Trial, Work};
+use crate::trial::{Place, Trial, Work};
 
 /// Methods by name; when the budget is short they are dropped from the end.
-fn methods() -> impl Iterator<Item = (&'static str, Sync)> {
-    let durable = SyncMethod::ALL.into_iter().map(|method| (method.name(), method.into()));
-    durable.chain([(FlushPoint::NO_FLUSH, Sync::None)])
+fn methods(can_grow: bool) -> impl Iterator<Item = (&'static str, Sync, Place)> {
+    let in_place = SyncMethod::ALL.into_iter().map(|method| (method.name(), method.into(), Place::Device));
+    let growing = (FlushPoint::GROWING_FILE, Sync::WriteThenFdatasync, Place::GrowingFile);
+    let plain = (FlushPoint::NO_FLUSH, Sync::None, Place::Device);
+    in_place.chain([plain]).chain(can_grow.then_some(growing))
 }
 
 pub(super) fn trials(setting: &Setting<'_>) -> Trials {
-    let trials = methods().enumerate().map(|(rank, (name, sync))| {
+    let trials = methods(setting.can_grow).enumerate().map(|(rank, (name, sync, place))| {
         let workload = Workload {
             read_share: 0.0,
             request_bytes: setting.site.page_bytes as f64,
@@ -28,7 +31,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
         let mut trial = Trial::load(ExperimentName::Flush, rank as u32, workload);
         trial.variant = Some(name.to_owned());
         if let Work::Load(load) = &mut trial.work {
-            load.sync = sync;
+            (load.sync, load.place) = (sync, place);
         }
         trial
     });

@@ -6,7 +6,7 @@ use super::{Setting, Trials};
 use crate::config::ExperimentName;
 use crate::schema::InterfacePoint;
 use crate::series::Series;
-use crate::trial::{Trial, Work, grid_level};
+use crate::trial::{Place, Trial, Work, grid_level};
 
 const DEPTHS: [u32; 3] = [1, 32, 128];
 
@@ -18,7 +18,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
             let mut trial = Trial::load(ExperimentName::Interface, grid_level(index, DEPTHS.len()), workload);
             trial.variant = Some(name.clone());
             if let Work::Load(load) = &mut trial.work {
-                load.backend = Some(*backend);
+                load.place = Place::Backend(*backend);
             }
             found.trials.push(trial);
         }
@@ -47,7 +47,10 @@ mod tests {
         assert_eq!(found.trials.len(), 2 * 3);
         let sync: Vec<_> =
             found.trials.iter().filter(|trial| trial.variant.as_deref() == Some("sync")).collect();
-        assert!(sync.iter().all(|trial| matches!(&trial.work, Work::Load(load) if load.backend == Some(2))));
+        assert!(
+            sync.iter()
+                .all(|trial| matches!(&trial.work, Work::Load(load) if load.place == Place::Backend(2)))
+        );
         assert_eq!(sync.len(), 3);
     }
 }

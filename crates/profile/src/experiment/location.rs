@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_coarse_device_has_no_offsets_in_small_chunks() {
         let site = crate::target::Site { align_bytes: 4096, ..testing::site() };
-        let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
+        let setting = Setting { site: &site, backends: &[], location_groups: 16, can_grow: false, seed: 1 };
         let found = trials(&setting);
         assert_eq!(found.trials.len(), 18);
         assert!(found.left_out.iter().any(|left_out| left_out.contains("4 KiB")), "{:?}", found.left_out);

@@ -31,6 +31,8 @@ pub(crate) struct Setting<'a> {
     pub backends: &'a [(usize, String)],
     /// Offset groups that `location` looks at for each chunk size.
     pub location_groups: usize,
+    /// Whether files that grow can be made.
+    pub can_grow: bool,
     pub seed: u64,
 }
 
@@ -119,6 +121,9 @@ pub(crate) mod testing {
     /// The trials of `name` on [`site`].
     pub(crate) fn trials(name: ExperimentName) -> Trials {
         let backends = [(0, "io_uring".to_owned()), (2, "sync".to_owned())];
-        Trials::of(name, &Setting { site: &site(), backends: &backends, location_groups: 16, seed: 1 })
+        Trials::of(
+            name,
+            &Setting { site: &site(), backends: &backends, location_groups: 16, can_grow: false, seed: 1 },
+        )
     }
 }

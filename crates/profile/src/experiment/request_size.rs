@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(write_sizes(4096, 64 << 20).len(), 9);
         assert_eq!(sizes[..7], [4, 8, 12, 16, 20, 24, 32].map(|kib: u64| kib << 10));
         let site = Site { align_bytes: 4096, ..testing::site() };
-        let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
+        let setting = Setting { site: &site, backends: &[], location_groups: 16, can_grow: false, seed: 1 };
         let found = trials(&setting);
         assert_eq!(
             found.left_out,
@@ -194,7 +194,7 @@ mod tests {
     fn without_room_the_experiment_is_left_out() {
         let mut site = testing::site();
         site.request_size.length_bytes = 16 << 20;
-        let setting = Setting { site: &site, backends: &[], location_groups: 16, seed: 1 };
+        let setting = Setting { site: &site, backends: &[], location_groups: 16, can_grow: false, seed: 1 };
         let found = trials(&setting);
         assert!(found.trials.is_empty());
         assert_eq!(found.left_out.len(), 1);

@@ -185,6 +185,7 @@ impl Plan {
             site: &self.site,
             backends: &backends,
             location_groups: config.location_groups,
+            can_grow: target.scratch.is_some(),
             seed: config.seed,
         };
         Trials::of(name, &setting)

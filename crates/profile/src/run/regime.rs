@@ -9,7 +9,7 @@ use crate::experiment::Trials;
 use crate::load::Sync;
 use crate::plan::{Allotted, Limits, PlannedTrial, allot};
 use crate::schema::Regime;
-use crate::trial::{Trial, Work};
+use crate::trial::{Place, Trial, Work};
 
 /// Sustained writes need longer slices than reads: garbage collection comes and goes.
 const SUSTAINED_WEIGHT: f64 = 4.0;
@@ -87,8 +87,7 @@ fn is_small_enough(trial: &Trial, cache: Cache) -> bool {
 
 /// Whether its rate depends on the state of the cache.
 fn writes_through_cache(trial: &Trial) -> bool {
-    let plain =
-        |work: &Work| matches!(work, Work::Load(load) if load.sync == Sync::None && load.backend.is_none());
+    let plain = |work: &Work| matches!(work, Work::Load(load) if load.sync == Sync::None && load.place == Place::Device);
     let is_rate =
         matches!(trial.experiment, ExperimentName::Order | ExperimentName::Mix | ExperimentName::Sequential);
     is_rate && trial.write_share() > 0.0 && plain(&trial.work)

@@ -26,7 +26,7 @@ use crate::schema::Regime;
 use crate::series::Series;
 use crate::stats::{median, mix_seed};
 use crate::target::Site;
-use crate::trial::{LoadWork, Work};
+use crate::trial::{LoadWork, Place, Work};
 
 /// Leading share of a repeat that is not counted.
 const WARMUP_FRACTION: f64 = 0.15;
@@ -364,13 +364,14 @@ impl Rounds<'_, '_> {
                 let order = bench.next_order();
                 let seed = mix_seed(bench.config.seed ^ 0x5eed, u64::from(order));
                 let load = load_of(bench, self.site, &one.planned, work, slice_s, remaining_write_bytes);
-                let target = bench.target;
-                let device = match work.backend.and_then(|index| target.backends.get(index)) {
-                    None => target.device,
-                    Some(backend) => match &backend.device {
-                        Ok(device) => device.as_ref(),
-                        Err(why) => return Err(Error::Argument(why.clone())),
-                    },
+                let growing;
+                let device = match work.place {
+                    Place::Device => bench.target.device,
+                    Place::Backend(index) => bench.target.through(index)?,
+                    Place::GrowingFile => {
+                        growing = bench.target.growing_file()?;
+                        &growing
+                    }
                 };
                 let workers = bench.workers(device, work.workload.concurrency);
                 let measured = bench.load(device, Load { workers, seed, ..load })?;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Character, TestDrive};
 use flashgrain_device::{FileDevice, Op, OpenOptions, ThreadTimes};
+use flashgrain_profile::schema::FlushPoint;
 use flashgrain_profile::{
     Config, Error, ExperimentName, Plan, Precondition, Profiled, Progress, Silent, Step, Target, run,
 };
@@ -295,6 +296,20 @@ fn a_real_file_is_profiled_and_nothing_is_left_behind() {
         profile.budget
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn durable_writes_to_a_growing_file_are_measured_in_directories_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = FileDevice::scratch(&[folder.path().to_owned()], 24 << 20, &OpenOptions::default()).unwrap();
+    let config = Config { resamples: 20, ..only(&[ExperimentName::Flush], 3.0, 100 << 20) };
+    let of = |target: &Target<'_>| {
+        let result = run(target, &config, &mut Silent, &AtomicBool::new(false)).unwrap();
+        let points = result.profile.measurements.flush;
+        points.iter().filter(|point| point.method == FlushPoint::GROWING_FILE).count()
+    };
+    assert_eq!(of(&Target::of_files(&device)), 1);
+    assert_eq!(of(&Target::new(&device)), 0, "this one does not say that it is a scratch file");
 }
 
 #[test]

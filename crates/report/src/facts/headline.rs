@@ -166,7 +166,7 @@ fn durable_write(profile: &DeviceProfile) -> Option<Headline> {
         .measurements
         .flush
         .iter()
-        .filter(|point| point.method != "no flush")
+        .filter(|point| point.sync_method().is_some())
         .min_by(|a, b| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
     Some(Headline {
         name: "durable 4 KiB write",

@@ -135,7 +135,7 @@ pub(crate) fn flush(profile: &DeviceProfile) -> Drawn {
         points.iter().map(|point| point.latency.p99_us.max(point.latency.mean_us) * 1e-6),
     );
     // By the mean, which a stream of commits pays; a few slow flushes hardly move the median.
-    let durable = points.iter().filter(|point| point.method != "no flush");
+    let durable = points.iter().filter(|point| point.sync_method().is_some());
     let best = durable.min_by(|a, b| a.latency.mean_us.total_cmp(&b.latency.mean_us));
     let rows: Vec<Bar> = points
         .iter()

@@ -1,6 +1,7 @@
 //! `flashgrain bench`: workloads on a store, beside the raw device in the same run.
 
 mod commit;
+mod nodes;
 mod options;
 mod placement;
 mod recover;
@@ -39,6 +40,7 @@ enum What {
     Scale(scale::ScaleArguments),
     Placement(placement::PlacementArguments),
     Commit(commit::CommitArguments),
+    Nodes(nodes::NodesArguments),
     Recover(recover::RecoverArguments),
 }
 
@@ -68,6 +70,7 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Fill(fill) => ("inserts", &fill.options, Work::Fill(fill.order)),
         What::Scale(arguments) => return scale::run(arguments, context),
         What::Placement(arguments) => return placement::run(arguments, context),
+        What::Nodes(arguments) => return nodes::run(arguments, context),
         What::Commit(arguments) => return commit::run(arguments, context),
         What::Recover(arguments) => return recover::run(arguments, context),
     };
