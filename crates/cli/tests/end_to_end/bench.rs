@@ -129,3 +129,36 @@ fn arguments_that_make_no_sense_are_refused() {
         fails(flashgrain().arg("bench").args(arguments.split(' ')), 2, &[text]);
     }
 }
+
+#[test]
+fn node_sizes_are_measured_beside_what_the_profile_predicts() {
+    let folder = folder();
+    let out = folder.path().to_str().unwrap();
+    flashgrain()
+        .args(["profile", "sim:960evo", "--quiet", "--only", "order,size,depth", "--out", out])
+        .assert()
+        .success();
+    let profile = folder.path().join("profile.json");
+    let profile = profile.to_str().unwrap();
+    let sizes = ["--sizes", "4KiB,32KiB", "--profile", profile, "--operations", "5000"];
+    let mut arguments = vec!["nodes", "sim:960evo"];
+    arguments.extend(sizes.iter().chain(COSTS));
+    let result = result(&arguments);
+    for (kind, least_reads) in [("lookups", 0.1), ("ranges", 0.3)] {
+        let curve = &result[kind];
+        let points = curve["points"].as_array().unwrap();
+        assert_eq!(points.len(), 2, "{kind}");
+        for point in points {
+            let (measured, predicted) = (number(&point["operations_per_s"]), &point["predicted"]);
+            assert!(measured > 0.0 && number(&point["reads_per_operation"]) > least_reads, "{kind}: {point}");
+            // Not how well: that depends on the profile, and this one was short.
+            assert!(number(&predicted["low"]) <= number(&predicted["value"]), "{kind}: {point}");
+        }
+        let best = number(&curve["predicted_best_over_best"]);
+        assert!(best > 0.0 && best <= 1.0, "{kind}: {best}");
+    }
+    // A larger node is read for the same record.
+    let rate = |index: usize| number(&result["lookups"]["points"][index]["operations_per_s"]);
+    assert!(rate(0) > rate(1), "{} beside {}", rate(0), rate(1));
+    fails(&["bench", "nodes", "sim:960evo"], 2);
+}
