@@ -160,5 +160,5 @@ fn node_sizes_are_measured_beside_what_the_profile_predicts() {
     // A larger node is read for the same record.
     let rate = |index: usize| number(&result["lookups"]["points"][index]["operations_per_s"]);
     assert!(rate(0) > rate(1), "{} beside {}", rate(0), rate(1));
-    fails(&["bench", "nodes", "sim:960evo"], 2);
+    fails(flashgrain().args(["bench", "nodes", "sim:960evo"]), 2, &["--profile"]);
 }
