@@ -21,8 +21,8 @@ use crate::drive::{Drive, Ends, Requests};
 use crate::interval::Interval;
 use crate::workload::{Durability, Workload};
 
-/// Processor time of an operation without I/O: of the stores that `flashgrain bench` runs, look-ups in memory take
-/// 1 to 8 µs.
+/// Processor time of an operation without I/O: of the stores that `flashgrain bench` runs, look-ups in memory
+/// take 1 to 8 µs.
 const OPERATION: Interval = Interval { low: 1e-6, value: 2e-6, high: 8e-6 };
 
 /// Processor time of each request to the drive: the system call, the completion, and waking who waits for it.

@@ -353,8 +353,8 @@ impl FlushPoint {
     /// Writes to a file that grows, made durable with `fdatasync`.
     pub const GROWING_FILE: &'static str = "growing file";
 
-    /// The method as a setting; `None` for [`FlushPoint::NO_FLUSH`], [`FlushPoint::GROWING_FILE`], and methods
-    /// of other versions.
+    /// The method as a setting; `None` for [`FlushPoint::NO_FLUSH`], [`FlushPoint::GROWING_FILE`], and
+    /// methods of other versions.
     pub fn sync_method(&self) -> Option<SyncMethod> {
         SyncMethod::named(&self.method)
     }

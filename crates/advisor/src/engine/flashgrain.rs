@@ -62,8 +62,8 @@ impl Configuration for Store {
 
 type Ours<'a> = Tuned<'a, Store>;
 
-/// Predicted operations per second of a store with nodes of `node_bytes` and the layout that the drive's profile
-/// decides, whose cache takes all the memory of the workload.
+/// Predicted operations per second of a store with nodes of `node_bytes` and the layout that the drive's
+/// profile decides, whose cache takes all the memory of the workload.
 pub fn predicted_store_rate(workload: &Workload, drive: &Drive, node_bytes: f64) -> Interval {
     let advised = advised(workload, drive);
     let store = Store { cache_bytes: workload.memory_bytes as f64, node_bytes, ..advised.clone() };

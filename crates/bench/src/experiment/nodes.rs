@@ -1,5 +1,5 @@
-//! Look-ups and range queries over sizes of nodes, beside what the drive's profile predicts for them: the question
-//! of the dictionaries paper, §5 and §7, about this project's own B+-tree.
+//! Look-ups and range queries over sizes of nodes, beside what the drive's profile predicts for them: the
+//! question of the dictionaries paper, §5 and §7, about this project's own B+-tree.
 
 use std::sync::atomic::Ordering;
 
@@ -53,7 +53,8 @@ struct Point {
     predicted: Interval,
 }
 
-/// Fills a store with nodes of each of `sizes_bytes`, and measures look-ups and range queries of `range_bytes`.
+/// Fills a store with nodes of each of `sizes_bytes`, and measures look-ups and range queries of
+/// `range_bytes`.
 ///
 /// # Errors
 /// [`Error::Argument`] without a profile, otherwise errors of the target and the stores.
@@ -115,8 +116,8 @@ pub fn nodes(
     })
 }
 
-/// Operations per second, and reads of each, of the operations on one store, one after the other; `None` if the
-/// user ended it.
+/// Operations per second, and reads of each, of the operations on one store, one after the other; `None` if
+/// the user ended it.
 fn measure(
     experiment: &Experiment<'_>,
     place: &StoreLocation,

@@ -114,9 +114,9 @@ impl OutOfPlaceBTree {
         }
     }
 
-    /// Leaves that a range query reads which comes to so many behind its first, and how many of them at the same
-    /// time. As nobody knows how far it goes, it asks for as many ahead as it has passed: from the third on for
-    /// half as many again, on average, in vain.
+    /// Leaves that a range query reads which comes to so many behind its first, and how many of them at the
+    /// same time. As nobody knows how far it goes, it asks for as many ahead as it has passed: from the third
+    /// on for half as many again, on average, in vain.
     fn further_reads(&self, further: f64) -> (f64, f64) {
         let vain = (0.5 * (further - 1.0)).clamp(0.0, 0.5 * self.read_ahead);
         (further + vain, (0.5 * further).clamp(1.0, self.read_ahead.max(1.0)))

@@ -1,6 +1,6 @@
 //! `flush`: the cost of a durable 4 KiB write, by each way to make it durable. The writes follow each other
-//! on the device as those of a log do. In a directory they are also made to a file that grows, as logs of many
-//! programs do, which has the file system write its own records as well.
+//! on the device as those of a log do. In a directory they are also made to a file that grows, as logs of
+//! many programs do, which has the file system write its own records as well.
 
 use flashgrain_model::Workload;
 use flashgrain_settings::SyncMethod;

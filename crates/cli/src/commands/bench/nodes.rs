@@ -10,8 +10,8 @@ use crate::units::parse_positive_bytes;
 
 /// Look-ups and range queries over sizes of nodes, beside what the drive's profile predicts for them.
 ///
-/// A store is filled for each size, in stretches unless it is said otherwise, which leaves a third of each node
-/// empty, as random inserts do. The profile is of the same drive: `flashgrain profile TARGET` makes one.
+/// A store is filled for each size, in stretches unless it is said otherwise, which leaves a third of each
+/// node empty, as random inserts do. The profile is of the same drive: `flashgrain profile TARGET` makes one.
 #[derive(Debug, Args)]
 #[command(mut_arg("profile", |argument| argument.required(true)))]
 #[command(mut_arg("fill_order", |argument| argument.default_value("stretches")))]
