@@ -40,6 +40,25 @@ fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_v
 }
 
 #[test]
+fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
+    let engines = [
+        (EngineName::Wiredtiger, "cache_size", 126),
+        (EngineName::Mariadb, "innodb_buffer_pool_size", 171),
+        (EngineName::Flashgrain, "cache_bytes", 286),
+    ];
+    for (engine, setting, memory_mib) in engines {
+        for (name, _) in PRESETS {
+            let mut workload = Workload::preset(name).unwrap();
+            (workload.memory_bytes, workload.records.count) = (memory_mib << 20, 1_000_000);
+            let advice = Advice::new(&workload, &profile(FULL), &[engine]).engines.remove(0);
+            assert!(advice.gain.value >= 0.999, "{name}: {engine:?} {:?}", advice.gain);
+            let cache = advice.settings.iter().find(|own| own.name == setting).unwrap();
+            assert!(cache.gain.is_none_or(|gain| gain.value >= 0.999), "{name}: {cache:?}");
+        }
+    }
+}
+
+#[test]
 fn a_profile_without_writes_gives_wider_intervals_and_says_so() {
     let workload = Workload::preset("ycsb-a").unwrap();
     let mut without: serde_json::Value = serde_json::from_str(FULL).unwrap();

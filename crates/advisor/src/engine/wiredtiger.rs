@@ -29,6 +29,8 @@ const DEFAULT: WiredTiger = WiredTiger { cache_bytes: 100.0 * MEBI, leaf_bytes: 
 /// The page cache has the other half, from which pages come without the drive.
 const CACHE_FRACTION: f64 = 0.5;
 const CACHE_BYTES_MIN: f64 = MEBI;
+/// Memory that the default's cache may take of a workload that has too little for half of it to be as much.
+const DEFAULT_FRACTION_MAX: f64 = 0.8;
 /// `eviction_dirty_trigger`: clients are made to write when more of the cache is dirty.
 const DIRTY_FRACTION: f64 = 0.2;
 const LEAF_BYTES: [f64; 6] = [4096.0, 8192.0, 16_384.0, 32_768.0, 65_536.0, 131_072.0];
@@ -94,9 +96,17 @@ fn log_bytes(workload: &Workload) -> f64 {
 
 type Tiger<'a> = Tuned<'a, WiredTiger>;
 
+/// Half of the memory. Less than the default only where memory has no room for that: a smaller cache gathers
+/// fewer changes.
+fn cache_bytes(workload: &Workload) -> f64 {
+    let memory = workload.memory_bytes as f64;
+    let half = (memory * CACHE_FRACTION).max(CACHE_BYTES_MIN);
+    let has_room = DEFAULT.cache_bytes <= memory * DEFAULT_FRACTION_MAX;
+    if has_room { half.max(DEFAULT.cache_bytes) } else { half }
+}
+
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
-    let cache_bytes = (workload.memory_bytes as f64 * CACHE_FRACTION).max(CACHE_BYTES_MIN);
-    let advised = WiredTiger { cache_bytes, ..DEFAULT };
+    let advised = WiredTiger { cache_bytes: cache_bytes(workload), ..DEFAULT };
     let mut tuned = Tuned { default: DEFAULT, advised, workload, drive };
     let record = workload.records.record_bytes() as f64;
     let room = |bytes: &f64| *bytes >= RECORDS_PER_LEAF_MIN * record;
@@ -143,14 +153,19 @@ fn mebibytes(bytes: f64) -> String {
 
 fn cache(tuned: &Tiger<'_>) -> Setting {
     let bytes = tuned.advised.cache_bytes;
+    let is_default = bytes == DEFAULT.cache_bytes;
     let write = tuned.drive.setup(Access::Write, EVICTION_THREADS);
     Setting {
         name: "cache_size",
-        value: Some(mebibytes(bytes)),
+        value: (!is_default).then(|| mebibytes(bytes)),
         default: "100MB",
-        reason: "a fifth of it gathers changes, so that a page that is changed again is written once; the page cache has the other half of memory_bytes".into(),
+        reason: match is_default {
+            true => "half of memory_bytes is less, and a smaller cache gathers fewer changes",
+            false => "a fifth of it gathers changes, so that a page that is changed again is written once; the page cache has the other half of memory_bytes",
+        }
+        .into(),
         number: format!("a random write takes {:.1} µs of the drive's time with {EVICTION_THREADS} in flight", write.value * 1e6),
-        gain: Some(tuned.gain_of(|tiger, default| tiger.cache_bytes = default.cache_bytes)),
+        gain: (!is_default).then(|| tuned.gain_of(|tiger, default| tiger.cache_bytes = default.cache_bytes)),
         cost: format!("{} of memory", Bytes(bytes as u64)),
     }
 }

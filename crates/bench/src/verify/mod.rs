@@ -148,12 +148,14 @@ fn adapted(engine: EngineName, workload: &Workload) -> anyhow::Result<Adapted> {
     })
 }
 
-/// Memory that the defaults take, whatever the workload has.
+/// Memory from which on the advice, which leaves room for what an engine needs beside its cache, is no smaller
+/// than the defaults, which take the same whatever the workload has.
 fn default_bytes(engine: EngineName) -> u64 {
     match engine {
         EngineName::Rocksdb | EngineName::Sqlite => 0,
-        EngineName::Wiredtiger | EngineName::Mariadb => 128 << 20,
-        EngineName::Flashgrain => 256 << 20,
+        EngineName::Wiredtiger => 128 << 20,
+        EngineName::Mariadb => 176 << 20,
+        EngineName::Flashgrain => 288 << 20,
     }
 }
 

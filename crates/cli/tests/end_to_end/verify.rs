@@ -92,7 +92,7 @@ fn our_own_store_runs_with_its_defaults_and_as_advised() {
         let changes = result["changes"].to_string();
         // What is dropped for other engines is run here.
         assert!(!changes.contains("uniformly") && !changes.contains("inserts"), "{changes}");
-        assert!(changes.contains("memory_bytes is 256 MiB"), "{changes}");
+        assert!(changes.contains("memory_bytes is 288 MiB"), "{changes}");
         assert!(result["file"].as_str().unwrap().contains("db create"), "{result}");
     }
 }
