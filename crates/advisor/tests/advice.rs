@@ -42,20 +42,40 @@ fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_v
 #[test]
 fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
     let engines = [
-        (EngineName::Wiredtiger, "cache_size", 126),
-        (EngineName::Mariadb, "innodb_buffer_pool_size", 171),
-        (EngineName::Flashgrain, "cache_bytes", 286),
+        (EngineName::Wiredtiger, "cache_size", 126, 100),
+        (EngineName::Mariadb, "innodb_buffer_pool_size", 171, 128),
+        (EngineName::Flashgrain, "cache_bytes", 286, 256 << 20),
     ];
-    for (engine, setting, memory_mib) in engines {
+    for (engine, setting, memory_mib, default) in engines {
         for (name, _) in PRESETS {
             let mut workload = Workload::preset(name).unwrap();
             (workload.memory_bytes, workload.records.count) = (memory_mib << 20, 1_000_000);
             let advice = Advice::new(&workload, &profile(FULL), &[engine]).engines.remove(0);
             assert!(advice.gain.value >= 0.999, "{name}: {engine:?} {:?}", advice.gain);
-            let cache = advice.settings.iter().find(|own| own.name == setting).unwrap();
-            assert!(cache.gain.is_none_or(|gain| gain.value >= 0.999), "{name}: {cache:?}");
+            let cache = advice.value(setting).map_or(default, |value| {
+                value.trim_end_matches(|unit: char| !unit.is_ascii_digit()).parse().unwrap()
+            });
+            assert!(cache >= default, "{name}: {engine:?} {cache}");
         }
     }
+}
+
+#[test]
+fn mariadb_has_smaller_pages_only_where_they_hold_many_records_and_never_larger_ones() {
+    let page = |value_bytes: u64, range_bytes: u64| {
+        let mut workload = Workload::preset("ycsb-c").unwrap();
+        (workload.memory_bytes, workload.records.count) = (256 << 20, 10_000_000);
+        workload.records.value_bytes = value_bytes;
+        if range_bytes > 0 {
+            (workload.operations.point_hits, workload.operations.ranges) = (0.0, 1.0);
+            workload.operations.range_bytes = range_bytes;
+        }
+        let advice = Advice::new(&workload, &profile(FULL), &[EngineName::Mariadb]).engines.remove(0);
+        advice.value("innodb_page_size").map(str::to_owned)
+    };
+    assert_eq!(page(1000, 0), None);
+    assert_eq!(page(100, 0).as_deref(), Some("4k"));
+    assert_eq!(page(100, 50 << 10), None);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn cache(tuned: &Tiger<'_>) -> Setting {
         .into(),
         number: format!("a random write takes {:.1} µs of the drive's time with {EVICTION_THREADS} in flight", write.value * 1e6),
         gain: (!is_default).then(|| tuned.gain_of(|tiger, default| tiger.cache_bytes = default.cache_bytes)),
-        cost: format!("{} of memory", Bytes(bytes as u64)),
+        cost: if is_default { String::new() } else { format!("{} of memory", Bytes(bytes as u64)) },
     }
 }
 

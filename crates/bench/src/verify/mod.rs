@@ -148,8 +148,8 @@ fn adapted(engine: EngineName, workload: &Workload) -> anyhow::Result<Adapted> {
     })
 }
 
-/// Memory from which on the advice, which leaves room for what an engine needs beside its cache, is no smaller
-/// than the defaults, which take the same whatever the workload has.
+/// Memory from which on the advice, which leaves room for what an engine needs beside its cache, is no
+/// smaller than the defaults, which take the same whatever the workload has.
 fn default_bytes(engine: EngineName) -> u64 {
     match engine {
         EngineName::Rocksdb | EngineName::Sqlite => 0,

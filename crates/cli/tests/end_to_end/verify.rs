@@ -41,8 +41,18 @@ fn rocksdb_runs_with_its_defaults_and_as_advised() {
     if !is_installed("db_bench") {
         return;
     }
-    for (workload, change) in [("ycsb-b", "keys are picked uniformly"), ("ycsb-e", "inserts run as updates")]
-    {
+    let updates = "name = \"updates\"\nmemory_bytes = \"64MiB\"\n[operations]\nupdates = 1.0\n\
+                   [records]\ncount = 2000\nkey_bytes = 24\nvalue_bytes = 1000\n";
+    let elsewhere = folder();
+    let file = elsewhere.path().join("updates.toml");
+    fs::write(&file, updates).unwrap();
+    let cases = [
+        ("ycsb-b", "keys are picked uniformly"),
+        ("ycsb-c", "keys are picked uniformly"),
+        ("ycsb-e", "inserts run as updates"),
+        (file.to_str().unwrap(), "cores is"),
+    ];
+    for (workload, change) in cases {
         let folder = folder();
         let result = verified("rocksdb", workload, folder.path());
         assert!(result["changes"].to_string().contains(change), "{result}");
@@ -118,7 +128,7 @@ fn wiredtiger_runs_with_its_defaults_and_as_advised() {
         let folder = folder();
         let result = verified("wiredtiger", workload, folder.path());
         assert!(!result["changes"].to_string().contains("uniformly"), "{result}");
-        assert!(result["file"].as_str().unwrap().contains("cache_size="), "{result}");
+        assert!(result["file"].as_str().unwrap().contains("transaction_sync="), "{result}");
     }
 }
 

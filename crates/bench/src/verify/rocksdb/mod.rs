@@ -110,8 +110,12 @@ impl<'a> RocksDb<'a> {
     fn mix(&self) -> (&'static str, Vec<String>) {
         let operations = self.workload.operations;
         if operations.ranges == 0.0 {
-            let percent = (operations.reads() * 100.0).round();
-            return ("readrandomwriterandom", vec![format!("--readwritepercent={percent}")]);
+            // The benchmark that mixes both refuses to do one of them alone.
+            return match (operations.reads() * 100.0).round() {
+                100.0 => ("readrandom", Vec::new()),
+                0.0 => ("overwrite", Vec::new()),
+                percent => ("readrandomwriterandom", vec![format!("--readwritepercent={percent}")]),
+            };
         }
         let records = self.workload.records;
         let per_range = records_per_range(&self.workload);
