@@ -50,6 +50,8 @@ pub const TARGETS: &[Target] = &[
     target("mqsim_drive", texts::mqsim_drive, 16 << 10),
     target("mqsim_workload", texts::mqsim_workload, 16 << 10),
     target("mqsim_trace", texts::mqsim_trace, 4096),
+    target("workload_toml", texts::workload_toml, 4096),
+    target("observed", texts::observed, 16 << 10),
 ];
 
 /// Runs the target of this name.

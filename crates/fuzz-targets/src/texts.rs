@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use flashgrain_advisor::Workload;
+use flashgrain_advisor::observe::observe;
 use flashgrain_model::{read_csv, write_csv};
 use flashgrain_profile::file;
 use flashgrain_ssdsim::SimConfig;
@@ -67,4 +69,20 @@ pub fn mqsim_trace(bytes: &[u8]) {
     assert!(requests.first().is_none_or(|request| request.arrival_ns == 0), "times begin at zero");
     let whole = |bytes: u64| bytes.is_multiple_of(512);
     assert!(requests.iter().all(|request| whole(request.length_bytes) && whole(request.offset_bytes)));
+}
+
+pub fn workload_toml(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Ok(workload) = Workload::parse(text) {
+        let again = Workload::parse(&workload.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again, workload, "a workload comes back");
+    }
+}
+
+/// What engines have counted, of whatever kind it looks like.
+pub fn observed(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Ok(workload) = observe(text, None) {
+        assert!(workload.clone().checked().is_ok(), "{workload:?}");
+    }
 }

@@ -71,7 +71,16 @@ fn decoders_of_sectors_and_the_log_take_any_bytes() {
 
 #[test]
 fn decoders_of_files_take_any_bytes() {
-    let names = ["profile", "samples_csv", "drive_toml", "mqsim_drive", "mqsim_workload", "mqsim_trace"];
+    let names = [
+        "profile",
+        "samples_csv",
+        "drive_toml",
+        "mqsim_drive",
+        "mqsim_workload",
+        "mqsim_trace",
+        "workload_toml",
+        "observed",
+    ];
     replay_and_mutate(part(&names).as_slice());
 }
 
@@ -83,7 +92,7 @@ fn part(names: &[&str]) -> Vec<Target> {
 
 #[test]
 fn every_target_is_in_a_test_and_has_a_binary() {
-    assert_eq!(TARGETS.len(), 18, "a new target goes into one of the tests above, and into fuzz/");
+    assert_eq!(TARGETS.len(), 20, "a new target goes into one of the tests above, and into fuzz/");
     for target in TARGETS {
         let manifest = include_str!("../../../fuzz/Cargo.toml");
         assert!(

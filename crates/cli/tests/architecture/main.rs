@@ -39,7 +39,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "flashgrain_fuzz_targets",
-        &["flashgrain", "flashgrain_model", "flashgrain_profile", "flashgrain_report", "flashgrain_ssdsim"],
+        &[
+            "flashgrain",
+            "flashgrain_advisor",
+            "flashgrain_model",
+            "flashgrain_profile",
+            "flashgrain_report",
+            "flashgrain_ssdsim",
+        ],
     ),
     (
         "flashgrain_cli",
