@@ -3,6 +3,7 @@
 //! | kind | its parameters in the catalog |
 //! | --- | --- |
 //! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
+//! | LSM-tree | size class of what it is compared with, u16; root page of the manifest, u64 |
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +24,8 @@ pub(crate) struct Factory {
     all: Arc<AllIndexes>,
     /// The largest class of nodes so far.
     class_max: Arc<AtomicUsize>,
+    #[cfg(feature = "testing")]
+    lsm: Arc<crate::lsm::Shared>,
 }
 
 /// Parameters of a B+-tree, as the catalog stores them.
@@ -59,7 +62,13 @@ impl Nodes {
 impl Factory {
     /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get
     /// pages.
-    pub fn new(pool: &Arc<Pool>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
+    pub fn new(
+        pool: &Arc<Pool>,
+        #[cfg(feature = "testing")] segments: &Arc<crate::segment::Segments>,
+        #[cfg(feature = "testing")] executor: &crate::task::Executor,
+        poison: &Poison,
+        old_versions_bytes: u64,
+    ) -> Arc<Self> {
         let class_max = Arc::new(AtomicUsize::new(0));
         let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&class_max));
         // Old versions have longer keys and values than trees, so their nodes are larger than those of all
@@ -69,12 +78,24 @@ impl Factory {
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
         };
         let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));
-        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), class_max })
+        Arc::new(Self {
+            pool: Arc::clone(pool),
+            all: Arc::new(AllIndexes::new(history)),
+            class_max,
+            #[cfg(feature = "testing")]
+            lsm: crate::lsm::Shared::new(pool, segments, executor),
+        })
     }
 
     /// The pool that holds the pages of all indexes.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Transactions are known, which say what is still seen.
+    #[cfg(feature = "testing")]
+    pub fn set_horizon(&self, horizon: std::sync::Weak<dyn crate::index::Horizon>) {
+        self.lsm.set_horizon(horizon);
     }
 
     /// The log was replayed; it ends at this commit.
@@ -100,6 +121,11 @@ impl Factory {
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => self.create(IndexKind::BTree, class),
+            #[cfg(feature = "testing")]
+            IndexKind::Lsm => {
+                let root = crate::lsm::Lsm::create(&self.pool)?;
+                Ok(Nodes { class, root }.encode())
+            }
         }
     }
 
@@ -117,6 +143,12 @@ impl Factory {
     /// [`Error::Corrupt`] for parameters that no index has.
     pub fn open(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Tree, Error> {
         let Nodes { class, root } = Nodes::decode(id, parameters)?;
+        #[cfg(feature = "testing")]
+        if kind == IndexKind::Lsm {
+            let index: Arc<dyn Index> = crate::lsm::Lsm::open(id, &self.lsm, root)?;
+            self.all.add(id, &index);
+            return Ok(Tree { id, index });
+        }
         let map = Arc::new(BTree::open(&self.pool, root, class.into()));
         let index: Arc<dyn Index> = match kind {
             IndexKind::BTree => {
@@ -129,6 +161,8 @@ impl Factory {
                 self.all.add(id, &index);
                 index
             }
+            #[cfg(feature = "testing")]
+            IndexKind::Lsm => unreachable!("it was opened above"),
         };
         Ok(Tree { id, index })
     }

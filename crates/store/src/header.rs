@@ -50,6 +50,9 @@ pub(crate) enum PageKind {
     Overflow = 2,
     /// A part of the page table.
     Map = 3,
+    /// A part of the list of an LSM-tree's tables.
+    #[cfg(feature = "testing")]
+    Manifest = 4,
 }
 
 /// The header's fields.

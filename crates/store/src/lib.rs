@@ -20,6 +20,8 @@ mod index;
 mod io_context;
 mod layout;
 mod log;
+#[cfg(feature = "testing")]
+mod lsm;
 mod options;
 mod page;
 mod poison;

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use flashgrain::IndexKind;
 use flashgrain::testing::{Bug, Finder};
 
 use super::counts::Counts;
 use super::run::Campaign;
-use super::{AppendOnly, Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, Tokens};
+use super::{Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, OfKind, Tokens};
 use crate::media::Choices;
 
 /// Extent of the search for a planted bug.
@@ -72,7 +73,7 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
-        Finder::AppendOnly => vec![(Box::new(AppendOnly(Box::new(crashes()))), 1)],
+        Finder::AppendOnly => vec![(Box::new(OfKind::new(IndexKind::AppendOnly, crashes())), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

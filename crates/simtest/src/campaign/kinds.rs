@@ -8,25 +8,36 @@ use super::failure::Failure;
 use super::run::Campaign;
 use crate::world::Habits;
 
-/// Plays a campaign with trees that only add versions: they keep versions that are in no page in memory, and
-/// read nothing before they write.
-pub struct AppendOnly(pub Box<dyn Campaign>);
+/// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf).
+pub struct OfKind {
+    /// Kind of the trees that the campaign makes.
+    pub kind: IndexKind,
+    /// The campaign.
+    pub campaign: Box<dyn Campaign>,
+}
 
-impl Campaign for AppendOnly {
+impl OfKind {
+    /// The campaign with trees of this kind.
+    pub fn new(kind: IndexKind, campaign: impl Campaign + 'static) -> Self {
+        Self { kind, campaign: Box::new(campaign) }
+    }
+}
+
+impl Campaign for OfKind {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.campaign.name()
     }
 
     fn habits(&self, seed: u64) -> Habits {
-        self.0.habits(seed)
+        self.campaign.habits(seed)
     }
 
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
-        Box::new(Self(self.0.with_habits(habits)))
+        Box::new(Self { kind: self.kind, campaign: self.campaign.with_habits(habits) })
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
-        let _kind = trees_of(IndexKind::AppendOnly);
-        self.0.play(seed, goes_on)
+        let _kind = trees_of(self.kind);
+        self.campaign.play(seed, goes_on)
     }
 }

@@ -40,7 +40,7 @@ pub use faults::Faults;
 pub use histories::Histories;
 pub use inside::Inside;
 pub use kind::{Allowed, Kind};
-pub use kinds::AppendOnly;
+pub use kinds::OfKind;
 pub use life::Life;
 pub use listing::Listing;
 pub use lives::Lives;

@@ -32,6 +32,8 @@ const PARAMETERS_BYTES_MAX: usize = 64;
 
 #[cfg(feature = "testing")]
 const APPEND_ONLY: u8 = 255;
+#[cfg(feature = "testing")]
+const LSM: u8 = 254;
 
 /// The longest name of a tree.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
@@ -55,6 +57,8 @@ impl Entry {
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => [&[SECOND, APPEND_ONLY][..], &id, &self.parameters].concat(),
+            #[cfg(feature = "testing")]
+            IndexKind::Lsm => [&[SECOND, LSM][..], &id, &self.parameters].concat(),
         }
     }
 
@@ -79,6 +83,10 @@ impl Entry {
             #[cfg(feature = "testing")]
             [SECOND, APPEND_ONLY, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
                 (IndexKind::AppendOnly, [i0, i1, i2, i3], rest.into())
+            }
+            #[cfg(feature = "testing")]
+            [SECOND, LSM, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
+                (IndexKind::Lsm, [i0, i1, i2, i3], rest.into())
             }
             _ => {
                 let known = bytes.get(..2).unwrap_or(bytes);
@@ -112,8 +120,10 @@ mod tests {
         #[cfg(feature = "testing")]
         #[test]
         fn an_entry_of_another_kind_comes_back(id in 0..u32::MAX, parameters in proptest::collection::vec(any::<u8>(), 0..=64)) {
-            let entry = Entry { id: TreeId(id), kind: IndexKind::AppendOnly, parameters: parameters.into() };
-            prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);
+            for kind in [IndexKind::AppendOnly, IndexKind::Lsm] {
+                let entry = Entry { id: TreeId(id), kind, parameters: parameters.as_slice().into() };
+                prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);
+            }
         }
 
         #[test]

@@ -30,6 +30,7 @@ use crate::Error;
 use crate::class::class_bytes;
 use crate::epoch::Epoch;
 use crate::header::PageId;
+use crate::index::May;
 use crate::io_context::{Devices, Role, flush, now};
 use crate::layout::{Layout, LogExtent};
 use crate::log::{Durability, Log, Lsn, Timestamp};
@@ -177,7 +178,7 @@ impl Run {
     fn attempt(&mut self, closed: bool) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
-        match self.parts.transactions.before_cut() {
+        match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait }) {
             // Commits that are in no page stay in the log, unless the store is closed: then it keeps none.
             Err(Error::Full { .. }) if !closed => {}
             done => done?,

@@ -85,13 +85,25 @@ impl Given {
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
         segments.reclaim.begin_epoch(pool.epoch());
-        let factory = Factory::new(&pool, &poison, self.options.cache_bytes / OLD_VERSIONS_DIVISOR);
+        let factory = Factory::new(
+            &pool,
+            #[cfg(feature = "testing")]
+            &segments,
+            #[cfg(feature = "testing")]
+            &self.executor,
+            &poison,
+            self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
+        );
         Ok(Storage { poison, segments, pool, factory })
     }
 
     fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
         factory.opened(log.last());
-        Arc::new(Transactions::new(log.clone(), poison.clone(), self.executor.clone(), factory.all()))
+        let (log, poison, executor) = (log.clone(), poison.clone(), self.executor.clone());
+        let transactions = Arc::new(Transactions::new(log, poison, executor, factory.all()));
+        #[cfg(feature = "testing")]
+        factory.set_horizon(Arc::<Transactions>::downgrade(&transactions) as _);
+        transactions
     }
 
     fn log_shape(&self) -> Option<Shape> {

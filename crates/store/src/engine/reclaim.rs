@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use super::Engine;
 use crate::Error;
 use crate::header::PageId;
+use crate::segment::Location;
 
 impl Engine {
     /// Frees the pages of overflow values that no record refers to, and returns their number. Commits wait
@@ -40,10 +41,18 @@ impl Engine {
             let mut freed = 0;
             let is_garbage = |page: &PageId| !known.contains(page) && !withheld.contains(page);
             for page in candidates.into_iter().filter(is_garbage) {
-                freed += u64::from(self.overflow_values.free_page(page)?);
+                freed += u64::from(match self.is_segment(page) {
+                    // A table that was dropped, or was to be.
+                    true => self.parts().pool.free_unread(page).map(|()| true)?,
+                    false => self.overflow_values.free_page(page)?,
+                });
             }
             Ok(Some(freed))
         })
+    }
+
+    fn is_segment(&self, page: PageId) -> bool {
+        self.parts().pool.pages.location(page, false).is_some_and(Location::is_segment)
     }
 
     /// All pages of all trees and of the values in them.

@@ -13,6 +13,10 @@ pub enum IndexKind {
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     AppendOnly,
+    /// An LSM-tree. For tests until it is as well tested as the B+-tree.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    Lsm,
 }
 
 /// An index's description in the catalog, from which it can be opened again. Only the factory interprets it.

@@ -23,6 +23,8 @@
 mod census;
 mod changes;
 mod hint;
+#[cfg(feature = "testing")]
+mod horizon;
 mod kind;
 mod overlap;
 mod piece;
@@ -39,6 +41,8 @@ use crate::log::{LogRecord, Timestamp};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use hint::{KeySlot, LeafHint};
+#[cfg(feature = "testing")]
+pub(crate) use horizon::Horizon;
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub(crate) use overlap::{May, each_brought, waiting};
@@ -195,11 +199,12 @@ pub(crate) trait Index: Send + Sync {
     }
 
     /// Called before a checkpoint's cut. An index that keeps changes outside of pages writes them into pages
-    /// here, so that the checkpoint contains them.
+    /// here, so that the checkpoint contains them. If it may not wait for others that do so already, it leaves
+    /// that to them; it may when the store is closed, and then all has to be in pages.
     ///
     /// # Errors
     /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made nevertheless.
-    fn before_cut(&self) -> Result<(), Error> {
+    fn before_cut(&self, _may: May) -> Result<(), Error> {
         Ok(())
     }
 
@@ -297,7 +302,7 @@ pub(crate) trait Indexes: Send + Sync {
     ///
     /// # Errors
     /// The first one's.
-    fn before_cut(&self) -> Result<(), Error>;
+    fn before_cut(&self, may: May) -> Result<(), Error>;
 
     /// The largest [`Index::debt`].
     fn debt(&self) -> f64;

@@ -53,6 +53,8 @@ mod frees;
 mod gate;
 mod images;
 mod latch;
+#[cfg(feature = "testing")]
+mod lent;
 mod mapping;
 mod opening;
 mod page_store;
@@ -92,6 +94,8 @@ use frees::Frees;
 use gate::Gate;
 use images::Images;
 use latch::Version;
+#[cfg(feature = "testing")]
+pub(crate) use lent::Lent;
 use opening::Opening;
 pub(crate) use page_store::PageStore;
 pub(crate) use pages::Pages;

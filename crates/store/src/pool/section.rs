@@ -86,6 +86,20 @@ impl<'a> Reserved<'a> {
         (0..page.len_bytes()).step_by(4).for_each(|at| page.set_word(at, 0));
         Self { frames, frame }
     }
+
+    /// The memory, which the caller gives back.
+    #[cfg(feature = "testing")]
+    pub(super) fn keep(self) -> Frame {
+        let frame = self.frame;
+        std::mem::forget(self);
+        frame
+    }
+
+    /// Size class of the page.
+    #[cfg(feature = "testing")]
+    pub fn class(&self) -> usize {
+        self.frame.class()
+    }
 }
 
 impl Drop for Reserved<'_> {
@@ -254,7 +268,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// [`Denied::Failed`] with [`Error::Full`] if there are no numbers left.
-    #[cfg_attr(not(test), expect(dead_code, reason = "see `segment::owned`"))]
+    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "see `segment::owned`"))]
     pub fn record_segment(&self, segment: &OwnedSegment) -> Result<PageId, Denied> {
         self.check_trouble()?;
         let (table, location) = (self.parts.pages.table(), segment.location());

@@ -1,10 +1,13 @@
 //! Freeing pages that need not be looked at.
 
-use super::Access;
 use super::changes::Moved;
 use super::section::{Denied, Parts, Section};
 use super::table::{PageLocation, Word};
+use super::{Access, Pool};
+use crate::Error;
 use crate::header::PageId;
+use crate::segment::Lifetime;
+use crate::task::yield_now;
 
 impl<'a> Section<'a> {
     /// The page does not exist any longer, if it did. It is not loaded for that. Nobody refers to it but the
@@ -41,6 +44,26 @@ impl<'a> Section<'a> {
                 pages.table().free_number(id, self.epoch().0);
                 Ok(())
             }
+        }
+    }
+}
+
+impl Pool {
+    /// Frees a page, or a segment that is owned whole, to which nobody refers but the caller; in a section of
+    /// its own.
+    ///
+    /// # Errors
+    /// Those of [`Images::recover`](super::images::Images::recover); the page is still there then.
+    pub fn free_unread(&self, id: PageId) -> Result<(), Error> {
+        loop {
+            let section = self.section_of(Lifetime::Fixed);
+            let freed = section.free_unread(id);
+            drop(section);
+            match freed {
+                Ok(()) => return Ok(()),
+                Err(denied) => self.images.recover(denied)?,
+            }
+            yield_now();
         }
     }
 }

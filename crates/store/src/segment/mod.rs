@@ -110,10 +110,11 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-#[cfg(test)]
-pub(crate) use owned::OwnedBlock;
 pub(crate) use owned::OwnedSegment;
+#[cfg(not(any(test, feature = "testing")))]
 use owned::OwnedSegments;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use owned::{OwnedBlock, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
 use reclaim::Reclaim;
 use space::Space;
@@ -215,7 +216,7 @@ pub(crate) struct Segments {
     /// For recovery.
     pub opening: Opening,
     /// For owners of whole segments.
-    #[cfg_attr(not(test), expect(dead_code, reason = "see `owned`"))]
+    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "see `owned`"))]
     pub owned: OwnedSegments,
     /// For the log.
     pub log_room: LogRoom,
@@ -278,8 +279,12 @@ impl Segments {
         let watching = Arc::downgrade(&changes);
         poison.when_failed(move || watching.upgrade().iter().for_each(|changes| changes.wake_all()));
         let owners = (devices.clone(), works.0, poison.clone());
-        let owned =
-            OwnedSegments::new(owners, sector_bytes, (&space, &gatherer), (&reclaim, &changes, &upkeep));
+        let owned = OwnedSegments::new(
+            owners,
+            (sector_bytes, layout.segment_bytes),
+            (&space, &gatherer),
+            (&reclaim, &changes, &upkeep),
+        );
         Ok(Arc::new(Self {
             owned,
             poison,

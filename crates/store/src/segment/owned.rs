@@ -59,6 +59,8 @@ pub(crate) struct OwnedSegments {
     parts: Arc<Parts>,
     upkeep: Arc<Upkeep>,
     is_in_place: bool,
+    /// Of all segments but the first ones, which may be shorter.
+    segment_bytes: u64,
 }
 
 /// What every owned segment needs.
@@ -138,7 +140,7 @@ pub(crate) struct OwnedSegment(Arc<Taken>);
 impl OwnedSegments {
     pub(super) fn new(
         (devices, executor, poison): (Devices, Executor, Poison),
-        sector_bytes: u32,
+        (sector_bytes, segment_bytes): (u32, u64),
         (space, gatherer): (&Arc<Space>, &Arc<Gatherer>),
         (reclaim, changes, upkeep): (&Arc<Reclaim>, &Arc<Changes>, &Arc<Upkeep>),
     ) -> Self {
@@ -154,7 +156,18 @@ impl OwnedSegments {
             changes: Arc::clone(changes),
         };
         let is_in_place = gatherer.in_place().is_some();
-        Self { parts: Arc::new(parts), upkeep: Arc::clone(upkeep), is_in_place }
+        Self { parts: Arc::new(parts), upkeep: Arc::clone(upkeep), is_in_place, segment_bytes }
+    }
+
+    /// Whether [`OwnedSegments::take`] would have a segment at once.
+    pub fn has_room(&self) -> bool {
+        let space = &self.parts.space;
+        space.usage().free > 0 && space.is_room_for_owner()
+    }
+
+    /// Bytes of most segments.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
     }
 
     /// Takes a free segment, the first one; waits until there is one. Segments have several sizes: see
@@ -244,6 +257,11 @@ impl SegmentWriter {
     /// Bytes of content that one more block can have.
     pub fn room(&self) -> u64 {
         self.taken.length().saturating_sub(self.at() + u64::from(BLOCK_HEADER_BYTES))
+    }
+
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.at() == 0
     }
 
     /// Bytes of the segment that are used.

@@ -11,8 +11,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 
 pub(crate) mod prelude {
     pub(crate) use std::sync::{
-        Arc, LockResult, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError,
-        TryLockResult, Weak,
+        Arc, LockResult, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        TryLockError, TryLockResult, Weak,
     };
 
     pub(crate) use super::{Mutex, point};

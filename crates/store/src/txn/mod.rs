@@ -37,7 +37,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
-use crate::index::{Indexes, OldVersions, Snapshots, TreeId};
+use crate::index::{Indexes, May, OldVersions, Snapshots, TreeId};
 use crate::io_context::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
@@ -58,6 +58,21 @@ use visible::Visible;
 /// Called with the reference of an overflow value that nobody sees any more. A read without a snapshot may
 /// just have got that reference, and finds another version when it looks again.
 pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+#[cfg(feature = "testing")]
+impl crate::index::Horizon for Transactions {
+    fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    fn visible(&self) -> Timestamp {
+        self.visible.get()
+    }
+
+    fn overflow_is_gone(&self, reference: &[u8]) {
+        self.free_overflow(reference);
+    }
+}
 
 /// State shared by all transactions of a store.
 pub(crate) struct Transactions {
@@ -117,8 +132,8 @@ impl Transactions {
     ///
     /// # Errors
     /// The indexes'.
-    pub fn before_cut(&self) -> Result<(), Error> {
-        self.indexes.before_cut()
+    pub fn before_cut(&self, may: May) -> Result<(), Error> {
+        self.indexes.before_cut(may)
     }
 
     /// Gives old versions up that no snapshot needs, in the background.

@@ -2,7 +2,7 @@
 //! versions themselves.
 
 use crate::Error;
-use crate::index::{Index, Indexes, OldVersions, Snapshots, TreeId};
+use crate::index::{Index, Indexes, May, OldVersions, Snapshots, TreeId};
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -74,8 +74,8 @@ impl Indexes for AllIndexes {
         self.with_own_versions().iter().filter_map(|index| index.replay_from()).min()
     }
 
-    fn before_cut(&self) -> Result<(), Error> {
-        self.with_own_versions().iter().try_for_each(|index| index.before_cut())
+    fn before_cut(&self, may: May) -> Result<(), Error> {
+        self.with_own_versions().iter().try_for_each(|index| index.before_cut(may))
     }
 
     fn debt(&self) -> f64 {

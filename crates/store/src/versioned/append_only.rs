@@ -324,7 +324,7 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
         memory.versions.values().flat_map(BTreeMap::values).map(|found| found.record).min()
     }
 
-    fn before_cut(&self) -> Result<(), Error> {
+    fn before_cut(&self, _may: May) -> Result<(), Error> {
         let _alone = self.pages_alone();
         if self.is_cleared.load(Ordering::SeqCst) { Ok(()) } else { self.flush() }
     }

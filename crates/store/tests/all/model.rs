@@ -428,3 +428,30 @@ fn tasks_of_several_workers_have_sorted_maps_each_and_the_same_every_time() {
         assert_eq!(play_together(seed), play_together(seed), "seed {seed}");
     }
 }
+
+/// The same histories with LSM-trees.
+#[cfg(feature = "testing")]
+mod lsm {
+    use flashgrain::IndexKind;
+    use flashgrain::testing::trees_of;
+
+    use super::*;
+
+    #[test]
+    fn lsm_trees_on_a_disk_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::Lsm);
+        a_store_on_a_disk_is_sorted_maps();
+    }
+
+    #[test]
+    fn lsm_trees_on_a_device_of_fixed_size_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::Lsm);
+        a_store_on_a_device_of_fixed_size_is_sorted_maps();
+    }
+
+    #[test]
+    fn lsm_trees_of_several_workers_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::Lsm);
+        tasks_of_several_workers_have_sorted_maps_each_and_the_same_every_time();
+    }
+}

@@ -362,6 +362,10 @@ impl Overflow {
     }
 
     fn is_of(&self, id: PageId, owner: Option<Owner>) -> Result<bool, Error> {
+        // Its number may be a segment's by now, of which no page can be read.
+        if self.pool.pages.location(id, false).is_some_and(Location::is_segment) {
+            return Ok(false);
+        }
         loop {
             let guard = self.pool.read(id, Access::Scan)?;
             let page = guard.page();

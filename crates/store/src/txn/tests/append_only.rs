@@ -72,7 +72,7 @@ fn versions_move_to_pages_and_go_when_nobody_needs_them() {
             snapshots.push((snapshot, content));
         }
         if round == 3 {
-            transactions.before_cut().unwrap();
+            transactions.before_cut(May::Wait).unwrap();
             assert!(map.len() > 100 && transactions.indexes.replay_from().is_none());
         }
     }

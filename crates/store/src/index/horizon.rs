@@ -1,0 +1,16 @@
+//! What an index that merges versions in the background asks of transactions.
+
+use super::Snapshots;
+use crate::log::Timestamp;
+
+/// See the module.
+pub(crate) trait Horizon: Send + Sync {
+    /// The snapshots in use.
+    fn snapshots(&self) -> &Snapshots;
+
+    /// The commit up to which all can be seen.
+    fn visible(&self) -> Timestamp;
+
+    /// Nobody sees the overflow value with this reference any more.
+    fn overflow_is_gone(&self, reference: &[u8]);
+}

@@ -1,0 +1,273 @@
+//! A block of a table: records by key, the versions of a key from the newest on.
+//!
+//! ```text
+//! | record | record | … | restart offsets, u32 each | number of restarts, u32 |
+//!
+//! record: | shared bytes, varint | other bytes, varint | value bytes, varint | the other bytes of the key
+//!         | version, u64 | value |
+//! ```
+//!
+//! A key is stored without the bytes that it shares with the key before it. At a *restart* it is stored whole,
+//! so that a search can begin there. Who reads blocks has verified their checksums; a block that is damaged
+//! nevertheless is no panic.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::index::{VERSION_BYTES, Version};
+use crate::log::Timestamp;
+use crate::varint;
+
+/// Records from one restart to the next.
+const RESTART_EVERY: usize = 16;
+
+const OFFSET_BYTES: usize = size_of::<u32>();
+
+/// Where a version lies among others: by key, and of a key the newer ones first.
+pub(super) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Ordering {
+    one.0.cmp(other.0).then(other.1.cmp(&one.1))
+}
+
+/// A block that is being made.
+#[derive(Default)]
+pub(super) struct BlockBuilder {
+    bytes: Vec<u8>,
+    restarts: Vec<u32>,
+    records: usize,
+    last_key: Vec<u8>,
+}
+
+impl BlockBuilder {
+    /// Adds a record behind the others.
+    pub fn push(&mut self, key: &[u8], version: Version, value: &[u8]) {
+        let shared = if self.records.is_multiple_of(RESTART_EVERY) {
+            self.restarts.push(self.bytes.len() as u32);
+            0
+        } else {
+            self.last_key.iter().zip(key).take_while(|(one, other)| one == other).count()
+        };
+        varint::put(shared as u64, &mut self.bytes);
+        varint::put((key.len() - shared) as u64, &mut self.bytes);
+        varint::put(value.len() as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(&key[shared..]);
+        self.bytes.extend_from_slice(&version.bits().to_le_bytes());
+        self.bytes.extend_from_slice(value);
+        self.records += 1;
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+    }
+
+    /// Bytes that it has when it is finished.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len() + (self.restarts.len() + 1) * OFFSET_BYTES
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// The whole block; it is empty afterwards.
+    pub fn finish(&mut self) -> Vec<u8> {
+        for restart in self.restarts.iter().copied().chain([self.restarts.len() as u32]) {
+            self.bytes.extend_from_slice(&restart.to_le_bytes());
+        }
+        self.restarts.clear();
+        self.last_key.clear();
+        self.records = 0;
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+/// A record of a block, apart from its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub version: Version,
+    /// Bytes of the block.
+    value: Range<usize>,
+    /// Where the next record begins.
+    end: usize,
+}
+
+/// A finished block.
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    /// Where records end and restarts begin.
+    records_end: usize,
+}
+
+impl Block {
+    /// `None` if it cannot have been made by a [`BlockBuilder`].
+    pub fn of(bytes: Vec<u8>) -> Option<Self> {
+        let (rest, count) = bytes.split_last_chunk::<OFFSET_BYTES>()?;
+        let restarts_bytes = (u32::from_le_bytes(*count) as usize).checked_mul(OFFSET_BYTES)?;
+        let records_end = rest.len().checked_sub(restarts_bytes)?;
+        Some(Self { bytes, records_end })
+    }
+
+    fn restarts(&self) -> usize {
+        (self.bytes.len() - self.records_end) / OFFSET_BYTES - 1
+    }
+
+    fn restart(&self, number: usize) -> Option<usize> {
+        let offset = self.bytes.get(self.records_end + number * OFFSET_BYTES..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*offset) as usize)
+    }
+
+    pub fn value(&self, record: &Record) -> &[u8] {
+        self.bytes.get(record.value.clone()).unwrap_or_default()
+    }
+
+    /// The record at an offset; `key` is that of the one before it and becomes its own. `None` if there is
+    /// none.
+    fn record_at(&self, offset: usize, key: &mut Vec<u8>) -> Option<Record> {
+        let mut rest = self.bytes.get(offset..self.records_end)?;
+        let shared = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let other = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let value_bytes = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let (suffix, rest) = rest.split_at_checked(other)?;
+        let (version, value) = rest.split_first_chunk::<VERSION_BYTES>()?;
+        if shared > key.len() || value.len() < value_bytes {
+            return None;
+        }
+        key.truncate(shared);
+        key.extend_from_slice(suffix);
+        let start = self.records_end - value.len();
+        let value = start..start + value_bytes;
+        Some(Record { version: Version::from_bits(u64::from_le_bytes(*version)), end: value.end, value })
+    }
+
+    /// Shows all records in their order, from the last restart before `from` on or from the first, until it
+    /// is told to stop. `false` if the block is damaged.
+    pub fn each_from(
+        &self,
+        from: Option<(&[u8], Timestamp)>,
+        mut see: impl FnMut(&[u8], &Record) -> bool,
+    ) -> bool {
+        let mut key = Vec::new();
+        let Some(mut at) = from.map_or(Some(0), |from| self.restart_before(from)) else { return false };
+        while at < self.records_end {
+            let Some(record) = self.record_at(at, &mut key) else { return false };
+            at = record.end;
+            if !see(&key, &record) {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// The first record that does not lie before this place, if its key is the same.
+    pub fn find(&self, key: &[u8], at: Timestamp) -> Result<Option<Record>, ()> {
+        let mut found = None;
+        let is_whole = self.each_from(Some((key, at)), |own, record| {
+            let is_before = order((own, record.version.timestamp()), (key, at)) == Ordering::Less;
+            if !is_before && own == key {
+                found = Some(record.clone());
+            }
+            is_before
+        });
+        if is_whole { Ok(found) } else { Err(()) }
+    }
+
+    /// Offset of the last restart that lies before this place; the first one if none does.
+    fn restart_before(&self, place: (&[u8], Timestamp)) -> Option<usize> {
+        let (mut low, mut high) = (0, self.restarts());
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            let mut key = Vec::new();
+            let record = self.record_at(self.restart(middle)?, &mut key)?;
+            if order((&key, record.version.timestamp()), place) == Ordering::Less {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        if high == 0 { Some(0) } else { self.restart(low) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys with common beginnings, and some versions of each.
+    fn versions() -> impl Strategy<Value = BTreeSet<(Vec<u8>, std::cmp::Reverse<u64>)>> {
+        let key = proptest::collection::vec(0_u8..3, 0..12);
+        proptest::collection::btree_set((key, (1_u64..9).prop_map(std::cmp::Reverse)), 0..200)
+    }
+
+    fn value_of(key: &[u8], timestamp: u64) -> Vec<u8> {
+        [key, &timestamp.to_le_bytes()[..timestamp as usize % 8]].concat()
+    }
+
+    fn block_of(versions: &BTreeSet<(Vec<u8>, std::cmp::Reverse<u64>)>) -> Block {
+        let mut builder = BlockBuilder::default();
+        for (key, timestamp) in versions {
+            builder.push(key, Version::put(Timestamp(timestamp.0)), &value_of(key, timestamp.0));
+        }
+        let length = builder.len_bytes();
+        let bytes = builder.finish();
+        assert_eq!(bytes.len(), length);
+        assert!(builder.is_empty());
+        Block::of(bytes).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_back_in_order(versions in versions()) {
+            let block = block_of(&versions);
+            let mut seen = Vec::new();
+            let is_whole = block.each_from(None, |key, record| {
+                let timestamp = record.version.timestamp().0;
+                assert_eq!(block.value(record), value_of(key, timestamp));
+                seen.push((key.to_vec(), std::cmp::Reverse(timestamp)));
+                true
+            });
+            prop_assert!(is_whole);
+            prop_assert_eq!(seen, versions.into_iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_newest_version_up_to_a_timestamp_is_found(
+            versions in versions(),
+            key in proptest::collection::vec(0_u8..3, 0..12),
+            at in 0_u64..10,
+        ) {
+            let block = block_of(&versions);
+            let expected = versions.range((key.clone(), std::cmp::Reverse(at))..).next();
+            let expected = expected.filter(|(own, _)| *own == key).map(|(_, timestamp)| timestamp.0);
+            let found = block.find(&key, Timestamp(at)).unwrap();
+            prop_assert_eq!(found.map(|record| record.version.timestamp().0), expected);
+        }
+
+        #[test]
+        fn nonsense_is_no_panic(bytes: Vec<u8>, key: Vec<u8>, at: u64) {
+            if let Some(block) = Block::of(bytes) {
+                let _any_answer = block.find(&key, Timestamp(at));
+                block.each_from(None, |_, record| {
+                    let _any_value = block.value(record);
+                    true
+                });
+            }
+        }
+
+        #[test]
+        fn a_flipped_byte_is_no_panic(versions in versions(), at: prop::sample::Index, flip in 1_u8..) {
+            let mut bytes = block_of(&versions).bytes;
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            if let Some(block) = Block::of(bytes) {
+                block.each_from(None, |_, record| {
+                    let _any_value = block.value(record);
+                    true
+                });
+                for (key, timestamp) in &versions {
+                    let _any_answer = block.find(key, Timestamp(timestamp.0));
+                }
+            }
+        }
+    }
+}

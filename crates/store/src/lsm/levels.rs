@@ -1,0 +1,219 @@
+//! The tables of a tree: which there are, and in which order they are looked into.
+//!
+//! A *run* is tables with key ranges that do not overlap, in key order. A *level* has runs, the newest first.
+//! Of two versions of a key, the newer one is in the earlier run, or earlier level. [`Levels`] never change: a
+//! flush or compaction makes others.
+
+use super::table::{Place, Summary, Table};
+use crate::Error;
+use crate::header::PageId;
+use crate::sync::Arc;
+use crate::varint;
+
+/// See the module.
+pub(super) type Run = Vec<Arc<Table>>;
+
+/// See the module.
+#[derive(Clone, Default)]
+pub(super) struct Levels(pub Vec<Vec<Run>>);
+
+/// What a flush or compaction changes.
+pub(super) struct Edit {
+    /// Tables that go.
+    pub removed: Vec<Arc<Table>>,
+    /// Tables that come, in key order.
+    pub added: Vec<Arc<Table>>,
+    pub to: Target,
+}
+
+/// Where new tables go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A run of their own, newer than the others of the level.
+    NewRun(usize),
+    /// The oldest run of the level, of which they replace what goes; a run of their own if it has none.
+    OldestRun(usize),
+}
+
+/// A table as the manifest has it.
+pub(super) struct Entry {
+    pub pages: Vec<PageId>,
+    pub top: Place,
+    pub summary: Summary,
+}
+
+impl Levels {
+    /// All runs, in the order in which they are looked into.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.0.iter().flatten()
+    }
+
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.runs().flatten()
+    }
+
+    /// Bytes of the tables of a level.
+    pub fn bytes(&self, level: usize) -> u64 {
+        self.0.get(level).into_iter().flatten().flatten().map(|table| table.summary.bytes).sum()
+    }
+
+    /// The levels after a change.
+    #[must_use]
+    pub fn with(&self, edit: &Edit) -> Self {
+        let mut levels = self.0.clone();
+        let is_removed = |table: &Arc<Table>| edit.removed.iter().any(|other| Arc::ptr_eq(table, other));
+        levels.iter_mut().flatten().for_each(|run| run.retain(|table| !is_removed(table)));
+        let (Target::NewRun(level) | Target::OldestRun(level)) = edit.to;
+        if levels.len() <= level {
+            levels.resize_with(level + 1, Vec::new);
+        }
+        let runs = &mut levels[level];
+        match (edit.to, runs.last_mut()) {
+            (Target::OldestRun(_), Some(run)) => {
+                run.extend(edit.added.iter().cloned());
+                run.sort_by(|one, other| one.summary.first_key.cmp(&other.summary.first_key));
+            }
+            _ => runs.insert(0, edit.added.clone()),
+        }
+        levels.iter_mut().for_each(|runs| runs.retain(|run| !run.is_empty()));
+        Self(levels)
+    }
+
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        varint::put(self.0.len() as u64, &mut bytes);
+        for runs in &self.0 {
+            varint::put(runs.len() as u64, &mut bytes);
+            for run in runs {
+                varint::put(run.len() as u64, &mut bytes);
+                run.iter().for_each(|table| encode_table(table, &mut bytes));
+            }
+        }
+        bytes
+    }
+}
+
+fn encode_table(table: &Table, into: &mut Vec<u8>) {
+    let Table { pages, place_of_top, summary, .. } = table;
+    varint::put(pages.len() as u64, into);
+    pages.iter().for_each(|page| varint::put(page.0, into));
+    place_of_top.put(into);
+    for key in [&summary.first_key, &summary.last_key] {
+        varint::put(key.len() as u64, into);
+        into.extend_from_slice(key);
+    }
+    for number in [summary.records, summary.tombstones, summary.bytes, summary.newest] {
+        varint::put(number, into);
+    }
+}
+
+/// Decodes levels, runs and tables, and opens each table by `open`.
+///
+/// # Errors
+/// Those of `open`; `None` for what no [`Levels::encode`] gave.
+pub(super) fn decode(
+    mut bytes: &[u8],
+    open: &mut dyn FnMut(Entry) -> Result<Table, Error>,
+) -> Result<Option<Levels>, Error> {
+    let rest = &mut bytes;
+    let mut levels = Vec::new();
+    let Some(level_count) = varint::take(rest) else { return Ok(None) };
+    for _ in 0..level_count {
+        let Some(run_count) = varint::take(rest) else { return Ok(None) };
+        let mut runs = Vec::new();
+        for _ in 0..run_count {
+            let Some(table_count) = varint::take(rest) else { return Ok(None) };
+            let mut run = Run::new();
+            for _ in 0..table_count {
+                let Some(entry) = decode_entry(rest) else { return Ok(None) };
+                run.push(Arc::new(open(entry)?));
+            }
+            runs.push(run);
+        }
+        levels.push(runs);
+    }
+    Ok(rest.is_empty().then_some(Levels(levels)))
+}
+
+fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {
+    let count = varint::take(rest)?;
+    // Each takes a byte at least.
+    if count > rest.len() as u64 {
+        return None;
+    }
+    let pages = (0..count).map(|_| varint::take(rest).map(PageId)).collect::<Option<_>>()?;
+    let top = Place::take(rest)?;
+    let mut key = || {
+        let length = usize::try_from(varint::take(rest)?).ok()?;
+        let (key, others) = rest.split_at_checked(length)?;
+        *rest = others;
+        Some(key.to_vec())
+    };
+    let (first_key, last_key) = (key()?, key()?);
+    let mut number = || varint::take(rest);
+    let (records, tombstones, bytes, newest) = (number()?, number()?, number()?, number()?);
+    Some(Entry { pages, top, summary: Summary { first_key, last_key, records, tombstones, bytes, newest } })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::OwnedBlock;
+
+    fn table(first: u8, last: u8, number: u64) -> Arc<Table> {
+        let summary =
+            Summary { first_key: vec![first], last_key: vec![last], records: number, ..Summary::default() };
+        let top = Place { segment: 1, block: OwnedBlock { start: 700, length: 30 } };
+        Arc::new(Table::new(Vec::new(), vec![PageId(number), PageId(number + 1)], top, summary))
+    }
+
+    fn numbers(levels: &Levels) -> Vec<Vec<Vec<u64>>> {
+        let of_run = |run: &Run| run.iter().map(|table| table.summary.records).collect();
+        levels.0.iter().map(|runs| runs.iter().map(of_run).collect()).collect()
+    }
+
+    #[test]
+    fn flushes_make_runs_and_compactions_replace_tables() {
+        let flush =
+            |number| Edit { removed: Vec::new(), added: vec![table(0, 9, number)], to: Target::NewRun(0) };
+        let levels = Levels::default().with(&flush(1)).with(&flush(2));
+        assert_eq!(numbers(&levels), [[[2], [1]]]);
+        let all: Vec<_> = levels.tables().cloned().collect();
+        let merged =
+            Edit { removed: all, added: vec![table(0, 4, 3), table(5, 9, 4)], to: Target::OldestRun(1) };
+        let levels = levels.with(&merged).with(&flush(5));
+        assert_eq!(numbers(&levels), [vec![vec![5]], vec![vec![3, 4]]]);
+        let half = vec![Arc::clone(&levels.0[0][0][0]), Arc::clone(&levels.0[1][0][1])];
+        let next =
+            Edit { removed: half, added: vec![table(5, 7, 6), table(8, 9, 7)], to: Target::OldestRun(1) };
+        assert_eq!(numbers(&levels.with(&next)), [vec![], vec![vec![3, 6, 7]]]);
+    }
+
+    #[test]
+    fn levels_come_back() {
+        let levels = Levels(vec![
+            vec![vec![table(0, 9, 1)], vec![table(3, 4, 200)]],
+            vec![],
+            vec![vec![table(1, 2, 3), table(5, 6, 9)]],
+        ]);
+        let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.top, entry.summary));
+        let bytes = levels.encode();
+        let back = decode(&bytes, &mut open).unwrap().unwrap();
+        assert_eq!(numbers(&back), numbers(&levels));
+        assert_eq!(back.encode(), bytes);
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length], &mut open).unwrap().is_none(), "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_is_no_panic(bytes: Vec<u8>) {
+            let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.top, entry.summary));
+            let _any_answer = decode(&bytes, &mut open);
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! Memtables: versions that are in no table yet, as a skip list in memory that the pool lends.
+//!
+//! A version is a *node*: it is written once, into memory that nobody else has, and then linked in, on the
+//! lowest level first. Who follows a link sees the whole node. Nothing is ever taken out, so that readers need
+//! no latch, and writers only compare and swap the links before their nodes (Fraser, "Practical lock-freedom",
+//! 2004; RocksDB's memtable).
+//!
+//! ```text
+//! | key bytes, u16; levels, u16 | value bytes, u32 | version, u64 | a link for each level, u32 | key | value |
+//! ```
+//!
+//! A link is the number of the node's first word, from the first frame's beginning; 0 is the end.
+
+use std::cmp::Ordering as Compared;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::class::class_bytes;
+use crate::index::{Direction, Version};
+use crate::log::{LogRecord, Lsn, Timestamp};
+use crate::page::{OwnPage, Page, padded};
+use crate::pool::{Lent, Pool};
+use crate::sync::Arc;
+
+/// Levels of links; each has a quarter of the nodes of the one below.
+const LEVELS: usize = 12;
+const NODES_PER_LEVEL_BITS: u32 = 2;
+
+const LENGTHS: u32 = 0;
+const VALUE_LENGTH: u32 = 4;
+const VERSION: u32 = 8;
+const LINKS: u32 = 16;
+
+const WORD_BYTES: u32 = 4;
+
+/// Frames are of the largest class of which the memory has so many.
+const FRAMES_MIN: u64 = 4;
+const CLASS_MIN: usize = 0;
+const CLASS_MAX: usize = 5;
+
+/// Memory for nodes.
+enum Frame {
+    Lent(Lent),
+    Own(OwnPage),
+}
+
+impl Frame {
+    fn page(&self) -> Page<'_> {
+        match self {
+            Self::Lent(lent) => lent.page(),
+            Self::Own(own) => own.page(),
+        }
+    }
+}
+
+/// There is no room for a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// Versions by key and timestamp, for any number of threads.
+pub(super) struct Memtable {
+    frames: Vec<Frame>,
+    frame_words: u32,
+    /// Words that are taken; the first one is nobody's, as 0 is no link.
+    taken: AtomicU32,
+    /// First node of each level.
+    heads: [AtomicU32; LEVELS],
+    /// Of the first commit in it; the largest number: there is none. Both grow together.
+    first_lsn: AtomicU64,
+    first_timestamp: AtomicU64,
+}
+
+/// A version with its key and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnVersion {
+    pub key: Vec<u8>,
+    pub version: Version,
+    pub value: Vec<u8>,
+}
+
+/// A node: its frame, and where in it.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    page: Page<'a>,
+    offset: u32,
+}
+
+impl<'a> Node<'a> {
+    fn lengths(self) -> (u32, u32, u32) {
+        let (key, levels) = self.page.halves(self.offset + LENGTHS);
+        (key.into(), levels.into(), self.page.word(self.offset + VALUE_LENGTH))
+    }
+
+    fn version(self) -> Version {
+        Version::from_bits(self.page.long(self.offset + VERSION))
+    }
+
+    fn key_offset(self, levels: u32) -> u32 {
+        self.offset + LINKS + levels * WORD_BYTES
+    }
+
+    fn link(self, level: usize) -> Option<&'a AtomicU32> {
+        self.page.words(self.offset + LINKS + level as u32 * WORD_BYTES, WORD_BYTES).first()
+    }
+
+    /// How it is ordered to a place.
+    fn compare(self, key: &[u8], at: Timestamp) -> Compared {
+        let (length, levels, _) = self.lengths();
+        let keys = self.page.compare(self.key_offset(levels), length, key);
+        keys.then_with(|| at.cmp(&self.version().timestamp()))
+    }
+
+    fn is_of(self, key: &[u8]) -> bool {
+        let (length, levels, _) = self.lengths();
+        self.page.compare(self.key_offset(levels), length, key) == Compared::Equal
+    }
+
+    fn copy_value(self, into: &mut Vec<u8>) {
+        let (key, levels, value) = self.lengths();
+        self.page.copy_to(self.key_offset(levels) + padded(key), value, into);
+    }
+
+    fn own(self) -> OwnVersion {
+        let (length, levels, _) = self.lengths();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        self.page.copy_to(self.key_offset(levels), length, &mut key);
+        self.copy_value(&mut value);
+        OwnVersion { key, version: self.version(), value }
+    }
+}
+
+/// Levels that a node has links of, by a number that says nothing of it.
+fn levels_of(random: u64) -> usize {
+    let more =
+        (random | 1 << (NODES_PER_LEVEL_BITS * (LEVELS as u32 - 1))).trailing_zeros() / NODES_PER_LEVEL_BITS;
+    1 + more as usize
+}
+
+/// Spreads every bit over all others (the finaliser of SplitMix64).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl Memtable {
+    /// One without memory: it is full.
+    pub fn none() -> Self {
+        Self {
+            frames: Vec::new(),
+            frame_words: 1,
+            taken: AtomicU32::new(1),
+            heads: Default::default(),
+            first_lsn: AtomicU64::new(u64::MAX),
+            first_timestamp: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// An empty one of at most so many bytes. What the pool cannot lend at once is taken from elsewhere: a
+    /// commit that is logged has to be applied. All memtables together have no more than the log, which keeps
+    /// what is not in tables.
+    pub fn new(pool: &Arc<Pool>, bytes: u64) -> Self {
+        let class = (CLASS_MIN..=CLASS_MAX).rev().find(|class| class_bytes(*class) * FRAMES_MIN <= bytes);
+        let class = class.unwrap_or(CLASS_MIN);
+        let own = || Frame::Own(OwnPage::new(class_bytes(class) as u32));
+        let frame = |_| pool.try_lend(class).map_or_else(own, Frame::Lent);
+        Self {
+            frames: (0..bytes.div_ceil(class_bytes(class))).map(frame).collect(),
+            frame_words: class_bytes(class) as u32 / WORD_BYTES,
+            ..Self::none()
+        }
+    }
+
+    fn node(&self, link: u32) -> Option<Node<'_>> {
+        let frame = self.frames.get((link / self.frame_words) as usize).filter(|_| link != 0)?;
+        Some(Node { page: frame.page(), offset: link % self.frame_words * WORD_BYTES })
+    }
+
+    /// The link of a level behind a node, or the level's first.
+    fn link<'a>(&'a self, before: Option<Node<'a>>, level: usize) -> &'a AtomicU32 {
+        before.and_then(|before| before.link(level)).unwrap_or(&self.heads[level])
+    }
+
+    /// Memory for so many words, all in one frame.
+    fn take(&self, words: u32) -> Option<u32> {
+        let end = self.frames.len() as u32 * self.frame_words;
+        let place = |taken: u32| {
+            let left = self.frame_words - taken % self.frame_words;
+            if left < words { taken + left } else { taken }
+        };
+        let next = |taken: u32| {
+            let next = place(taken).checked_add(words)?;
+            (words <= self.frame_words && next <= end).then_some(next)
+        };
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().map(place)
+    }
+
+    /// The last node of a level before a place, from `before` on, and the link behind it.
+    fn before<'a>(
+        &'a self,
+        mut before: Option<Node<'a>>,
+        level: usize,
+        key: &[u8],
+        at: Timestamp,
+    ) -> (Option<Node<'a>>, u32) {
+        loop {
+            let link = self.link(before, level).load(Ordering::Acquire);
+            match self.node(link) {
+                Some(next) if next.compare(key, at) == Compared::Less => before = Some(next),
+                _ => return (before, link),
+            }
+        }
+    }
+
+    /// The last node before a place, and the first one that does not lie before it.
+    fn around(&self, key: &[u8], at: Timestamp) -> (Option<Node<'_>>, Option<Node<'_>>) {
+        let (mut before, mut link) = (None, 0);
+        for level in (0..LEVELS).rev() {
+            (before, link) = self.before(before, level, key, at);
+        }
+        (before, self.node(link))
+    }
+
+    /// Adds a version of the commit that the log has as `record`.
+    ///
+    /// # Errors
+    /// [`Full`], and nothing has changed.
+    pub fn put(&self, key: &[u8], version: Version, value: &[u8], record: LogRecord) -> Result<(), Full> {
+        let at = version.timestamp();
+        let random = mix(u64::from(self.taken.load(Ordering::Relaxed)) << 32 ^ at.0);
+        let levels = levels_of(random);
+        let key_bytes = padded(key.len() as u32);
+        let bytes = LINKS + levels as u32 * WORD_BYTES + key_bytes + padded(value.len() as u32);
+        let link = self.take(bytes / WORD_BYTES).ok_or(Full)?;
+        // Before it is seen: a checkpoint that misses it replays the log from there.
+        self.first_lsn.fetch_min(record.start.0, Ordering::Relaxed);
+        self.first_timestamp.fetch_min(record.timestamp.0, Ordering::Relaxed);
+        let Some(node) = self.node(link) else { return Err(Full) };
+        let Node { page, offset } = node;
+        page.set_halves(offset + LENGTHS, key.len() as u16, levels as u16);
+        page.set_word(offset + VALUE_LENGTH, value.len() as u32);
+        page.set_long(offset + VERSION, version.bits());
+        page.copy_from(node.key_offset(levels as u32), key);
+        page.copy_from(node.key_offset(levels as u32) + key_bytes, value);
+        let mut befores = [None; LEVELS];
+        let mut before = None;
+        for level in (0..LEVELS).rev() {
+            (before, _) = self.before(before, level, key, at);
+            befores[level] = before;
+        }
+        for (level, before) in befores.into_iter().enumerate().take(levels) {
+            let mut before = before;
+            loop {
+                // Others may have come in between meanwhile.
+                let behind;
+                (before, behind) = self.before(before, level, key, at);
+                if let Some(own) = node.link(level) {
+                    own.store(behind, Ordering::Relaxed);
+                }
+                let swapped = self.link(before, level).compare_exchange(
+                    behind,
+                    link,
+                    Ordering::Release,
+                    Ordering::Relaxed,
+                );
+                if swapped.is_ok() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest version of a key that is not newer than `at`; its value is appended to `into`.
+    pub fn find(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
+        let found = self.around(key, at).1.filter(|node| node.is_of(key))?;
+        found.copy_value(into);
+        Some(found.version())
+    }
+
+    /// Bytes of memory that are taken.
+    #[cfg(test)]
+    fn bytes(&self) -> u64 {
+        u64::from(self.taken.load(Ordering::Relaxed)) * u64::from(WORD_BYTES)
+    }
+
+    /// The first commit in it; `None`: it is empty.
+    pub fn first(&self) -> Option<LogRecord> {
+        let (lsn, timestamp) =
+            (self.first_lsn.load(Ordering::Relaxed), self.first_timestamp.load(Ordering::Relaxed));
+        (lsn != u64::MAX).then_some(LogRecord { start: Lsn(lsn), timestamp: Timestamp(timestamp) })
+    }
+
+    /// Up to `most` versions with keys from `start` on in the scan's direction, in that direction; those of a
+    /// key are never split.
+    pub fn range(&self, start: Bound<&[u8]>, direction: Direction, most: usize) -> Vec<OwnVersion> {
+        // A key's newest version comes first, and 0 is older than any.
+        let (newest, oldest) = (Timestamp(u64::MAX), Timestamp(0));
+        let mut next = match (direction, start) {
+            (Direction::Forward, Bound::Unbounded) => self.node(self.heads[0].load(Ordering::Acquire)),
+            (Direction::Forward, Bound::Included(key)) => self.around(key, newest).1,
+            (Direction::Forward, Bound::Excluded(key)) => self.around(key, oldest).1,
+            (Direction::Backward, Bound::Unbounded) => self.last(),
+            (Direction::Backward, Bound::Included(key)) => self.around(key, oldest).0,
+            (Direction::Backward, Bound::Excluded(key)) => self.around(key, newest).0,
+        };
+        let mut found: Vec<OwnVersion> = Vec::new();
+        while let Some(node) = next {
+            if found.len() >= most && found.last().is_some_and(|last| !node.is_of(&last.key)) {
+                break;
+            }
+            let own = node.own();
+            next = match direction {
+                Direction::Forward => self.node(self.link(Some(node), 0).load(Ordering::Acquire)),
+                Direction::Backward => self.around(&own.key, own.version.timestamp()).0,
+            };
+            found.push(own);
+        }
+        found
+    }
+
+    fn last(&self) -> Option<Node<'_>> {
+        let mut last = None;
+        for level in (0..LEVELS).rev() {
+            while let Some(next) = self.node(self.link(last, level).load(Ordering::Acquire)) {
+                last = Some(next);
+            }
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pool::testing::pool_over;
+
+    fn record(timestamp: u64) -> LogRecord {
+        LogRecord { start: Lsn(timestamp), timestamp: Timestamp(timestamp) }
+    }
+
+    fn empty(bytes: u64) -> Memtable {
+        Memtable::new(&pool_over(&Arc::default(), 4 << 20), bytes)
+    }
+
+    fn put(table: &Memtable, key: &[u8], timestamp: u64) -> Result<(), Full> {
+        table.put(key, Version::put(Timestamp(timestamp)), &timestamp.to_le_bytes()[..3], record(timestamp))
+    }
+
+    fn timestamps(found: &[OwnVersion]) -> Vec<u64> {
+        found.iter().map(|found| found.version.timestamp().0).collect()
+    }
+
+    #[test]
+    fn a_reader_sees_the_newest_version_up_to_its_own_time() {
+        let table = empty(64 << 10);
+        assert_eq!((table.first(), table.range(Bound::Unbounded, Direction::Backward, 9).len()), (None, 0));
+        for (key, timestamp) in [(b"b", 5), (b"a", 4), (b"b", 3), (b"c", 7)] {
+            put(&table, key, timestamp).unwrap();
+        }
+        let find = |key: &[u8], at| {
+            let mut value = Vec::new();
+            table.find(key, Timestamp(at), &mut value).map(|version| (version.timestamp().0, value))
+        };
+        assert_eq!(find(b"b", 9), Some((5, vec![5, 0, 0])));
+        assert_eq!(find(b"b", 4), Some((3, vec![3, 0, 0])));
+        assert_eq!(find(b"b", 2), None);
+        assert_eq!(find(b"bb", 9), None);
+        assert_eq!(table.first(), Some(record(3)));
+        let forward = |start, most| timestamps(&table.range(start, Direction::Forward, most));
+        let backward = |start, most| timestamps(&table.range(start, Direction::Backward, most));
+        assert_eq!(forward(Bound::Unbounded, 9), [4, 5, 3, 7]);
+        assert_eq!(forward(Bound::Unbounded, 2), [4, 5, 3]);
+        assert_eq!(backward(Bound::Unbounded, 1), [7]);
+        assert_eq!(backward(Bound::Unbounded, 2), [7, 3, 5]);
+        assert_eq!(forward(Bound::Included(b"b"), 9), [5, 3, 7]);
+        assert_eq!(forward(Bound::Excluded(b"b"), 9), [7]);
+        assert_eq!(backward(Bound::Included(b"b"), 9), [3, 5, 4]);
+        assert_eq!(backward(Bound::Excluded(b"b"), 9), [4]);
+    }
+
+    #[test]
+    fn a_full_one_says_so_and_has_what_it_took() {
+        let table = empty(16 << 10);
+        let taken =
+            (1_u64..).take_while(|number| put(&table, &number.to_be_bytes(), *number).is_ok()).count();
+        assert!(taken > 100 && table.bytes() <= 16 << 10, "{taken}");
+        assert_eq!(table.range(Bound::Unbounded, Direction::Forward, usize::MAX).len(), taken);
+        assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1)), Err(Full));
+    }
+
+    #[test]
+    fn threads_that_put_side_by_side_lose_nothing() {
+        let table = empty(1 << 20);
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let table = &table;
+                scope.spawn(move || {
+                    for number in 0..2000_u64 {
+                        let key = mix(number) % 1000;
+                        put(table, &key.to_be_bytes(), 1 + number * 4 + thread).unwrap();
+                        let mut value = Vec::new();
+                        let found =
+                            table.find(&key.to_be_bytes(), Timestamp(1 + number * 4 + thread), &mut value);
+                        assert_eq!(found.map(|found| found.timestamp().0), Some(1 + number * 4 + thread));
+                    }
+                });
+            }
+        });
+        let all = table.range(Bound::Unbounded, Direction::Forward, usize::MAX);
+        assert_eq!(all.len(), 8000);
+        let place = |own: &OwnVersion| (own.key.clone(), Reverse(own.version.timestamp().0));
+        assert!(all.is_sorted_by_key(place));
+        let mut backward = table.range(Bound::Unbounded, Direction::Backward, usize::MAX);
+        backward.reverse();
+        assert_eq!(backward, all);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_an_ordered_map(
+            versions in proptest::collection::btree_map((proptest::collection::vec(0_u8..4, 1..6), 1_u64..50), any::<u64>(), 0..150),
+            key in proptest::collection::vec(0_u8..4, 1..6),
+            at in 0_u64..50,
+        ) {
+            let table = empty(64 << 10);
+            let mut model = BTreeMap::new();
+            // In an order of their own.
+            let mut shuffled: Vec<_> = versions.into_iter().collect();
+            shuffled.sort_by_key(|(_, random)| *random);
+            for ((key, timestamp), _) in shuffled {
+                put(&table, &key, timestamp).unwrap();
+                model.insert((key, Reverse(timestamp)), ());
+            }
+            let all = table.range(Bound::Unbounded, Direction::Forward, usize::MAX);
+            let places: Vec<_> = all.iter().map(|own| (own.key.clone(), Reverse(own.version.timestamp().0))).collect();
+            prop_assert_eq!(&places, &model.keys().cloned().collect::<Vec<_>>());
+            let expected = model.range((key.clone(), Reverse(at))..).next().map(|(place, ())| place);
+            let expected = expected.filter(|place| place.0 == key).map(|place| place.1.0);
+            let found = table.find(&key, Timestamp(at), &mut Vec::new());
+            prop_assert_eq!(found.map(|found| found.timestamp().0), expected);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! LSM-trees: memtables, and runs of tables in segments of their own.
+//!
+//! No release contains them yet: they are for tests until they are as fast and as well tested as B+-trees.
+//!
+//! ```text
+//! tree       the index: reads, commits, flushes, compactions, scans
+//! policy     which tables are merged next          retention  which versions stay
+//! cursor     versions of several sources in order
+//! manifest   pages that say which tables there are  levels     the tables, and their order
+//! memtable   versions in memory                     table      records in segments: blocks, fences, filters
+//! block      records with common beginnings         filter     keys that a table certainly does not have
+//! ```
+
+mod block;
+mod cursor;
+mod filter;
+mod levels;
+mod manifest;
+mod memtable;
+mod policy;
+mod retention;
+mod table;
+mod tree;
+mod turn;
+
+pub(crate) use tree::{Lsm, Shared};

@@ -1,0 +1,95 @@
+//! Which versions stay when tables are merged.
+
+use super::memtable::OwnVersion;
+use crate::index::Snapshots;
+use crate::log::Timestamp;
+
+/// What decides that a version may go.
+pub(super) struct Retention<'a> {
+    pub snapshots: &'a Snapshots,
+    /// All commits up to this one can be seen. It was read before `snapshots` are looked at, so that a
+    /// snapshot that comes later sees at least these.
+    pub visible: Timestamp,
+}
+
+impl Retention<'_> {
+    /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
+    /// `is_oldest`: no older version of the key is anywhere else.
+    pub fn take_unneeded(&self, versions: &mut Vec<OwnVersion>, is_oldest: bool) -> Vec<OwnVersion> {
+        let mut newer: Option<Timestamp> = None;
+        let gone = versions.extract_if(.., |own| {
+            let timestamp = own.version.timestamp();
+            let hidden_from = newer.replace(timestamp);
+            // A snapshot sees a version from its own commit on until the next one's.
+            hidden_from
+                .is_some_and(|until| until <= self.visible && !self.snapshots.any_within(timestamp, until))
+        });
+        let mut gone: Vec<OwnVersion> = gone.collect();
+        while is_oldest
+            && let Some(last) = versions.pop_if(|last| {
+                let timestamp = last.version.timestamp();
+                last.version.is_tombstone()
+                    && timestamp <= self.visible
+                    && !self.snapshots.any_within(Timestamp(0), timestamp)
+            })
+        {
+            gone.push(last);
+        }
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Version;
+
+    fn versions(all: &[i64]) -> Vec<OwnVersion> {
+        let version = |number: &i64| {
+            let timestamp = Timestamp(number.unsigned_abs());
+            let version = if *number < 0 { Version::tombstone(timestamp) } else { Version::put(timestamp) };
+            OwnVersion { key: b"k".to_vec(), version, value: Vec::new() }
+        };
+        all.iter().map(version).collect()
+    }
+
+    /// What is left of versions, of which negative ones are tombstones, with snapshots of these timestamps.
+    fn left(all: &[i64], visible: u64, taken: &[u64], is_oldest: bool) -> Vec<i64> {
+        let snapshots = Snapshots::default();
+        for timestamp in taken {
+            snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
+        }
+        let mut versions = versions(all);
+        let count = versions.len();
+        let gone = Retention { snapshots: &snapshots, visible: Timestamp(visible) }
+            .take_unneeded(&mut versions, is_oldest);
+        assert_eq!(versions.len() + gone.len(), count);
+        let number = |own: &OwnVersion| {
+            let number = own.version.timestamp().0 as i64;
+            if own.version.is_tombstone() { -number } else { number }
+        };
+        versions.iter().map(number).collect()
+    }
+
+    #[test]
+    fn versions_stay_for_the_snapshots_that_see_them() {
+        assert_eq!(left(&[9, 7, 5, 3], 20, &[], false), [9]);
+        assert_eq!(left(&[9, 7, 5, 3], 20, &[7], false), [9, 7]);
+        assert_eq!(left(&[9, 7, 5, 3], 20, &[4, 8], false), [9, 7, 3]);
+        assert_eq!(left(&[9, 7, 5, 3], 20, &[2], false), [9]);
+        // The newer one may not be visible yet: a snapshot that comes would miss it.
+        assert_eq!(left(&[9, 7, 5], 8, &[], false), [9, 7]);
+        assert_eq!(left(&[9, 7, 5], 6, &[], false), [9, 7, 5]);
+    }
+
+    #[test]
+    fn a_tombstone_goes_where_it_hides_nothing() {
+        assert!(left(&[-9, 7], 20, &[], true).is_empty());
+        assert_eq!(left(&[-9, 7], 20, &[], false), [-9]);
+        assert_eq!(left(&[-9, 7], 8, &[], true), [-9, 7]);
+        assert_eq!(left(&[-9, 7], 20, &[8], true), [-9, 7]);
+        assert!(left(&[-9, 7], 20, &[9], true).is_empty());
+        assert_eq!(left(&[9, -7, 5], 20, &[7], true), [9]);
+        assert_eq!(left(&[9, -7, 5], 20, &[6, 7], true), [9, -7, 5]);
+    }
+}
