@@ -21,9 +21,22 @@ use crate::drive::{Drive, Ends, Requests};
 use crate::interval::Interval;
 use crate::workload::{Durability, Workload};
 
-/// Processor time of an operation without I/O: of the stores that `flashgrain bench` runs, look-ups in memory
-/// take 1 to 8 µs.
-const OPERATION: Interval = Interval { low: 1e-6, value: 2e-6, high: 8e-6 };
+/// Processor time of an engine, in seconds, without I/O.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ProcessorTimes {
+    /// Of an operation.
+    pub operation: Interval,
+    /// Of each record that a range query yields, beside that.
+    pub scanned_record: Interval,
+}
+
+impl ProcessorTimes {
+    /// Of the fast ones of the stores that `flashgrain bench` runs, whose look-ups in memory take 1 to 8 µs.
+    pub const OF_GOOD_STORE: Self = Self {
+        operation: Interval { low: 1e-6, value: 2e-6, high: 8e-6 },
+        scanned_record: Interval { low: 0.0, value: 0.0, high: 0.2e-6 },
+    };
+}
 
 /// Processor time of each request to the drive: the system call, the completion, and waking who waits for it.
 const REQUEST: Interval = Interval { low: 2e-6, value: 6e-6, high: 12e-6 };
@@ -45,6 +58,8 @@ pub(crate) struct Engine {
     pub checkpoint_log_bytes: Option<f64>,
     /// Part of the memory that caches data.
     pub cache_fraction: f64,
+    /// What it takes of the processor.
+    pub processor: ProcessorTimes,
 }
 
 impl Engine {
@@ -57,6 +72,7 @@ impl Engine {
             group_commit: true,
             checkpoint_log_bytes: Some((workload.memory_bytes as f64 / 4.0).max(64e6)),
             cache_fraction: 1.0,
+            processor: ProcessorTimes::OF_GOOD_STORE,
         }
     }
 }
@@ -262,12 +278,14 @@ pub(crate) fn price(
     };
     let (awaited, background) = (of_group(true), of_group(false));
     let together = outstanding(data, true) + outstanding(data, false);
-    let all = data.transfers.iter().chain(&asked.log.transfers);
-    let device = seconds(all, drive, ends, |_| together);
+    let all = || data.transfers.iter().chain(&asked.log.transfers);
+    let device = seconds(all(), drive, ends, |_| together);
     let flush_s = flush_seconds(workload, engine, drive, ends);
-    let all_requests = data.transfers.iter().chain(&asked.log.transfers);
-    let requests: f64 = all_requests.map(|transfer| transfer.requests).sum();
-    let processor_s = OPERATION.at(ends.flushes) + requests * REQUEST.at(ends.flushes);
+    let requests: f64 = all().map(|transfer| transfer.requests).sum();
+    let ProcessorTimes { operation, scanned_record } = engine.processor;
+    let processor_s = operation.at(ends.flushes)
+        + scanned_records(workload) * scanned_record.at(ends.flushes)
+        + requests * REQUEST.at(ends.flushes);
 
     // A client's own requests are served beside those of the other clients.
     let (wait_reads, wait_writes) = (clients * awaited.reads, clients * awaited.writes);
@@ -307,6 +325,12 @@ pub(crate) fn price(
         changed_bytes: data.changed_bytes,
         returned_bytes: data.returned_bytes,
     }
+}
+
+/// Records that the average operation's range query yields.
+fn scanned_records(workload: &Workload) -> f64 {
+    let operations = workload.operations;
+    operations.ranges * operations.range_bytes as f64 / workload.records.record_bytes() as f64
 }
 
 fn most(parts: &[(Bound, f64)], otherwise: Bound) -> Bound {

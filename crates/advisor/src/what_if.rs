@@ -11,19 +11,8 @@ pub use crate::drive::CostsOfKind;
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::interval::Interval;
-use crate::rank::{Family, Row, rows};
+use crate::rank::{Row, rows};
 use crate::workload::Workload;
-
-/// Families that a page compares.
-pub const FAMILIES: [Family; 7] = [
-    Family::BTree,
-    Family::BEpsilonNaive,
-    Family::BEpsilonOptimised,
-    Family::LsmLeveled,
-    Family::LsmTiered,
-    Family::LsmLazyLeveled,
-    Family::LsmSingleLevel,
-];
 
 /// What is to be ranked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,15 +65,13 @@ impl Question {
         Self { workload: workload.clone(), drive: drive.what_if_costs(), factors: Factors::ONE }
     }
 
-    /// The best design of each of [`FAMILIES`] that memory has room for, best first.
+    /// The best design of each family that memory has room for, best first.
     ///
     /// # Errors
     /// [`Error::Field`] if the workload cannot be.
     pub fn rank(&self) -> Result<Vec<Row>, Error> {
         let workload = self.workload.clone().checked()?;
-        let mut rows = rows(&workload, &Drive::of_what_if_costs(&self.drive.scaled(&self.factors)));
-        rows.retain(|row| FAMILIES.contains(&row.family));
-        Ok(rows)
+        Ok(rows(&workload, &Drive::of_what_if_costs(&self.drive.scaled(&self.factors))))
     }
 }
 

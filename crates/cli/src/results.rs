@@ -81,6 +81,11 @@ pub fn profile_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(PROFILE) } else { path.to_owned() }
 }
 
+/// The profile itself, named as for [`profile_at`].
+pub fn read_profile(path: &Path) -> anyhow::Result<DeviceProfile> {
+    Ok(file::read(&profile_at(path))?)
+}
+
 /// The samples that belong to a profile file.
 pub fn samples_beside(profile: &Path) -> PathBuf {
     profile.with_file_name(SAMPLES)

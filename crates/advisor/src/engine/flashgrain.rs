@@ -10,7 +10,7 @@ use super::tuned::{Configuration, Tuned};
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::Drive;
 use crate::interval::Interval;
-use crate::price::{Asked, Engine, asked};
+use crate::price::{Asked, Engine, ProcessorTimes, asked};
 use crate::workload::{Durability, Workload};
 
 const KIBI: f64 = 1024.0;
@@ -51,6 +51,7 @@ impl Configuration for Store {
             group_commit: true,
             checkpoint_log_bytes: Some(LOG_BYTES),
             cache_fraction: self.cache_bytes / workload.memory_bytes as f64,
+            processor: ProcessorTimes::OF_GOOD_STORE,
         }
     }
 

@@ -12,8 +12,16 @@ use super::tuned::{Configuration, Tuned, is_gain};
 use super::{EngineAdvice, EngineName, Setting, explained};
 use crate::drive::{Drive, LearnedNumber, Number, Requests};
 use crate::interval::End;
-use crate::price::{Asked, Engine, asked};
+use crate::interval::Interval;
+use crate::price::{Asked, Engine, ProcessorTimes, asked};
 use crate::workload::{Durability, Workload};
+
+/// A statement goes to the server and its answer back, which takes client and server together tens of
+/// microseconds.
+const PROCESSOR: ProcessorTimes = ProcessorTimes {
+    operation: Interval { low: 30e-6, value: 70e-6, high: 150e-6 },
+    scanned_record: Interval { low: 0.5e-6, value: 1e-6, high: 3e-6 },
+};
 
 /// The parts of InnoDB's configuration that the model knows.
 #[derive(Clone, Debug)]
@@ -87,6 +95,7 @@ impl Configuration for InnoDb {
             group_commit: true,
             checkpoint_log_bytes: Some(self.log_bytes * LOG_USED_FRACTION),
             cache_fraction: self.buffer_pool_bytes / workload.memory_bytes as f64,
+            processor: PROCESSOR,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::price::Bound;
 use crate::workload::Workload;
 
 pub use flashgrain::predicted_store_rate;
+pub use rocksdb::{RestingTree, predicted_rocksdb_rate};
 
 /// An engine that settings are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

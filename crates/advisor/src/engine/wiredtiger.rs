@@ -12,7 +12,7 @@ use flashgrain_settings::{Bytes, SyncMethod};
 use super::tuned::{Configuration, Tuned};
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::{Drive, Number};
-use crate::price::{Asked, Engine, asked};
+use crate::price::{Asked, Engine, ProcessorTimes, asked};
 use crate::workload::{Durability, Workload};
 
 const MEBI: f64 = 1_048_576.0;
@@ -78,6 +78,7 @@ impl Configuration for WiredTiger {
             group_commit: true,
             checkpoint_log_bytes: Some(log_bytes(workload)),
             cache_fraction: 1.0,
+            processor: ProcessorTimes::OF_GOOD_STORE,
         }
     }
 
@@ -191,7 +192,7 @@ fn log(tuned: &Tiger<'_>) -> Setting {
 }
 
 fn sync(tuned: &Tiger<'_>) -> Setting {
-    let flush = tuned.drive.flush(SyncMethod::Fdatasync);
+    let flush = tuned.drive.flush_of_growing_file();
     // With a window, syncing each commit is the only way that WiredTiger has to keep it.
     let on = writes(tuned) && tuned.workload.durability != Durability::None;
     Setting {
@@ -202,7 +203,7 @@ fn sync(tuned: &Tiger<'_>) -> Setting {
             true => format!("the workload's durability: {}", tuned.workload.durability.describe()),
             false => "the workload does not ask for it".into(),
         },
-        number: format!("a durable write takes {:.0} µs", flush.value * 1e6),
+        number: format!("a durable write to a file that grows takes {:.0} µs", flush.value * 1e6),
         gain: None,
         cost: if on {
             "commits wait for the drive; those of several clients together".into()

@@ -34,6 +34,15 @@ impl Adapted {
         adapted
     }
 
+    /// For a table whose keys are integers, by a client that draws all but deletes.
+    pub fn of_a_table(workload: &Workload, client: &str) -> Self {
+        let mut adapted = Self::new(workload);
+        adapted.skew_below_one();
+        adapted.deletes_as_updates(client);
+        adapted.integer_keys();
+        adapted
+    }
+
     /// Notes a change.
     pub fn change(&mut self, text: &str) {
         self.changes.push(text.to_owned());
@@ -58,7 +67,7 @@ impl Adapted {
     }
 
     /// Keys are integers, as databases have them in tables.
-    pub fn integer_keys(&mut self) {
+    fn integer_keys(&mut self) {
         let records = &mut self.workload.records;
         if records.key_bytes != integer_keys::BYTES {
             records.value_bytes = records.record_bytes().saturating_sub(integer_keys::BYTES).max(1);

@@ -32,6 +32,8 @@ use flashgrain_advisor::{Advice, Interval, Workload};
 use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
 
+pub use rocksdb::grid::{Grid, GridOptions, grid};
+
 use crate::listener::Listener;
 use adapt::Adapted;
 use memory::Memory;

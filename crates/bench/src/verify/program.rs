@@ -1,7 +1,7 @@
 //! Runs an engine's program.
 
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,22 +22,6 @@ const SHOWN_LINES: usize = 5;
 
 /// Refuses if the program is not installed; `remedy` says what installs it.
 pub(super) fn is_installed(program: &str, remedy: &str) -> anyhow::Result<()> {
-    let tried = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    match tried {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("{program} is not installed: {remedy}")
-        }
-        tried => tried.map(drop).with_context(|| format!("run {program}")),
-    }
-}
-
-/// Refuses if a program without a word about its version is not installed.
-pub(super) fn is_there(program: &str, remedy: &str) -> anyhow::Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         true => Ok(()),

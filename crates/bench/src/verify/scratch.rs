@@ -38,15 +38,25 @@ pub(super) fn make_sure_of_room(
     workload: &Workload,
     space_factor: f64,
 ) -> anyhow::Result<()> {
-    if !directory.is_dir() {
-        let problem = format!("--verify {}: this is no directory", directory.display());
-        return Err(Error::Argument(problem).into());
-    }
-    let free = free_bytes(directory)?;
+    let free = room(directory)?;
     match shortage(workload, free, space_factor) {
         Some(problem) => bail!("{}: {problem}", directory.display()),
         None => Ok(()),
     }
+}
+
+/// Bytes that are free in a directory.
+pub(super) fn room(directory: &Path) -> anyhow::Result<u64> {
+    if !directory.is_dir() {
+        return Err(Error::Argument(format!("{}: this is no directory", directory.display())).into());
+    }
+    Ok(free_bytes(directory)?)
+}
+
+/// To one digit.
+pub(super) fn rounded_down(value: f64) -> u64 {
+    let unit = 10_f64.powf(value.max(1.0).log10().floor());
+    ((value / unit).floor() * unit).max(1.0) as u64
 }
 
 /// The problem, and a workload with the same ratio of records to memory that has room.
@@ -67,12 +77,6 @@ fn shortage(workload: &Workload, free_bytes: u64, space_factor: f64) -> Option<S
         bytes_text(free_bytes),
         (memory / f64::from(1 << 20)).ceil().max(1.0),
     ))
-}
-
-/// To one digit.
-fn rounded_down(value: f64) -> u64 {
-    let unit = 10_f64.powf(value.max(1.0).log10().floor());
-    ((value / unit).floor() * unit).max(1.0) as u64
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
     if arguments.print_workload {
         return Ok(print(&workload.to_toml())?);
     }
-    let profile = file::read(&results::profile_at(&arguments.profile))?;
+    let profile = results::read_profile(&arguments.profile)?;
     if let (Some(directory), Some(engine)) = (&arguments.verify, arguments.engine) {
         return verify_in(directory, engine.name(), &workload, &profile, arguments, context);
     }

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use flashgrain_bench::exploit::Kept;
-use flashgrain_profile::{
-    Config, DeviceProfile, ExperimentName, Precondition, SustainLimits, diff, export, file,
-};
+use flashgrain_profile::{Config, ExperimentName, Precondition, SustainLimits, diff, export};
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
@@ -204,21 +202,18 @@ impl MeasureArguments {
 }
 
 fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
-    let profile = read(&arguments.profile)?;
+    let profile = results::read_profile(&arguments.profile)?;
     if arguments.json { print_json(&profile) } else { Ok(print(&summary::profile(&profile))?) }
 }
 
-fn read(path: &Path) -> anyhow::Result<DeviceProfile> {
-    Ok(file::read(&results::profile_at(path))?)
-}
-
 fn show_differences(arguments: &DiffArguments) -> anyhow::Result<()> {
-    let diff = diff::diff(&read(&arguments.before)?, &read(&arguments.after)?)?;
+    let diff =
+        diff::diff(&results::read_profile(&arguments.before)?, &results::read_profile(&arguments.after)?)?;
     if arguments.json { print_json(&diff) } else { Ok(print(&summary::diff(&diff))?) }
 }
 
 fn exported(arguments: &ExportArguments, context: &Context) -> anyhow::Result<String> {
-    let profile = read(&arguments.profile)?;
+    let profile = results::read_profile(&arguments.profile)?;
     let identity = &profile.provenance.identity;
     match arguments.format {
         ExportFormat::Iotune => {

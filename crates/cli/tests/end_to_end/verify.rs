@@ -153,6 +153,8 @@ fn ctrl_c_leaves_nothing() {
         ("sqlite", Some("sqlite3")),
         ("mariadb", Some("mariadbd")),
         ("flashgrain", None),
+        #[cfg(feature = "wiredtiger")]
+        ("wiredtiger", None),
     ];
     for (engine, program) in engines {
         if program.is_some_and(|program| !is_installed(program)) {
@@ -198,4 +200,83 @@ fn a_workload_without_room_is_refused_with_one_that_has() {
     fails(flashgrain().current_dir(&folder).args(arguments), 1, &["there is room for --records", "--memory"]);
     let missing = ["advise", "--profile", PROFILE, "--for", "rocksdb", "--verify", "none", "--records", "9"];
     fails(flashgrain().current_dir(&folder).args(missing), 2, &["none", "no directory"]);
+}
+
+/// A grid that takes seconds.
+const TINY_GRID: &[&str] = &[
+    "bench",
+    "rocksdb",
+    ".",
+    "--profile",
+    PROFILE,
+    "--records",
+    "20000",
+    "--cache",
+    "1MiB",
+    "--file-size",
+    "256KiB",
+    "--fanouts",
+    "2,8",
+    "--block-sizes",
+    "4KiB,16KiB",
+    "--threads",
+    "1,2",
+    "--seconds",
+    "1",
+];
+
+#[test]
+fn a_grid_of_trees_is_measured_beside_its_prediction() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    let folder = folder();
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(TINY_GRID).args(["--json", "--rounds", "1"]);
+    let result: Value = serde_json::from_str(&stdout(&command.assert().success())).unwrap();
+    for kind in ["point_queries", "scans"] {
+        let cells = result[kind]["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 8, "{result}");
+        let number = |cell: &Value, name: &str| cell.pointer(name).and_then(Value::as_f64).unwrap();
+        for cell in cells {
+            assert!(
+                number(cell, "/operations_per_s") > 0.0 && number(cell, "/predicted/value") > 0.0,
+                "{cell}"
+            );
+        }
+        let correlations = result[kind]["rank_correlations"].as_array().unwrap();
+        assert_eq!(correlations.len(), 2, "{result}");
+        assert!(correlations.iter().all(|of| of[1].as_f64().is_some_and(|value| value.abs() <= 1.0)));
+    }
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_grid_that_is_ended_early_shows_what_it_has_and_leaves_nothing() {
+    if !is_installed("db_bench") {
+        return;
+    }
+    let folder = folder();
+    let arguments = [TINY_GRID, &["--rounds", "9"]].concat();
+    let child = start_until(&arguments, folder.path(), "round 2 of 9: fanout 2, blocks of 4 KiB");
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("point queries") && shown.contains("4 KiB"), "{shown}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_grid_needs_its_program_and_its_directory() {
+    let folder = folder();
+    let mut command = flashgrain();
+    command.current_dir(&folder).env("PATH", "").args(TINY_GRID);
+    fails(&mut command, 1, &["db_bench is not installed", "install-peers.sh --engines"]);
+    let bad = ["bench", "rocksdb", "none", "--profile", PROFILE, "--fanouts", "1"];
+    fails(flashgrain().args(bad), 2, &["--fanouts", "2"]);
+    if is_installed("db_bench") {
+        let missing = ["bench", "rocksdb", "none", "--profile", PROFILE];
+        fails(flashgrain().current_dir(&folder).args(missing), 2, &["none", "no directory"]);
+    }
 }

@@ -30,6 +30,7 @@
 //! Sizes are in bytes, times in seconds. *Level 0* holds flushed memtables, whose keys overlap; level 1 and
 //! those below are as [`Layout`] says.
 
+mod cache;
 mod compaction;
 mod filter;
 mod layout;

@@ -39,18 +39,14 @@ pub(super) fn is_installed() -> anyhow::Result<()> {
         format!("scripts/install-peers.sh --engines or apt-get install {package} installs it")
     };
     program::is_installed(server::SERVER, &remedy("mariadb-server"))?;
-    program::is_there(server::INSTALLER, &remedy("mariadb-server"))?;
+    program::is_installed(server::INSTALLER, &remedy("mariadb-server"))?;
     program::is_installed(server::CLIENT, &remedy("mariadb-client"))?;
     program::is_installed(SYSBENCH, &remedy(SYSBENCH))
 }
 
 /// The workload as the script can run it.
 pub(super) fn adapted(workload: &Workload) -> Adapted {
-    let mut adapted = Adapted::new(workload);
-    adapted.skew_below_one();
-    adapted.deletes_as_updates("the script of sysbench");
-    adapted.integer_keys();
-    adapted
+    Adapted::of_a_table(workload, "the script of sysbench")
 }
 
 impl<'a> MariaDb<'a> {

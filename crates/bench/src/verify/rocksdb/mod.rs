@@ -2,6 +2,7 @@
 //!
 //! Compression is off on both sides, since a profile does not know how well records compress.
 
+pub(super) mod grid;
 mod options;
 mod output;
 

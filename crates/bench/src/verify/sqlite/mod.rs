@@ -39,11 +39,7 @@ pub(super) fn is_installed() -> anyhow::Result<()> {
 
 /// The workload as the statements can run it.
 pub(super) fn adapted(workload: &Workload) -> Adapted {
-    let mut adapted = Adapted::new(workload);
-    adapted.skew_below_one();
-    adapted.deletes_as_updates("the client of sqlite3");
-    adapted.integer_keys();
-    adapted
+    Adapted::of_a_table(workload, "the client of sqlite3")
 }
 
 impl<'a> Sqlite<'a> {

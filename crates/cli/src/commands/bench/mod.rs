@@ -5,6 +5,7 @@ mod nodes;
 mod options;
 mod placement;
 mod recover;
+mod rocksdb;
 mod scale;
 
 use clap::{Args, Subcommand};
@@ -42,6 +43,7 @@ enum What {
     Commit(commit::CommitArguments),
     Nodes(nodes::NodesArguments),
     Recover(recover::RecoverArguments),
+    Rocksdb(rocksdb::RocksdbArguments),
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +75,7 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Nodes(arguments) => return nodes::run(arguments, context),
         What::Commit(arguments) => return commit::run(arguments, context),
         What::Recover(arguments) => return recover::run(arguments, context),
+        What::Rocksdb(arguments) => return rocksdb::run(arguments, context),
     };
     let interrupt = context.interrupt.watch()?;
     let experiment = Experiment { options: options.options()?, listener: context, interrupt };

@@ -10,9 +10,9 @@ use flashgrain_bench::keys::{Distribution, KEY_BYTES_MIN};
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::records::Records;
 use flashgrain_bench::store::{Options, StoreOptions};
-use flashgrain_profile::file;
 
 use crate::exit::Usage;
+use crate::results;
 use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
 
 /// The options that all experiments share.
@@ -80,7 +80,7 @@ pub struct BenchOptions {
     /// Node size; by default as the layout decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub node_size: Option<u64>,
-    /// A profile of the drive, from which the layout is decided.
+    /// A profile of the drive, or the folder of results with one, from which the layout is decided.
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
     /// A directory on another drive for the log.
@@ -175,7 +175,7 @@ impl BenchOptions {
             value_bytes: self.value_bytes as usize,
         };
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let profile = self.profile.as_ref().map(|path| file::read(path)).transpose()?;
+        let profile = self.profile.as_ref().map(|path| results::read_profile(path)).transpose()?;
         let store = StoreOptions {
             cache_bytes: match self.cache {
                 CacheSize::Bytes(bytes) => bytes,

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use flashgrain::Placement;
-use flashgrain_profile::file;
 
 use crate::exit::Usage;
 use crate::output::{Context, print};
+use crate::results;
 use crate::units::parse_positive_bytes;
 use bytes::{ValueSource, write_value};
 use options::{LookArguments, RangeOptions, StoreOptions, TreeOptions, with_shortages, with_tree};
@@ -68,7 +68,8 @@ enum Action {
 struct CreateArguments {
     #[command(flatten)]
     store: StoreOptions,
-    /// A profile of the drive, from which the layout is decided; `flashgrain tune` makes one.
+    /// A profile of the drive, or the folder of results with one, from which the layout is decided;
+    /// `flashgrain tune` makes one.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Node size of trees whose creator names none, whatever the profile says.
@@ -183,7 +184,7 @@ fn create(arguments: &CreateArguments, context: &Context) -> anyhow::Result<()> 
         builder = builder.destroy_contents_of(path);
     }
     if let Some(path) = &arguments.profile {
-        builder = builder.profile(file::read(path)?);
+        builder = builder.profile(results::read_profile(path)?);
     }
     if let Some(bytes) = arguments.node_size {
         builder = builder.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX));
