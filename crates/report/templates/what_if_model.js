@@ -7,6 +7,7 @@ const whatIf = (() => {
   const POINTER_BYTES = 8, SLOT_BYTES = 8, RANDOM_FILL = Math.LN2, HANDLE_BYTES = 8, MEMTABLES = 2;
   const LEVEL_ONE_FILES = 4, LEVEL_ZERO_FILES = 2, LEVELS_MAX = 6, READ_AHEAD_BYTES = 262144;
   const OPERATION = { low: 1e-6, value: 2e-6, high: 8e-6 };
+  const SCANNED_RECORD = { low: 0, value: 0, high: 0.2e-6 };
   const REQUEST = { low: 2e-6, value: 6e-6, high: 12e-6 };
   const MEMORY_FRACTION = 0.75, WRITE_CONCURRENCY = 4, SECONDS_PER_DAY = 86400;
   const OPERATIONS = ["point_hits", "point_misses", "inserts", "updates", "deletes", "ranges"];
@@ -37,7 +38,7 @@ const whatIf = (() => {
   }
 
   // dictionary/levels.rs: leaves first.
-  function levelsOf(situation, shape) {
+  function levelsOf(situation, shape, cacheBytes = situation.cacheBytes) {
     const level = (nodes, bytes, visits) => ({ nodes, bytes, visits, miss: 1 });
     const fanout = Math.max(shape.fanout, 2);
     let nodes = Math.max(situation.count / Math.max(shape.recordsPerLeaf, 1), 1);
@@ -47,7 +48,7 @@ const whatIf = (() => {
       nodes = Math.max(nodes / fanout, 1);
       levels.push(level(nodes, shape.innerBytes, visits));
     }
-    let left = situation.cacheBytes;
+    let left = Math.max(cacheBytes, 0);
     for (const one of [...levels].reverse()) {
       const bytes = one.nodes * one.bytes;
       const cached = left >= bytes ? 1 : left / bytes;
@@ -92,6 +93,120 @@ const whatIf = (() => {
         if (isChange(operation)) {
           const splits = operation === "updates" ? 0 : 2 / perLeaf(s);
           made.push(transfer("write", firstChanges(leaves, s, 1) + splits, nodeBytes, writeConcurrency, false));
+        }
+        return made;
+      },
+    };
+  }
+
+  // dictionary/pdam_b_tree.rs
+  function pdamBTree(blockBytes, parallelism, writeConcurrency) {
+    const nodeBytes = parallelism * blockBytes;
+    const children = (bytes, s) => Math.max(bytes * RANDOM_FILL / (s.keyBytes + POINTER_BYTES), 2);
+    const records = (bytes, s) => Math.max(bytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
+    const runBytes = (s) => Math.max(parallelism / Math.max(s.clients, 1), 1) * blockBytes;
+    const levels = (s) => levelsOf(s, {
+      recordsPerLeaf: records(nodeBytes, s), leafBytes: nodeBytes, innerBytes: nodeBytes, parts: parallelism,
+      fanout: children(nodeBytes, s),
+    });
+    return {
+      family: "pdam_b_tree",
+      name: `B-tree, nodes of ${parallelism.toFixed(1)} × ${blockBytes / KIB} KiB in van Emde Boas order`,
+      memoryBytes: () => 0,
+      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
+      demand(operation, s) {
+        const all = levels(s), leaves = all[0], run = runBytes(s);
+        const reads = (requests) => transfer("read", requests, run, s.clients, true);
+        const runs = (node, own) => Math.max(Math.log(Math.max(node, 2)) / Math.log(Math.max(own, 2)), 1);
+        const inner = sum(all.slice(1).map((l) => l.visits * l.miss));
+        const made = [reads(inner * runs(children(nodeBytes, s), children(run, s))
+          + leaves.miss * runs(records(nodeBytes, s), records(run, s)))];
+        if (operation === "ranges") { made.push(reads(s.rangeBytes / (records(run, s) * s.recordBytes) * leaves.miss)); }
+        if (isChange(operation)) {
+          const isUpdate = operation === "updates", splits = isUpdate ? 0 : 2 / records(nodeBytes, s);
+          const bytes = isUpdate ? blockBytes : nodeBytes;
+          made.push(transfer("write", firstChanges(leaves, s, 1) + splits, bytes, writeConcurrency, false));
+        }
+        return made;
+      },
+    };
+  }
+
+  // dictionary/cleaning.rs
+  function victimLiveShare(utilisation) {
+    let low = 0, high = 1;
+    for (let i = 0; i < 52; i++) {
+      const live = (low + high) / 2;
+      if ((1 - live) / -Math.log(live) < clamp(utilisation, 1e-3, 0.999)) { low = live; } else { high = live; }
+    }
+    return (low + high) / 2;
+  }
+  const ofOneKind = (utilisation) => 1 / (1 - victimLiveShare(utilisation));
+  // The amplification of each kind does not follow from the workload, which the page asks about again and again.
+  const kindsOf = new Map();
+  function kindsAt(utilisation) {
+    if (!kindsOf.has(utilisation)) {
+      const free = 1 / utilisation - 1, kinds = [];
+      for (const hot of [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5]) {
+        for (let step = 1; step < 32; step++) {
+          const freeHot = free * step / 32, cold = 1 - hot;
+          kinds.push({ hot, ofHot: ofOneKind(hot / (hot + freeHot)), ofCold: ofOneKind(cold / (cold + free - freeHot)) });
+        }
+      }
+      kindsOf.set(utilisation, { one: ofOneKind(utilisation), kinds });
+    }
+    return kindsOf.get(utilisation);
+  }
+  function cleaningAmplification(utilisation, s, recordsPerPage) {
+    const { one, kinds } = kindsAt(utilisation);
+    if (s.skew === 0) { return one; }
+    let best = one;
+    for (const { hot, ofHot, ofCold } of kinds) {
+      const changes = hitShare(s.skew, s.count, recordsPerPage, hot);
+      best = Math.min(best, changes * ofHot + (1 - changes) * ofCold);
+    }
+    return Math.sqrt(one * best);
+  }
+
+  // dictionary/out_of_place.rs
+  function outOfPlaceBTree(nodeBytes, writeConcurrency) {
+    const UTILISATION = 0.55, CLEANERS = 8, UNIT_BYTES = 65536, READ_AHEAD = 524288 / nodeBytes;
+    const image = nodeBytes * RANDOM_FILL + 64, readBytes = Math.min(image + 512, Math.max(nodeBytes, 512));
+    const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
+    const shape = (s) => ({
+      recordsPerLeaf: perLeaf(s), leafBytes: nodeBytes, innerBytes: nodeBytes, parts: 1,
+      fanout: Math.max(nodeBytes * RANDOM_FILL / (s.keyBytes + POINTER_BYTES), 2),
+    });
+    const nodes = (levels) => sum(levels.map((level) => level.nodes));
+    const memoryBytes = (s) => nodes(levelsOf(s, shape(s), 0)) * 8;
+    const levels = (s) => levelsOf(s, shape(s), s.cacheBytes - memoryBytes(s));
+    function cleanerRead(live) {
+      const gapMax = Math.floor(8192 / image), dead = 1 - live, passed = Math.pow(dead, gapMax + 1), joined = 1 - passed;
+      const gap = dead / Math.max(live, 1e-9) - (gapMax + 1) * passed / Math.max(joined, 1e-9);
+      const step = image * (1 + Math.max(gap, 0)), most = Math.max(1 + (65536 - image) / step, 1);
+      const images = clamp((1 - Math.pow(joined, most)) / Math.max(1 - joined, 1e-9), 1, most);
+      return { images, bytes: image + (images - 1) * step + 512 };
+    }
+    return {
+      family: "out_of_place_b_tree",
+      name: `B-tree out of place, ${nodeBytes / KIB} KiB nodes, ${UNIT_BYTES / KIB} KiB units`,
+      memoryBytes,
+      space: (s) => nodes(levels(s)) * image / UTILISATION / s.totalBytes,
+      demand(operation, s) {
+        const all = levels(s), leaves = all[0];
+        const reads = (requests, atOnce) => transfer("read", requests, readBytes, s.clients * atOnce, true);
+        const made = [reads(sum(all.map((l) => l.visits * l.miss)), 1)];
+        if (operation === "ranges") {
+          const further = s.rangeBytes / (perLeaf(s) * s.recordBytes);
+          const vain = clamp(0.5 * (further - 1), 0, 0.5 * READ_AHEAD);
+          made.push(reads((further + vain) * leaves.miss, clamp(0.5 * further, 1, Math.max(READ_AHEAD, 1))));
+        }
+        if (isChange(operation)) {
+          const images = firstChanges(leaves, s, 1) + (operation === "updates" ? 0 : 2 / perLeaf(s));
+          const amplification = cleaningAmplification(UTILISATION, s, perLeaf(s));
+          const read = cleanerRead(victimLiveShare(UTILISATION));
+          made.push(transfer("write", images * amplification * (image + 16) / UNIT_BYTES, UNIT_BYTES, writeConcurrency, false));
+          made.push(transfer("read", images * (amplification - 1) / read.images, read.bytes, CLEANERS, false));
         }
         return made;
       },
@@ -154,6 +269,41 @@ const whatIf = (() => {
         return made;
       },
     };
+  }
+
+  // lsm/cache.rs
+  function kindsOfBlocks(runs, s, blockBytes) {
+    return runs.flatMap(({ bytes, usedBytes }, run) => {
+      if (s.skew === 0) { return [{ run, bytes, rate: usedBytes / bytes, useShare: 1 }]; }
+      const made = [], perBlock = blockBytes / s.recordBytes;
+      let below = 0, usedBelow = 0;
+      for (let power = 9; power >= 0; power--) {
+        const share = Math.pow(4, -power), used = power === 0 ? 1 : hitShare(s.skew, bytes / s.recordBytes, perBlock, share);
+        const own = share - below, useShare = used - usedBelow;
+        made.push({ run, bytes: bytes * own, rate: usedBytes * useShare / (bytes * own), useShare });
+        [below, usedBelow] = [share, used];
+      }
+      return made;
+    });
+  }
+  function lruMisses(runs, s, blockBytes, cacheBytes) {
+    const misses = runs.map(() => 0);
+    if (cacheBytes >= sum(runs.map((run) => run.bytes))) { return misses; }
+    const kinds = kindsOfBlocks(runs, s, blockBytes);
+    let time = 0;
+    for (let i = 0; i < 40; i++) {
+      let held = 0, slope = 0;
+      for (const { bytes, rate } of kinds) {
+        const absent = Math.exp(-rate * time);
+        held += bytes * (1 - absent);
+        slope += bytes * rate * absent;
+      }
+      const step = (cacheBytes - held) / slope;
+      if (!Number.isFinite(step) || step <= 1e-13 * time) { break; }
+      time += step;
+    }
+    for (const { run, rate, useShare } of kinds) { misses[run] += useShare * Math.exp(-rate * time); }
+    return misses;
   }
 
   // lsm/tree.rs, lsm/runs.rs, lsm/compaction.rs, lsm/scan.rs
@@ -231,16 +381,9 @@ const whatIf = (() => {
     const readBytes = (s) => Math.max(blockBytes, s.recordBytes);
     const metadataBytes = (s) => s.count * filterBits / 8 + s.totalBytes / readBytes(s) * (s.keyBytes + HANDLE_BYTES);
     const memoryBytes = (s) => MEMTABLES * fileBytes + metadataBytes(s);
-    function missShares(runs, visits, s) {
-      let left = Math.max(s.cacheBytes - memoryBytes(s), 0);
-      const misses = runs.map(() => 1), use = (i) => visits[i] / bytesOf(runs[i]);
-      for (const i of runs.map((_, i) => i).sort((a, b) => use(b) - use(a))) {
-        const bytes = bytesOf(runs[i]), cached = Math.min(left / bytes, 1);
-        misses[i] = cached >= 1 ? 0 : 1 - hitShare(s.skew, bytes / s.recordBytes, blockBytes / s.recordBytes, cached);
-        left = Math.max(left - bytes, 0);
-      }
-      return misses;
-    }
+    // lsm/cache.rs
+    const misses = (runs, usedBytes, s) => lruMisses(
+      runs.map((run, i) => ({ bytes: bytesOf(run), usedBytes: usedBytes[i] })), s, blockBytes, Math.max(s.cacheBytes - memoryBytes(s), 0));
     function furtherRequests(bytes, block) {
       if (bytes <= 0) { return 0; }
       let requests = 0, left = bytes, size = block;
@@ -252,15 +395,15 @@ const whatIf = (() => {
       return requests + left / size;
     }
     function rangeReads(s, read) {
-      const runs = runsOf(s), misses = missShares(runs, runs.map((run) => run.count), s);
-      const block = readBytes(s), total = sum(runs.map(bytesOf));
+      const runs = runsOf(s), block = readBytes(s), total = sum(runs.map(bytesOf));
+      const beyond = runs.map((run) => Math.max(s.rangeBytes * run.bytes / total - block / 2, 0));
+      const missed = misses(runs, runs.map((run, i) => run.count * (block + beyond[i])), s);
       let firsts = 0, further = 0, furtherBytes = 0;
       runs.forEach((run, i) => {
-        const seeks = run.count * misses[i];
-        const beyond = Math.max(s.rangeBytes * run.bytes / total - block / 2, 0);
+        const seeks = run.count * missed[i];
         firsts += seeks;
-        further += seeks * furtherRequests(beyond, block);
-        furtherBytes += seeks * beyond;
+        further += seeks * furtherRequests(beyond[i], block);
+        furtherBytes += seeks * beyond[i];
       });
       return [read(firsts, block), read(further, further > 0 ? furtherBytes / further : block)];
     }
@@ -278,8 +421,9 @@ const whatIf = (() => {
         const read = (requests, bytes) => transfer("read", requests, bytes, s.clients, true);
         if (operation === "ranges") { return rangeReads(s, read); }
         if (!isChange(operation)) {
-          const runs = runsOf(s), visits = visitsOf(runs, operation === "point_hits"), misses = missShares(runs, visits, s);
-          return [read(sum(visits.map((visit, i) => visit * misses[i])), readBytes(s))];
+          const runs = runsOf(s), visits = visitsOf(runs, operation === "point_hits");
+          const missed = misses(runs, visits.map((visit) => visit * readBytes(s)), s);
+          return [read(sum(visits.map((visit, i) => visit * missed[i])), readBytes(s))];
         }
         const work = steps(s), moved = sum(work.map((step) => step.bytes)), concurrency = effectiveThreads(work);
         const files = (access, bytes, at) => transfer(access, changedBytes(operation, s) * bytes / fileBytes, fileBytes, at, false);
@@ -289,9 +433,12 @@ const whatIf = (() => {
   }
 
   // rank/designs.rs, in its order.
-  function candidates(writeConcurrency) {
+  function candidates(writeConcurrency, parallelism) {
     const all = [];
-    for (let bytes = 4096; bytes <= MIB; bytes *= 2) { all.push(bTree(bytes, writeConcurrency)); }
+    for (let bytes = 4096; bytes <= MIB; bytes *= 2) {
+      all.push(bTree(bytes, writeConcurrency), outOfPlaceBTree(bytes, writeConcurrency));
+    }
+    for (const bytes of [4096, 8192, 16384]) { all.push(pdamBTree(bytes, parallelism, writeConcurrency)); }
     for (let bytes = 65536; bytes <= 4 * MIB; bytes *= 2) {
       for (const fanout of [4, 8, 16, 32]) {
         for (const inParts of [false, true]) { all.push(bEpsilonTree(inParts, bytes, fanout, writeConcurrency)); }
@@ -333,6 +480,7 @@ const whatIf = (() => {
     return {
       count: records.count, keyBytes: records.key_bytes, recordBytes, totalBytes: records.count * recordBytes,
       cacheBytes: workload.memory_bytes, clients: workload.clients, skew: workload.skew, rangeBytes: operations.range_bytes,
+      scannedRecords: operations.ranges * operations.range_bytes / recordBytes,
       changesPerCheckpoint: Math.max(workload.memory_bytes / 4, 64e6) / recordBytes, writes,
       changesPerLogWrite: workload.durability.promise === "sync" ? Math.max(workload.clients * writes / 2, 1) : 0,
       isDurable: workload.durability.promise === "sync",
@@ -370,7 +518,7 @@ const whatIf = (() => {
     const device = seconds([...demand.data, ...demand.log], outstanding(of(true)) + outstanding(of(false)));
     const flush = s.isDurable ? s.writes * drive.flush_seconds[ends.flush] * (1 + 0.5 * (1 - 1 / s.clients)) : 0;
     const requests = sum([...demand.data, ...demand.log].map((one) => one.requests));
-    const processor = OPERATION[ends.flush] + requests * REQUEST[ends.flush];
+    const processor = OPERATION[ends.flush] + s.scannedRecords * SCANNED_RECORD[ends.flush] + requests * REQUEST[ends.flush];
     const most = (parts) => parts.reduce((found, part) => part[1] > found[1] ? part : found, [parts[0][0], 0])[0];
     const waits = [["read_latency", s.clients * awaited.read], ["write_latency", s.clients * awaited.write],
       ["flushes", flush], ["processor", processor]];
@@ -404,7 +552,9 @@ const whatIf = (() => {
     const { workload, drive: { parallelism } } = question;
     const s = situationOf(workload), drive = scaledDrive(question), found = new Map();
     const writeConcurrency = parallelism ? Math.ceil(Math.max(parallelism.value, 1)) : WRITE_CONCURRENCY;
-    for (const design of candidates(writeConcurrency)) {
+    const ofCosts = between(drive.reads.setup, 1, "value") / between(drive.reads.setup, 64, "value");
+    const readConcurrency = Math.round(clamp(parallelism?.value ?? ofCosts, 1, 64));
+    for (const design of candidates(writeConcurrency, readConcurrency)) {
       if (design.memoryBytes(s) > MEMORY_FRACTION * s.cacheBytes) { continue; }
       const demand = asked(design, workload, s), priced = price(demand, s, drive, VALUE);
       const own = found.get(design.family);

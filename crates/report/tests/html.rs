@@ -86,10 +86,14 @@ fn without_scripts_the_what_if_section_has_the_ranking_of_the_default_mix() {
     );
     let body = section.split("<tbody>").nth(1).expect("a table");
     let body = body.split("</tbody>").next().expect("its end");
-    assert_eq!(body.matches("<tr").count(), 7, "a row per design");
-    for design in
-        ["B-tree in place", "Bε-tree, buffers per child", "LSM-tree, leveled", "LSM-tree, single level"]
-    {
+    assert_eq!(body.matches("<tr").count(), 9, "a row per design");
+    for design in [
+        "B-tree in place",
+        "B-tree out of place",
+        "PDAM B-tree",
+        "LSM-tree, leveled",
+        "LSM-tree, single level",
+    ] {
         assert!(body.contains(design), "{design}");
     }
     assert!(html(&common::empty()).is_ok_and(|page| page.contains("there is nothing to vary")));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use flashgrain_advisor::rank::{Family, Row};
-use flashgrain_advisor::what_if::{FAMILIES, Question};
+use flashgrain_advisor::what_if::Question;
 use flashgrain_advisor::{Drive, Workload};
 use flashgrain_profile::DeviceProfile;
 
@@ -45,10 +45,12 @@ fn blocks(profile: &DeviceProfile) -> Result<Vec<Block>, Box<dyn std::error::Err
     let workload = Workload::preset(DEFAULT_MIX)?;
     let question = Question::new(&workload, &Drive::of(profile));
     let rows = question.rank()?;
-    let families: BTreeMap<String, &str> =
-        FAMILIES.iter().map(|family| Ok((key(*family)?, family.describe()))).collect::<Result<_, Error>>()?;
-    let legend = FAMILIES.iter().enumerate().map(|(place, family)| {
-        let colour = colour::ramp_of(place, FAMILIES.len());
+    let families: BTreeMap<String, &str> = Family::ALL
+        .iter()
+        .map(|family| Ok((key(*family)?, family.describe())))
+        .collect::<Result<_, Error>>()?;
+    let legend = Family::ALL.iter().enumerate().map(|(place, family)| {
+        let colour = colour::ramp_of(place, Family::ALL.len());
         Ok(Key { series: key(*family)?, label: family.describe().into(), colour, shape: "line" })
     });
     let caption = "Predicted; intervals from the ends of the profile's. Begins with YCSB's mix A: 100 million \
@@ -67,10 +69,9 @@ fn blocks(profile: &DeviceProfile) -> Result<Vec<Block>, Box<dyn std::error::Err
 
 type Error = serde_json::Error;
 
-const COMPARED: &str = "Compared are B-trees in place, Bε-trees whose nodes are read whole or by child, and \
-                        leveled, tiered, lazy leveled and single-level LSM-trees, each with the best of the \
-                        parameters that flashgrain advise tries. That command also ranks PDAM B-trees and \
-                        B-trees out of place, and takes any mix of operations. Factors are on the costs of this \
+const COMPARED: &str = "Compared are B-trees in place and out of place, PDAM B-trees, Bε-trees whose nodes are read \
+                        whole or by child, and leveled, tiered, lazy leveled and single-level LSM-trees, each with \
+                        the best of the parameters that flashgrain advise tries. Factors are on the costs of this \
                         drive; a slider at × 1 is the drive as profiled.";
 
 /// The family as the script names it.
