@@ -52,9 +52,13 @@ const DEFAULT: RocksDb = RocksDb {
     subcompactions: 1.0,
 };
 
-/// Memtables take at most this part of the memory, two of them.
+/// Larger memtables than the default's take at most this part of the memory, two of them.
 const MEMTABLES_FRACTION: f64 = 0.25;
 const MEMTABLES: f64 = 2.0;
+/// A memtable of the default's size may take this part of the memory; where it would take more, this much at
+/// most.
+const DEFAULT_FRACTION_MAX: f64 = 0.5;
+const SMALL_FRACTION: f64 = 0.25;
 const MEMTABLE_BYTES: [f64; 3] = [64.0 * MEBI, 128.0 * MEBI, 256.0 * MEBI];
 /// The smallest that is advised where memory has no room for the default's.
 const MEMTABLE_BYTES_MIN: f64 = MEBI;
@@ -197,10 +201,11 @@ fn choose(tuned: &mut Rocks<'_>) {
     let memtables: Vec<f64> = MEMTABLE_BYTES.into_iter().filter(|bytes| *bytes <= most).collect();
     tuned.advised.filter_bits =
         tuned.best(&FILTER_BITS, DEFAULT.filter_bits, |rocks, bits| rocks.filter_bits = bits);
-    // Less than the default only where there is no room for it: the sizes of levels follow from it, which is
-    // no reason to make many small files.
-    tuned.advised.memtable_bytes = match memtables.is_empty() {
-        true => most.log2().floor().exp2().max(MEMTABLE_BYTES_MIN),
+    // Less than the default only where there is no room for it: the sizes of levels follow from it, and
+    // many small ones are merged more often than the cache that is spared is worth. Both memtables are full
+    // only for moments.
+    tuned.advised.memtable_bytes = match DEFAULT.memtable_bytes > memory * DEFAULT_FRACTION_MAX {
+        true => (memory * SMALL_FRACTION).log2().floor().exp2().max(MEMTABLE_BYTES_MIN),
         false => tuned.best(&memtables, DEFAULT.memtable_bytes, |rocks, bytes| rocks.memtable_bytes = bytes),
     };
     tuned.advised.level_zero_files =
@@ -429,7 +434,7 @@ fn memtable(tuned: &Rocks<'_>) -> Setting {
             default: "67108864",
             value: changed(bytes, DEFAULT.memtable_bytes),
             because: match tuned.advised.memtable_bytes < DEFAULT.memtable_bytes {
-                true => "two memtables of the default's size take more than a quarter of memory_bytes",
+                true => "a memtable of the default's size takes more than half of memory_bytes",
                 false => {
                     "larger memtables and files have fewer levels below them, at the best predicted rate"
                 }
