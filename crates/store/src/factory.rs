@@ -3,7 +3,7 @@
 //! | kind | its parameters in the catalog |
 //! | --- | --- |
 //! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
-//! | LSM-tree | size class of what it is compared with, u16; root page of the manifest, u64 |
+//! | LSM-tree | the same, with the root page of its manifest |
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -64,8 +64,7 @@ impl Factory {
     /// pages.
     pub fn new(
         pool: &Arc<Pool>,
-        #[cfg(feature = "testing")] segments: &Arc<crate::segment::Segments>,
-        #[cfg(feature = "testing")] executor: &crate::task::Executor,
+        #[cfg(feature = "testing")] lsm: Arc<crate::lsm::Shared>,
         poison: &Poison,
         old_versions_bytes: u64,
     ) -> Arc<Self> {
@@ -83,7 +82,7 @@ impl Factory {
             all: Arc::new(AllIndexes::new(history)),
             class_max,
             #[cfg(feature = "testing")]
-            lsm: crate::lsm::Shared::new(pool, segments, executor),
+            lsm,
         })
     }
 
@@ -143,26 +142,24 @@ impl Factory {
     /// [`Error::Corrupt`] for parameters that no index has.
     pub fn open(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Tree, Error> {
         let Nodes { class, root } = Nodes::decode(id, parameters)?;
-        #[cfg(feature = "testing")]
-        if kind == IndexKind::Lsm {
-            let index: Arc<dyn Index> = crate::lsm::Lsm::open(id, &self.lsm, root)?;
-            self.all.add(id, &index);
-            return Ok(Tree { id, index });
-        }
-        let map = Arc::new(BTree::open(&self.pool, root, class.into()));
+        let map = || Arc::new(BTree::open(&self.pool, root, class.into()));
         let index: Arc<dyn Index> = match kind {
             IndexKind::BTree => {
                 self.class_max.fetch_max(class.into(), Ordering::Relaxed);
-                Arc::new(InPlace::new(id, map, Arc::clone(self.all.history())))
+                Arc::new(InPlace::new(id, map(), Arc::clone(self.all.history())))
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => {
-                let index: Arc<dyn Index> = Arc::new(crate::versioned::AppendOnly::new(id, map));
+                let index: Arc<dyn Index> = Arc::new(crate::versioned::AppendOnly::new(id, map()));
                 self.all.add(id, &index);
                 index
             }
             #[cfg(feature = "testing")]
-            IndexKind::Lsm => unreachable!("it was opened above"),
+            IndexKind::Lsm => {
+                let index: Arc<dyn Index> = crate::lsm::Lsm::open(id, &self.lsm, root)?;
+                self.all.add(id, &index);
+                index
+            }
         };
         Ok(Tree { id, index })
     }

@@ -14,3 +14,11 @@ pub(crate) fn hash(of: u64, key: &[u8]) -> u64 {
     last[..rest.len()].copy_from_slice(rest);
     mix(hash, u64::from_le_bytes(last)).wrapping_mul(FACTOR)
 }
+
+/// Spreads every bit over all others (the finaliser of SplitMix64).
+#[inline]
+pub(crate) fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -88,9 +88,7 @@ impl Given {
         let factory = Factory::new(
             &pool,
             #[cfg(feature = "testing")]
-            &segments,
-            #[cfg(feature = "testing")]
-            &self.executor,
+            crate::lsm::Shared::new(&pool, &segments, &self.executor),
             &poison,
             self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
         );

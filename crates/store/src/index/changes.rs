@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use super::Index;
+#[cfg(feature = "testing")]
+use super::Version;
+#[cfg(feature = "testing")]
+use crate::log::Timestamp;
 
 /// A tree's number. Numbers are given once and never again. 0 is the catalog itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +30,18 @@ pub(crate) enum Write<'a> {
         logged: &'a [u8],
     },
     Remove,
+}
+
+#[cfg(feature = "testing")]
+impl<'a> Write<'a> {
+    /// The version that it makes in a commit, and what is kept with it: the value, or its reference.
+    pub fn version(self, timestamp: Timestamp) -> (Version, &'a [u8]) {
+        match self {
+            Self::Put(value) => (Version::put(timestamp), value),
+            Self::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
+            Self::Remove => (Version::tombstone(timestamp), &[]),
+        }
+    }
 }
 
 /// A key and what happens to it.

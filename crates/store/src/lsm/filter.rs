@@ -10,6 +10,8 @@
 //! | seed, u8 | result bits r, u8 | rows / 64, u32 | for each 64 rows: r columns, u64 each |
 //! ```
 
+use crate::hash::mix;
+
 /// Coefficients of a row.
 const WIDTH: u64 = 64;
 
@@ -44,13 +46,6 @@ impl Row {
         let result = mix(coefficients) & ((1 << result_bits) - 1);
         Self { start, coefficients: coefficients | 1, result: result as u32 }
     }
-}
-
-/// Spreads every bit over all others (the finaliser of SplitMix64).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 /// Result bits of a filter of so many bits for each key, its rows included; 0: no filter.

@@ -16,6 +16,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::class::class_bytes;
+use crate::hash::mix;
 use crate::index::{Direction, Version};
 use crate::log::{LogRecord, Lsn, Timestamp};
 use crate::page::{OwnPage, Page, padded};
@@ -134,13 +135,6 @@ fn levels_of(random: u64) -> usize {
     let more =
         (random | 1 << (NODES_PER_LEVEL_BITS * (LEVELS as u32 - 1))).trailing_zeros() / NODES_PER_LEVEL_BITS;
     1 + more as usize
-}
-
-/// Spreads every bit over all others (the finaliser of SplitMix64).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 impl Memtable {

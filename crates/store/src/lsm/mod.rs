@@ -9,6 +9,7 @@
 //! manifest   pages that say which tables there are  levels     the tables, and their order
 //! memtable   versions in memory                     table      records in segments: blocks, fences, filters
 //! block      records with common beginnings         filter     keys that a table certainly does not have
+//! turn       one task at a time changes the tables
 //! ```
 
 mod block;

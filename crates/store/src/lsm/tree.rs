@@ -174,15 +174,6 @@ impl Parts {
     }
 }
 
-/// The version that a write makes.
-fn version_of<'a>(write: Write<'a>, timestamp: Timestamp) -> (Version, &'a [u8]) {
-    match write {
-        Write::Put(value) => (Version::put(timestamp), value),
-        Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
-        Write::Remove => (Version::tombstone(timestamp), &[]),
-    }
-}
-
 impl Lsm {
     /// A new tree without records; the root of its manifest.
     ///
@@ -441,7 +432,7 @@ impl Lsm {
     }
 
     fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
-        let (version, value) = version_of(write, record.timestamp);
+        let (version, value) = write.version(record.timestamp);
         loop {
             let full = {
                 // What is frozen is complete: it is frozen with no reader of this lock.

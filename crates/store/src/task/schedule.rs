@@ -1,5 +1,6 @@
 //! The order in which ready tasks run: first come, first served, or drawn from a seed.
 
+use crate::hash::mix;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -52,10 +53,4 @@ impl Schedule {
             (1..items.len()).rev().for_each(|last| items.swap(last, self.draw(last + 1)));
         }
     }
-}
-
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }

@@ -97,15 +97,6 @@ struct OldOnPage {
     reference: Option<Vec<u8>>,
 }
 
-/// The version that a write makes.
-fn version_of<'a>(write: Write<'a>, timestamp: Timestamp) -> (Version, &'a [u8]) {
-    match write {
-        Write::Put(value) => (Version::put(timestamp), value),
-        Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
-        Write::Remove => (Version::tombstone(timestamp), &[]),
-    }
-}
-
 impl Memory {
     fn put(&mut self, key: &[u8], found: InMemory) {
         self.bytes += key.len() + found.value.len();
@@ -269,7 +260,7 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
         for written in writes {
-            let (version, value) = version_of(written.write, commit.record.timestamp);
+            let (version, value) = written.write.version(commit.record.timestamp);
             let found = InMemory { version, value: value.to_vec(), record: commit.record };
             self.memory().put(written.key, found);
             preempt!();
@@ -278,7 +269,7 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
     }
 
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
-        let (version, value) = version_of(write, record.timestamp);
+        let (version, value) = write.version(record.timestamp);
         let newest_at = |at| -> Result<Option<Timestamp>, Error> {
             Ok(self.newest_on_page(key, at)?.map(|(version, _)| version.timestamp()))
         };

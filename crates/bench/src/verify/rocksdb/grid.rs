@@ -22,6 +22,7 @@ use serde::Serialize;
 use super::{PROGRAM, is_installed, output};
 use crate::listener::Listener;
 use crate::verify::program;
+use crate::verify::scatter::Scatter;
 use crate::verify::scratch::{Scratch, room, rounded_down};
 
 /// Copies of the records that a tree may take, and one more of the tree whose compactions are under way.
@@ -127,7 +128,11 @@ pub fn grid(
         for (&threads, rates) in options.threads.iter().zip(rates) {
             workload.clients = threads;
             for ((operations, rates), cells) in options.operations().into_iter().zip(rates).zip(&mut cells) {
-                let Some(operations_per_s) = median(rates) else { continue };
+                // Of a tree that was not read before an interrupt.
+                if rates.is_empty() {
+                    continue;
+                }
+                let operations_per_s = Scatter::of(rates.clone()).median;
                 workload.operations = operations;
                 let predicted = predicted_rocksdb_rate(&workload, &drive, &options.resting(*tree));
                 let Tree { fanout, block_bytes } = *tree;
@@ -149,14 +154,6 @@ pub fn grid(
         scans,
         interrupted: measured.interrupted,
     })
-}
-
-/// The middle one, or the mean of the middle two.
-fn median(rates: &[f64]) -> Option<f64> {
-    let mut rates = rates.to_vec();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.get(rates.len().saturating_sub(1) / 2..=rates.len() / 2)?;
-    Some(middle.iter().sum::<f64>() / middle.len() as f64)
 }
 
 /// A tree of the grid.
@@ -450,14 +447,6 @@ mod tests {
         close(&[1.0, 1.0, 2.0], &[1.0, 2.0, 3.0], 1.5 / 3.0_f64.sqrt());
         assert_eq!(rank_correlation(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0]), None);
         assert_eq!(rank_correlation(&[1.0, 2.0], &[1.0, 2.0]), None);
-    }
-
-    #[test]
-    fn the_middle_rate_counts() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0]), Some(2.0));
-        assert_eq!(median(&[7.0]), Some(7.0));
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
     }
 
     #[test]
