@@ -1,8 +1,9 @@
 //! The order in which ready tasks run: first come, first served, or drawn from a seed.
 
-use crate::hash::mix;
 use std::cell::Cell;
 use std::collections::VecDeque;
+
+use crate::hash::mix;
 
 /// See the module. The same seed makes the same choices.
 #[derive(Default)]
