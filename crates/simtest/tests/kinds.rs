@@ -1,5 +1,5 @@
-//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, and LSM-trees,
-//! which no release contains yet, as far as devices have room. Both read nothing before they write.
+//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, and LSM-trees.
+//! Both read nothing before they write.
 //! `FLASHGRAIN_SEEDS` multiplies how many runs there are.
 
 use flashgrain::IndexKind;
@@ -27,11 +27,13 @@ fn keeps_all_promises(kind: IndexKind, campaign: impl Campaign + 'static, cases:
 #[test]
 fn crashes_lose_nothing() {
     keeps_all_promises(IndexKind::AppendOnly, Crash::default(), 10_000);
+    keeps_all_promises(IndexKind::Lsm, Crash::default(), 10_000);
 }
 
 #[test]
 fn failing_requests_lose_nothing() {
     keeps_all_promises(IndexKind::AppendOnly, Errors { habits: None }, 300);
+    keeps_all_promises(IndexKind::Lsm, Errors { habits: None }, 100);
 }
 
 #[test]
@@ -43,6 +45,7 @@ fn histories_have_snapshot_isolation() {
 #[test]
 fn tokens_are_neither_lost_nor_doubled_nor_leak() {
     keeps_all_promises(IndexKind::AppendOnly, Tokens, 15);
+    keeps_all_promises(IndexKind::Lsm, Tokens, 15);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::counts::{CASES, Counts};
 use super::failure::{Failure, quietly};
 use super::run::Campaign;
 use crate::media::Disk;
-use crate::world::{Habits, Shape, drive, small};
+use crate::world::{Habits, Shape, drive, segments_for, small};
 
 /// See the module. A case is a store in which some backups are made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl Campaign for Listing {
 fn play(seed: u64) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
-    let shape = Shape { segments: 40, ..Shape::draw(&mut random) };
+    let shape = Shape { segments: segments_for(40), ..Shape::draw(&mut random) };
     let store = small(&shape, drive(shape.bytes(), seed));
     let mut simulated = Simulated::create(store, CpuCosts::default()).map_err(text)?;
     simulated.run(|db| db.tree("made")).map_err(text)?;

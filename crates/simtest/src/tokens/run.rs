@@ -16,7 +16,7 @@ use super::leaks::{empty_pages, give_everything_back, reclaim};
 use super::ledger::{Ledger, TASKS_MAX};
 use super::streams::{judge, leave};
 use super::work::{Habit, STEPS, Stop, Trees, Work, settle};
-use crate::world::{Shape, drive, small};
+use crate::world::{Shape, drive, segments_for, small};
 
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x746f_6b65_6e73;
@@ -51,7 +51,7 @@ enum End {
 /// The first broken invariant.
 pub fn simulated(seed: u64) -> Result<(), String> {
     let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
-    let shape = Shape { segments: 40, ..Shape::draw(&mut random) };
+    let shape = Shape { segments: segments_for(40), ..Shape::draw(&mut random) };
     let device = drive(shape.bytes(), seed);
     let _preempted = preempt(random.random(), PREEMPTED_ONE_IN);
     let ledger = Arc::new(Ledger::default());

@@ -7,5 +7,5 @@ mod work;
 
 pub use history::{Change, Content, History, Shared};
 pub use look::{look, same};
-pub use store::{Shape, drive, small};
+pub use store::{Shape, drive, segments_for, small};
 pub use work::{Habits, Stop, Work, check};

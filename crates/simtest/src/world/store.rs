@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flashgrain::testing::Small;
-use flashgrain::{Builder, Db, SyncMethod};
+use flashgrain::testing::{Small, kind_of_trees};
+use flashgrain::{Builder, Db, IndexKind, SyncMethod};
 use flashgrain_device::Device;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::RngExt;
@@ -20,6 +20,17 @@ const LOG_BYTES_MAX: u64 = 256 << 10;
 
 /// Segments for such a log, and in the place of those that are half as large.
 const MORE_SEGMENTS: u64 = 14;
+
+/// Segments more for trees that own whole ones, however few records are in them.
+const SEGMENTS_OF_OWNERS: u64 = 64;
+
+/// Segments for what takes so many of a store whose trees keep records in pages.
+pub fn segments_for(segments: u64) -> u64 {
+    match kind_of_trees() {
+        IndexKind::Lsm => segments + SEGMENTS_OF_OWNERS,
+        _ => segments,
+    }
+}
 
 /// A small store's numbers.
 #[derive(Clone, Debug)]
@@ -54,7 +65,7 @@ impl Shape {
             ..Small::default()
         };
         let (segments, workers) = (random.random_range(24..33), random.random_range(1..4));
-        Self { small, segments, workers, grows: false, fails: None }
+        Self { small, segments: segments_for(segments), workers, grows: false, fails: None }
     }
 
     /// Drawn, on a device of so many bytes, of which many segments are made.

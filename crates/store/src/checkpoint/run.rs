@@ -178,11 +178,12 @@ impl Run {
     fn attempt(&mut self, closed: bool) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
-        match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait }) {
+        let is_full = match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait })
+        {
             // Commits that are in no page stay in the log, unless the store is closed: then it keeps none.
-            Err(Error::Full { .. }) if !closed => {}
-            done => done?,
-        }
+            Err(Error::Full { .. }) if !closed => true,
+            done => done.map(|()| false)?,
+        };
         let cut = self.cut();
         self.note_cut(now(&devices).since(began));
         if planted!(RingReusedTooEarly) {
@@ -230,6 +231,9 @@ impl Run {
         self.parts.poison.check()?;
         let log_use = self.log_use(&cut);
         self.release(cut, chain);
+        if is_full {
+            log.no_room();
+        }
         match closed {
             true if is_unfinished => self.cut_tail(None)?,
             true => {}

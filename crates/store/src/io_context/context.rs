@@ -170,6 +170,11 @@ impl IoContext {
     pub unsafe fn submit(&mut self, device: usize, request: Request) -> Result<Option<u32>, DeviceError> {
         let queue = &mut self.queues[device];
         let task = current_task();
+        // Something else may have woken it since it found the queue full. A place that it left behind would
+        // take the wake-up of another.
+        if !queue.waiting.is_empty() {
+            queue.waiting.retain(|waiting| Some(*waiting) != task);
+        }
         if queue.channel.in_flight() == queue.channel.depth() {
             queue.waiting.extend(task);
             return Ok(None);

@@ -376,6 +376,9 @@ impl Log {
             let end = state.ring.next_block(state.open.end_with(record.len()));
             if is_ring_short || end > shared.room_until(&state) {
                 if state.room_refused > ROOM_REFUSED_MAX {
+                    drop(state);
+                    // There may be room the next time.
+                    shared.tell_long();
                     let why = "the log, and there is no room for the checkpoint that would empty it".into();
                     return Err(Error::Full { why });
                 }
@@ -475,8 +478,8 @@ impl Log {
 
     /// Frees the ring before `tail`.
     pub fn truncate(&self, tail: Lsn) {
-        self.shared.tail.fetch_max(tail.0, Ordering::AcqRel);
-        self.shared.wake_for_room(|_| 0);
+        let moves = self.shared.tail.fetch_max(tail.0, Ordering::AcqRel) < tail.0;
+        self.shared.wake_for_room(|refused| if moves { 0 } else { refused });
     }
 
     /// Called when a checkpoint found no room on the device. Appends that wait for room in the ring, or for a

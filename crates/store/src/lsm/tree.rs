@@ -574,7 +574,8 @@ impl Index for Lsm {
         }
         let is_hopeless = self.is_stuck.load(Ordering::Relaxed) && !self.shared.segments.owned.has_room();
         if is_hopeless && may == May::NotWait {
-            return Ok(());
+            let why = "there is no segment for a table, and the log keeps what would be in it".into();
+            return Err(Error::Full { why });
         }
         let flushed = self.flush(&turn);
         self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);

@@ -81,7 +81,7 @@ use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::page::Page;
 use crate::segment::Lifetime;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Weak};
 use crate::task::{Executor, Upkeep};
 use ahead::ReadAhead;
@@ -145,6 +145,8 @@ pub(crate) struct Pool {
     clock: Clock,
     records: Records,
     ahead: ReadAhead,
+    /// Bytes of [`Lent`] frames.
+    lent_bytes: AtomicU64,
 }
 
 /// How often pages were looked for since the pool was made.
@@ -256,6 +258,7 @@ impl Pool {
             clock: Clock::new(),
             records: Records::new(budget_bytes),
             ahead: ReadAhead::new(executor.clone(), Weak::clone(me), budget_bytes),
+            lent_bytes: AtomicU64::new(0),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
         executor.add_upkeep(upkeep);

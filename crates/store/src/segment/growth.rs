@@ -52,6 +52,7 @@ pub(super) struct Changing<'a>(&'a Growth);
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.0.is_changing.store(false, Ordering::Release);
+        self.0.changes.wake_all();
     }
 }
 
@@ -227,7 +228,6 @@ impl Growth {
         let grown = target <= self.limit_bytes() && device.grow(target).is_ok();
         let range = if grown { self.space.grow_for_log(device.capacity_bytes(), bytes) } else { None };
         drop(changing);
-        self.changes.wake_all();
         range
     }
 }

@@ -280,7 +280,8 @@ impl Upkeep {
             if !may_open {
                 self.check_hope()?;
             }
-            Ok(may_open && self.gatherer.output().buffers().has_free())
+            // An owner has memory of its own for what it writes.
+            Ok(may_open && (stream == Stream::Owned || self.gatherer.output().buffers().has_free()))
         })
     }
 

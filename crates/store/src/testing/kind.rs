@@ -18,7 +18,7 @@ pub fn trees_of(kind: IndexKind) -> TreesOf {
 }
 
 /// The kind of trees that are made without one.
-pub(crate) fn kind_of_trees() -> IndexKind {
+pub fn kind_of_trees() -> IndexKind {
     KIND.get()
 }
 

@@ -13,8 +13,7 @@ mod superblock;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
-pub(crate) use kind::kind_of_trees;
-pub use kind::{TreesOf, trees_of};
+pub use kind::{TreesOf, kind_of_trees, trees_of};
 pub(crate) use observe::tell_committed;
 pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub(crate) use preempt::point;

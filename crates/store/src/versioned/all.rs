@@ -75,7 +75,9 @@ impl Indexes for AllIndexes {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        self.with_own_versions().iter().try_for_each(|index| index.before_cut(may))
+        // One that finds no room keeps no other from writing.
+        let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.before_cut(may)).collect();
+        tried.into_iter().collect()
     }
 
     fn debt(&self) -> f64 {
