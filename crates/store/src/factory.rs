@@ -5,15 +5,16 @@
 //! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
 //! | LSM-tree | the same, with the root page of its manifest |
 
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Weak};
 
 use crate::Error;
 use crate::btree::BTree;
 use crate::class::CLASSES;
 use crate::header::PageId;
-use crate::index::{Index, IndexKind, Indexes, Parameters, Tree, TreeId};
+use crate::index::{Horizon, Index, IndexKind, Indexes, Parameters, Tree, TreeId};
 use crate::log::Timestamp;
+use crate::lsm::{Lsm, Shared};
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::versioned::{AllIndexes, History, InPlace};
@@ -24,8 +25,7 @@ pub(crate) struct Factory {
     all: Arc<AllIndexes>,
     /// The largest class of nodes so far.
     class_max: Arc<AtomicUsize>,
-    #[cfg(feature = "testing")]
-    lsm: Arc<crate::lsm::Shared>,
+    lsm: Arc<Shared>,
 }
 
 /// Parameters of a B+-tree, as the catalog stores them.
@@ -62,12 +62,7 @@ impl Nodes {
 impl Factory {
     /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get
     /// pages.
-    pub fn new(
-        pool: &Arc<Pool>,
-        #[cfg(feature = "testing")] lsm: Arc<crate::lsm::Shared>,
-        poison: &Poison,
-        old_versions_bytes: u64,
-    ) -> Arc<Self> {
+    pub fn new(pool: &Arc<Pool>, lsm: Arc<Shared>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
         let class_max = Arc::new(AtomicUsize::new(0));
         let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&class_max));
         // Old versions have longer keys and values than trees, so their nodes are larger than those of all
@@ -77,13 +72,7 @@ impl Factory {
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
         };
         let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));
-        Arc::new(Self {
-            pool: Arc::clone(pool),
-            all: Arc::new(AllIndexes::new(history)),
-            class_max,
-            #[cfg(feature = "testing")]
-            lsm,
-        })
+        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), class_max, lsm })
     }
 
     /// The pool that holds the pages of all indexes.
@@ -92,8 +81,7 @@ impl Factory {
     }
 
     /// Transactions are known, which say what is still seen.
-    #[cfg(feature = "testing")]
-    pub fn set_horizon(&self, horizon: std::sync::Weak<dyn crate::index::Horizon>) {
+    pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
         self.lsm.set_horizon(horizon);
     }
 
@@ -120,9 +108,8 @@ impl Factory {
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => self.create(IndexKind::BTree, class),
-            #[cfg(feature = "testing")]
             IndexKind::Lsm => {
-                let root = crate::lsm::Lsm::create(&self.pool)?;
+                let root = Lsm::create(&self.pool)?;
                 Ok(Nodes { class, root }.encode())
             }
         }
@@ -154,9 +141,8 @@ impl Factory {
                 self.all.add(id, &index);
                 index
             }
-            #[cfg(feature = "testing")]
             IndexKind::Lsm => {
-                let index: Arc<dyn Index> = crate::lsm::Lsm::open(id, &self.lsm, root)?;
+                let index: Arc<dyn Index> = Lsm::open(id, &self.lsm, root)?;
                 self.all.add(id, &index);
                 index
             }

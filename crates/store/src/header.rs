@@ -51,7 +51,6 @@ pub(crate) enum PageKind {
     /// A part of the page table.
     Map = 3,
     /// A part of the list of an LSM-tree's tables.
-    #[cfg(feature = "testing")]
     Manifest = 4,
 }
 

@@ -20,7 +20,6 @@ mod index;
 mod io_context;
 mod layout;
 mod log;
-#[cfg(feature = "testing")]
 mod lsm;
 mod options;
 mod page;

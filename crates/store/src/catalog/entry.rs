@@ -25,15 +25,12 @@ const FIRST: [u8; 2] = [1, 1];
 const FIRST_BYTES: usize = 16;
 
 /// The form of all others.
-#[cfg(feature = "testing")]
 const SECOND: u8 = 2;
-#[cfg(feature = "testing")]
 const PARAMETERS_BYTES_MAX: usize = 64;
 
 #[cfg(feature = "testing")]
 const APPEND_ONLY: u8 = 255;
-#[cfg(feature = "testing")]
-const LSM: u8 = 254;
+const LSM: u8 = 2;
 
 /// The longest name of a tree.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
@@ -57,7 +54,6 @@ impl Entry {
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => [&[SECOND, APPEND_ONLY][..], &id, &self.parameters].concat(),
-            #[cfg(feature = "testing")]
             IndexKind::Lsm => [&[SECOND, LSM][..], &id, &self.parameters].concat(),
         }
     }
@@ -84,7 +80,6 @@ impl Entry {
             [SECOND, APPEND_ONLY, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
                 (IndexKind::AppendOnly, [i0, i1, i2, i3], rest.into())
             }
-            #[cfg(feature = "testing")]
             [SECOND, LSM, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
                 (IndexKind::Lsm, [i0, i1, i2, i3], rest.into())
             }

@@ -16,6 +16,7 @@ use crate::header::PageId;
 use crate::io_context::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
 use crate::log::{Log, LogCheckpoint, LogRecord, Lsn, Timestamp};
+use crate::lsm::Shared;
 use crate::options::Options;
 use crate::poison::Poison;
 use crate::pool::Pool;
@@ -87,8 +88,7 @@ impl Given {
         segments.reclaim.begin_epoch(pool.epoch());
         let factory = Factory::new(
             &pool,
-            #[cfg(feature = "testing")]
-            crate::lsm::Shared::new(&pool, &segments, &self.executor),
+            Shared::new(&pool, &segments, &self.executor),
             &poison,
             self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
         );
@@ -99,7 +99,6 @@ impl Given {
         factory.opened(log.last());
         let (log, poison, executor) = (log.clone(), poison.clone(), self.executor.clone());
         let transactions = Arc::new(Transactions::new(log, poison, executor, factory.all()));
-        #[cfg(feature = "testing")]
         factory.set_horizon(Arc::<Transactions>::downgrade(&transactions) as _);
         transactions
     }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Index;
-#[cfg(feature = "testing")]
-use super::Version;
-#[cfg(feature = "testing")]
+use super::{Index, Version};
 use crate::log::Timestamp;
 
 /// A tree's number. Numbers are given once and never again. 0 is the catalog itself.
@@ -32,7 +29,6 @@ pub(crate) enum Write<'a> {
     Remove,
 }
 
-#[cfg(feature = "testing")]
 impl<'a> Write<'a> {
     /// The version that it makes in a commit, and what is kept with it: the value, or its reference.
     pub fn version(self, timestamp: Timestamp) -> (Version, &'a [u8]) {

@@ -23,7 +23,6 @@
 mod census;
 mod changes;
 mod hint;
-#[cfg(feature = "testing")]
 mod horizon;
 mod kind;
 mod overlap;
@@ -41,7 +40,6 @@ use crate::log::{LogRecord, Timestamp};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use hint::{KeySlot, LeafHint};
-#[cfg(feature = "testing")]
 pub(crate) use horizon::Horizon;
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;

@@ -1,7 +1,5 @@
 //! LSM-trees: memtables, and runs of tables in segments of their own.
 //!
-//! No release contains them yet: they are for tests until they are as fast and as well tested as B+-trees.
-//!
 //! ```text
 //! tree       the index: reads, commits, flushes, compactions, scans
 //! policy     which tables are merged next          retention  which versions stay

@@ -53,7 +53,6 @@ mod frees;
 mod gate;
 mod images;
 mod latch;
-#[cfg(feature = "testing")]
 mod lent;
 mod mapping;
 mod opening;
@@ -94,7 +93,6 @@ use frees::Frees;
 use gate::Gate;
 use images::Images;
 use latch::Version;
-#[cfg(feature = "testing")]
 pub(crate) use lent::Lent;
 use opening::Opening;
 pub(crate) use page_store::PageStore;

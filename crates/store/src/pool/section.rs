@@ -88,7 +88,6 @@ impl<'a> Reserved<'a> {
     }
 
     /// The memory, which the caller gives back.
-    #[cfg(feature = "testing")]
     pub(super) fn keep(self) -> Frame {
         let frame = self.frame;
         std::mem::forget(self);
@@ -96,7 +95,6 @@ impl<'a> Reserved<'a> {
     }
 
     /// Size class of the page.
-    #[cfg(feature = "testing")]
     pub fn class(&self) -> usize {
         self.frame.class()
     }
@@ -268,7 +266,6 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// [`Denied::Failed`] with [`Error::Full`] if there are no numbers left.
-    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "see `segment::owned`"))]
     pub fn record_segment(&self, segment: &OwnedSegment) -> Result<PageId, Denied> {
         self.check_trouble()?;
         let (table, location) = (self.parts.pages.table(), segment.location());

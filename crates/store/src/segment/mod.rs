@@ -110,11 +110,7 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-pub(crate) use owned::OwnedSegment;
-#[cfg(not(any(test, feature = "testing")))]
-use owned::OwnedSegments;
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use owned::{OwnedBlock, OwnedSegments, SegmentWriter};
+pub(crate) use owned::{OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
 use reclaim::Reclaim;
 use space::Space;
@@ -216,7 +212,6 @@ pub(crate) struct Segments {
     /// For recovery.
     pub opening: Opening,
     /// For owners of whole segments.
-    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "see `owned`"))]
     pub owned: OwnedSegments,
     /// For the log.
     pub log_room: LogRoom,

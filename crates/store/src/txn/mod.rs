@@ -37,7 +37,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
-use crate::index::{Indexes, May, OldVersions, Snapshots, TreeId};
+use crate::index::{Horizon, Indexes, May, OldVersions, Snapshots, TreeId};
 use crate::io_context::Devices;
 use crate::log::{Log, Lsn, Timestamp};
 use crate::poison::Poison;
@@ -59,8 +59,7 @@ use visible::Visible;
 /// just have got that reference, and finds another version when it looks again.
 pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-#[cfg(feature = "testing")]
-impl crate::index::Horizon for Transactions {
+impl Horizon for Transactions {
     fn snapshots(&self) -> &Snapshots {
         &self.snapshots
     }

@@ -26,7 +26,6 @@ impl AllIndexes {
     }
 
     /// An index that keeps its versions itself was opened.
-    #[cfg(feature = "testing")]
     pub fn add(&self, id: TreeId, index: &Arc<dyn Index>) {
         let mut all = self.own_versions.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((id, Arc::downgrade(index)));
